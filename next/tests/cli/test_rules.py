@@ -67,8 +67,6 @@ def test_a_rule_is_added_listed_shown_checked_and_deleted(run, add):
         (("rules", "add", "t", "x", "--when", "{", *STORE), "--when: no JSON"),
         (("rules", "add", " ", "x", *STORE), "tool_name is required"),
         (("guard", "check", "t", "{x", *STORE), "no JSON"),
-        (("guard", "replay", "--input", "no.jsonl"), "no.jsonl"),
-        (("rules", "capture", *STORE), "--turns"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_exit_code_2(run, add, arguments, told):
@@ -106,36 +104,6 @@ def _said():
     return Said("user")
 
 
-def test_turns_are_shown_and_kept_only_where_that_is_asked(run, tmp_path):
-    turn = {
-        "user_message": "Never email Bob. Don't email Sarah yet.",
-        "tool_calls": [{"name": "send_email"}],
-        "tools": ["send_email"],
-    }
-    (tmp_path / "t.jsonl").write_text(json.dumps(turn) + "\n")
-    done = run("rules", "capture", "--turns", "t.jsonl", "--json", *STORE)
-    row = json.loads(done.stdout)
-    assert (row["turn"], row["too_long"]) == (0, 0)
-    [rule] = row["rules"]
-    assert (rule["tool_name"], rule["priority"]) == ("send_email", "critical")
-    assert [each["rule"] for each in row["session"]] == ["Don't email Sarah yet"]
-    assert not (tmp_path / "m.db").exists()
-    assert run("rules", "capture", "--turns", "t.jsonl", "--apply", *STORE).returncode == 0
-    assert "Never email Bob" in run("rules", "list", *STORE).stdout
-
-
-def test_conversations_are_captured_as_turns(run, tmp_path):
-    asked = {"id": "1", "type": "function", "function": {"name": "send_email", "arguments": "{}"}}
-    messages = [
-        {"role": "user", "content": "Never email Bob"},
-        {"role": "assistant", "tool_calls": [asked]},
-        {"role": "tool", "tool_call_id": "1", "content": "Never email Alice"},
-    ]
-    (tmp_path / "c.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
-    done = run("rules", "capture", "--conversations", "c.jsonl", "--json", *STORE)
-    assert [each["rule"] for each in json.loads(done.stdout)["rules"]] == ["Never email Bob"]
-
-
 def test_a_note_is_kept_refused_or_waits(run):
     said = "please never touch prod"
     note = {"quote": "never touch prod", "effect": "remind", "tools": ["@shell"]}
@@ -151,16 +119,6 @@ def test_a_note_is_kept_refused_or_waits(run):
     code, told = noted(*heard, colour="red")
     assert code == 2 and "colour" in told
     assert noted("--lift", *heard)[0] == 2
-
-
-def test_a_recording_is_replayed(run, tmp_path):
-    call = {"tool_name": "Bash", "input": {"command": "cat x"}, "conversation_id": "c"}
-    failed = {**call, "output": "cat: x: No such file or directory", "success": False}
-    (tmp_path / "r.jsonl").write_text("\n".join(json.dumps(failed) for _ in range(3)))
-    done = json.loads(run("guard", "replay", "--input", "r.jsonl", "--json").stdout)
-    assert (done["calls"], done["failures"]) == (3, 3)
-    assert done["sources"]["repeat"]["flagged"] == 2
-    assert [flag["index"] for flag in done["flags"]] == [1, 2]
 
 
 def test_commands_of_a_pseudo_terminal_are_the_users(add, run, tmp_path):

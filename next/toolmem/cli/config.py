@@ -7,7 +7,7 @@ import json
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import print_table
+from toolmem.cli.console import print_json, print_table
 from toolmem.config.show import shown_settings
 from toolmem.errors import ConfigError
 
@@ -50,7 +50,7 @@ def show(config: str | None, overrides: tuple[str, ...], as_json: bool) -> None:
     with options.open_memory(overrides, config) as memory:
         rows = shown_settings(memory.engine.configuration, memory.engine.params())
     if as_json:
-        options.print_json([{"name": n, "value": v, "origin": o} for n, v, o in rows])
+        print_json([{"name": n, "value": v, "origin": o} for n, v, o in rows])
         return
     shown = [(name, json.dumps(value, ensure_ascii=False), origin) for name, value, origin in rows]
     print_table(("name", "value", "origin"), shown, numbers=False)

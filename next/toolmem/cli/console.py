@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import click
+import msgspec
 
 from toolmem.errors import ConfigError
 from toolmem.rules.changes import Actor
@@ -35,7 +36,7 @@ def print_error(message: str) -> None:
 
 
 def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = True
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: bool = True
 ) -> None:
     """`numbers`: in all columns but the first. A terminal that is narrow wraps."""
     from rich.console import Console
@@ -46,8 +47,8 @@ def print_table(
     for place, name in enumerate(columns):
         is_number = numbers and place > 0
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
-    for first, *others in rows:
-        table.add_row(Text(plain(first)), *(Text(plain(each)) for each in others))
+    for row in rows:
+        table.add_row(*(Text(plain(_cell(value))) for value in row))
     width = None if sys.stdout.isatty() else 200
     console = Console(width=width, highlight=False)
     with console.capture() as printed:
@@ -69,25 +70,38 @@ def progress_bar(label: str) -> Iterator[Progress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def number(value: float | None, digits: int = 3) -> str:
-    """A number as a table shows it; "-" where it is unknown."""
-    return "-" if value is None else f"{value:.{digits}f}"
+def _cell(value: Any) -> str:
+    return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def print_json(value: Any) -> None:
+    """On stdout, indented."""
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+
+
+def print_found(
+    found: Sequence[Any],
+    as_json: bool,
+    columns: Sequence[str],
+    row: Callable[[Any], Sequence[Any]],
+    *,
+    nothing: str,
+    numbers: bool = False,
+) -> None:
+    """A list as JSON, or as a table with a row for each; `nothing`: told where it is empty."""
+    if as_json:
+        print_json(found)
+    elif found:
+        print_table(columns, map(row, found), numbers=numbers)
+    else:
+        click.echo(nothing, err=True)
 
 
 # Variables that agents set for the commands that they run.
 _AGENTS = (
-    "CLAUDECODE",
-    "CLAUDE_CODE_CHILD_SESSION",
-    "CODEX_SANDBOX",
-    "CODEX_SANDBOX_NETWORK_DISABLED",
-    "CODEX_THREAD_ID",
-    "CODEX_CI",
-    "GEMINI_CLI",
-    "COPILOT_CLI",
-    "CURSOR_AGENT",
-    "OPENCODE",
-    "CLINE_ACTIVE",
-    "GOOSE_TERMINAL",
+    *("CLAUDECODE", "CLAUDE_CODE_CHILD_SESSION", "GEMINI_CLI", "COPILOT_CLI", "CURSOR_AGENT"),
+    *("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "CODEX_CI"),
+    *("OPENCODE", "CLINE_ACTIVE", "GOOSE_TERMINAL"),
 )
 
 

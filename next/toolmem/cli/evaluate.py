@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import number, print_error, print_table, progress_bar
+from toolmem.cli.console import print_error, print_table, progress_bar
 from toolmem.formats.recording import Format, read_labels
 from toolmem.research import evaluation
 from toolmem.research.csv_files import write_csv_files
@@ -99,7 +99,12 @@ def evaluate(
     written = [write_page(found, out), *write_csv_files(found, out)]
     _print(found, written)
     if known:
-        _print_agreement(evaluation.agreement(found, known))
+        agreed = evaluation.agreement(found, known)
+        accuracy = agreed.balanced_accuracy
+        click.echo(
+            f"the judge agrees with {agreed.agreed} of {agreed.labelled} labels; balanced accuracy "
+            f"{'-' if accuracy is None else f'{accuracy:.3f}'}"
+        )
     sys.exit(_exit_code(found))
 
 
@@ -134,13 +139,6 @@ def _usage(found: evaluation.Evaluation) -> str:
     )
 
 
-def _print_agreement(found: evaluation.Agreement) -> None:
-    click.echo(
-        f"the judge agrees with {found.agreed} of {found.labelled} labels; balanced accuracy "
-        f"{number(found.balanced_accuracy)}"
-    )
-
-
 def _print(found: evaluation.Evaluation, written: list[Path]) -> None:
     for bad in found.bad_records[:MAX_BAD_RECORDS]:
         click.echo(f"line {bad.line}: {plain(bad.error)}", err=True)
@@ -159,16 +157,8 @@ def _print(found: evaluation.Evaluation, written: list[Path]) -> None:
     if found.stopped:
         left = sum(each.call.evaluation_status in ("pending", "failed") for each in found.calls)
         print_error(f"stopped: {found.stopped}; {left} calls were not evaluated")
-    rows = [
-        (
-            tool.tool_name,
-            str(tool.calls),
-            str(tool.failures),
-            number(tool.success_rate),
-            number(tool.avg_score),
-        )
-        for tool in tool_rows(found)
-    ]
+    names = ("tool_name", "calls", "failures", "success_rate", "avg_score")
+    rows = [[getattr(tool, name) for name in names] for tool in tool_rows(found)]
     if rows:
         print_table(("tool", "calls", "failed", "success rate", "score"), rows)
     click.echo(f"{len(found.calls)} calls, {len(found.bad_records)} bad records")

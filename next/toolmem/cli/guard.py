@@ -1,18 +1,16 @@
-"""`toolmem guard`: what is decided about calls, and what would have been."""
+"""`toolmem guard`: what is decided about calls."""
 
 from __future__ import annotations
 
 import json
 import sys
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import number, print_table
-from toolmem.formats.recording import read_recording
-from toolmem.guard.replay import replay
+from toolmem.cli.console import print_found, print_json
+from toolmem.models.decisions import Decision
 from toolmem.text.display import plain
 
 EXIT_STOPPED = 5
@@ -42,7 +40,7 @@ def check(tool: str, arguments: str, conversation: str | None, as_json: bool, **
     with options.open_existing(**where) as memory:
         decision = memory.check_tool_call(tool, _arguments(arguments), conversation_id=conversation)
     if as_json:
-        options.print_json(decision)
+        print_json(decision)
     else:
         told = " ".join(filter(None, (decision.reason, decision.advice)))
         click.echo(f"{decision.action}: {plain(told, 2_000)}" if told else decision.action)
@@ -62,55 +60,15 @@ def show_log(
     """List the newest decisions that were more than a plain allow."""
     with options.open_existing(**where) as memory:
         found = memory.decisions(conversation_id=conversation, tool_name=tool, limit=limit)
-    if as_json:
-        options.print_json(found)
-    elif found:
-        rows = [
-            (
-                each.time.isoformat(timespec="seconds"),
-                each.tool_name,
-                each.action,
-                ", ".join(dict.fromkeys(source.kind for source in each.sources)),
-                each.outcome or "-",
-                each.reason or each.advice,
-            )
-            for each in found
-        ]
-        columns = ("time", "tool", "decision", "sources", "outcome", "why")
-        print_table(columns, rows, numbers=False)
-    else:
-        click.echo("no call was held or advised against", err=True)
+    columns = ("time", "tool", "decision", "sources", "outcome", "why")
+    print_found(found, as_json, columns, _row, nothing="no call was held or advised against")
 
 
-@guard.command("replay")
-@click.option("--input", "paths", multiple=True, required=True, type=click.Path(exists=True))
-@click.option("--rules", "rules_of", help="A store whose rules are tried.")
-@options.as_json
-def replay_recording(paths: tuple[str, ...], rules_of: str | None, as_json: bool) -> None:
-    """Run a recording through the guard: what would have been flagged, and what wrongly.
-
-    \b
-    Examples:
-      toolmem guard replay --input calls.jsonl
-      toolmem guard replay --input calls.jsonl --rules memory.db --json
-    """
-    recording = read_recording(paths, datetime.now(UTC))
-    for bad in recording.bad[:20]:
-        click.echo(f"line {bad.line}: {plain(bad.error, 200)}", err=True)
-    rules = []
-    if rules_of:
-        with options.open_existing((), None, rules_of, "default") as memory:
-            rules = memory.rules.all_rules().rules
-    done = replay(recording.calls, rules)
-    if as_json:
-        options.print_json(done)
-        return
-    rows = [
-        (name, str(of.flagged), str(of.wrong), number(of.recall), number(of.precision))
-        for name, of in done.sources.items()
-    ]
-    click.echo(f"{done.calls:,} calls, {done.failures:,} failures")
-    print_table(("source", "flagged", "wrong", "recall", "precision"), rows)
+def _row(decision: Decision) -> tuple[str | None, ...]:
+    time = decision.time.isoformat(timespec="seconds")
+    kinds = ", ".join(dict.fromkeys(source.kind for source in decision.sources))
+    why = decision.reason or decision.advice
+    return time, decision.tool_name, decision.action, kinds, decision.outcome or None, why
 
 
 def _arguments(given: str) -> Any:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,6 +25,7 @@ from toolmem.hooks.installs import (
 )
 from toolmem.hooks.state import installed
 
+Command = Callable[..., None]
 agent_name = click.argument("agent", type=click.Choice(list(AGENTS)))
 project_folder = click.option(
     "--project",
@@ -31,15 +35,23 @@ project_folder = click.option(
 for_user = click.option("--user", is_flag=True, help="For all that you do, in every project.")
 
 
+def of_agent(command: Command) -> Command:
+    """Decorator: AGENT, --project and --user, as the agent's row and the project's folder."""
+
+    @wraps(command)
+    def run(agent: str, project: str | None, user: bool, **others: Any) -> None:
+        command(AGENTS[agent], _place(project, user), **others)
+
+    return agent_name(project_folder(for_user(run)))
+
+
 @click.group()
 def hook() -> None:
     """Keep and hold demands in a coding agent, by its hooks."""
 
 
 @hook.command()
-@agent_name
-@project_folder
-@for_user
+@of_agent
 @console.dry_run
 @click.option("--store", help="A store file, in the place of the project's.")
 @console.on_error
@@ -50,9 +62,8 @@ def hook() -> None:
 )
 @click.option("--force", is_flag=True, help="Also where the other place has the hook.")
 def install(
-    agent: str,
-    project: str | None,
-    user: bool,
+    row: Agent,
+    place: str,
     dry_run: bool,
     store: str | None,
     on_error: str,
@@ -68,9 +79,9 @@ def install(
     """
     if store and "://" in store:
         raise RequestError("--store: hooks work on a store file", "store")
-    row, place = AGENTS[agent], _place(project, user)
-    both = [n for n in installed() if n.agent == agent and bool(n.project) != bool(place)]
-    if both and not force:
+    if not force and any(
+        note.agent == row.name and bool(note.project) != bool(place) for note in installed()
+    ):
         raise RequestError(
             "the hook is installed in the other place too: --force installs it twice"
         )
@@ -85,18 +96,15 @@ def install(
 
 
 @hook.command()
-@agent_name
-@project_folder
-@for_user
+@of_agent
 @console.dry_run
-def uninstall(agent: str, project: str | None, user: bool, dry_run: bool) -> None:
+def uninstall(row: Agent, place: str, dry_run: bool) -> None:
     """Take the hook out. A file that nobody changed since has its old bytes again.
 
     \b
     Example:
       toolmem hook uninstall claude-code
     """
-    row, place = AGENTS[agent], _place(project, user)
     changes, kept = plan_uninstall(row, place, os.environ)
     if not dry_run:
         apply_uninstall(row, place, changes)
@@ -109,10 +117,8 @@ def uninstall(agent: str, project: str | None, user: bool, dry_run: bool) -> Non
 
 
 @hook.command()
-@agent_name
-@project_folder
-@for_user
-def doctor(agent: str, project: str | None, user: bool) -> None:
+@of_agent
+def doctor(row: Agent, place: str) -> None:
     """Start the installed hook as the agent would, and say whether it works.
 
     Exit code 1: something has to be mended.
@@ -121,7 +127,7 @@ def doctor(agent: str, project: str | None, user: bool) -> None:
     Example:
       toolmem hook doctor claude-code
     """
-    found = examine(AGENTS[agent], _place(project, user))
+    found = examine(row, place)
     for each in found:
         click.echo(f"{each.level:<8} {each.text}")
     if any(each.level == "problem" for each in found):
@@ -140,7 +146,7 @@ def status(agent: str | None, as_json: bool) -> None:
     """
     found = [each for each in installed() if agent in (None, each.agent)]
     if as_json:
-        options.print_json(found)
+        console.print_json(found)
         return
     for each in found:
         click.echo(f"{each.agent}  {each.project or 'user'}  {', '.join(each.files)}")

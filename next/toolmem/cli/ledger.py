@@ -7,11 +7,10 @@ from typing import Any
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import number, print_table
+from toolmem.cli.console import print_json, print_table
 from toolmem.config.sections import OpSection
 from toolmem.llm.usage import read_ledger
 from toolmem.research.tables import cost_rows
-from toolmem.text.display import plain
 
 
 @click.command()
@@ -29,16 +28,12 @@ def ledger(newest: int | None, as_json: bool, **where: Any) -> None:
     with options.open_existing(**where) as memory:
         requests = read_ledger(memory.services.store(OpSection()), memory.workspace_id, newest)
     if as_json:
-        options.print_json(requests)
+        print_json(requests)
         return
-    rows = [
-        (
-            plain(row.op),
-            plain(row.model),
-            *map(str, (row.requests, row.failed, row.prompt_tokens, row.completion_tokens)),
-            f"{number(row.cost, 4)} {row.currency}".strip(),
-        )
-        for row in cost_rows(requests)
-    ]
+    rows = []
+    for row in cost_rows(requests):
+        cost = None if row.cost is None else f"{row.cost:.4f} {row.currency}"
+        counts = (row.requests, row.failed, row.prompt_tokens, row.completion_tokens)
+        rows.append((row.op, row.model, *counts, cost))
     head = ("op", "model", "requests", "failed", "prompt tokens", "reply tokens", "cost")
     print_table(head, rows)

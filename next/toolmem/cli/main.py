@@ -11,21 +11,10 @@ from toolmem import __version__
 from toolmem.cli.console import LazyGroup, print_error
 from toolmem.errors import ConfigError, ToolMemError
 
-_NAMES = [
-    "config",
-    "evaluate",
-    "guard",
-    "hook",
-    "ledger",
-    "mcp",
-    "note",
-    "rules",
-    "run",
-    "serve",
-    "store",
-    "testing",
-    "tools",
-]
+_NAMES = (
+    *("config", "evaluate", "guard", "hook", "ledger", "mcp", "note"),
+    *("rules", "run", "serve", "store", "testing", "tools"),
+)
 
 
 @click.group(cls=LazyGroup, lazy={name: f"toolmem.cli.{name}:{name}" for name in _NAMES})

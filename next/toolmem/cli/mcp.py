@@ -91,12 +91,7 @@ def proxy(
 @console.on_error
 @console.dry_run
 def wrap(
-    name: str,
-    path: Path,
-    store: str | None,
-    shadow: bool,
-    on_error: str,
-    dry_run: bool,
+    name: str, path: Path, store: str | None, shadow: bool, on_error: str, dry_run: bool
 ) -> None:
     """Put the proxy before the server NAME of a host. Restart the host afterwards.
 
@@ -108,10 +103,7 @@ def wrap(
     more = ["--store", os.path.abspath(store)] if store else []
     more += ["--shadow"] * shadow
     more += ["--on-error", on_error] if on_error != "open" else []
-    change = mcp_entries.plan_wrap(path, name, interpreter(), more)
-    if not dry_run:
-        mcp_entries.apply(change, wraps=True)
-    click.echo(f"{name} {'would start' if dry_run else 'starts'}: {change.starts}")
+    _apply(mcp_entries.plan_wrap(path, name, interpreter(), more), name, dry_run, wraps=True)
 
 
 @mcp.command()
@@ -125,9 +117,12 @@ def unwrap(name: str, path: Path, dry_run: bool) -> None:
     Example:
       toolmem mcp unwrap files --file .mcp.json
     """
-    change = mcp_entries.plan_unwrap(path, name)
+    _apply(mcp_entries.plan_unwrap(path, name), name, dry_run, wraps=False)
+
+
+def _apply(change: mcp_entries.EntryChange, name: str, dry_run: bool, *, wraps: bool) -> None:
     if not dry_run:
-        mcp_entries.apply(change, wraps=False)
+        mcp_entries.apply(change, wraps=wraps)
     click.echo(f"{name} {'would start' if dry_run else 'starts'}: {change.starts}")
 
 

@@ -8,13 +8,12 @@ from typing import Any, BinaryIO
 import click
 
 from toolmem.cli import options
+from toolmem.cli.console import print_json
 from toolmem.errors import RequestError
 from toolmem.formats.files import read_json
-from toolmem.models.rules import ToolMemoryRule
 from toolmem.operations import lift_demand, note_demand
 
 _EXIT_CODES = {"kept": 0, "request": 1, "refused": 2}
-_FIELDS = ("outcome", "told", "problems")
 
 
 @click.command()
@@ -54,7 +53,6 @@ def note(
     request = operation.read({**given, **road})
     with options.open_memory((), **where) as memory:
         done = operation.run(memory, request)
-    rules: list[ToolMemoryRule] = done.rules
-    told = {name: getattr(done, name) for name in _FIELDS}
-    options.print_json({**told, "rules": [rule.id for rule in rules]})
+    told = {name: getattr(done, name) for name in ("outcome", "told", "problems")}
+    print_json({**told, "rules": [rule.id for rule in done.rules]})
     sys.exit(_EXIT_CODES[done.outcome])

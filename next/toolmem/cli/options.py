@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
-import msgspec
 
 from toolmem.config.load import DEFAULT, load
 from toolmem.config.sections import OpSection
@@ -58,14 +57,9 @@ def open_memory(
     return ToolMem(config, workspace=workspace, overrides=settings)
 
 
-def open_existing(
-    overrides: Sequence[str] = (),
-    config: str | None = None,
-    store: str | None = None,
-    workspace: str = "default",
-) -> ToolMem:
+def open_existing(**where: Any) -> ToolMem:
     """The same, where there is a store: commands that only read make none."""
-    memory = open_memory(overrides, config, store, workspace)
+    memory = open_memory(**where)
     section = memory.engine.configuration.settings.vector_store[OpSection().vector_store]
     if section.backend != "elasticsearch":
         path = store_path(section, "default")
@@ -94,8 +88,3 @@ def names_store(given: Sequence[str], config: str | None) -> bool:
     layer = load([config] if config else [], settings).layer
     origins = [setting.origin for path, setting in layer.items() if path[0] == "vector_store"]
     return not all(origin.startswith(f"{DEFAULT}:") for origin in origins)
-
-
-def print_json(value: Any) -> None:
-    """On stdout, indented."""
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))

@@ -1,24 +1,18 @@
-"""`toolmem rules`: what the user demands, shown, changed and captured from recordings."""
+"""`toolmem rules`: what the user demands, shown and changed."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from typing import Any, get_args
 
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import print_error, print_table, user_actor
-from toolmem.errors import RequestError
-from toolmem.formats.chat import is_conversation, read_chat, text_of
-from toolmem.formats.files import read_lines
+from toolmem.cli.console import print_error, print_found, print_json, user_actor
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.rules import Effect, Priority, ToolMemoryRule
-from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.store import find_rule
-from toolmem.rules.turn import read_turn
 from toolmem.text.display import plain
 
 
@@ -42,12 +36,8 @@ def list_rules(tool: str | None, session: str, as_json: bool, **where: Any) -> N
     """
     with options.open_existing(**where) as memory:
         found = memory.rules.list_rules(tool) if tool else memory.rules.all_rules(session).rules
-    if as_json:
-        options.print_json(found)
-    elif found:
-        _print_rules(found)
-    else:
-        click.echo("there are no rules", err=True)
+    columns = ("id", "tool", "priority", "effect", "said by", "rule")
+    print_found(found, as_json, columns, _row, nothing="there are no rules")
 
 
 @rules.command("show")
@@ -59,7 +49,7 @@ def show_rule(rule_id: str, as_json: bool, **where: Any) -> None:
     with options.open_existing(**where) as memory:
         rule = find_rule(_every_rule(memory), rule_id)
     if as_json:
-        options.print_json(rule)
+        print_json(rule)
         return
     click.echo(f"{plain(rule.rule, 2_000)}\n")
     said = f"{rule.said.by}{' through ' + rule.said.noted_by if rule.said.noted_by else ''}"
@@ -111,17 +101,10 @@ def add_rule(
       toolmem rules add @shell "Never push to main" --effect deny \\
           --when '[{"command": "^git push", "word": "(.*:)?main"}]'
     """
-    stopping, passing = _alternatives("--when", when), _alternatives("--unless", unless)
+    more: Any = {"when": _alternatives("--when", when), "unless": _alternatives("--unless", unless)}
     with options.open_memory(**where) as memory:
-        made = memory.acting_as(user_actor()).tool_rule_put(
-            tool,
-            text,
-            priority=priority,
-            source="user_explicit",
-            effect=effect,
-            when=stopping,
-            unless=passing,
-        )
+        put = memory.acting_as(user_actor()).tool_rule_put
+        made = put(tool, text, priority=priority, source="user_explicit", effect=effect, **more)
     click.echo(made.id)
 
 
@@ -151,7 +134,7 @@ def delete_rule(rule_id: str, **where: Any) -> None:
 @options.workspace()
 def show_prompt(tools: tuple[str, ...], **where: Any) -> None:
     """Print the block that a system prompt pins, for these tools or for all."""
-    with options.open_existing((), **where) as memory:
+    with options.open_existing(**where) as memory:
         text = memory.tool_rules_for_prompt(list(tools) or None).rendered
     for line in text.splitlines():
         click.echo(plain(line, 3_000))
@@ -164,18 +147,8 @@ def review(as_json: bool, **where: Any) -> None:
     """List what agents and programs ask to be kept or changed."""
     with options.open_existing(**where) as memory:
         found = memory.rules.requests()
-    if as_json:
-        options.print_json(found)
-        return
-    if not found:
-        click.echo("nothing waits for you", err=True)
-        return
-    rows = []
-    for rule in found:
-        asked = rule.request.after if rule.request else {}
-        what = "new" if rule.status == "request" else json.dumps(asked, ensure_ascii=False)
-        rows.append((rule.id[:8], rule.tool_name, what, rule.rule))
-    print_table(("id", "tool", "asked for", "rule"), rows, numbers=False)
+    columns = ("id", "tool", "asked for", "rule")
+    print_found(found, as_json, columns, _asked, nothing="nothing waits for you")
 
 
 @rules.command("approve")
@@ -192,79 +165,6 @@ def approve(rule_id: str, **where: Any) -> None:
 def reject(rule_id: str, **where: Any) -> None:
     """Leave a rule as it is, or drop one that was only asked for."""
     _decide(rule_id, where, accepts=False)
-
-
-@rules.command("capture")
-@click.option("--turns", type=click.Path(exists=True), help="JSON Lines of turns.")
-@click.option("--conversations", type=click.Path(exists=True), help="The same of conversations.")
-@click.option("--apply", "applies", is_flag=True, help="Keep what is found.")
-@options.memory_options
-@options.as_json
-def capture(
-    turns: str | None, conversations: str | None, applies: bool, as_json: bool, **where: Any
-) -> None:
-    """Show which rules turns would make; --apply keeps them.
-
-    A turn is {"user_message": ..., "tool_calls": [{"name": ...}], "tools": [...]}.
-
-    \b
-    Examples:
-      toolmem rules capture --turns turns.jsonl
-      toolmem rules capture --conversations chats.jsonl --apply --store memory.db
-    """
-    if (turns is None) == (conversations is None):
-        raise click.UsageError("give one of --turns and --conversations")
-    found = list(_turns(turns) if turns else _turns_of_chats(conversations or ""))
-    trial = {**where, "store": ":memory:"} if not applies else where
-    with options.open_memory(**trial) as memory:
-        hook = ToolMemoryCaptureHook(memory.rules, enabled=True)
-        for number, given in enumerate(found):
-            _capture_one(hook, number, given, as_json)
-
-
-def _capture_one(
-    hook: ToolMemoryCaptureHook, number: int, given: dict[str, Any], as_json: bool
-) -> None:
-    from toolmem.operations.rules import schemas_of
-    from toolmem.rules.reader import too_long
-
-    turn = read_turn({**given, "tools": []})
-    turn.tools = schemas_of(given.get("tools"))
-    turn.session_id = turn.session_id or f"turn {number}"
-    done = hook.after_turn(turn)
-    names = ("tool_name", "rule", "priority", "source", "tags")
-    row = {
-        "turn": number,
-        "rules": [{n: getattr(r, n) for n in names} for r in done.kept if not r.session],
-        "session": [{n: getattr(r, n) for n in names[:2]} for r in done.kept if r.session],
-        "too_long": too_long(turn.user_message),
-    }
-    if as_json:
-        click.echo(json.dumps(row, ensure_ascii=False))
-    else:
-        for told in done.told:
-            click.echo(f"{number}: {plain(told, 600)}")
-
-
-def _turns(path: str) -> Iterator[dict[str, Any]]:
-    for line in read_lines(path):
-        if line.error or not isinstance(line.value, dict):
-            raise RequestError(f"{path}, line {line.number}: {line.error or 'no JSON object'}")
-        yield line.value
-
-
-def _turns_of_chats(path: str) -> Iterator[dict[str, Any]]:
-    for line in read_lines(path):
-        if not is_conversation(line.value):
-            raise RequestError(f"{path}, line {line.number}: expected an object with `messages`")
-        body = line.value if isinstance(line.value, dict) else {"messages": line.value}
-        chat = read_chat(body["messages"])
-        tools = body.get("tools") or list(dict.fromkeys(call.name for call in chat.calls))
-        for message in body["messages"]:
-            if isinstance(message, dict) and message.get("role") == "user":
-                said = text_of(message.get("content"))
-                ran = [{"name": call.name} for call in chat.calls if call.context == said]
-                yield {"user_message": said, "tool_calls": ran, "tools": tools}
 
 
 def _decide(rule_id: str, where: dict[str, Any], *, accepts: bool) -> None:
@@ -293,10 +193,12 @@ def _alternatives(option: str, given: str | None) -> list[dict[str, Any]] | None
     return found
 
 
-def _print_rules(found: list[ToolMemoryRule]) -> None:
-    rows = [
-        (rule.id[:8], rule.tool_name, rule.priority, rule.effect, rule.said.by, rule.rule)
-        for rule in found
-    ]
-    columns = ("id", "tool", "priority", "effect", "said by", "rule")
-    print_table(columns, rows, numbers=False)
+def _row(rule: ToolMemoryRule) -> tuple[str, ...]:
+    who = rule.said.by
+    return rule.id[:8], rule.tool_name, rule.priority, rule.effect, who, rule.rule
+
+
+def _asked(rule: ToolMemoryRule) -> tuple[str, ...]:
+    asked = rule.request.after if rule.request else {}
+    what = "new" if rule.status == "request" else json.dumps(asked, ensure_ascii=False)
+    return rule.id[:8], rule.tool_name, what, rule.rule

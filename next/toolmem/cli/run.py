@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import progress_bar
+from toolmem.cli.console import print_json, progress_bar
 from toolmem.errors import RequestError
 from toolmem.flow.report import Event
 from toolmem.formats.files import read_json
@@ -39,7 +39,9 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
           --workspace default
       toolmem run add_tool_call_result --request calls.json llm.default.backend=dashscope
     """
-    request = _request(source.read())
+    request = read_json(source.read())
+    if not isinstance(request, dict):
+        raise RequestError(f"--request: expected a JSON object, got {type(request).__name__}")
     if workspace is not None:
         request.setdefault("workspace_id", workspace)
     if "workspace_id" not in request:
@@ -52,17 +54,10 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
 
         memory.engine.listeners.append(tell)
         response = memory.run(flow, **request)
-    options.print_json(response)
+    print_json(response)
     if response.metadata.get("budget_reached"):
         sys.exit(3)
     if response.metadata.get("decision", {}).get("action") in ("ask", "deny"):
         sys.exit(5)
     if not response.success or response.metadata.get("partial"):
         sys.exit(1)
-
-
-def _request(text: bytes) -> dict[str, Any]:
-    request = read_json(text)
-    if not isinstance(request, dict):
-        raise RequestError(f"--request: expected a JSON object, got {type(request).__name__}")
-    return request

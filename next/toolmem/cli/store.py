@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import print_error, print_table, progress_bar
+from toolmem.cli.console import print_error, print_json, print_table, progress_bar
 from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError
 from toolmem.formats.dump import DumpRead, read_dump
@@ -44,11 +44,11 @@ def info(as_json: bool, **where: Any) -> None:
             for name in kept.workspaces()
             for records in [kept.records(name, guidance=False)]
         ]
+    columns = ("workspace", "calls", "tools")
     if as_json:
-        options.print_json([{"workspace": w, "calls": c, "tools": t} for w, c, t in rows])
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:
-        shown = [(plain(name), str(calls), str(tools)) for name, calls, tools in rows]
-        print_table(("workspace", "calls", "tools"), shown)
+        print_table(columns, rows)
 
 
 @store.command()
@@ -95,10 +95,7 @@ def copy(source: str, target: str, workspace: str | None) -> None:
         for name in names:
             with progress_bar(f"copying {plain(name)}") as progress:
                 copied[name] = copy_workspace(*stores, name, progress)
-    rows = [
-        (plain(name), *map(str, (c.tools, c.calls, c.duplicates, c.records, c.kept)))
-        for name, c in copied.items()
-    ]
+    rows = [(w, c.tools, c.calls, c.duplicates, c.records, c.kept) for w, c in copied.items()]
     head = ("workspace", "tools", "calls added", "there before", "records added", "there before")
     print_table(head, rows)
     for name, each in copied.items():

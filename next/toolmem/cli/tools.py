@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import LazyGroup, number, print_error, print_table
+from toolmem.cli.console import LazyGroup, print_error, print_found, print_json
 from toolmem.config.names import hint
 from toolmem.operations.results import ToolOverview
 from toolmem.text.display import plain
@@ -33,12 +32,9 @@ def list_tools(as_json: bool, **where: Any) -> None:
     """
     with options.open_existing(**where) as memory:
         found = memory.tools()
-    if as_json:
-        options.print_json(found)
-    elif found:
-        _print_overviews(found)
-    else:
-        click.echo(f"workspace {where['workspace']!r} has no tools", err=True)
+    columns = ("tool", "calls", "success rate", "score", "not summarized")
+    nothing = f"workspace {where['workspace']!r} has no tools"
+    print_found(found, as_json, columns, _row, nothing=nothing, numbers=True)
 
 
 @tools.command("show")
@@ -59,21 +55,12 @@ def show_tool(tool: str, as_json: bool, **where: Any) -> None:
         print_error(f"no tool is called {tool!r} ({hint(tool, names)})")
         sys.exit(1)
     if as_json:
-        options.print_json(found.memory_list[0])
+        print_json(found.memory_list[0])
         return
     for line in found.text.splitlines():
         click.echo(plain(line, 2_000))
 
 
-def _print_overviews(found: Sequence[ToolOverview]) -> None:
-    rows = [
-        (
-            tool.tool_name,
-            str(tool.calls_ever),
-            number(tool.window.success_rate),
-            number(tool.window.avg_score),
-            str(tool.new_calls),
-        )
-        for tool in found
-    ]
-    print_table(("tool", "calls", "success rate", "score", "not summarized"), rows)
+def _row(tool: ToolOverview) -> tuple[Any, ...]:
+    window = tool.window
+    return tool.tool_name, tool.calls_ever, window.success_rate, window.avg_score, tool.new_calls
