@@ -57,10 +57,10 @@ def test_the_six_methods_of_rules(memory):
     ],
 )
 def test_what_is_wrong_with_a_request_is_named(memory, given, field):
-    from toolmem import operations
+    from toolmem.operations import rules
 
     with pytest.raises(RequestError) as refused:
-        operations.tool_rule_put.read(given)
+        rules.tool_rule_put.read(given)
     assert refused.value.field == field
 
 

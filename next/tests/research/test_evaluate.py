@@ -11,9 +11,10 @@ import pytest
 
 from toolmem import ToolMem
 from toolmem.errors import RequestError
-from toolmem.research import frames, tables
+from toolmem.research import tables
 from toolmem.research.csv_files import cell, csv_text, write_whole
 from toolmem.research.evaluation import clear, evaluate
+from toolmem.research.frames import frame
 
 FILES = [
     "calls.csv",
@@ -218,11 +219,10 @@ def test_figures_of_tools_and_errors_are_counted_from_the_recorded_calls(recordi
 
 def test_tables_are_data_frames_with_nullable_types(recording):
     found = evaluate(recording({"tool_name": "search", "output": "x"}))
-    frame = frames.calls(found)
-    assert frame["success"].isna().all()
-    assert frame["execution_failed"].dtype == "boolean"
-    empty = frames.frame([], tables.ErrorRow)
-    assert list(empty.columns)[:2] == ["error_class", "tool_name"]
+    calls = frame(found, "calls")
+    assert calls["success"].isna().all()
+    assert calls["execution_failed"].dtype == "boolean"
+    assert list(frame(found, "errors").columns)[:2] == ["error_class", "tool_name"]
 
 
 def test_an_interval_holds_the_share_and_narrows_with_more_calls():

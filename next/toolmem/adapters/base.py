@@ -24,7 +24,6 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError
 from toolmem.formats.chat import read_arguments
 from toolmem.guard import Guard
@@ -93,7 +92,7 @@ class Conversation:
                 modes = services.settings.guard
                 if modes.repeats == "advise":  # the framework's loop would go on
                     modes = replace(modes, repeats="enforce")
-                store = services.store(OpSection())
+                store = services.store()
                 guard = Guard(
                     store,
                     self.memory.workspace_id,

@@ -15,7 +15,6 @@ from typing import Any
 from claude_agent_sdk import HookMatcher
 
 from toolmem.adapters.base import Conversation, Conversations, keep
-from toolmem.config.sections import OpSection
 from toolmem.hooks.agents import AGENTS
 from toolmem.hooks.protocol import Answer, Event, read, write
 from toolmem.memory.toolmem import Workspace
@@ -37,7 +36,7 @@ def toolmem_hooks(
 
 def _known_tools(memory: Workspace) -> list[str]:
     """The SDK does not tell which tools there are: every class, and what is in the store."""
-    known = memory.services.store(OpSection()).tool_names(memory.workspace_id)
+    known = memory.services.store().tool_names(memory.workspace_id)
     return list(dict.fromkeys([*CLASSES, *known, *memory.rules.list_tool_names()]))
 
 

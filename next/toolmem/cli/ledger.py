@@ -8,7 +8,6 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_json, print_table
-from toolmem.config.sections import OpSection
 from toolmem.llm.usage import read_ledger
 from toolmem.research.tables import cost_rows
 
@@ -26,7 +25,7 @@ def ledger(newest: int | None, as_json: bool, **where: Any) -> None:
       toolmem ledger --store report/memory.db --workspace evaluate --json
     """
     with options.open_existing(**where) as memory:
-        requests = read_ledger(memory.services.store(OpSection()), memory.workspace_id, newest)
+        requests = read_ledger(memory.services.store(), memory.workspace_id, newest)
     if as_json:
         print_json(requests)
         return

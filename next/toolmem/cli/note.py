@@ -11,7 +11,7 @@ from toolmem.cli import options
 from toolmem.cli.console import print_json
 from toolmem.errors import RequestError
 from toolmem.formats.files import read_json
-from toolmem.operations import lift_demand, note_demand
+from toolmem.operations.demands import lift_demand, note_demand
 
 _EXIT_CODES = {"kept": 0, "request": 1, "refused": 2}
 

@@ -11,7 +11,6 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_json, print_table, progress_bar
-from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError
 from toolmem.formats.dump import DumpRead, read_dump
 from toolmem.store.changes import KEEP_ALL
@@ -38,7 +37,7 @@ def info(as_json: bool, **where: Any) -> None:
       toolmem store info --store memory.db
     """
     with options.open_existing(**where) as memory:
-        kept = memory.services.store(OpSection())
+        kept = memory.services.store()
         rows = [
             (name, sum(r.kept for r in records), len(records))
             for name in kept.workspaces()
@@ -63,7 +62,7 @@ def trust(**where: Any) -> None:
       toolmem store trust --store memory.db
     """
     with options.open_existing(**where) as memory:
-        kept = memory.services.store(OpSection())
+        kept = memory.services.store()
         if not isinstance(kept, SqliteStore):
             raise click.UsageError("only a store file can be trusted")
         kept.trust()
@@ -89,7 +88,7 @@ def copy(source: str, target: str, workspace: str | None) -> None:
         options.open_existing(store=source) as one,
         options.open_memory(store=target) as other,
     ):
-        stores = (one.services.store(OpSection()), other.services.store(OpSection()))
+        stores = (one.services.store(), other.services.store())
         names = stores[0].workspaces() if workspace is None else [workspace]
         copied = {}
         for name in names:
@@ -126,7 +125,7 @@ def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
     now = datetime.now(UTC)
     read = [read_dump(file, workspace, now) for file in files]
     with options.open_memory(workspace=workspace, **where) as memory:
-        kept = memory.services.store(OpSection())
+        kept = memory.services.store()
         failures = []
         for file, found in zip(files, read, strict=True):
             appended = [kept.merge(workspace, window, KEEP_ALL) for window in found.windows]

@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolmem.config.sections import OpSection
 from toolmem.errors import ToolMemError
 from toolmem.guard.stores import WORKSPACE, users_store
 from toolmem.guidance.shown import guidance_section
@@ -99,7 +98,7 @@ def main(store: str, config: str) -> None:
     with ToolMem(config or None, overrides=[path]) as memory:
         memory.run("retry_evaluations")
         memory.run("summary_tool_memory")
-        kept = memory.services.store(OpSection())
+        kept = memory.services.store()
         forget_old_sessions(kept, memory.services.clock.now())
 
 

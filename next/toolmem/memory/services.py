@@ -54,8 +54,8 @@ class MemoryServices:
         self._opening = threading.RLock()
         self._is_closed = False
 
-    def store(self, op: OpSection) -> Store:
-        name = op.vector_store
+    def store(self, op: OpSection | None = None) -> Store:
+        name = (op or OpSection()).vector_store
         return self._opened(("store", name), lambda: self._open_store(name))
 
     def judge(self, op: OpSection) -> Judge:
@@ -92,11 +92,11 @@ class MemoryServices:
 
     def rules(self, workspace: str) -> ToolMemoryStore:
         """The rules of a workspace, in the default store."""
-        return ToolMemoryStore(self.store(OpSection()), workspace, self.clock)
+        return ToolMemoryStore(self.store(), workspace, self.clock)
 
     def guard(self, workspace: str) -> Guard:
         """The guard of a workspace; it protects the store's own files."""
-        store = self.store(OpSection())
+        store = self.store()
         return self._opened(
             ("guard", workspace),
             lambda: Guard(

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from toolmem.config.sections import OpSection
 from toolmem.flow.services import Memory
 from toolmem.models.rules import Effect
 from toolmem.models.tools import ToolSchema
@@ -107,7 +106,7 @@ def _context(
 
 def _kept_calls(memory: Memory, names: list[str]) -> list[Call]:
     """Calls of these tools that worked, the newest first."""
-    store = memory.services.store(OpSection())
+    store = memory.services.store()
     windows = store.windows(memory.workspace_id, list(dict.fromkeys(names)))
     calls = [call for window in windows for call in window.calls if call.failed is False]
     calls.sort(key=lambda call: call.create_time, reverse=True)

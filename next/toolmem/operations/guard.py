@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from toolmem.config.sections import OpSection
 from toolmem.flow.services import Memory
 from toolmem.models.decisions import Decision
 from toolmem.operations.operation import AgentTool, operation
@@ -77,7 +76,7 @@ def decisions(
     limit: Annotated[int, Meta(ge=1, le=1_000, description="The newest.")] = 100,
 ) -> list[Decision]:
     """The newest decisions that were more than a plain allow, oldest first."""
-    store = memory.services.store(OpSection())
+    store = memory.services.store()
     return store.decisions(
         memory.workspace_id, conversation=conversation_id, tool=tool_name, limit=limit
     )

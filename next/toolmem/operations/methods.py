@@ -17,29 +17,29 @@ Answer = TypeVar("Answer")
 class Methods:
     """Its subclass has `perform`; where that is a coroutine, each method is one."""
 
-    add = operations.add
-    summarize = operations.summarize
-    guidance = operations.guidance
-    retrieve = operations.retrieve
-    advise = operations.advise
-    calls = operations.calls
-    tools = operations.tools
-    prompt = operations.prompt
-    capture_rules = operations.capture_rules
-    note_demand = operations.note_demand
-    lift_demand = operations.lift_demand
-    check_tool_call = operations.check_tool_call
-    tool_call_ended = operations.tool_call_ended
-    decisions = operations.decisions
-    tool_rule_put = operations.tool_rule_put
-    tool_rule_get = operations.tool_rule_get
-    tool_rule_list = operations.tool_rule_list
-    tool_rule_delete = operations.tool_rule_delete
-    tool_rules_for_prompt = operations.tool_rules_for_prompt
-    tool_rules_json = operations.tool_rules_json
-    recall = operations.recall
-    remember = operations.remember
-    forget = operations.forget
+    add = operations.calls.add
+    summarize = operations.guidance.summarize
+    guidance = operations.guidance.guidance
+    retrieve = operations.guidance.retrieve
+    advise = operations.guidance.advise
+    calls = operations.calls.calls
+    tools = operations.calls.tools
+    prompt = operations.guidance.prompt
+    capture_rules = operations.rules.capture_rules
+    note_demand = operations.demands.note_demand
+    lift_demand = operations.demands.lift_demand
+    check_tool_call = operations.guard.check_tool_call
+    tool_call_ended = operations.guard.tool_call_ended
+    decisions = operations.guard.decisions
+    tool_rule_put = operations.rules.tool_rule_put
+    tool_rule_get = operations.rules.tool_rule_get
+    tool_rule_list = operations.rules.tool_rule_list
+    tool_rule_delete = operations.rules.tool_rule_delete
+    tool_rules_for_prompt = operations.rules.tool_rules_for_prompt
+    tool_rules_json = operations.rules.tool_rules_json
+    recall = operations.memories.recall
+    remember = operations.memories.remember
+    forget = operations.memories.forget
 
 
 class AsyncMethods(Methods):

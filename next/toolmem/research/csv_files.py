@@ -32,14 +32,11 @@ def write_csv_files(found: Evaluation, folder: Path) -> list[Path]:
         "first_bad_records": [asdict(bad) for bad in found.bad_records[:MAX_BAD_RECORDS]],
     }
     texts = {
-        "calls.csv": csv_text(tables.call_rows(found), tables.CallRow),
-        "tools.csv": csv_text(tables.tool_rows(found), tables.ToolRow),
-        "errors.csv": csv_text(tables.error_rows(found), tables.ErrorRow),
-        "lines.csv": csv_text(tables.line_rows(found), tables.LineRow),
-        "rules.csv": csv_text(tables.rule_rows(found), tables.RuleRow),
-        "skips.csv": csv_text(tables.skip_rows(found), tables.SkipRow),
-        "summary.json": json.dumps(summary, indent=2, ensure_ascii=False) + "\n",
+        f"{name}.csv": csv_text(table.rows(found), table.kind)
+        for name, table in tables.TABLES.items()
+        if name not in ("costs", "ledger")  # summary.json has the costs
     }
+    texts["summary.json"] = json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
     return [write_whole(folder / name, text) for name, text in texts.items()]
 
 

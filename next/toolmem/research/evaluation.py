@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import toolmem
-from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError
 from toolmem.flow.report import Event
 from toolmem.formats.recording import BadRecord, Format, Recording, read_recording
@@ -111,7 +110,7 @@ def evaluate(
         if begin_anew:
             clear(used)
         started = used.services.clock.monotonic()
-        kept = used.services.store(OpSection())
+        kept = used.services.store()
         newest = kept.call_log(used.workspace_id, newest=True, limit=1)
         added = _add(used, recorded, [*tools, *recorded.tools] or None, progress)
         stored = _logged(kept, used.workspace_id, newest[-1].position if newest else 0)
@@ -178,7 +177,7 @@ def clear(memory: ToolMem) -> None:
 
     Raises RequestError where the store holds anything else.
     """
-    kept = memory.services.store(OpSection())
+    kept = memory.services.store()
     others = [name for name in kept.workspaces() if name != memory.workspace_id]
     if others:
         raise RequestError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import mean
 from typing import Any, NamedTuple
 
@@ -266,6 +266,25 @@ def cost_rows(requests: Iterable[LedgerRow]) -> list[CostRow]:
         )
         for (op, model, currency), rows in sorted(groups.items())
     ]
+
+
+class Table(NamedTuple):
+    """What a row is, and how the rows are made."""
+
+    kind: type[Struct]
+    rows: Callable[[Evaluation], Sequence[Struct]]
+
+
+TABLES: dict[str, Table] = {
+    "calls": Table(CallRow, call_rows),
+    "tools": Table(ToolRow, tool_rows),
+    "errors": Table(ErrorRow, error_rows),
+    "lines": Table(LineRow, line_rows),
+    "rules": Table(RuleRow, rule_rows),
+    "skips": Table(SkipRow, skip_rows),
+    "costs": Table(CostRow, lambda found: cost_rows(found.requests)),
+    "ledger": Table(LedgerRow, lambda found: found.requests),
+}
 
 
 def totals(found: Evaluation) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from typing import Any, Literal, ParamSpec, Self, TypeVar
 
 import msgspec
 
-from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.records import read_records
 from toolmem.guidance.shown import guidance_section
@@ -19,7 +18,8 @@ from toolmem.llm.tokens import estimated_tokens
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
-from toolmem.operations import OPERATIONS, lift_demand, note_demand
+from toolmem.operations import OPERATIONS
+from toolmem.operations.demands import lift_demand, note_demand
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
@@ -153,9 +153,7 @@ class AgentSession:
         budget = settings.guidance.max_tokens_prompt
         guidance = ""
         if names and budget and on_error == "raise":
-            records = self.memory.services.store(OpSection()).records(
-                self.memory.workspace_id, names
-            )
+            records = self.memory.services.store().records(self.memory.workspace_id, names)
             guidance = guidance_section(records, budget, settings.language)
         parts = (base_prompt.strip(), section.text, guidance)
         self.system_prompt = "\n\n".join(filter(None, parts))
@@ -377,7 +375,7 @@ class AgentSession:
         memory = self.memory
         params = memory.engine.params().get("parse_tool_call_result_op")
         keep = getattr(params[0], "max_history_tool_call_cnt", 100) if params else 100
-        kept = memory.services.store(OpSection()).append_calls(memory.workspace_id, calls, keep)
+        kept = memory.services.store().append_calls(memory.workspace_id, calls, keep)
         self._unjudged.update(dict.fromkeys(kept))
         if memory.services.settings.session.judging == "background":
             self._judge()

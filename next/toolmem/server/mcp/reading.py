@@ -25,7 +25,6 @@ from mcp_types import (
 )
 
 from toolmem.config.names import hint
-from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError
 from toolmem.memory.toolmem import ToolMem
 from toolmem.text.display import plain
@@ -70,7 +69,7 @@ class McpReading:
         if cursor is not None and not (cursor.isascii() and cursor.isdecimal()):
             raise RequestError("cursor: not one that this server gave", "cursor")
         start = int(cursor or 0)
-        store = self.memory.services.store(OpSection())
+        store = self.memory.services.store()
         names = sorted(store.tool_names(self.workspace))
         shown = [
             Resource(
