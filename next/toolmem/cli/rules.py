@@ -7,6 +7,7 @@ import sys
 from typing import Any, get_args
 
 import click
+import msgspec
 
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_found, print_json, user_actor
@@ -51,29 +52,11 @@ def show_rule(rule_id: str, as_json: bool, **where: Any) -> None:
     if as_json:
         print_json(rule)
         return
-    click.echo(f"{plain(rule.rule, 2_000)}\n")
-    said = f"{rule.said.by}{' through ' + rule.said.noted_by if rule.said.noted_by else ''}"
-    lines = {
-        "id": rule.id,
-        "tool": rule.tool_name,
-        "priority": rule.priority,
-        "effect": rule.effect,
-        "said by": said,
-        "noted as": rule.said.understood,
-        "not understood": ", ".join(rule.unread),
-        "until": str(rule.expires_at or ""),
-        "created": rule.created_at.isoformat(),
-        "asked for": json.dumps(rule.request.after) if rule.request else "",
-    }
-    for name, value in lines.items():
-        if value:
-            click.echo(f"  {name:<15} {plain(value, 500)}")
-    for name in ("when", "unless", "stops", "passes"):
-        for each in getattr(rule, name):
-            click.echo(f"  {name:<15} {plain(json.dumps(each, ensure_ascii=False), 500)}")
-    for change in rule.changes:
-        what = f"{change.what} by {change.by} ({change.evidence or 'no evidence'})"
-        click.echo(f"  {change.time.isoformat()} {what}: {plain(change.words, 200)}")
+    for name, value in msgspec.to_builtins(rule).items():
+        for each in value if isinstance(value, list) else [value]:
+            if each not in (None, ""):
+                told = each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)
+                click.echo(f"{name:<11} {plain(told, 2_000)}")
 
 
 @rules.command("add")

@@ -118,14 +118,12 @@ class _Reader:
             found.rows.append(row)
             found.lines.append(self._places[row])
         found.bad.sort(key=lambda bad: bad.line)
-        if self._unanswered:
-            found.notes.append(f"{self._unanswered} calls without an answer were left out")
-        if self._by_order:
-            found.notes.append(
-                f"{self._by_order} answers without an id were assigned by their order alone"
-            )
-        if self._bad_tools:
-            found.notes.append(f"{self._bad_tools} declarations of tools could not be read")
+        notes = {
+            "calls without an answer were left out": self._unanswered,
+            "answers without an id were assigned by their order alone": self._by_order,
+            "declarations of tools could not be read": self._bad_tools,
+        }
+        found.notes += [f"{count} {what}" for what, count in notes.items() if count]
         return found
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.records import read_records
+from toolmem.guard.repeats import identity
 from toolmem.guidance.shown import guidance_section
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.memory.toolmem import Workspace
@@ -425,10 +426,7 @@ def _read_object(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
 
 
 def _key(tool_name: str, given: Any) -> str:
-    try:
-        return json.dumps([folded_name(tool_name), given], sort_keys=True, default=str)
-    except (TypeError, ValueError, RecursionError):
-        return ""
+    return identity(folded_name(tool_name), given, b"")
 
 
 def _is_same(recorded: Mapping[str, Any], told: Mapping[str, Any]) -> bool:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, Self, TypeVar
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from toolmem.memory.async_toolmem import AsyncToolMem
 from toolmem.memory.toolmem import Workspace
-from toolmem.models.decisions import Decision
-from toolmem.rules.capture import Captured
 from toolmem.session.agent_session import AgentSession
-from toolmem.session.messages import Message
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def _awaited(
+    method: Callable[Concatenate[AgentSession, P], R],
+) -> Callable[Concatenate[AsyncAgentSession, P], Awaitable[R]]:
+    @wraps(method)
+    async def run(session: AsyncAgentSession, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.to_thread(method, session.plain, *args, **kwargs)
+
+    return run
 
 
 class AsyncAgentSession:
@@ -22,6 +30,9 @@ class AsyncAgentSession:
 
     def __init__(self, plain: AgentSession) -> None:
         self.plain = plain
+        self.system_prompt = plain.system_prompt
+        self.tool = plain.tool  # for plain and async functions
+        self.tools = plain.tools
 
     @classmethod
     async def start(cls, memory: Workspace | AsyncToolMem, **options: Any) -> Self:
@@ -29,40 +40,11 @@ class AsyncAgentSession:
         own = memory if isinstance(memory, Workspace) else memory.plain
         return cls(await asyncio.to_thread(AgentSession.start, own, **options))
 
-    @property
-    def system_prompt(self) -> str:
-        """The frozen prompt."""
-        return self.plain.system_prompt
-
-    def tool(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Decorate a plain or an async function."""
-        return self.plain.tool(function)
-
-    def tools(self, form: Any = "openai") -> list[dict[str, Any]]:
-        """`note_demand` and `lift_demand`."""
-        return self.plain.tools(form)
-
-    async def messages(self, user_message: str | None = None) -> list[Message]:
-        """What to send to the model."""
-        return await asyncio.to_thread(self.plain.messages, user_message)
-
-    async def check(
-        self, tool_name: str, arguments: Mapping[str, Any] | str, *, force: bool | None = None
-    ) -> Decision:
-        """What is to become of a call."""
-        return await asyncio.to_thread(self.plain.check, tool_name, arguments, force=force)
-
-    async def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
-        """The result of one of `tools`."""
-        return await asyncio.to_thread(self.plain.call_tool, name, arguments)
-
-    async def after_turn(self, turn: Sequence[Message] = (), **options: Any) -> Captured:
-        """Learn from a turn."""
-        return await asyncio.to_thread(self.plain.after_turn, turn, **options)
-
-    async def close(self) -> None:
-        """Wait until every call is judged."""
-        await asyncio.to_thread(self.plain.close)
+    messages = _awaited(AgentSession.messages)
+    check = _awaited(AgentSession.check)
+    call_tool = _awaited(AgentSession.call_tool)
+    after_turn = _awaited(AgentSession.after_turn)
+    close = _awaited(AgentSession.close)
 
     async def __aenter__(self) -> Self:
         return self
