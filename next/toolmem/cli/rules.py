@@ -1,9 +1,10 @@
-"""`toolmem rules`: what the user demands, shown and changed."""
+"""`toolmem rules`: what the user demands, shown, changed and captured from recordings."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from typing import Any, get_args
 
 import click
@@ -11,9 +12,16 @@ import msgspec
 
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_found, print_json, user_actor
+from toolmem.errors import RequestError
+from toolmem.formats.chat import is_conversation, read_chat, text_of
+from toolmem.formats.files import read_lines
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.rules import Effect, Priority, ToolMemoryRule
+from toolmem.operations.rules import schemas_of
+from toolmem.rules.capture import ToolMemoryCaptureHook
+from toolmem.rules.reader import too_long
 from toolmem.rules.store import find_rule
+from toolmem.rules.turn import read_turn
 from toolmem.text.display import plain
 
 
@@ -148,6 +156,76 @@ def approve(rule_id: str, **where: Any) -> None:
 def reject(rule_id: str, **where: Any) -> None:
     """Leave a rule as it is, or drop one that was only asked for."""
     _decide(rule_id, where, accepts=False)
+
+
+@rules.command("capture")
+@click.option("--turns", type=click.Path(exists=True), help="JSON Lines of turns.")
+@click.option("--conversations", type=click.Path(exists=True), help="The same of conversations.")
+@click.option("--apply", "applies", is_flag=True, help="Keep what is found.")
+@options.memory_options
+@options.as_json
+def capture(
+    turns: str | None, conversations: str | None, applies: bool, as_json: bool, **where: Any
+) -> None:
+    """Show which rules turns would make; --apply keeps them.
+
+    A turn is {"user_message": ..., "tool_calls": [{"name": ...}], "tools": [...]}.
+
+    \b
+    Examples:
+      toolmem rules capture --turns turns.jsonl
+      toolmem rules capture --conversations chats.jsonl --apply --store memory.db
+    """
+    if (turns is None) == (conversations is None):
+        raise click.UsageError("give one of --turns and --conversations")
+    found = list(_turns(turns) if turns else _turns_of_chats(conversations or ""))
+    trial = {**where, "store": ":memory:"} if not applies else where
+    with options.open_memory(**trial) as memory:
+        hook = ToolMemoryCaptureHook(memory.rules, enabled=True)
+        for number, given in enumerate(found):
+            _capture_one(hook, number, given, as_json)
+
+
+def _capture_one(
+    hook: ToolMemoryCaptureHook, number: int, given: dict[str, Any], as_json: bool
+) -> None:
+    turn = read_turn({**given, "tools": []})
+    turn.tools = schemas_of(given.get("tools"))
+    turn.session_id = turn.session_id or f"turn {number}"
+    done = hook.after_turn(turn)
+    names = ("tool_name", "rule", "priority", "source", "tags")
+    row = {
+        "turn": number,
+        "rules": [{n: getattr(r, n) for n in names} for r in done.kept if not r.session],
+        "session": [{n: getattr(r, n) for n in names[:2]} for r in done.kept if r.session],
+        "too_long": too_long(turn.user_message),
+    }
+    if as_json:
+        click.echo(json.dumps(row, ensure_ascii=False))
+    else:
+        for told in done.told:
+            click.echo(f"{number}: {plain(told, 600)}")
+
+
+def _turns(path: str) -> Iterator[dict[str, Any]]:
+    for line in read_lines(path):
+        if line.error or not isinstance(line.value, dict):
+            raise RequestError(f"{path}, line {line.number}: {line.error or 'no JSON object'}")
+        yield line.value
+
+
+def _turns_of_chats(path: str) -> Iterator[dict[str, Any]]:
+    for line in read_lines(path):
+        if not is_conversation(line.value):
+            raise RequestError(f"{path}, line {line.number}: expected an object with `messages`")
+        body = line.value if isinstance(line.value, dict) else {"messages": line.value}
+        chat = read_chat(body["messages"])
+        tools = body.get("tools") or list(dict.fromkeys(call.name for call in chat.calls))
+        for message in body["messages"]:
+            if isinstance(message, dict) and message.get("role") == "user":
+                said = text_of(message.get("content"))
+                ran = [{"name": call.name} for call in chat.calls if call.context == said]
+                yield {"user_message": said, "tool_calls": ran, "tools": tools}
 
 
 def _decide(rule_id: str, where: dict[str, Any], *, accepts: bool) -> None:
