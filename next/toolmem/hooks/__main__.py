@@ -80,7 +80,7 @@ def _answer(
     if event is None:
         return b""
     from toolmem.guard.stores import stores_of
-    from toolmem.hooks.handle import Hook, protected_files
+    from toolmem.hooks.handle import Hook
 
     folder = options.get("--project") or event.project or event.cwd
     switch = environment.get("TOOLMEM_GUARD", "").strip().lower()
@@ -89,7 +89,6 @@ def _answer(
         stores=stores_of(folder, options.get("--store", "")),
         on_error="closed" if options.get("--on-error") == "closed" else "open",
         guard_is_on=switch not in ("off", "false", "no", "0"),
-        protected=protected_files() if event.kind == "before_call" else [],
         config=options.get("--config", ""),
     )
     answer = write(agent, event, hook.handle(event))

@@ -1,40 +1,13 @@
-"""The agents that hooks are installed in, a table: their names for events, tools and settings."""
+"""The agents that hooks are installed in, a table: their names for events, tools and settings.
+
+Beside each title stands the version whose payloads were recorded.
+"""
 
 from __future__ import annotations
 
 from msgspec import Struct, field
 
-CLAUDE_EVENTS = (
-    "SessionStart",
-    "SubagentStart",
-    "UserPromptSubmit",
-    "PreToolUse",
-    "PostToolUse",
-    "PostToolUseFailure",
-    "SessionEnd",
-)
 EVERYWHERE = frozenset(("session_start", "subagent_start", "prompt", "before_call", "after_call"))
-CALL_IDS = {
-    "prompt": "prompt_id",
-    "before_call": "tool_use_id",
-    "after_call": "tool_use_id",
-    "subagent_start": "agent_id",
-}
-TIMESTAMPS = dict.fromkeys(EVERYWHERE, "timestamp")
-_PLUGIN_KEYS = {
-    "event": "hook_event_name",
-    "callID": "tool_use_id",
-    "callId": "tool_use_id",
-    "key": "prompt_id",
-    "tool": "tool_name",
-    "server": "mcp_server",
-    "args": "tool_input",
-    "input": "tool_input",
-    "output": "tool_response",
-    "milliseconds": "duration_ms",
-    "sessionID": "session_id",
-    "session": "session_id",
-}
 
 
 def _tools(**classes: str) -> dict[str, str]:
@@ -42,8 +15,21 @@ def _tools(**classes: str) -> dict[str, str]:
     return {name: kind for kind, names in classes.items() for name in names.split()}
 
 
-def _events(*names: str) -> dict[str, str]:
-    return {name: name for name in names}
+def _names(pairs: str) -> dict[str, str]:
+    """The agent's name -> Claude Code's, from `theirs=ours`; `same` where they agree."""
+    parted = [pair.partition("=") for pair in pairs.split()]
+    return {theirs: ours or theirs for theirs, _, ours in parted}
+
+
+_CLAUDE_EVENTS = _names(
+    "SessionStart SubagentStart UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure "
+    "SessionEnd"
+)
+_PLUGIN_KEYS = _names(
+    "event=hook_event_name sessionID=session_id session=session_id key=prompt_id "
+    "callID=tool_use_id callId=tool_use_id tool=tool_name server=mcp_server args=tool_input "
+    "input=tool_input output=tool_response milliseconds=duration_ms"
+)
 
 
 class Agent(Struct, frozen=True, kw_only=True):
@@ -51,13 +37,10 @@ class Agent(Struct, frozen=True, kw_only=True):
 
     name: str
     title: str
-    verified: str  # the version whose payloads were recorded
     tools: dict[str, str]
-    events: dict[str, str] = field(default_factory=lambda: _events(*CLAUDE_EVENTS))
+    events: dict[str, str] = field(default_factory=_CLAUDE_EVENTS.copy)  # its own -> Claude Code's
     rename: dict[str, str] = {}  # its payload's key -> Claude Code's
-    keys: dict[str, str] = field(default_factory=lambda: CALL_IDS)  # kind -> key that holds its id
-    call_ids: bool = True  # False: the end of a call is known by tool and input
-    quiet_subagents: bool = True  # a subagent's prompt was written by the model
+    call_ids: bool = True  # False: an event is known by its time, a call's end by tool and input
     mcp_name: str = r"mcp__(?P<server>.+?)__(?P<tool>.+)"
     project_variable: str = ""
     dialect: str = "claude"
@@ -81,8 +64,7 @@ class Agent(Struct, frozen=True, kw_only=True):
 
 CLAUDE_CODE = Agent(
     name="claude-code",
-    title="Claude Code",
-    verified="2.1.330",
+    title="Claude Code",  # 2.1.330
     tools=_tools(
         shell="Bash PowerShell",
         read="Read",
@@ -106,11 +88,10 @@ CLAUDE_CODE = Agent(
 )
 CODEX = Agent(
     name="codex",
-    title="Codex",
-    verified="0.169.0",
+    title="Codex",  # 0.169.0
     tools=_tools(shell="Bash", write="apply_patch"),
-    events=_events(*(name for name in CLAUDE_EVENTS if name != "PostToolUseFailure")),
-    rename={"turn_id": "prompt_id"},
+    events=_names("SessionStart SubagentStart UserPromptSubmit PreToolUse PostToolUse SessionEnd"),
+    rename=_names("turn_id=prompt_id"),
     notice_at=frozenset(("session_start", "prompt")),
     settings=".codex/hooks.json",
     home_variable="CODEX_HOME",
@@ -122,8 +103,7 @@ CODEX = Agent(
 )
 COPILOT = Agent(
     name="copilot",
-    title="GitHub Copilot CLI",
-    verified="1.0.102",
+    title="GitHub Copilot CLI",  # 1.0.102
     tools=_tools(
         shell="Bash PowerShell bash powershell write_bash",
         read="Read view",
@@ -134,12 +114,7 @@ COPILOT = Agent(
         own="Agent task read_bash stop_bash list_bash read_agent list_agents write_agent skill sql "
         "ask_user report_intent",
     ),
-    rename={
-        "sessionId": "session_id",
-        "parent_agent_id": "parent_id",
-        "tool_result": "tool_response",
-    },
-    keys=TIMESTAMPS,
+    rename=_names("sessionId=session_id parent_agent_id=parent_id tool_result=tool_response"),
     call_ids=False,
     mcp_name=r"(?P<server>github-mcp-server|[^-]+)-(?P<tool>.+)",
     project_variable="COPILOT_PROJECT_DIR",
@@ -154,8 +129,7 @@ COPILOT = Agent(
 )
 GEMINI = Agent(
     name="gemini",
-    title="Gemini CLI",
-    verified="0.61.0",
+    title="Gemini CLI",  # 0.61.0
     tools=_tools(
         shell="run_shell_command",
         read="read_file read_many_files",
@@ -166,14 +140,10 @@ GEMINI = Agent(
         own="save_memory update_topic write_todos ask_user invoke_agent activate_skill "
         "enter_plan_mode exit_plan_mode",
     ),
-    events={
-        "SessionStart": "SessionStart",
-        "BeforeAgent": "UserPromptSubmit",
-        "BeforeTool": "PreToolUse",
-        "AfterTool": "PostToolUse",
-        "SessionEnd": "SessionEnd",
-    },
-    keys=TIMESTAMPS,
+    events=_names(
+        "SessionStart BeforeAgent=UserPromptSubmit BeforeTool=PreToolUse AfterTool=PostToolUse "
+        "SessionEnd"
+    ),
     call_ids=False,
     mcp_name=r"mcp_(?P<server>[^_]+)_(?P<tool>.+)",
     project_variable="GEMINI_PROJECT_DIR",
@@ -187,8 +157,7 @@ GEMINI = Agent(
 )
 CURSOR = Agent(
     name="cursor",
-    title="Cursor",
-    verified="its documentation of September 2026, not run",
+    title="Cursor",  # its documentation of September 2026, not run
     tools=_tools(
         shell="Shell",
         read="Read",
@@ -199,22 +168,14 @@ CURSOR = Agent(
         delete="Delete",
         own="Task TodoWrite ReadLints AskQuestion SwitchMode",
     ),
-    events={
-        "sessionStart": "SessionStart",
-        "beforeSubmitPrompt": "UserPromptSubmit",
-        "preToolUse": "PreToolUse",
-        "postToolUse": "PostToolUse",
-        "postToolUseFailure": "PostToolUseFailure",
-        "sessionEnd": "SessionEnd",
-    },
-    rename={
-        "conversation_id": "session_id",
-        "parent_conversation_id": "parent_id",
-        "generation_id": "prompt_id",
-        "tool_output": "tool_response",
-        "error_message": "error",
-        "duration": "duration_ms",
-    },
+    events=_names(
+        "sessionStart=SessionStart beforeSubmitPrompt=UserPromptSubmit preToolUse=PreToolUse "
+        "postToolUse=PostToolUse postToolUseFailure=PostToolUseFailure sessionEnd=SessionEnd"
+    ),
+    rename=_names(
+        "conversation_id=session_id parent_conversation_id=parent_id generation_id=prompt_id "
+        "tool_output=tool_response error_message=error duration=duration_ms"
+    ),
     mcp_name=r"(?P<server>MCP):(?P<tool>.+)",
     project_variable="CURSOR_PROJECT_DIR",
     dialect="cursor",
@@ -226,8 +187,7 @@ CURSOR = Agent(
 )
 OPENCODE = Agent(
     name="opencode",
-    title="OpenCode",
-    verified="1.18.33",
+    title="OpenCode",  # 1.18.33
     tools=_tools(
         shell="bash",
         read="read",
@@ -237,13 +197,11 @@ OPENCODE = Agent(
         web="websearch",
         own="task todowrite todoread skill question invalid execute plan_enter plan_exit",
     ),
-    events={
-        "session.start": "SessionStart",
-        "chat.message": "UserPromptSubmit",
-        "tool.execute.before": "PreToolUse",
-        "tool.execute.after": "PostToolUse",
-        "tool.error": "PostToolUseFailure",
-    },
+    events=_names(
+        "session.start=SessionStart chat.message=UserPromptSubmit "
+        "tool.execute.before=PreToolUse tool.execute.after=PostToolUse "
+        "tool.error=PostToolUseFailure"
+    ),
     rename=_PLUGIN_KEYS,
     mcp_name="",
     dialect="plugin",
@@ -256,8 +214,7 @@ OPENCODE = Agent(
 )
 CLINE = Agent(
     name="cline",
-    title="Cline",
-    verified="3.0.65",
+    title="Cline",  # 3.0.65
     tools=_tools(
         shell="run_commands execute_command",
         read="read_files read_file",
@@ -268,12 +225,7 @@ CLINE = Agent(
         own="ask_question ask_followup_question spawn_agent skills attempt_completion "
         "submit_and_exit",
     ),
-    events={
-        "start": "SessionStart",
-        "prompt": "UserPromptSubmit",
-        "call": "PreToolUse",
-        "result": "PostToolUse",
-    },
+    events=_names("start=SessionStart prompt=UserPromptSubmit call=PreToolUse result=PostToolUse"),
     rename={**_PLUGIN_KEYS, "subagent": "agent_id"},
     mcp_name=r"(?P<server>.+?)__(?P<tool>.+)",
     dialect="plugin",
@@ -284,22 +236,20 @@ CLINE = Agent(
 )
 GOOSE = Agent(
     name="goose",
-    title="Goose",
-    verified="its documentation of October 2026, not run",
+    title="Goose",  # its documentation of October 2026, not run
     tools=_tools(
         shell="developer__shell",
         read="developer__read_image",
         write="developer__write developer__edit",
         search="developer__tree",
     ),
-    events=_events(*(name for name in CLAUDE_EVENTS if name != "SubagentStart")),
-    rename={
-        "event": "hook_event_name",
-        "working_dir": "cwd",
-        "message": "prompt",
-        "tool_call_id": "tool_use_id",
-        "tool_output": "tool_response",
-    },
+    events=_names(
+        "SessionStart UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure SessionEnd"
+    ),
+    rename=_names(
+        "event=hook_event_name working_dir=cwd message=prompt tool_call_id=tool_use_id "
+        "tool_output=tool_response"
+    ),
     mcp_name=r"(?P<server>.+?)__(?P<tool>.+)",
     dialect="goose",
     context_at=frozenset(),

@@ -94,7 +94,9 @@ def _answers(agent: Agent, install: Install) -> list[Finding]:
     except (OSError, subprocess.TimeoutExpired) as error:
         return [Finding("problem", f"the hook cannot be started: {error}")]
     seconds = time.monotonic() - began
-    store = stores_of(folder, _option(install, "--store")).main
+    words = install.command
+    named = words[words.index("--store") + 1] if "--store" in words else ""
+    store = stores_of(folder, named).main
     kept = Ledger(store, session)
     is_recorded = bool(kept.read()[0].calls)
     store.delete(WORKSPACE, NAMESPACE, kept.key)
@@ -119,11 +121,6 @@ def sample_event(agent: Agent, session: str, folder: str) -> dict[str, Any]:
         "tool_use_id": f"call_{session}",
     }
     return {back.get(name, name): value for name, value in told.items()}
-
-
-def _option(install: Install, name: str) -> str:
-    words = install.command
-    return words[words.index(name) + 1] if name in words else ""
 
 
 def _recorded(agent: Agent, stores: Stores) -> Finding:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import chain, count
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from toolmem.hooks.agents import Agent
 from toolmem.hooks.ledger import BegunCall, Ledger, Session, digest_of
 from toolmem.hooks.notes import answer_note, note_in
 from toolmem.hooks.protocol import Answer, Event
+from toolmem.hooks.state import installed
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.text.display import bounded
@@ -32,7 +33,6 @@ class Hook(Struct, kw_only=True):
     stores: Stores
     on_error: Literal["open", "closed"] = "open"
     guard_is_on: bool = True
-    protected: Sequence[str] = ()  # files that only the user changes
     config: str = ""  # by which a session's calls are judged
 
     def handle(self, event: Event) -> Answer:
@@ -60,19 +60,20 @@ class Hook(Struct, kw_only=True):
         """One for each store: the user's own rules bind in every project."""
         if not self.guard_is_on:
             return []
-        return self.stores.guards(self.on_error, protected=self.protected)
+        settings = [path for install in installed() for path in install.files]
+        return self.stores.guards(self.on_error, protected=settings)
 
     # ------------------------------------------------------------ around a call
 
     def _before(self, event: Event, ledger: Ledger) -> Answer:
-        note = note_in(self.agent, event)
-        if note is not None:
-            from toolmem.hooks.prompts import heard, turn_of
+        if note := note_in(self.agent, event):
+            from toolmem.hooks.prompts import heard
+            from toolmem.rules.turn import Turn
 
             session, _ = ledger.read()
             said = heard(self.agent, session, event)
-            mark = turn_of(event.session, session).mark
-            return answer_note(self.stores.rules(), self.agent, note, said, mark, event.session)
+            turn = Turn(session_id=event.session, number=session.turn)
+            return answer_note(self.stores.rules(), self.agent, note, said, turn)
         digest = digest_of(event.tool, event.input)
         session, stamp = ledger.read()
         stamp += "".join(s.get_many(WORKSPACE, []).rules_stamp for s in self.stores.further)
@@ -103,8 +104,7 @@ class Hook(Struct, kw_only=True):
         decision = strictest(decisions)
         if decision.action in ("allow", "advise"):
             return Answer(context=decision.advice)
-        action: Literal["ask", "deny"] = "ask" if decision.action == "ask" else "deny"
-        return Answer(action=action, reason=decision.reason)
+        return Answer(action="ask" if decision.action == "ask" else "deny", reason=decision.reason)
 
     def _after(self, event: Event, ledger: Ledger) -> Answer:
         digest = digest_of(event.tool, event.input)
@@ -121,8 +121,11 @@ class Hook(Struct, kw_only=True):
             return known
 
         call = ledger.change(end)
-        if call is None or event.interrupted or self._was_stopped(call):
+        if call is None or event.interrupted:
             return Answer()
+        actions = {decision.action for decision in call.decisions}
+        if "deny" in actions or ("ask" in actions and not self.agent.asks):
+            return Answer()  # it has not run; one that the user agreed to has
         session, _ = ledger.read()
         kept = self._call_of(event, call, session)
         self.stores.main.append_calls(WORKSPACE, [kept], KEPT_CALLS)
@@ -135,11 +138,6 @@ class Hook(Struct, kw_only=True):
                 call_id=call.record_id,
             )
         return Answer()
-
-    def _was_stopped(self, call: BegunCall) -> bool:
-        """A call that the user agreed to has run."""
-        actions = {decision.action for decision in call.decisions}
-        return "deny" in actions or ("ask" in actions and not self.agent.asks)
 
     def _call_of(self, event: Event, call: BegunCall, session: Session) -> ToolCallResult:
         given: Any = event.input if isinstance(event.input, dict | list | str) else {}
@@ -163,18 +161,8 @@ class Hook(Struct, kw_only=True):
 
 def _record_id(session: Session, event: Event, digest: str) -> str:
     """Models use `call_0` again: another record, under another id."""
-    base = event.key
-    if not base or not base.startswith("toolu_"):
-        base = f"{event.session}/{event.key or digest}"
+    is_unique = event.key.startswith("toolu_")
+    base = event.key if is_unique else f"{event.session}/{event.key or digest}"
     taken = {call.record_id for call in session.calls}
-    number, found = 1, base
-    while found in taken:
-        number, found = number + 1, f"{base}#{number + 1}"
-    return found
-
-
-def protected_files() -> list[str]:
-    """What installs wrote into settings: only the user changes these."""
-    from toolmem.hooks.state import installed
-
-    return [path for install in installed() for path in install.files]
+    ids = chain([base], (f"{base}#{number}" for number in count(2)))
+    return next(each for each in ids if each not in taken)

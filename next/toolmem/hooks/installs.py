@@ -31,7 +31,6 @@ from toolmem.hooks.state import INSTALLS, FileNote, Install, installed, write_no
 from toolmem.text.patterns import late_pattern
 
 MAX_BYTES = 10_000_000  # of a settings file
-_BOM = "\ufeff"
 _OURS = late_pattern(r"-m\W{1,4}toolmem\.hooks\W")
 # Of environments that are thrown away: those of `uvx`, `uv run` and `pipx run`.
 _PASSING = ("/uv/archive-v", "/uv/builds-v", "/uv/environments-v", "/.cache/uv/", "/pipx/.cache/")
@@ -47,13 +46,9 @@ class Change(Struct, frozen=True):
 
     def difference(self) -> str:
         """As a unified diff."""
-        old, new = (
-            (each or b"").decode("utf-8", "replace").splitlines()
-            for each in (self.before, self.after)
-        )
-        was, becomes = (
-            os.devnull if each is None else str(self.path) for each in (self.before, self.after)
-        )
+        states = (self.before, self.after)
+        old, new = ((each or b"").decode("utf-8", "replace").splitlines() for each in states)
+        was, becomes = (os.devnull if each is None else str(self.path) for each in states)
         return "\n".join(unified_diff(old, new, was, becomes, lineterm=""))
 
 
@@ -62,8 +57,7 @@ def hook_command(
 ) -> list[str]:
     """What the agent starts. Raises RequestError."""
     options = {"--project": project, "--store": store, "--config": config}
-    if on_error != "open":
-        options["--on-error"] = on_error
+    options["--on-error"] = on_error if on_error != "open" else ""
     given = [part for name, value in options.items() if value for part in (name, value)]
     return [*interpreter(), "-m", "toolmem.hooks", agent.name, *given]
 
@@ -104,20 +98,16 @@ def plan_install(
     if agent.settings:
         path = _settings_file(agent, project, environment)
         before = read_file(path)
-        base = _decoded(path, before or b"")
-        if before is None and agent.form == "cursor":
-            base = '{\n  "version": 1\n}\n'
+        base = '{\n  "version": 1\n}\n' if before is None and agent.form == "cursor" else ""
+        base = base if before is None else _decoded(path, before)
         if _OURS.search(_words(base)):
             raise RequestError(f"settings: {path} holds toolmem's hook already", "settings")
-        mark = _BOM if base.startswith(_BOM) else ""
         try:
-            text, spans = with_entries(base.removeprefix(_BOM), _entries(agent, command))
+            text, spans = with_entries(base, _entries(agent, command))
         except (ValueError, IndexError) as error:
             told = f"settings: {path}: {error}. Nothing was changed"
             raise RequestError(told, "settings") from None
-        moved = [(start + len(mark), end + len(mark)) for start, end in spans]
-        after = (mark + text).encode()
-        changes.append(Change(path, before, after, moved if before is not None else []))
+        changes.append(Change(path, before, text.encode(), [] if before is None else spans))
     return changes
 
 
@@ -135,19 +125,17 @@ def plan_uninstall(
         before, known = read_file(path), files.get(str(path))
         if before is None:
             continue
-        is_unchanged = known is not None and known.digest == _digest(before)
-        if known is not None and is_unchanged:
+        if known is not None and known.digest == _digest(before):
             after = without_spans(_decoded(path, before), known.spans).encode()
             changes.append(Change(path, before, after if known.spans else None))
         elif agent.settings and path == _settings_file(agent, project, environment):
             text = _decoded(path, before)
-            mark = _BOM if text.startswith(_BOM) else ""
             try:
-                left = without_entries(text.removeprefix(_BOM), is_ours)
+                left = without_entries(text, is_ours)
             except (ValueError, IndexError) as error:
                 raise RequestError(f"settings: {path}: {error}", "settings") from None
-            if mark + left != text:
-                changes.append(Change(path, before, (mark + left).encode()))
+            if left != text:
+                changes.append(Change(path, before, left.encode()))
         else:
             kept.append(path)
     return changes, kept
@@ -214,21 +202,17 @@ def _placed(agent: Agent, name: str, project: str, environment: Mapping[str, str
 # ---------------------------------------------------------------- writing
 
 
-def apply_install(
-    agent: Agent, project: str, command: list[str], changes: Iterable[Change]
-) -> None:
+def apply_install(agent: Agent, project: str, command: list[str], changes: list[Change]) -> None:
     """Write what was planned, and note how it is undone. Raises RequestError, StoreUnavailable."""
     files: dict[str, FileNote] = {}
-    changes = list(changes)
     for change in changes:
         folders = [str(each) for each in change.path.parents if not each.exists()]
         assert change.after is not None
         files[str(change.path)] = FileNote(_digest(change.after), change.spans, folders)
     others = [n for n in installed() if (n.agent, n.project) != (agent.name, project)]
-    write_notes(
-        INSTALLS, [*others, Install(agent.name, project, command, files)]
-    )  # first: killed here,
-    for change in changes:  # the note fits no file, and changes nothing
+    # First the note: where the process is killed here, it fits no file, and changes nothing.
+    write_notes(INSTALLS, [*others, Install(agent.name, project, command, files)])
+    for change in changes:
         write_change(change)
 
 
@@ -237,13 +221,13 @@ def apply_uninstall(agent: Agent, project: str, changes: Iterable[Change]) -> No
     for change in changes:
         write_change(change)
     notes = installed()
-    for note in notes:
-        if (note.agent, note.project) == (agent.name, project):
-            folders = {folder for file in note.files.values() for folder in file.folders}
-            for folder in sorted(folders, key=len, reverse=True):
-                with suppress(OSError):
-                    os.rmdir(folder)
-    write_notes(INSTALLS, [n for n in notes if (n.agent, n.project) != (agent.name, project)])
+    others = [n for n in notes if (n.agent, n.project) != (agent.name, project)]
+    files = [file for note in notes if note not in others for file in note.files.values()]
+    folders = {folder for file in files for folder in file.folders}
+    for folder in sorted(folders, key=len, reverse=True):
+        with suppress(OSError):
+            os.rmdir(folder)
+    write_notes(INSTALLS, others)
 
 
 def write_change(change: Change) -> None:

@@ -1,7 +1,7 @@
 """Hooks go into a JSON settings file and out of it again; every other byte stays as it is.
 
 Everything is inserted right behind an opening bracket, so that no comma of somebody else's moves.
-Comments and trailing commas are allowed.
+Comments, trailing commas and a byte order mark are allowed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from toolmem.text.patterns import late_pattern
 
+BOM = "\ufeff"
 _STRING_OR_COMMENT = late_pattern(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = late_pattern(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
 _decode = json.JSONDecoder().raw_decode  # answers the value, and where it ends
@@ -36,7 +37,7 @@ def readable(text: str) -> str:
     """
     text = _STRING_OR_COMMENT.sub(_blank, text)
     text = _TRAILING_COMMA.sub(lambda found: found[1] or " ", text)
-    if not isinstance(json.loads(text), dict):
+    if not isinstance(json.loads(text.removeprefix(BOM)), dict):
         raise ValueError("expected an object: line 1 column 1")
     return text
 
@@ -64,30 +65,25 @@ def with_entries(text: str, entries: dict[str, Any]) -> tuple[str, list[tuple[in
 
     A span is (start, end); they are in order. Raises ValueError.
     """
-    edits: list[tuple[int, str]] = []
     held = {"hooks": {event: [entry] for event, entry in entries.items()}}
-    if not text.strip():
+    if not text.strip(f"{BOM} \t\r\n"):
         new = json.dumps(held, indent=2, ensure_ascii=False) + "\n"
         return text + new, [(len(text), len(text) + len(new))]
     clean = readable(text)
     root = _skip(clean, 0)
     hooks = _member(clean, root, "hooks")
     if hooks is None:
-        names = [f"{json.dumps(key)}: " for key in held]
-        edits.append(_inserted(clean, root, names, list(held.values())))
+        edits = [_inserted(clean, root, held)]
     elif not isinstance(hooks.value, dict):
         raise ValueError("hooks: expected an object")
     else:
         there = {each.key: each for each in parts(clean, hooks.value_start)}
-        fresh = [event for event in entries if event not in there]
-        if fresh:
-            names = [f"{json.dumps(event)}: " for event in fresh]
-            values = [[entries[event]] for event in fresh]
-            edits.append(_inserted(clean, hooks.value_start, names, values))
+        fresh = {event: [entry] for event, entry in entries.items() if event not in there}
+        edits = [_inserted(clean, hooks.value_start, fresh)] if fresh else []
         for event in (event for event in entries if event in there):
             if not isinstance(there[event].value, list):
                 raise ValueError(f"hooks.{event}: expected a list")
-            edits.append(_inserted(clean, there[event].value_start, [""], [entries[event]]))
+            edits.append(_inserted(clean, there[event].value_start, {"": entries[event]}))
     spans: list[tuple[int, int]] = []
     shift = 0
     for at, new in sorted(edits, key=lambda edit: edit[0]):
@@ -152,12 +148,15 @@ def _member(text: str, start: int, key: str) -> Part | None:
     return next((each for each in reversed(list(parts(text, start))) if each.key == key), None)
 
 
-def _inserted(text: str, container: int, names: list[str], values: list[Any]) -> tuple[int, str]:
-    """Where and what: behind the opening bracket, laid out like what stands there."""
+def _inserted(text: str, container: int, members: dict[str, Any]) -> tuple[int, str]:
+    """Where and what: behind the opening bracket, laid out like what stands there.
+
+    Under the key "" stands an element of an array.
+    """
     first = next(parts(text, container), None)
     lead, dump, close = "", partial(json.dumps, ensure_ascii=False), ""
     before = text[container : first.start] if first else text[container:]
-    if "\n" in before or text == "{}":
+    if "\n" in before or text.removeprefix(BOM) == "{}":
         line_end = "\r\n" if "\r\n" in text else "\n"
         line = text[text.rfind("\n", 0, container) + 1 :]
         outer = line[: len(line) - len(line.lstrip(" \t"))]
@@ -166,15 +165,14 @@ def _inserted(text: str, container: int, names: list[str], values: list[Any]) ->
             inner = re.split(r"[\r\n]", text[container + 1 : first.start])[-1]
         dump = partial(dump, indent=inner.removeprefix(outer) or "  ")
         lead, close = line_end + inner, "" if first else line_end + outer
-    new = [
-        lead + name + dump(value).replace("\n", lead or "\n")
-        for name, value in zip(names, values, strict=True)
-    ]
+    names = [f"{json.dumps(key)}: " if key else "" for key in members]
+    values = [dump(value).replace("\n", lead or "\n") for value in members.values()]
+    new = [lead + name + value for name, value in zip(names, values, strict=True)]
     comma = "," if lead else ", "
     return container + 1, comma.join(new) + (comma if first else close)
 
 
 def _skip(text: str, at: int) -> int:
-    while text[at : at + 1] and text[at] in " \t\r\n\ufeff":
+    while text[at : at + 1] and text[at] in f" \t\r\n{BOM}":
         at += 1
     return at

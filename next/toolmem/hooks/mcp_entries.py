@@ -25,7 +25,6 @@ _PLACES = (("mcpServers",), ("servers",), ("mcp", "servers"))
 _ADDRESSES = ("url", "httpUrl", "serverUrl")
 _OURS = ["-m", "toolmem", "mcp", "proxy"]
 _NOTES = "wrapped.json"
-_BOM = "\ufeff"
 
 
 class Wrapped(Struct, frozen=True):
@@ -50,8 +49,11 @@ def plan_wrap(path: Path, name: str, python: Sequence[str], more: Sequence[str])
 
     Raises RequestError where there is no such server, or the proxy stands before it.
     """
-    data, text, entry = _read(path, name)
-    if not isinstance(entry.value, dict) or is_wrapped(entry.value):
+    text, entry = _read(path, name)
+    is_object = isinstance(entry.value, dict)
+    given = entry.value.get("args") if is_object else None
+    args = given if isinstance(given, list) else []
+    if not is_object or any(args[at : at + len(_OURS)] == _OURS for at in range(3)):
         raise RequestError(f"{name}: the proxy stands before it already, or it is no object")
     new = _wrapped(name, entry.value, [*python, *_OURS, "--name", name, *more])
     before = text[entry.value_start : entry.end]
@@ -60,22 +62,19 @@ def plan_wrap(path: Path, name: str, python: Sequence[str], more: Sequence[str])
         line = text[text.rfind("\n", 0, entry.start) + 1 : entry.start]
         indent = line[: len(line) - len(line.lstrip())]
         after = json.dumps(new, indent=2, ensure_ascii=False).replace("\n", f"\n{indent}")
-    wrapped = Wrapped(str(path.resolve()), name, before, after)
-    return _planned(path, data, text, entry, wrapped, after, new)
+    return _planned(path, text, entry, Wrapped(str(path.resolve()), name, before, after), after)
 
 
 def plan_unwrap(path: Path, name: str) -> EntryChange:
     """Raises RequestError where the entry is not as `wrap` left it."""
-    data, text, entry = _read(path, name)
+    text, entry = _read(path, name)
     known = [n for n in _notes() if (n.file, n.name) == (str(path.resolve()), name)]
     if not known or known[-1].after != text[entry.value_start : entry.end]:
         raise RequestError(
             f"{name}: it is not as `toolmem mcp wrap` left it. What it started before stands "
             "behind `--` or `--url` in its args: change it by hand"
         )
-    before = known[-1].before
-    value = json.loads(readable(before))
-    return _planned(path, data, text, entry, known[-1], before, value)
+    return _planned(path, text, entry, known[-1], known[-1].before)
 
 
 def apply(change: EntryChange, *, wraps: bool) -> None:
@@ -87,13 +86,6 @@ def apply(change: EntryChange, *, wraps: bool) -> None:
     write_change(change.file)
     if not wraps:
         write_notes(_NOTES, others)
-
-
-def is_wrapped(entry: dict[str, Any]) -> bool:
-    """Whether the proxy stands before this server."""
-    given = entry.get("args")
-    args = given if isinstance(given, list) else []
-    return any(args[at : at + len(_OURS)] == _OURS for at in range(3))
 
 
 def _notes() -> list[Wrapped]:
@@ -115,20 +107,19 @@ def _wrapped(name: str, entry: dict[str, Any], ours: list[str]) -> dict[str, Any
     return {**kept, "command": ours[0], "args": [*ours[1:], "--url", address]}
 
 
-def _read(path: Path, name: str) -> tuple[bytes, str, Part]:
-    """The file, its text, and where the entry stands. Raises RequestError."""
+def _read(path: Path, name: str) -> tuple[str, Part]:
+    """The file's text, and where the entry stands. Raises RequestError."""
     data = read_file(path)
     if data is None:
         raise RequestError(f"{path}: there is no such file", "file")
     try:
         text = data.decode()
-        clean = readable(text.removeprefix(_BOM))
-        found = list(_entries(clean))
+        found = list(_entries(readable(text)))
     except (ValueError, IndexError) as error:
         raise RequestError(f"{path}: {error}. Nothing was changed", "file") from None
     for entry in reversed(found):
         if entry.key == name:
-            return data, text.removeprefix(_BOM), entry
+            return text, entry
     known = ", ".join(each.key for each in found) or "none"
     raise RequestError(
         f"{path}: no MCP server is called {name!r}; there are: {known}"[:500], "name"
@@ -137,21 +128,17 @@ def _read(path: Path, name: str) -> tuple[bytes, str, Part]:
 
 def _entries(text: str) -> Iterator[Part]:
     for place in _PLACES:
-        start: int | None = text.index("{")
+        held = parts(text, text.index("{"))
         for key in place:
-            held = parts(text, start) if start is not None else ()
             found = next((e for e in held if e.key == key and isinstance(e.value, dict)), None)
-            start = found.value_start if found is not None else None
-        if start is not None:
-            yield from parts(text, start)
+            held = parts(text, found.value_start) if found else iter(())
+        yield from held
 
 
-def _planned(
-    path: Path, data: bytes, text: str, entry: Part, wrapped: Wrapped, new: str, value: Any
-) -> EntryChange:
+def _planned(path: Path, text: str, entry: Part, wrapped: Wrapped, new: str) -> EntryChange:
     after = text[: entry.value_start] + new + text[entry.end :]
-    mark = _BOM if data.decode().startswith(_BOM) else ""
+    value = json.loads(readable(new))
     words = [value.get("command", ""), *value.get("args", ())]
     address = next((value[key] for key in _ADDRESSES if key in value), "")
     starts = str(address) or shlex.join(map(str, words))
-    return EntryChange(Change(path, data, (mark + after).encode()), wrapped, starts)
+    return EntryChange(Change(path, text.encode(), after.encode()), wrapped, starts)

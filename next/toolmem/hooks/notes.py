@@ -13,6 +13,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from itertools import dropwhile
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,6 +22,7 @@ from toolmem.hooks.agents import Agent
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.store import ToolMemoryStore
+from toolmem.rules.turn import Turn
 from toolmem.text.masking import Masker
 from toolmem.text.patterns import late_pattern
 from toolmem.view.tool_classes import CLASSES
@@ -75,28 +77,15 @@ def _lifts(command: str) -> bool | None:
     except ValueError:
         return None
     if words[:1] == [sys.executable]:
-        rest = words[1:]
-        while rest and rest[0] in _FLAGS:
-            rest = rest[1:]
-        if rest[:2] != ["-m", "toolmem"]:
-            return None
-        rest = rest[2:]
-    elif words[:1] == ["toolmem"]:
-        rest = words[1:]
-    else:
-        return None
-    return {("note",): False, ("note", "--lift"): True}.get(tuple(rest))
+        rest = list(dropwhile(_FLAGS.__contains__, words[1:]))
+        words = rest[1:] if rest[:1] == ["-m"] else []
+    return {("toolmem", "note"): False, ("toolmem", "note", "--lift"): True}.get(tuple(words))
 
 
 def answer_note(
-    rules: ToolMemoryStore,
-    agent: Agent,
-    note: NoteCommand,
-    said: Sequence[str],
-    mark: str,
-    session: str,
+    rules: ToolMemoryStore, agent: Agent, note: NoteCommand, said: Sequence[str], turn: Turn
 ) -> Answer:
-    """Keep the note, or say what to change. `said`: what the user typed; `mark`: of the turn."""
+    """Keep the note, or say what to change. `said`: what the user typed."""
     from toolmem.formats.files import read_json
     from toolmem.rules.changes import Actor
     from toolmem.rules.notes import keep
@@ -113,14 +102,14 @@ def answer_note(
         given["quote"] = masked(given["quote"])
     context = NoteContext(
         user_messages=[masked(each) for each in said],
-        tools=[*tools_of(agent), *map(_named, agent.tools)],
-        session=session,
-        turn=mark,
+        tools=[*tools_of(agent), *map(ToolSchema, agent.tools)],
+        session=turn.session_id,
+        turn=turn.mark,
         noted_by=agent.title,
     )
     if note.lifts:
         quote, lifted = str(given.get("quote", "")), str(given.get("lifted", ""))
-        actor = Actor("user", "typed", quote, session, agent.title)
+        actor = Actor("user", "typed", quote, turn.session_id, agent.title)
         done = keep.lift_demand(rules, quote, lifted, context, actor)
     else:
         done = keep.note_demand(rules, given, context)
@@ -138,8 +127,4 @@ def tools_of(agent: Agent, known: Sequence[str] = ()) -> list[ToolSchema]:
     kinds = dict.fromkeys(agent.tools.values())
     classes = [f"@{kind}" for kind in kinds if f"@{kind}" in CLASSES]
     others = [name for name in known if name not in agent.tools]
-    return [ToolSchema(name=name) for name in (*classes, *others)]
-
-
-def _named(name: str) -> ToolSchema:
-    return ToolSchema(name=name)
+    return [*map(ToolSchema, (*classes, *others))]

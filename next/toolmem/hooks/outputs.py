@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from toolmem.text.patterns import late_pattern
@@ -16,7 +18,8 @@ _GEMINI_END = late_pattern(
     r"(?:\nExit Code: (-?\d{1,9}))?(?:\nSignal: [^\n]{1,40})?"
     r"(?:\nBackground PIDs: [^\n]{1,200})?(?:\nProcess Group PGID: \d{1,9})?\Z"
 )
-_ROLLOUT_END = 1_000_000  # bytes of Codex's recording that are read
+_ERROR_FLAGS = ("is_error", "isError")
+_RECORDING_END = 1_000_000  # bytes of an agent's recording that are read
 
 
 def text_of(agent: str, value: Any) -> str:
@@ -43,9 +46,7 @@ def text_of(agent: str, value: Any) -> str:
                 return text_of(agent, held[name])
     if value is None:
         return ""
-    from json import dumps
-
-    return dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _part(part: Mapping[str, Any]) -> str:
@@ -81,9 +82,6 @@ def read_output(
     return output, flagged or (isinstance(code, int) and code != 0)
 
 
-_ERROR_FLAGS = ("is_error", "isError")
-
-
 def _of_copilot(output: str, response: Mapping[str, Any]) -> tuple[str, bool | None]:
     """A shell command that failed arrives as a success: its end tells."""
     end = _COPILOT_END.search(output, max(0, len(output) - 200))
@@ -106,19 +104,11 @@ def _of_gemini(output: str, response: Mapping[str, Any]) -> tuple[str, bool | No
 
 def _failed_in_rollout(path: str, call_id: str) -> bool | None:
     """Codex tells no hook that a call failed, but writes it down before it runs the hook."""
-    from json import loads
-
-    try:
-        with open(path, "rb") as rollout:
-            rollout.seek(max(0, rollout.seek(0, 2) - _ROLLOUT_END))
-            lines = rollout.read().decode("utf-8", "replace").splitlines()
-    except (OSError, ValueError):
-        return None
-    for line in reversed(lines):
-        if not call_id or call_id not in line:
+    for line in reversed(last_lines(path) if call_id else []):
+        if call_id not in line:
             continue
         try:
-            event = loads(line)["payload"]
+            event = json.loads(line)["payload"]
             item = event.get("item") or event
             ids = {event.get("call_id"), item.get("id")}
             code, success = item.get("exit_code"), item.get("success")
@@ -132,12 +122,18 @@ def _failed_in_rollout(path: str, call_id: str) -> bool | None:
     return None
 
 
+def last_lines(path: str) -> list[str]:
+    """The end of an agent's recording; [] where it cannot be read."""
+    with suppress(OSError, ValueError), open(path, "rb") as file:
+        file.seek(max(0, file.seek(0, 2) - _RECORDING_END))
+        return file.read().decode("utf-8", "replace").splitlines()
+    return []
+
+
 def read_json(value: Any) -> Any:
     """The value of a JSON text; anything else as it is."""
-    from json import loads
-
     try:
-        return loads(value) if isinstance(value, str) else value
+        return json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
         return value
 

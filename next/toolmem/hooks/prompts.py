@@ -10,6 +10,7 @@ from toolmem.guard.stores import WORKSPACE
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.ledger import MAX_PROMPTS, Ledger, Session
 from toolmem.hooks.notes import tools_of
+from toolmem.hooks.outputs import last_lines
 from toolmem.hooks.protocol import Answer, Event, is_plain, typed
 from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
@@ -20,25 +21,23 @@ from toolmem.text.masking import Masker
 if TYPE_CHECKING:
     from toolmem.hooks.handle import Hook
 
-_TRANSCRIPT_END = 1_000_000  # bytes of a recording that are read
 _REJECTED = "The user doesn't want to proceed with this tool use."  # Claude Code 2.1.330
 _SAID = "the user said:\n"
 
 
 def hear(hook: Hook, event: Event, ledger: Ledger) -> Answer:
     """Keep what was typed, then act on it. A prompt that is told twice acts once."""
-    said = event.prompt
+    said = [event.prompt] if event.prompt else []
     replies = said_at_rejected(hook.agent, event)
     masked = Masker(hook.stores.main.secret_key()).text  # what is kept holds no secret
 
     def keep(held: Session) -> tuple[Session, list[str]] | None:
         if event.key and event.key in held.events:
             return None
-        new = [each for each in replies if masked(each) not in held.prompts]
+        new = [*(each for each in replies if masked(each) not in held.prompts), *said]
         held.events += [event.key] if event.key else []
-        if said or new:
-            held.turn += 1
-            held.prompts += map(masked, [*new, *([said] if said else [])])
+        held.turn += bool(new)
+        held.prompts += map(masked, new)
         return held, new
 
     kept = ledger.change(keep)
@@ -46,7 +45,7 @@ def hear(hook: Hook, event: Event, ledger: Ledger) -> Answer:
         return Answer()
     session, new = kept
     told: list[str] = []
-    for message in [*new, *([said] if said else [])]:
+    for message in new:
         told += [g.user_spoke(event.session, message) for g in hook.guards()]
         told += _follow(hook, event, session, message)
     told += _waiting(hook, ledger, session)
@@ -59,21 +58,15 @@ def heard(agent: Agent, session: Session, event: Event) -> list[str]:
     return [*session.prompts, *said_at_rejected(agent, event)][-MAX_PROMPTS:]
 
 
-def said_at_rejected(agent: Agent, event: Event) -> list[str]:
-    """The same of calls that the user rejected: Claude Code's recordings alone tell it."""
-    return typed_at_rejected(event.transcript) if agent.name == "claude-code" else []
-
-
-def turn_of(name: str, session: Session, message: str = "") -> Turn:
-    """The turn under way."""
-    return Turn(user_message=message, session_id=name, number=session.turn)
-
-
 def _follow(hook: Hook, event: Event, session: Session, message: str) -> list[str]:
     """Demands become rules at once, `undo` and the like are done; what the user is to be told."""
     hook.stores.mark_guarded(hook.agent.name)
-    turn = turn_of(event.session, session, message)
-    turn.tools = tools_of(hook.agent, hook.stores.main.tool_names(WORKSPACE))
+    turn = Turn(
+        user_message=message,
+        session_id=event.session,
+        number=session.turn,
+        tools=tools_of(hook.agent, hook.stores.main.tool_names(WORKSPACE)),
+    )
     evidence: Any = "typed" if is_plain(message) else ""
     actor = Actor("user", evidence, session=event.session)
     captured = Captured()
@@ -102,25 +95,23 @@ def _waiting(hook: Hook, ledger: Ledger, session: Session) -> list[str]:
     ]
 
 
-def typed_at_rejected(transcript: str) -> list[str]:
+def said_at_rejected(agent: Agent, event: Event) -> list[str]:
     """What the user typed when they rejected a call, oldest first.
 
-    The end of the recording holds it as the call's result. A tool of an MCP server may answer the
-    same words; such a result is not taken.
+    Claude Code's recordings alone hold it, as the call's result. A tool of an MCP server may answer
+    the same words; such a result is not taken.
     """
     found: list[str] = []
-    with suppress(OSError, ValueError), open(transcript or "/nonexistent", "rb") as file:
-        file.seek(max(0, file.seek(0, 2) - _TRANSCRIPT_END))
-        names: dict[str, str] = {}
-        for line in file.read().decode("utf-8", "replace").splitlines():
-            if "tool_use" not in line and _REJECTED not in line:
-                continue
-            with suppress(ValueError, KeyError, TypeError, AttributeError):
-                for block in loads(line)["message"]["content"]:
-                    if block["type"] == "tool_use":
-                        names[block["id"]] = block["name"]
-                    elif block["type"] == "tool_result" and block.get("is_error") is True:
-                        name, text = names.get(block["tool_use_id"], "mcp__"), block["content"]
-                        if text.startswith(_REJECTED) and not name.startswith("mcp__"):
-                            found.append(typed(text.partition(_SAID)[2]))
+    names: dict[str, str] = {}
+    for line in last_lines(event.transcript) if agent.name == "claude-code" else ():
+        if "tool_use" not in line and _REJECTED not in line:
+            continue
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            for block in loads(line)["message"]["content"]:
+                if block["type"] == "tool_use":
+                    names[block["id"]] = block["name"]
+                elif block["type"] == "tool_result" and block.get("is_error") is True:
+                    name, text = names.get(block["tool_use_id"], "mcp__"), block["content"]
+                    if text.startswith(_REJECTED) and not name.startswith("mcp__"):
+                        found.append(typed(text.partition(_SAID)[2]))
     return [each for each in found if each]

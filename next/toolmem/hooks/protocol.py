@@ -29,6 +29,12 @@ KINDS: dict[str, Kind] = {
     "PostToolUseFailure": "after_call",
     "SessionEnd": "session_end",
 }
+_KEYS = {  # by kind, the key that holds the agent's own id of an event
+    "prompt": "prompt_id",
+    "before_call": "tool_use_id",
+    "after_call": "tool_use_id",
+    "subagent_start": "agent_id",
+}
 
 
 class Event(Struct, kw_only=True):
@@ -41,7 +47,6 @@ class Event(Struct, kw_only=True):
     project: str = ""  # the folder that the agent was started for
     transcript: str = ""
     key: str = ""  # the agent's own id of this event: of a call, a prompt, a subagent
-    source: str = ""  # of a session's start: startup, resume, clear, compact
     prompt: str = ""  # what a person typed
     tool: str = ""  # of an MCP tool the server's own name
     server: str = ""
@@ -49,7 +54,6 @@ class Event(Struct, kw_only=True):
     output: str = ""
     failed: bool | None = None
     seconds: float | None = None
-    subagent: bool = False
     interrupted: bool = False
 
 
@@ -73,9 +77,10 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
         return None
     kind = KINDS[claude_name]
     parent = text_in(given, "parent_id")
-    subagent = bool(parent or given.get("agent_id"))
-    if subagent and kind == "session_start":
+    is_subagent = bool(parent or given.get("agent_id"))
+    if is_subagent and kind == "session_start":
         kind = "subagent_start"
+    key = text_in(given, _KEYS.get(kind, "") if agent.call_ids else "timestamp")
     event = Event(
         kind=kind,
         name=name,
@@ -83,12 +88,10 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
         cwd=text_in(given, "cwd"),
         project=_project(agent, given, environment),
         transcript=text_in(given, "transcript_path"),
-        key=" ".join(text_in(given, agent.keys.get(kind, "")).split()),
-        source=text_in(given, "source") if kind == "session_start" else "",
-        subagent=subagent,
+        key=" ".join(key.split()),
     )
-    is_person = given.get("source") in (None, "", "user")
-    if kind == "prompt" and is_person and not (agent.quiet_subagents and subagent):
+    # The prompt of a subagent was written by the model.
+    if kind == "prompt" and not is_subagent and given.get("source") in (None, "", "user"):
         event.prompt = _typed(agent, text_in(given, "prompt"))
     if kind in ("before_call", "after_call"):
         event.tool, event.server = own_tool(agent, text_in(given, "tool_name"), given)
@@ -97,7 +100,9 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
             event.input = read_json(event.input)
     if kind == "after_call":
         event.output, event.failed = read_output(agent.name, claude_name, given, event.key)
-        event.seconds = _seconds(given.get("duration_ms"))
+        milliseconds: Any = given.get("duration_ms")
+        if type(milliseconds) in (int, float) and 0 <= milliseconds < 1e12:
+            event.seconds = milliseconds / 1000
         response = given.get("tool_response")
         stopped = isinstance(response, Mapping) and response.get("interrupted") is True
         aborted = event.output == "Tool execution aborted"  # OpenCode
@@ -139,12 +144,6 @@ def own_tool(agent: Agent, name: str, given: Mapping[str, Any]) -> tuple[str, st
     return found["tool"], server or found["server"]
 
 
-def _seconds(milliseconds: Any) -> float | None:
-    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
-        return None
-    return milliseconds / 1000 if 0 <= milliseconds < 1e12 else None
-
-
 def write(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
     """The JSON of an answer, with keys that this agent knows alone; {} says nothing."""
     action = "deny" if answer.action == "ask" and not agent.asks else answer.action
@@ -160,29 +159,22 @@ def write(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
             return {"stop": reason}
         if agent.name == "cline" and event.kind == "prompt":  # it shows its user no notice
             context, notice = "\n\n".join(filter(None, (context, answer.notice))), ""
-        told = {"context": context, "notice": notice}
-        return {name: text for name, text in told.items() if text}
+        texts = {"context": context, "notice": notice}
+        return {name: text for name, text in texts.items() if text}
     if agent.dialect == "cursor":
         if stops:
             return {"permission": "deny", "user_message": reason, "agent_message": reason}
         fits = context and event.name != "postToolUseFailure"
         return {"additional_context": context} if fits else {}
-    return _claude_shaped(agent, event, action if stops else "", reason, context, notice)
-
-
-def _claude_shaped(
-    agent: Agent, event: Event, action: str, reason: str, context: str, notice: str
-) -> dict[str, Any]:
-    """`action`: "" where the call is not stopped."""
     told: dict[str, Any] = {"additionalContext": context} if context else {}
     written: dict[str, Any] = {}
-    if action and agent.dialect == "gemini":
+    if stops and agent.dialect == "gemini":
         written = {"decision": "deny", "reason": reason}
-    elif action:
+    elif stops:
         told = {"permissionDecision": action, "permissionDecisionReason": reason}
     if agent.dialect == "copilot":  # reads both places for a decision, the top alone for context
         written = dict(told)
-    if told and (action or agent.dialect != "copilot"):
+    if told and (stops or agent.dialect != "copilot"):
         written["hookSpecificOutput"] = {"hookEventName": event.name, **told}
     if notice:
         written["systemMessage"] = notice

@@ -38,7 +38,11 @@ def begin(hook: Hook, event: Event, ledger: Ledger) -> Answer:
     left = MAX_TOKENS - estimated_tokens(rules) - estimated_tokens(contract)
     records = hook.stores.main.records(WORKSPACE) if left > 0 else []
     cards = guidance_section(records, left) if records else ""
-    notices = [_untrusted(hook), _gone(hook, sum(rule.is_users for rule in listing.rules))]
+    untrusted = hook.stores.untrusted
+    notices = [
+        untrusted and f"{untrusted}; its rules do not bind. To trust it: toolmem store trust",
+        _gone(hook, sum(rule.is_users for rule in listing.rules)),
+    ]
     parts = (rules, cards, contract)
     told = "\n".join(f"toolmem: {line}" for line in notices if line)
     return Answer(context="\n\n".join(filter(None, parts)), notice=told)
@@ -49,12 +53,6 @@ def _contract(hook: Hook) -> str:
     shells = [name for name, kind in hook.agent.tools.items() if kind == "shell"]
     text = Path(notes.__file__).with_name("short.md").read_text(encoding="utf-8").strip()
     return text.replace("{command}", command_shown()).replace("{tool}", shells[0])
-
-
-def _untrusted(hook: Hook) -> str:
-    if not hook.stores.untrusted:
-        return ""
-    return f"{hook.stores.untrusted}; its rules do not bind. To trust it: toolmem store trust"
 
 
 def _gone(hook: Hook, number: int) -> str:
