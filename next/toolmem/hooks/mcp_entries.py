@@ -138,7 +138,7 @@ def _entries(text: str) -> Iterator[Part]:
 def _planned(path: Path, text: str, entry: Part, wrapped: Wrapped, new: str) -> EntryChange:
     after = text[: entry.value_start] + new + text[entry.end :]
     value = json.loads(readable(new))
-    words = [value.get("command", ""), *value.get("args", ())]
+    words = [value.get("command", ""), *(value.get("args") or ())]
     address = next((value[key] for key in _ADDRESSES if key in value), "")
     starts = str(address) or shlex.join(map(str, words))
     return EntryChange(Change(path, text.encode(), after.encode()), wrapped, starts)
