@@ -49,9 +49,9 @@ class Access:
 
     def check(self, headers: Headers) -> None:
         """Raises Refused, with the remedy."""
+        if not self.knows(headers):
+            raise Refused(401, "Authorization: expected `Bearer <the configured token>`")
         if self.needs_token:
-            if not self.knows(headers):
-                raise Refused(401, "Authorization: expected `Bearer <the configured token>`")
             return
         remedy = "a configured token (TOOLMEM_TOKEN, or auth.token_file) lets other names in"
         if not is_loopback(host_name(headers.get("host", ""))):

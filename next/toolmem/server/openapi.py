@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from toolmem import __version__
-from toolmem.config.sections import FlowSection
+from toolmem.config.sections import Argument, FlowSection
 from toolmem.operations.operation import OPERATIONS
 
 _WORKSPACE = {"type": "string", "description": "The workspace."}
@@ -25,17 +25,9 @@ def described(flows: Mapping[str, FlowSection]) -> dict[str, Any]:
     """The OpenAPI document. `flows`: those that can be run."""
     paths: dict[str, Any] = {}
     for name, section in flows.items():
-        arguments = msgspec.to_builtins(section.input_schema)
-        properties = {
-            key: {k: v for k, v in field.items() if k != "required" and v}
-            for key, field in arguments.items()
-        }
-        needed = [key for key, field in arguments.items() if field.get("required", True)]
-        schema: dict[str, Any] = {
-            "type": "object",
-            "properties": {**properties, "workspace_id": _WORKSPACE},
-        }
-        paths[f"/{name}"] = _post(name, section.description, {**schema, "required": needed})
+        schema = flow_schema(section.input_schema)
+        schema["properties"]["workspace_id"] = _WORKSPACE
+        paths[f"/{name}"] = _post(name, section.description, schema)
     for name, operation in OPERATIONS.items():
         declared = operation.schema()
         properties = {**declared["properties"], "workspace_id": _WORKSPACE}
@@ -46,6 +38,16 @@ def described(flows: Mapping[str, FlowSection]) -> dict[str, Any]:
         "info": {"title": "toolmem", "version": __version__},
         "paths": paths,
     }
+
+
+def flow_schema(arguments: Mapping[str, Argument]) -> dict[str, Any]:
+    """JSON Schema of a flow's request, as far as its arguments say it."""
+    properties = {}
+    for key, each in arguments.items():
+        told = msgspec.to_builtins(each)
+        properties[key] = {k: v for k, v in told.items() if k != "required" and v}
+    required = [key for key, each in arguments.items() if each.required]
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _post(name: str, summary: str, schema: dict[str, Any]) -> dict[str, Any]:

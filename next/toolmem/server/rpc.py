@@ -21,10 +21,8 @@ from toolmem.operations.operation import OPERATIONS, Operation
 
 log = logging.getLogger("toolmem.server")
 
-DEFAULT_WORKSPACE = "default"
 MAX_BATCH = 1_000
 _ALIAS = "openhuman.memory_"
-WorkspaceOf = Callable[[str], Memory]
 
 
 class RpcError(Exception):
@@ -35,34 +33,31 @@ class RpcError(Exception):
         self.code, self.data = code, data
 
 
-def methods() -> dict[str, Operation[..., Any]]:
-    """By the names under which they are asked for."""
-    named = {operation.rpc: operation for operation in OPERATIONS.values() if operation.rpc}
-    aliases = {f"{_ALIAS}{name.partition('.')[2]}": each for name, each in named.items()}
-    return {**named, **aliases}
-
-
 class Rpc:
     """Answers texts of JSON-RPC."""
 
-    def __init__(self, workspace_of: WorkspaceOf) -> None:
+    def __init__(self, workspace_of: Callable[[str], Memory]) -> None:
         self._workspace_of = workspace_of
-        self._methods = methods()
+        named = {operation.rpc: operation for operation in OPERATIONS.values() if operation.rpc}
+        aliases = {f"{_ALIAS}{name.partition('.')[2]}": each for name, each in named.items()}
+        self._methods = {**named, **aliases}
 
     def answer(self, text: bytes) -> bytes | None:
         """None where nothing is to be answered: only notifications."""
+        answer = self._answer_all(text)
+        return None if answer is None else msgspec.json.encode(answer)
+
+    def _answer_all(self, text: bytes) -> Any:
         try:
             value = read_json(text)
         except RequestError as error:
-            return _encoded(_failed(None, RpcError(-32700, f"Parse error: {error}")))
+            return _failed(None, RpcError(-32700, f"Parse error: {error}"))
         if not isinstance(value, list):
-            one = self._answer(value)
-            return None if one is None else _encoded(one)
+            return self._answer(value)
         if not value or len(value) > MAX_BATCH:
             problem = f"Invalid Request: a batch holds 1 to {MAX_BATCH} requests"
-            return _encoded(_failed(None, RpcError(-32600, problem)))
-        answers = [answer for each in value if (answer := self._answer(each)) is not None]
-        return _encoded(answers) if answers else None
+            return _failed(None, RpcError(-32600, problem))
+        return [told for each in value if (told := self._answer(each)) is not None] or None
 
     def _answer(self, value: Any) -> dict[str, Any] | None:
         is_asked = isinstance(value, Mapping) and "id" in value
@@ -90,7 +85,7 @@ class Rpc:
             raise RpcError(-32601, f"Method not found: {name[:100]!r} ({known})")
         try:
             given = _by_name(operation, {} if params is None else params)
-            workspace = given.pop("workspace_id", None) or DEFAULT_WORKSPACE
+            workspace = given.pop("workspace_id", None) or "default"
             if not isinstance(workspace, str):
                 raise RequestError("workspace_id: expected a text", "workspace_id")
             request = operation.read(given)
@@ -98,8 +93,8 @@ class Rpc:
         except RpcError:
             raise
         except RequestError as error:
-            data = {"parameter": error.field}
-            raise RpcError(-32602, f"Invalid params: {error}", data) from None
+            told = f"Invalid params: {error}"
+            raise RpcError(-32602, told, {"parameter": error.field}) from None
         except ToolMemError as error:
             raise RpcError(-32000, f"Server error: {error}") from None
         except Exception as error:
@@ -125,7 +120,3 @@ def _failed(request_id: Any, error: RpcError) -> dict[str, Any]:
     if error.data is not None:
         told["data"] = error.data
     return {"jsonrpc": "2.0", "id": request_id, "error": told}
-
-
-def _encoded(value: Any) -> bytes:
-    return msgspec.json.encode(value)

@@ -18,9 +18,10 @@ from toolmem.errors import ConfigError, RequestError
 from toolmem.memory.toolmem import ToolMem, Workspace
 from toolmem.models.tools import FlowResponse
 from toolmem.operations import OPERATIONS
-from toolmem.operations.operation import Operation
+from toolmem.operations.operation import AgentTool, Operation
 from toolmem.operations.results import Result
 from toolmem.rules.changes import Actor
+from toolmem.server.openapi import flow_schema
 
 ALL = "all"  # in `mcp.tools`: every flow
 # What is the user's alone: to delete a workspace, which nobody can without confirming it.
@@ -41,7 +42,7 @@ class McpTools:
     def __init__(self, memory: ToolMem, workspace: str) -> None:
         self.memory, self.workspace = memory, workspace
         self.offers = {
-            operation.agent.name: _of_operation(operation, operation.agent.name, workspace)
+            operation.agent.name: _of_operation(operation, operation.agent, workspace)
             for operation in OPERATIONS.values()
             if operation.agent is not None
         }
@@ -84,40 +85,28 @@ class McpTools:
         return _result(msgspec.json.encode(done).decode())
 
 
-def _of_operation(operation: Operation[..., Any], name: str, workspace: str) -> Offer:
-    assert operation.agent is not None
-
-    def run(memory: Workspace, given: dict[str, Any]) -> Any:
-        return operation.run(memory, operation.read(given))
-
-    schema = operation.schema(operation.agent.hidden)
+def _of_operation(operation: Operation[..., Any], agent: AgentTool, workspace: str) -> Offer:
+    schema = operation.schema(agent.hidden)
     declared = {**schema, "properties": {**schema["properties"], **_workspace(workspace)}}
     tool = Tool(
-        name=name,
-        description=operation.agent.description,
+        name=agent.name,
+        description=agent.description,
         input_schema=declared,
         annotations=ToolAnnotations(read_only_hint=operation.reads_only),
     )
-    return Offer(tool, run)
+    return Offer(tool, lambda memory, given: operation.run(memory, operation.read(given)))
 
 
 def _of_flow(name: str, section: FlowSection, workspace: str) -> Offer:
-    def run(memory: Workspace, given: dict[str, Any]) -> Any:
-        return memory.run(name, **given)
-
-    arguments = {key: each for key, each in section.input_schema.items() if key != _CONFIRM}
-    properties: dict[str, Any] = {}
-    for key, each in arguments.items():
-        told = msgspec.to_builtins(each)
-        properties[key] = {k: v for k, v in told.items() if k != "required" and v}
-        if each.enum:
-            properties[key]["enum"] = [value for value in each.enum if value != _DELETES_ALL]
-    declared = {
-        "type": "object",
-        "properties": {**properties, **_workspace(workspace)},
-        "required": [k for k, each in arguments.items() if each.required and k != "workspace_id"],
-    }
-    return Offer(Tool(name=name, description=section.description, input_schema=declared), run)
+    hidden = (_CONFIRM, "workspace_id")
+    arguments = {key: each for key, each in section.input_schema.items() if key not in hidden}
+    schema = flow_schema(arguments)
+    for told in schema["properties"].values():
+        if "enum" in told:
+            told["enum"] = [value for value in told["enum"] if value != _DELETES_ALL]
+    schema["properties"] |= _workspace(workspace)
+    tool = Tool(name=name, description=section.description, input_schema=schema)
+    return Offer(tool, lambda memory, given: memory.run(name, **given))
 
 
 def _workspace(default: str) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from toolmem.text.display import bounded
 
 _META = "io.modelcontextprotocol/"
 _CALL_ID = "claudecode/toolUseId"  # by which Claude Code tells a server the id of the model's call
-_MAX_ID = 200
 MAX_OUTPUT = 100_000  # characters that are kept
 
 
@@ -40,7 +39,7 @@ class ToolCall(Struct, kw_only=True):
         if not isinstance(name, str) or not name:
             return None
         known = meta.get(_CALL_ID)
-        own = known if isinstance(known, str) and 0 < len(known) <= _MAX_ID else uuid.uuid4().hex
+        own = known if isinstance(known, str) and 0 < len(known) <= 200 else uuid.uuid4().hex
         arguments = params.get("arguments", {})
         return cls(tool=name, arguments=arguments, params=params, meta=meta, record_id=own)
 
@@ -79,8 +78,11 @@ class CallOutcome(Struct, frozen=True):
         if kind != "complete" or ("task" in result and "content" not in result):
             return None
         failed = result.get("isError") is True
-        output = bounded(_text_of(result), MAX_OUTPUT)
-        return cls("tool_error" if failed else "answered", not failed, output)
+        content = result.get("content")
+        blocks = map(an_object, content if isinstance(content, list) else [])
+        output = "\n".join(map(_block, blocks)) or structured_text(result)
+        ending = "tool_error" if failed else "answered"
+        return cls(ending, not failed, bounded(output, MAX_OUTPUT))
 
 
 CANCELLED = CallOutcome("cancelled")
@@ -92,12 +94,6 @@ def structured_text(result: Mapping[str, Any]) -> str:
     if result.get("content") or "structuredContent" not in result:
         return ""
     return json.dumps(result["structuredContent"], ensure_ascii=False)
-
-
-def _text_of(result: Mapping[str, Any]) -> str:
-    content = result.get("content")
-    blocks = content if isinstance(content, list) else []
-    return "\n".join(map(_block, map(an_object, blocks))) or structured_text(result)
 
 
 def _block(block: Mapping[str, Any]) -> str:
@@ -136,39 +132,28 @@ def form(call: ToolCall, decision: Decision) -> dict[str, Any]:
 
 def agrees(result: Any) -> bool:
     """Only a form that was accepted with a yes is one."""
-    if not isinstance(result, Mapping) or result.get("action") != "accept":
-        return False
-    content = result.get("content")
-    return isinstance(content, Mapping) and content.get("run") is True
-
-
-class _Open(Struct):
-    digest: str  # of the call
-    until: float
-    agreed: bool  # the server itself asks on, about a call that the user agreed to
+    told = an_object(result)
+    return told.get("action") == "accept" and an_object(told.get("content")).get("run") is True
 
 
 class Consents:
     """Calls of which a result asked. A state holds once, for one call, for ten minutes."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, tuple[str, float]] = {}  # by state: the call's digest, until when
 
     def ask(self, call: ToolCall, decision: Decision) -> dict[str, Any]:
         """The result that asks."""
         state = f"{PREFIX}{secrets.token_urlsafe(24)}"
-        self._put(state, call, agreed=False)
+        self._put(state, call)
         question = {"method": "elicitation/create", "params": form(call, decision)}
-        return {
-            "resultType": "input_required",
-            "inputRequests": {KEY: question},
-            "requestState": state,
-        }
+        asked = {"inputRequests": {KEY: question}, "requestState": state}
+        return {"resultType": "input_required", **asked}
 
     def goes_on(self, call: ToolCall, result: Mapping[str, Any]) -> None:
         """The next round of a call that the user agreed to needs no second consent."""
         if isinstance(state := result.get("requestState"), str):
-            self._put(state, call, agreed=True)
+            self._put(state, call)
 
     def answer(self, call: ToolCall) -> bool | None:
         """Whether the user agreed to a call that comes again; None: not asked.
@@ -178,18 +163,15 @@ class Consents:
         state = call.params.get("requestState")
         if not isinstance(state, str):
             return None
-        known = self._open.pop(state, None)
-        is_good = (
-            known is not None and known.digest == call.digest() and known.until > time.monotonic()
-        )
+        digest, until = self._open.pop(state, ("", 0.0))
+        is_good = digest == call.digest() and until > time.monotonic()
         if not state.startswith(PREFIX):
             return True if is_good else None
         if not is_good:
             raise ValueError("the requestState is not of this call, too old, or was used before")
-        responses = call.params.get("inputResponses")
-        return isinstance(responses, Mapping) and agrees(responses.get(KEY))
+        return agrees(an_object(call.params.get("inputResponses")).get(KEY))
 
-    def _put(self, state: str, call: ToolCall, *, agreed: bool) -> None:
-        self._open[state] = _Open(call.digest(), time.monotonic() + LASTS, agreed)
+    def _put(self, state: str, call: ToolCall) -> None:
+        self._open[state] = call.digest(), time.monotonic() + LASTS
         while len(self._open) > MAX_OPEN:
             del self._open[next(iter(self._open))]

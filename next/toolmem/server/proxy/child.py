@@ -33,17 +33,13 @@ def run_child(command: Sequence[str], memory: ProxyMemory) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: server.terminate())
 
-    stdin = server.stdin
-
     def requests() -> None:
         relay_lines(sys.stdin.buffer, relay.from_client)
-        with suppress(OSError):
-            stdin.close()
         _end(server)
 
-    answers = threading.Thread(target=relay_lines, args=(server.stdout, relay.from_server))
-    answers.daemon = True  # a grandchild may hold the pipe open
-    answers.start()
+    take = (server.stdout, relay.from_server)
+    answers = threading.Thread(target=relay_lines, args=take, daemon=True)
+    answers.start()  # a daemon: a grandchild may hold the pipe open
     threading.Thread(target=requests, daemon=True).start()
     code = server.wait()
     answers.join(GRACE)
@@ -53,6 +49,9 @@ def run_child(command: Sequence[str], memory: ProxyMemory) -> int:
 
 def _end(server: subprocess.Popen[bytes]) -> None:
     """The host has gone: the server may end, is told to, and is killed."""
+    assert server.stdin is not None
+    with suppress(OSError):
+        server.stdin.close()
     for sign in (None, signal.SIGTERM, signal.SIGKILL):
         if sign is not None:
             server.send_signal(sign)

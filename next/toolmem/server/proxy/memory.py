@@ -130,6 +130,11 @@ class ProxyMemory:
 
     def _record(self, call: ToolCall, outcome: CallOutcome) -> ToolCallResult:
         given: Any = call.arguments if isinstance(call.arguments, dict | list | str) else {}
+        about = {
+            "conversation_id": self.conversation,
+            "server": self.name,
+            "ending": outcome.ending,
+        }
         return ToolCallResult(
             tool_name=call.tool,
             create_time=datetime.now(UTC),
@@ -138,11 +143,7 @@ class ProxyMemory:
             success=outcome.success,
             time_cost=time.perf_counter() - call.began,
             id=call.record_id,
-            metadata={
-                "conversation_id": self.conversation,
-                "server": self.name,
-                "ending": outcome.ending,
-            },
+            metadata=about,
         )
 
     # ------------------------------------------------------------ what is known of tools

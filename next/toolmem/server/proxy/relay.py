@@ -222,7 +222,8 @@ class Relay:
         known = self.memory.known_of(tools)
         described = []
         for tool in tools:
-            added = known.get(tool["name"]) if _has_name(tool) else None
+            name = an_object(tool).get("name")
+            added = known.get(name) if isinstance(name, str) else None
             own = tool.get("description") if added else None
             if added and (own is None or isinstance(own, str)):
                 text = "\n\n".join([*filter(None, [own]), f"{NOTE}\n{added}"])
@@ -270,10 +271,6 @@ def _id_of(line: bytes) -> Any:
 def _key(request_id: Any) -> str:
     """Ids that are equal as JSON, and no others."""
     return json.dumps(request_id)
-
-
-def _has_name(tool: Any) -> bool:
-    return isinstance(tool, dict) and isinstance(tool.get("name"), str)
 
 
 def _encoded(message: Mapping[str, Any]) -> bytes:
