@@ -150,22 +150,20 @@ class Conversation:
             if error is None:
                 session.recorder.succeeded(call, output)
             else:
-                told = error if isinstance(error, BaseException) else ToolFailed(error)
-                session.recorder.failed(call, told)
+                raised = ToolFailed(error) if isinstance(error, str) else error
+                session.recorder.failed(call, raised)
             session.keep_calls()
+
+        def advise() -> str:
+            tool, told = str(call.record["tool_name"]), str(error)
+            return self.memory.advise(tool, call.arguments, told, conversation_id=self.name).text
 
         advice = [call.decision.advice if call.decision else ""]
         if isinstance(error, str | Exception):
-            advice.append(
-                self._try("nothing is told of a failure", lambda: self._of(call, error), "")
-            )
+            advice.append(self._try("nothing is told of a failure", advise, ""))
         self._try("a call was not kept", keep, None)
         text = "\n".join(filter(None, advice))
         return f"[Added by toolmem] {text}" if text else ""
-
-    def _of(self, call: RecordedCall, error: Exception | str) -> str:
-        tool, told = str(call.record["tool_name"]), str(error)
-        return self.memory.advise(tool, call.arguments, told, conversation_id=self.name).text
 
     def takes_notes(self, tool_name: str) -> bool:
         """Whether it is a note tool: no rule stops it, and it is no call of the agent's."""
@@ -191,9 +189,6 @@ class Conversation:
 class ToolFailed(Exception):
     """A failure of which the framework gives the text alone."""
 
-    def __str__(self) -> str:
-        return str(self.args[0])
-
 
 def keep(known: OrderedDict[str, Any], name: str, value: Any) -> None:
     """Among the newest."""
@@ -216,3 +211,8 @@ def described(tools: Iterable[Any], describe: Callable[[Any], Any]) -> list[Any]
         except Exception as error:  # of whatever object a framework takes for a tool
             log.warning("a tool of type %s is unknown to the rules: %s", type(tool).__name__, error)
     return found
+
+
+def schema_of(tool: Any, parameters: Any) -> dict[str, Any]:
+    """Of an object with a name and a description."""
+    return {"name": tool.name, "description": tool.description or "", "inputSchema": parameters}

@@ -50,7 +50,8 @@ class _Hooks:
         """One event. An exception would be shown to the agent's user: it is logged."""
         try:
             event = read(AGENT, payload, {})
-            if event is None:
+            if event is None:  # a compaction: the model has read nothing of it any more
+                self._told.pop(payload.get("session_id", ""), None)
                 return {}
             talk = self._talks.of(event.session)
             answer = await asyncio.to_thread(self._answer, talk, event)
@@ -72,11 +73,8 @@ class _Hooks:
                 return Answer(action="deny", reason=call.reason)
             keep(self._calls, event.key, call)
             return Answer()
-        if event.kind == "after_call":
-            begun = self._calls.pop(event.key, None)
-            if begun is None or event.interrupted:
-                return Answer()
-            failed = event.output if event.failed else None
-            return Answer(context=talk.end(begun, event.output, error=failed))
-        self._told.pop(event.session, None)  # a compaction
-        return Answer()
+        begun = self._calls.pop(event.key, None)
+        if begun is None or event.interrupted:
+            return Answer()
+        failed = event.output if event.failed else None
+        return Answer(context=talk.end(begun, event.output, error=failed))

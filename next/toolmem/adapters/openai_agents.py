@@ -18,7 +18,7 @@ from agents.tool import (
     set_function_tool_failure_error_function,
 )
 
-from toolmem.adapters.base import Conversation, Conversations, beside, described
+from toolmem.adapters.base import Conversation, Conversations, beside, described, schema_of
 from toolmem.memory.toolmem import Workspace
 from toolmem.session.recorder import OnAsk
 
@@ -34,7 +34,8 @@ def with_toolmem(
     talk = talks.of()
     tools = [_held(each, talk) if isinstance(each, FunctionTool) else each for each in agent.tools]
     tools += [_offered(each, talk) for each in talks.note_tools()]
-    known = described([each for each in tools if isinstance(each, FunctionTool)], _schema)
+    own = [each for each in tools if isinstance(each, FunctionTool)]
+    known = described(own, lambda tool: schema_of(tool, tool.params_json_schema))
 
     async def instructions(context: Any, _: Any) -> str:
         base = await agent.get_system_prompt(context)
@@ -90,11 +91,3 @@ def _noting(tool: FunctionTool, context: Any, errors: list[BaseException]) -> Fu
 
     set_function_tool_failure_error_function(noting, note)
     return noting
-
-
-def _schema(tool: FunctionTool) -> dict[str, Any]:
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "inputSchema": tool.params_json_schema,
-    }

@@ -16,7 +16,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import InstructionPart
 
-from toolmem.adapters.base import Conversations, beside, described
+from toolmem.adapters.base import Conversations, beside, described, schema_of
 from toolmem.memory.toolmem import Workspace
 from toolmem.session.recorder import OnAsk
 
@@ -45,7 +45,8 @@ class ToolMemCapability(AbstractCapability[Any]):
     async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
         """Before the model is asked."""
         parameters = request_context.model_request_parameters
-        tools = described(parameters.function_tools, _schema)
+        given = parameters.function_tools
+        tools = described(given, lambda tool: schema_of(tool, tool.parameters_json_schema))
         parts = [ctx.prompt] if isinstance(ctx.prompt, str) else ctx.prompt or ()
         said = "\n".join(part for part in parts if isinstance(part, str))
         talk = self._talks.of(ctx.conversation_id)
@@ -80,11 +81,3 @@ class ToolMemCapability(AbstractCapability[Any]):
         if isinstance(result, str):
             return beside(result, advice)
         return ToolReturn(result, content=advice)
-
-
-def _schema(tool: Any) -> dict[str, Any]:
-    return {
-        "name": tool.name,
-        "description": tool.description or "",
-        "inputSchema": tool.parameters_json_schema,
-    }
