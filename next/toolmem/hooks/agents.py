@@ -10,9 +10,10 @@ from msgspec import Struct, field
 EVERYWHERE = frozenset(("session_start", "subagent_start", "prompt", "before_call", "after_call"))
 
 
-def _tools(**classes: str) -> dict[str, str]:
-    """Tool -> class, from `shell="Bash", read="Read Glob"`; `own`: plans, helpers, questions."""
-    return {name: kind for kind, names in classes.items() for name in names.split()}
+def _tools(classes: str) -> dict[str, str]:
+    """Tool -> class, from `shell: Bash; read: Read Glob`; `own`: plans, helpers, questions."""
+    rows = (row.partition(":") for row in classes.split(";"))
+    return {name: kind.strip() for kind, _, names in rows for name in names.split()}
 
 
 def _names(pairs: str) -> dict[str, str]:
@@ -66,14 +67,10 @@ CLAUDE_CODE = Agent(
     name="claude-code",
     title="Claude Code",  # 2.1.330
     tools=_tools(
-        shell="Bash PowerShell",
-        read="Read",
-        write="Write Edit MultiEdit NotebookEdit",
-        search="Glob Grep LSP",
-        fetch="WebFetch",
-        web="WebSearch",
-        own="BashOutput KillShell Task Agent TaskOutput TaskStop TodoWrite Skill AskUserQuestion "
-        "EnterPlanMode ExitPlanMode",
+        "shell: Bash PowerShell; read: Read; write: Write Edit MultiEdit NotebookEdit; "
+        "search: Glob Grep LSP; fetch: WebFetch; web: WebSearch; "
+        "own: BashOutput KillShell Task Agent TaskOutput TaskStop TodoWrite Skill AskUserQuestion "
+        "EnterPlanMode ExitPlanMode"
     ),
     project_variable="CLAUDE_PROJECT_DIR",
     asks=True,
@@ -89,7 +86,7 @@ CLAUDE_CODE = Agent(
 CODEX = Agent(
     name="codex",
     title="Codex",  # 0.169.0
-    tools=_tools(shell="Bash", write="apply_patch"),
+    tools=_tools("shell: Bash; write: apply_patch"),
     events=_names("SessionStart SubagentStart UserPromptSubmit PreToolUse PostToolUse SessionEnd"),
     rename=_names("turn_id=prompt_id"),
     notice_at=frozenset(("session_start", "prompt")),
@@ -105,14 +102,11 @@ COPILOT = Agent(
     name="copilot",
     title="GitHub Copilot CLI",  # 1.0.102
     tools=_tools(
-        shell="Bash PowerShell bash powershell write_bash",
-        read="Read view",
-        write="Write Edit create edit apply_patch",
-        search="Grep Glob grep glob",
-        fetch="WebFetch web_fetch",
-        web="WebSearch web_search",
-        own="Agent task read_bash stop_bash list_bash read_agent list_agents write_agent skill sql "
-        "ask_user report_intent",
+        "shell: Bash PowerShell bash powershell write_bash; read: Read view; "
+        "write: Write Edit create edit apply_patch; search: Grep Glob grep glob; "
+        "fetch: WebFetch web_fetch; web: WebSearch web_search; "
+        "own: Agent task read_bash stop_bash list_bash read_agent list_agents write_agent skill "
+        "sql ask_user report_intent"
     ),
     rename=_names("sessionId=session_id parent_agent_id=parent_id tool_result=tool_response"),
     call_ids=False,
@@ -131,14 +125,11 @@ GEMINI = Agent(
     name="gemini",
     title="Gemini CLI",  # 0.61.0
     tools=_tools(
-        shell="run_shell_command",
-        read="read_file read_many_files",
-        write="write_file replace",
-        search="list_directory glob grep_search search_file_content",
-        fetch="web_fetch",
-        web="google_web_search",
-        own="save_memory update_topic write_todos ask_user invoke_agent activate_skill "
-        "enter_plan_mode exit_plan_mode",
+        "shell: run_shell_command; read: read_file read_many_files; write: write_file replace; "
+        "search: list_directory glob grep_search search_file_content; fetch: web_fetch; "
+        "web: google_web_search; "
+        "own: save_memory update_topic write_todos ask_user invoke_agent activate_skill "
+        "enter_plan_mode exit_plan_mode"
     ),
     events=_names(
         "SessionStart BeforeAgent=UserPromptSubmit BeforeTool=PreToolUse AfterTool=PostToolUse "
@@ -159,14 +150,9 @@ CURSOR = Agent(
     name="cursor",
     title="Cursor",  # its documentation of September 2026, not run
     tools=_tools(
-        shell="Shell",
-        read="Read",
-        write="Write Edit StrReplace TabWrite",
-        search="Grep Glob LS SemanticSearch",
-        fetch="WebFetch",
-        web="WebSearch",
-        delete="Delete",
-        own="Task TodoWrite ReadLints AskQuestion SwitchMode",
+        "shell: Shell; read: Read; write: Write Edit StrReplace TabWrite; "
+        "search: Grep Glob LS SemanticSearch; fetch: WebFetch; web: WebSearch; delete: Delete; "
+        "own: Task TodoWrite ReadLints AskQuestion SwitchMode"
     ),
     events=_names(
         "sessionStart=SessionStart beforeSubmitPrompt=UserPromptSubmit preToolUse=PreToolUse "
@@ -189,13 +175,9 @@ OPENCODE = Agent(
     name="opencode",
     title="OpenCode",  # 1.18.33
     tools=_tools(
-        shell="bash",
-        read="read",
-        write="write edit multiedit patch apply_patch",
-        search="list glob grep codesearch lsp",
-        fetch="webfetch",
-        web="websearch",
-        own="task todowrite todoread skill question invalid execute plan_enter plan_exit",
+        "shell: bash; read: read; write: write edit multiedit patch apply_patch; "
+        "search: list glob grep codesearch lsp; fetch: webfetch; web: websearch; "
+        "own: task todowrite todoread skill question invalid execute plan_enter plan_exit"
     ),
     events=_names(
         "session.start=SessionStart chat.message=UserPromptSubmit "
@@ -216,14 +198,12 @@ CLINE = Agent(
     name="cline",
     title="Cline",  # 3.0.65
     tools=_tools(
-        shell="run_commands execute_command",
-        read="read_files read_file",
-        write="apply_patch editor write_to_file replace_in_file",
-        search="list_files search_codebase search_files list_code_definition_names",
-        fetch="fetch_web_content web_fetch",
-        web="web_search",
-        own="ask_question ask_followup_question spawn_agent skills attempt_completion "
-        "submit_and_exit",
+        "shell: run_commands execute_command; read: read_files read_file; "
+        "write: apply_patch editor write_to_file replace_in_file; "
+        "search: list_files search_codebase search_files list_code_definition_names; "
+        "fetch: fetch_web_content web_fetch; web: web_search; "
+        "own: ask_question ask_followup_question spawn_agent skills attempt_completion "
+        "submit_and_exit"
     ),
     events=_names("start=SessionStart prompt=UserPromptSubmit call=PreToolUse result=PostToolUse"),
     rename={**_PLUGIN_KEYS, "subagent": "agent_id"},
@@ -238,10 +218,8 @@ GOOSE = Agent(
     name="goose",
     title="Goose",  # its documentation of October 2026, not run
     tools=_tools(
-        shell="developer__shell",
-        read="developer__read_image",
-        write="developer__write developer__edit",
-        search="developer__tree",
+        "shell: developer__shell; read: developer__read_image; "
+        "write: developer__write developer__edit; search: developer__tree"
     ),
     events=_names(
         "SessionStart UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure SessionEnd"

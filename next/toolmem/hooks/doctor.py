@@ -42,9 +42,7 @@ def examine(agent: Agent, project: str) -> list[Finding]:
         return [Finding("problem", f"no hook is installed {where}: toolmem hook install")]
     found: list[Finding] = []
     for install in known:
-        found += _files(install)
-        found += _interpreter(install)
-        found += _answers(agent, install)
+        found += [*_files(install), *_interpreter(install), *_answers(agent, install)]
     if len(known) > 1:
         found.append(Finding("note", "the hook is installed in the project and for the user"))
     if os.environ.get("TOOLMEM_GUARD", "").lower() in ("off", "false", "no", "0"):
@@ -128,8 +126,7 @@ def _recorded(agent: Agent, stores: Stores) -> Finding:
     sessions = stores.main.list_records(WORKSPACE, NAMESPACE, key_prefix="session/")
     calls = sum(len(record.read(Session).calls) for record in sessions)
     told = f"{len(sessions)} session(s) with {calls} call(s) are noted in {stores.main.location}"
-    base = os.environ.get(agent.home_variable, "") if agent.home_variable else ""
-    folder = Path(base or Path.home() / agent.home_folder)
+    folder = Path(os.environ.get(agent.home_variable) or Path.home() / agent.home_folder)
     newest = max(
         folder.glob(agent.transcripts) if agent.transcripts else (),
         key=lambda path: path.stat().st_mtime,

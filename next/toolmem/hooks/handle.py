@@ -78,11 +78,10 @@ class Hook(Struct, kw_only=True):
         session, stamp = ledger.read()
         stamp += "".join(s.get_many(WORKSPACE, []).rules_stamp for s in self.stores.further)
         known = session.begun(event.key, digest)
-        if known and (known.key, known.digest) == (event.key, digest):
-            if known.rules_stamp == stamp:  # told twice
-                return self._answer(known.decisions)
-        else:
+        if known and (known.key, known.digest) != (event.key, digest):
             known = None
+        if known and known.rules_stamp == stamp:  # told twice
+            return self._answer(known.decisions)
         decisions = [
             guard.before(event.tool, event.input, conversation=event.session, folder=event.cwd)
             for guard in self.guards()

@@ -119,16 +119,15 @@ def plan_uninstall(
     files = dict(note.files) if note else {}
     changes: list[Change] = []
     kept: list[Path] = []
-    paths = list(_own_files(agent, project, environment))
-    paths += [_settings_file(agent, project, environment)] if agent.settings else []
-    for path in paths:
+    settings = _settings_file(agent, project, environment) if agent.settings else None
+    for path in filter(None, (*_own_files(agent, project, environment), settings)):
         before, known = read_file(path), files.get(str(path))
         if before is None:
             continue
         if known is not None and known.digest == _digest(before):
             after = without_spans(_decoded(path, before), known.spans).encode()
             changes.append(Change(path, before, after if known.spans else None))
-        elif agent.settings and path == _settings_file(agent, project, environment):
+        elif path == settings:
             text = _decoded(path, before)
             try:
                 left = without_entries(text, is_ours)
@@ -193,7 +192,7 @@ def _placed(agent: Agent, name: str, project: str, environment: Mapping[str, str
     """A path below the project, or below the user's folder of the agent."""
     if project:
         return Path(project, name)
-    moved = environment.get(agent.home_variable, "") if agent.home_variable else ""
+    moved = environment.get(agent.home_variable, "")
     if moved and name.startswith(f"{agent.home_folder}/"):
         return Path(moved, name.removeprefix(f"{agent.home_folder}/"))
     return Path.home() / name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -75,21 +76,14 @@ def start(store: str, config: str) -> None:
     """Begin it in a session of its own: it holds nothing of the agent's. Raises OSError."""
     isolated = ["-E"] if sys.flags.ignore_environment else []
     command = [sys.executable, "-P", *isolated, "-m", __name__, store, config]
+    nothing = subprocess.DEVNULL
     subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        close_fds=True,
-        start_new_session=True,
+        command, stdin=nothing, stdout=nothing, stderr=nothing, cwd="/", start_new_session=True
     )
 
 
 def main(store: str, config: str) -> None:
     """`config`: a file of settings, "" for the defaults: judged by rules, without a model."""
-    import json
-
     from toolmem.memory.toolmem import ToolMem
 
     path = f"vector_store.default.params.path={json.dumps(store)}"

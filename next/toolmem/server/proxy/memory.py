@@ -80,7 +80,8 @@ class ProxyMemory:
 
     def decide(self, call: ToolCall) -> list[Decision]:
         """What each store says of a call."""
-        try:
+
+        def work() -> list[Decision]:
             assert self.stores
             return [
                 guard.before(
@@ -93,9 +94,9 @@ class ProxyMemory:
                 )
                 for guard in self._guards
             ]
-        except Exception as error:  # whatever it is: the server must not be taken down
-            self._log("calls cannot be held against the memory", error)
-        return [undecided(call.tool, self.conversation, datetime.now(UTC), self.on_error)]
+
+        nobody = undecided(call.tool, self.conversation, datetime.now(UTC), self.on_error)
+        return self._try("calls cannot be held against the memory", work, [nobody])
 
     def keep(self, call: ToolCall, decisions: Sequence[Decision], outcome: CallOutcome) -> None:
         """Keep how a call ended, and learn from it."""
@@ -155,9 +156,8 @@ class ProxyMemory:
         """
         fresh = [schema for tool in tools[:MAX_TOOLS] if (schema := self._declared(tool))]
         fresh = [schema for schema in fresh if schema.name not in self._texts]
-        if self.shadow or not fresh:
-            return self._texts
-        self._try("nothing is added to descriptions", lambda: self._describe(fresh), None)
+        if fresh and not self.shadow:
+            self._try("nothing is added to descriptions", lambda: self._describe(fresh), None)
         return self._texts
 
     def forget_descriptions(self) -> None:

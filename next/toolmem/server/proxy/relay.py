@@ -46,8 +46,8 @@ class _UnderWay(Struct):
 
     call: ToolCall
     decisions: list[Decision]
-    agreed: bool = False
-    message: Mapping[str, Any] = {}  # of one that waits
+    agreed: bool
+    message: Mapping[str, Any]
 
 
 class Relay:
@@ -115,7 +115,7 @@ class Relay:
         if waited is not None:
             yes = agrees(message.get("result"))
             waited.decisions = [settled(each, yes) for each in waited.decisions]
-            self._send(waited, waited.message, _encoded(waited.message))
+            self._send(waited, _encoded(waited.message))
         return True
 
     def _call(self, call: ToolCall, message: dict[str, Any], line: bytes) -> None:
@@ -134,22 +134,20 @@ class Relay:
             decisions = [settled(each, agreed) for each in decisions]
         under_way = _UnderWay(call, decisions, agreed is True, message)
         decision = strictest(decisions)
-        if decision.action != "ask" or "id" not in message:
-            self._send(under_way, message, line)
-        elif call.is_stateless and can_elicit(call.capabilities):
-            asked = self._consents.ask(call, decision)
-            self._tell({"id": message["id"], "result": asked})
-        elif not call.is_stateless and can_elicit(self._capabilities):
+        capabilities = call.capabilities if call.is_stateless else self._capabilities
+        if decision.action != "ask" or "id" not in message or not can_elicit(capabilities):
+            self._send(under_way, line)
+        elif call.is_stateless:
+            self._tell({"id": message["id"], "result": self._consents.ask(call, decision)})
+        else:
             ours = f"{PREFIX}{secrets.token_hex(8)}"
             with self._lock:
                 self._waiting[ours] = _key(message["id"]), under_way
             self._tell({"id": ours, "method": "elicitation/create", "params": form(call, decision)})
-        else:
-            self._send(under_way, message, line)
 
-    def _send(self, under_way: _UnderWay, message: Mapping[str, Any], line: bytes) -> None:
+    def _send(self, under_way: _UnderWay, line: bytes) -> None:
         """Let a call run, or answer why it does not."""
-        decision = strictest(under_way.decisions)
+        message, decision = under_way.message, strictest(under_way.decisions)
         if decision.action not in ("ask", "deny"):
             if "id" in message:
                 with self._lock:
