@@ -55,16 +55,15 @@ def answered(arguments: Sequence[str], stdin: BinaryIO, environment: Mapping[str
 
 def _read_options(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
     """The agent and its options. Nothing is refused: settings may be of another version."""
-    names: list[str] = []
-    options: dict[str, str] = {}
+    name, options = "", {}
     words = iter(arguments)
     for word in words:
         option, equals, value = word.partition("=")
         if option in _OPTIONS:
             options[option] = value if equals else next(words, "")
         elif not word.startswith("-"):
-            names.append(word)
-    return (names[0] if names else ""), options
+            name = name or word
+    return name, options
 
 
 def _answer(

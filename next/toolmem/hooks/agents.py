@@ -48,7 +48,6 @@ class Agent(Struct, frozen=True, kw_only=True):
     asks: bool = False  # it can ask its user about a call
     context_at: frozenset[str] = EVERYWHERE
     notice_at: frozenset[str] = frozenset()
-    longest_context: int = 10_000  # characters
     settings: str = ""  # below project or home, the file that hooks are added to
     local_settings: str = ""  # of a project, where that is another file
     files: dict[str, str] = {}  # files that are ours alone: path below project or home -> form

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from toolmem.guard.stores import WORKSPACE, Stores, stores_of
 from toolmem.hooks.agents import Agent
-from toolmem.hooks.installs import is_temporary, read_file
+from toolmem.hooks.installs import is_temporary, read_text
 from toolmem.hooks.ledger import NAMESPACE, Ledger, Session
 from toolmem.hooks.state import Install, installed
 
@@ -56,10 +56,10 @@ def examine(agent: Agent, project: str) -> list[Finding]:
 def _files(install: Install) -> list[Finding]:
     found = []
     for path in map(Path, install.files):
-        data = read_file(path)
-        if data is None or b"toolmem" not in data:
+        data = read_text(path)
+        if data is None or "toolmem" not in data:
             found.append(Finding("problem", f"{path}: the hook is gone; install it again"))
-        elif b'"disableAllHooks": true' in data:
+        elif '"disableAllHooks": true' in data:
             found.append(Finding("problem", f"{path}: disableAllHooks is set"))
     return found or [Finding("ok", f"the hook stands in {', '.join(install.files)}")]
 

@@ -14,7 +14,7 @@ from toolmem.guard import Guard
 from toolmem.guard.decision import strictest
 from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.hooks.agents import Agent
-from toolmem.hooks.ledger import BegunCall, Ledger, Session, digest_of
+from toolmem.hooks.ledger import MAX_PROMPTS, BegunCall, Ledger, Session, digest_of
 from toolmem.hooks.notes import answer_note, note_in
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.hooks.state import installed
@@ -66,16 +66,15 @@ class Hook(Struct, kw_only=True):
     # ------------------------------------------------------------ around a call
 
     def _before(self, event: Event, ledger: Ledger) -> Answer:
+        session, stamp = ledger.read()
         if note := note_in(self.agent, event):
-            from toolmem.hooks.prompts import heard
+            from toolmem.hooks.prompts import said_at_rejected
             from toolmem.rules.turn import Turn
 
-            session, _ = ledger.read()
-            said = heard(self.agent, session, event)
+            said = [*session.prompts, *said_at_rejected(self.agent, event)][-MAX_PROMPTS:]
             turn = Turn(session_id=event.session, number=session.turn)
             return answer_note(self.stores.rules(), self.agent, note, said, turn)
         digest = digest_of(event.tool, event.input)
-        session, stamp = ledger.read()
         stamp += "".join(s.get_many(WORKSPACE, []).rules_stamp for s in self.stores.further)
         known = session.begun(event.key, digest)
         if known and (known.key, known.digest) != (event.key, digest):
@@ -110,7 +109,8 @@ class Hook(Struct, kw_only=True):
 
         def end(held: Session) -> BegunCall | None:
             call = held.begun(event.key, digest, by_input=not self.agent.call_ids)
-            if call is None and held.is_over(event.key, digest):  # told twice
+            over = ((each.key, each.digest) for each in held.calls if each.ended)
+            if call is None and (event.key, digest) in over:  # told twice
                 return None
             if call is None:  # its beginning was not seen
                 call = BegunCall(event.key, digest, _record_id(held, event, digest))

@@ -40,14 +40,14 @@ class Change(Struct, frozen=True):
     """What becomes of a file. None: it is not there."""
 
     path: Path
-    before: bytes | None
-    after: bytes | None
+    before: str | None
+    after: str | None
     spans: list[tuple[int, int]] = []
 
     def difference(self) -> str:
         """As a unified diff."""
         states = (self.before, self.after)
-        old, new = ((each or b"").decode("utf-8", "replace").splitlines() for each in states)
+        old, new = ((each or "").splitlines() for each in states)
         was, becomes = (os.devnull if each is None else str(self.path) for each in states)
         return "\n".join(unified_diff(old, new, was, becomes, lineterm=""))
 
@@ -90,16 +90,16 @@ def plan_install(
     """The files with the hooks in them. Raises RequestError where one is somebody else's."""
     changes = []
     for path, form in _own_files(agent, project, environment).items():
-        before, text = read_file(path), _own_text(agent, form, command)
-        if before is not None and before != text.encode():
+        before, text = read_text(path), _own_text(agent, form, command)
+        if before not in (None, text):
             told = "is there, and is not this toolmem's: move it away first"
             raise RequestError(f"settings: {path} {told}", "settings")
-        changes.append(Change(path, before, text.encode()))
+        changes.append(Change(path, before, text))
     if agent.settings:
         path = _settings_file(agent, project, environment)
-        before = read_file(path)
-        base = '{\n  "version": 1\n}\n' if before is None and agent.form == "cursor" else ""
-        base = base if before is None else _decoded(path, before)
+        before = read_text(path)
+        fresh = '{\n  "version": 1\n}\n' if agent.form == "cursor" else ""
+        base = fresh if before is None else before
         if _OURS.search(_words(base)):
             raise RequestError(f"settings: {path} holds toolmem's hook already", "settings")
         try:
@@ -107,7 +107,7 @@ def plan_install(
         except (ValueError, IndexError) as error:
             told = f"settings: {path}: {error}. Nothing was changed"
             raise RequestError(told, "settings") from None
-        changes.append(Change(path, before, text.encode(), [] if before is None else spans))
+        changes.append(Change(path, before, text, [] if before is None else spans))
     return changes
 
 
@@ -121,20 +121,19 @@ def plan_uninstall(
     kept: list[Path] = []
     settings = _settings_file(agent, project, environment) if agent.settings else None
     for path in filter(None, (*_own_files(agent, project, environment), settings)):
-        before, known = read_file(path), files.get(str(path))
+        before, known = read_text(path), files.get(str(path))
         if before is None:
             continue
         if known is not None and known.digest == _digest(before):
-            after = without_spans(_decoded(path, before), known.spans).encode()
-            changes.append(Change(path, before, after if known.spans else None))
+            after = without_spans(before, known.spans) if known.spans else None
+            changes.append(Change(path, before, after))
         elif path == settings:
-            text = _decoded(path, before)
             try:
-                left = without_entries(text, is_ours)
+                left = without_entries(before, is_ours)
             except (ValueError, IndexError) as error:
                 raise RequestError(f"settings: {path}: {error}", "settings") from None
-            if left != text:
-                changes.append(Change(path, before, left.encode()))
+            if left != before:
+                changes.append(Change(path, before, left))
         else:
             kept.append(path)
     return changes, kept
@@ -232,13 +231,13 @@ def apply_uninstall(agent: Agent, project: str, changes: Iterable[Change]) -> No
 def write_change(change: Change) -> None:
     """Replace a file in one step. Raises RequestError where it changed since it was planned."""
     target = Path(os.path.realpath(change.path))
-    if read_file(target) != change.before:
+    if read_text(target) != change.before:
         raise RequestError(f"settings: {change.path} was changed meanwhile: try again", "settings")
     try:
         if change.after is None:
             target.unlink(missing_ok=True)
         elif change.after != change.before:
-            _replace(target, change.after, is_new=change.before is None)
+            _replace(target, change.after.encode(), is_new=change.before is None)
     except OSError as error:
         raise StoreUnavailable(f"cannot write {change.path}: {error.strerror}") from error
 
@@ -260,25 +259,20 @@ def _replace(target: Path, data: bytes, *, is_new: bool) -> None:
         raise
 
 
-def read_file(path: Path) -> bytes | None:
-    """None: it is not there. Raises RequestError for what is no file of a fitting size."""
+def read_text(path: Path) -> str | None:
+    """None: it is not there. Raises RequestError for what is no text file of a fitting size."""
     try:
         told = path.stat()
         if not stat.S_ISREG(told.st_mode) or told.st_size > MAX_BYTES:
             raise RequestError(f"settings: {path} is no file of at most {MAX_BYTES:,} bytes")
-        return path.read_bytes()
+        return path.read_bytes().decode()  # every line end stays
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except UnicodeDecodeError:
+        raise RequestError(f"settings: {path} is not UTF-8 text; save it as UTF-8") from None
     except OSError as error:
         raise RequestError(f"settings: cannot read {path}: {error.strerror}") from error
 
 
-def _decoded(path: Path, data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise RequestError(f"settings: {path} is not UTF-8 text; save it as UTF-8") from None
-
-
-def _digest(data: bytes) -> str:
-    return blake2b(data, digest_size=16).hexdigest()
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=16).hexdigest()

@@ -59,10 +59,6 @@ class Session(Struct, omit_defaults=True):
         both = [call for call in same if call.key == key]
         return next(iter([*both, *of_id, *(same if by_input else [])]), None)
 
-    def is_over(self, key: str, digest: str) -> bool:
-        """Whether this very call has ended already."""
-        return any(c.ended and c.key == key and c.digest == digest for c in self.calls)
-
 
 class Ledger:
     """The record of one session."""

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from toolmem.errors import RequestError
-from toolmem.hooks.installs import Change, read_file, write_change
+from toolmem.hooks.installs import Change, read_text, write_change
 from toolmem.hooks.json_text import Part, parts, readable
 from toolmem.hooks.state import read_notes, write_notes
 
@@ -109,11 +109,10 @@ def _wrapped(name: str, entry: dict[str, Any], ours: list[str]) -> dict[str, Any
 
 def _read(path: Path, name: str) -> tuple[str, Part]:
     """The file's text, and where the entry stands. Raises RequestError."""
-    data = read_file(path)
-    if data is None:
+    text = read_text(path)
+    if text is None:
         raise RequestError(f"{path}: there is no such file", "file")
     try:
-        text = data.decode()
         found = list(_entries(readable(text)))
     except (ValueError, IndexError) as error:
         raise RequestError(f"{path}: {error}. Nothing was changed", "file") from None
@@ -141,4 +140,4 @@ def _planned(path: Path, text: str, entry: Part, wrapped: Wrapped, new: str) -> 
     words = [value.get("command", ""), *(value.get("args") or ())]
     address = next((value[key] for key in _ADDRESSES if key in value), "")
     starts = str(address) or shlex.join(map(str, words))
-    return EntryChange(Change(path, text.encode(), after.encode()), wrapped, starts)
+    return EntryChange(Change(path, text, after), wrapped, starts)

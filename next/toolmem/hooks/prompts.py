@@ -53,11 +53,6 @@ def hear(hook: Hook, event: Event, ledger: Ledger) -> Answer:
     return Answer(context="\n".join(lines), notice="\n".join(lines))
 
 
-def heard(agent: Agent, session: Session, event: Event) -> list[str]:
-    """Whatever the user typed in this session, for the quotes of notes."""
-    return [*session.prompts, *said_at_rejected(agent, event)][-MAX_PROMPTS:]
-
-
 def _follow(hook: Hook, event: Event, session: Session, message: str) -> list[str]:
     """Demands become rules at once, `undo` and the like are done; what the user is to be told."""
     hook.stores.mark_guarded(hook.agent.name)

@@ -17,6 +17,7 @@ from toolmem.hooks.agents import Agent
 from toolmem.hooks.outputs import read_json, read_output, text_in
 from toolmem.text.patterns import late_pattern
 
+MAX_CONTEXT = 10_000  # characters
 Kind = Literal[
     "session_start", "subagent_start", "prompt", "before_call", "after_call", "session_end"
 ]
@@ -150,7 +151,7 @@ def write(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
     stops = event.kind == "before_call" and action in ("deny", "ask")
     reason = answer.reason or "toolmem: not run"
     takes_context = event.kind in agent.context_at and not stops
-    context = answer.context[: agent.longest_context] if takes_context else ""
+    context = answer.context[:MAX_CONTEXT] if takes_context else ""
     notice = answer.notice if event.kind in agent.notice_at else ""
     if agent.dialect == "goose":
         return {"decision": "block", "reason": reason} if stops else {}

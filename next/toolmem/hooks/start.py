@@ -35,7 +35,11 @@ def begin(hook: Hook, event: Event, ledger: Ledger) -> Answer:
     if event.kind == "subagent_start":
         return Answer(context=rules)
     hook.stores.mark_guarded(hook.agent.name)
-    contract = _contract(hook) if hook.agent.context_at else ""
+    contract = ""  # how the model notes a demand
+    if hook.agent.context_at:
+        shell = next(name for name, kind in hook.agent.tools.items() if kind == "shell")
+        text = Path(notes.__file__).with_name("short.md").read_text(encoding="utf-8").strip()
+        contract = text.replace("{command}", command_shown()).replace("{tool}", shell)
     left = MAX_TOKENS - estimated_tokens(rules) - estimated_tokens(contract)
     records = hook.stores.main.records(WORKSPACE) if left > 0 else []
     cards = guidance_section(records, left) if records else ""
@@ -47,13 +51,6 @@ def begin(hook: Hook, event: Event, ledger: Ledger) -> Answer:
     parts = (rules, cards, contract)
     told = "\n".join(f"toolmem: {line}" for line in notices if line)
     return Answer(context="\n\n".join(filter(None, parts)), notice=told)
-
-
-def _contract(hook: Hook) -> str:
-    """How the model notes a demand; "" where it has no shell."""
-    shells = [name for name, kind in hook.agent.tools.items() if kind == "shell"]
-    text = Path(notes.__file__).with_name("short.md").read_text(encoding="utf-8").strip()
-    return text.replace("{command}", command_shown()).replace("{tool}", shells[0])
 
 
 def _gone(hook: Hook, number: int) -> str:

@@ -11,18 +11,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
-from mcp_types import (
-    GetPromptResult,
-    ListResourcesResult,
-    Prompt,
-    PromptArgument,
-    PromptMessage,
-    ReadResourceResult,
-    Resource,
-    ResourceTemplate,
-    TextContent,
-    TextResourceContents,
-)
+import mcp_types as types
 
 from toolmem.config.names import hint
 from toolmem.errors import RequestError
@@ -39,20 +28,18 @@ _ABOUT_RULES = "What the user demands of the agent: for the system prompt of eve
 _ABOUT_TOOL = "What was learnt from the recorded calls of a tool."
 
 TEMPLATES = [
-    ResourceTemplate(
-        name="rules", uri_template=_RULES, description=_ABOUT_RULES, mime_type=_MARKDOWN
-    ),
-    ResourceTemplate(
-        name="guidance", uri_template=_TOOL, description=_ABOUT_TOOL, mime_type=_MARKDOWN
-    ),
+    types.ResourceTemplate(name=name, uri_template=uri, description=about, mime_type=_MARKDOWN)
+    for name, uri, about in (("rules", _RULES, _ABOUT_RULES), ("guidance", _TOOL, _ABOUT_TOOL))
 ]
 PROMPTS = [
-    Prompt(
+    types.Prompt(
         name=PROMPT,
         description="The user's rules for these tools, and what was learnt from their calls.",
         arguments=[
-            PromptArgument(name="tools", description="Names, with commas. Left out: all rules."),
-            PromptArgument(name="workspace_id", description="The workspace."),
+            types.PromptArgument(
+                name="tools", description="Names, with commas. Left out: all rules."
+            ),
+            types.PromptArgument(name="workspace_id", description="The workspace."),
         ],
     )
 ]
@@ -64,30 +51,25 @@ class McpReading:
     def __init__(self, memory: ToolMem, workspace: str) -> None:
         self.memory, self.workspace = memory, workspace
 
-    def resources(self, cursor: str | None) -> ListResourcesResult:
+    def resources(self, cursor: str | None) -> types.ListResourcesResult:
         """The rules first, then the tools by name. `cursor`: as the page before gave it."""
         if cursor is not None and not (cursor.isascii() and cursor.isdecimal()):
             raise RequestError("cursor: not one that this server gave", "cursor")
         start = int(cursor or 0)
         store = self.memory.services.store()
         names = sorted(store.tool_names(self.workspace))
-        shown = [
-            Resource(
-                name=plain(name, 200),
-                uri=_TOOL.format(workspace=self.workspace, tool=quote(name, safe="")),
-                description=_ABOUT_TOOL,
-                mime_type=_MARKDOWN,
-            )
-            for name in names[start : start + PAGE]
-        ]
+        page = names[start : start + PAGE]
+        shown = [self._resource(plain(n, 200), _TOOL, _ABOUT_TOOL, quote(n, safe="")) for n in page]
         if not start:
-            rules = _RULES.format(workspace=self.workspace)
-            first = Resource(name="rules", uri=rules, description=_ABOUT_RULES, mime_type=_MARKDOWN)
-            shown.insert(0, first)
+            shown.insert(0, self._resource("rules", _RULES, _ABOUT_RULES))
         more = str(start + PAGE) if start + PAGE < len(names) else None
-        return ListResourcesResult(resources=shown, next_cursor=more)
+        return types.ListResourcesResult(resources=shown, next_cursor=more)
 
-    def read(self, uri: str) -> ReadResourceResult:
+    def _resource(self, name: str, address: str, about: str, tool: str = "") -> types.Resource:
+        uri = address.format(workspace=self.workspace, tool=tool)
+        return types.Resource(name=name, uri=uri, description=about, mime_type=_MARKDOWN)
+
+    def read(self, uri: str) -> types.ReadResourceResult:
         found = _ADDRESS.fullmatch(uri)
         if found is None:
             raise RequestError(f"there is no {plain(uri, 200)}; there are {_RULES} and {_TOOL}")
@@ -99,16 +81,16 @@ class McpReading:
             if told.not_found:
                 raise RequestError(f"there is no {plain(uri, 200)}: the tool is not known")
             text = told.text
-        held = TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)
-        return ReadResourceResult(contents=[held])
+        held = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)
+        return types.ReadResourceResult(contents=[held])
 
-    def prompt(self, name: str, arguments: Mapping[str, str] | None) -> GetPromptResult:
+    def prompt(self, name: str, arguments: Mapping[str, str] | None) -> types.GetPromptResult:
         if name != PROMPT:
             raise RequestError(f"there is no prompt {plain(name, 100)} ({hint(name, [PROMPT])})")
         given = dict(arguments or {})
         tools = [tool.strip() for tool in given.get("tools", "").split(",") if tool.strip()]
         workspace = self.memory.workspace(given.get("workspace_id") or self.workspace)
-        told = workspace.prompt(tools or None)
-        text = told or "No rule is pinned, and nothing is known of these tools."
-        message = PromptMessage(role="user", content=TextContent(text=text))
-        return GetPromptResult(messages=[message])
+        nothing = "No rule is pinned, and nothing is known of these tools."
+        text = workspace.prompt(tools or None) or nothing
+        message = types.PromptMessage(role="user", content=types.TextContent(text=text))
+        return types.GetPromptResult(messages=[message])

@@ -6,19 +6,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+import mcp_types as types
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    CallToolResult,
-    ListPromptsResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-)
 from starlette.applications import Starlette
 
 from toolmem import __version__
@@ -46,17 +38,19 @@ class McpService:
         self._tools = McpTools(memory, workspace)
         self._threads = Threads()
         reading = McpReading(memory, workspace)
-        templates = ListResourceTemplatesResult(resource_templates=TEMPLATES)
+        templates = types.ListResourceTemplatesResult(resource_templates=TEMPLATES)
         self.server: Server[Any] = Server(
             "toolmem",
             version=__version__,
             instructions=_INSTRUCTIONS.format(workspace=workspace, prompt=PROMPT),
-            on_list_tools=self._answers(lambda _: ListToolsResult(tools=self._tools.declared)),
+            on_list_tools=self._answers(
+                lambda _: types.ListToolsResult(tools=self._tools.declared)
+            ),
             on_call_tool=self._call_tool,
             on_list_resources=self._answers(lambda p: reading.resources(p.cursor if p else None)),
             on_list_resource_templates=self._answers(lambda _: templates),
             on_read_resource=self._answers(lambda p: reading.read(p.uri)),
-            on_list_prompts=self._answers(lambda _: ListPromptsResult(prompts=PROMPTS)),
+            on_list_prompts=self._answers(lambda _: types.ListPromptsResult(prompts=PROMPTS)),
             on_get_prompt=self._answers(lambda p: reading.prompt(p.name, p.arguments)),
         )
 
@@ -82,7 +76,9 @@ class McpService:
 
         return handle
 
-    async def _call_tool(self, context: Any, params: CallToolRequestParams) -> CallToolResult:
+    async def _call_tool(
+        self, context: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         known = context.session.client_params
         client = known.client_info.name[:100] if known is not None else ""
         work = partial(self._tools.call, params.name, params.arguments, client)
@@ -93,6 +89,6 @@ class McpService:
         try:
             return await self._threads.run(work, waits=waits)
         except RequestError as error:
-            raise MCPError(INVALID_PARAMS, str(error)) from error
+            raise MCPError(types.INVALID_PARAMS, str(error)) from error
         except ToolMemError as error:
-            raise MCPError(INTERNAL_ERROR, str(error)) from error
+            raise MCPError(types.INTERNAL_ERROR, str(error)) from error

@@ -14,13 +14,7 @@ import anyio.from_thread
 import anyio.to_thread
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.inbound import (
-    MCP_METHOD_HEADER,
-    MCP_NAME_HEADER,
-    MCP_PROTOCOL_VERSION_HEADER,
-    NAME_BEARING_METHODS,
-    encode_header_value,
-)
+from mcp.shared import inbound
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
@@ -102,11 +96,11 @@ class _Remote:
             return {}
         version = an_object(params.get("_meta")).get(_VERSION)
         if not isinstance(version, str):
-            return {MCP_PROTOCOL_VERSION_HEADER: self._version} if self._version else {}
-        headers = {MCP_PROTOCOL_VERSION_HEADER: version, MCP_METHOD_HEADER: method}
-        name = params.get(NAME_BEARING_METHODS.get(method, ""))
+            return {inbound.MCP_PROTOCOL_VERSION_HEADER: self._version} if self._version else {}
+        headers = {inbound.MCP_PROTOCOL_VERSION_HEADER: version, inbound.MCP_METHOD_HEADER: method}
+        name = params.get(inbound.NAME_BEARING_METHODS.get(method, ""))
         if isinstance(name, str):
-            headers[MCP_NAME_HEADER] = encode_header_value(name)
+            headers[inbound.MCP_NAME_HEADER] = inbound.encode_header_value(name)
         return headers
 
 
