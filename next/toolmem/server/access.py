@@ -19,7 +19,6 @@ from toolmem.config.sections import AuthSection
 from toolmem.errors import ConfigError
 
 Headers = Mapping[str, str]  # names in lower case
-_SCHEME = "bearer "
 _HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:\[\]/@%]+))(?::[0-9]{0,5})?")
 
 
@@ -42,8 +41,8 @@ class Access:
         """Whether the request carries the token; True where none is needed."""
         if not self.needs_token:
             return True
-        given = headers.get("authorization", "")
-        token = given[len(_SCHEME) :].strip() if given[: len(_SCHEME)].lower() == _SCHEME else ""
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        token = given.strip() if scheme.lower() == "bearer" else ""
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
         return hmac.compare_digest(digest, self._digest)
 

@@ -83,15 +83,15 @@ class Rpc:
         if operation is None:
             known = hint(name[:100], self._methods)
             raise RpcError(-32601, f"Method not found: {name[:100]!r} ({known})")
+        if params is not None and not isinstance(params, Mapping | list):
+            raise RpcError(-32600, "Invalid Request: params: expected an object or a list")
         try:
-            given = _by_name(operation, {} if params is None else params)
+            given = _by_name(operation, params or {})
             workspace = given.pop("workspace_id", None) or "default"
             if not isinstance(workspace, str):
                 raise RequestError("workspace_id: expected a text", "workspace_id")
             request = operation.read(given)
             result = msgspec.to_builtins(operation.run(self._workspace_of(workspace), request))
-        except RpcError:
-            raise
         except RequestError as error:
             told = f"Invalid params: {error}"
             raise RpcError(-32602, told, {"parameter": error.field}) from None
@@ -103,12 +103,12 @@ class Rpc:
         return {"result": result, "logs": []} if name.startswith(_ALIAS) else result
 
 
-def _by_name(operation: Operation[..., Any], params: Any) -> dict[str, Any]:
+def _by_name(
+    operation: Operation[..., Any], params: Mapping[str, Any] | list[Any]
+) -> dict[str, Any]:
     """An object, or a list of positional parameters, the workspace last."""
     if isinstance(params, Mapping):
         return dict(params)
-    if not isinstance(params, list):
-        raise RpcError(-32600, "Invalid Request: params: expected an object or a list")
     names = [*operation.signature.parameters, "workspace_id"]
     if len(params) > len(names):
         raise RequestError(f"{len(params)} parameters; there are {len(names)}", "params")

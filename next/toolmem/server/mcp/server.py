@@ -37,15 +37,14 @@ class McpService:
         self.memory = memory
         self._tools = McpTools(memory, workspace)
         self._threads = Threads()
+        declared = types.ListToolsResult(tools=[each.tool for each in self._tools.offers.values()])
         reading = McpReading(memory, workspace)
         templates = types.ListResourceTemplatesResult(resource_templates=TEMPLATES)
         self.server: Server[Any] = Server(
             "toolmem",
             version=__version__,
             instructions=_INSTRUCTIONS.format(workspace=workspace, prompt=PROMPT),
-            on_list_tools=self._answers(
-                lambda _: types.ListToolsResult(tools=self._tools.declared)
-            ),
+            on_list_tools=self._answers(lambda _: declared),
             on_call_tool=self._call_tool,
             on_list_resources=self._answers(lambda p: reading.resources(p.cursor if p else None)),
             on_list_resource_templates=self._answers(lambda _: templates),

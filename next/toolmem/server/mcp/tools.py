@@ -42,7 +42,7 @@ class McpTools:
     def __init__(self, memory: ToolMem, workspace: str) -> None:
         self.memory, self.workspace = memory, workspace
         self.offers = {
-            operation.agent.name: _of_operation(operation, operation.agent, workspace)
+            operation.agent.name: _of_operation(operation, operation.agent)
             for operation in OPERATIONS.values()
             if operation.agent is not None
         }
@@ -53,11 +53,10 @@ class McpTools:
         if unknown:
             raise ConfigError([f"mcp.tools: {n!r} is no flow ({hint(n, ready)})" for n in unknown])
         for name in ready if ALL in asked else asked:
-            self.offers.setdefault(name, _of_flow(name, configured.flow[name], workspace))
-
-    @property
-    def declared(self) -> list[Tool]:
-        return [offer.tool for offer in self.offers.values()]
+            self.offers.setdefault(name, _of_flow(name, configured.flow[name]))
+        for offer in self.offers.values():
+            place = {"type": "string", "default": workspace}
+            offer.tool.input_schema["properties"]["workspace_id"] = place
 
     def call(self, name: str, arguments: Mapping[str, Any] | None, client: str) -> CallToolResult:
         """Run a tool in the name of an agent. A refusal is a result that the model can read.
@@ -85,32 +84,25 @@ class McpTools:
         return _result(msgspec.json.encode(done).decode())
 
 
-def _of_operation(operation: Operation[..., Any], agent: AgentTool, workspace: str) -> Offer:
-    schema = operation.schema(agent.hidden)
-    declared = {**schema, "properties": {**schema["properties"], **_workspace(workspace)}}
+def _of_operation(operation: Operation[..., Any], agent: AgentTool) -> Offer:
     tool = Tool(
         name=agent.name,
         description=agent.description,
-        input_schema=declared,
+        input_schema=operation.schema(agent.hidden),
         annotations=ToolAnnotations(read_only_hint=operation.reads_only),
     )
     return Offer(tool, lambda memory, given: operation.run(memory, operation.read(given)))
 
 
-def _of_flow(name: str, section: FlowSection, workspace: str) -> Offer:
+def _of_flow(name: str, section: FlowSection) -> Offer:
     hidden = (_CONFIRM, "workspace_id")
     arguments = {key: each for key, each in section.input_schema.items() if key not in hidden}
     schema = flow_schema(arguments)
     for told in schema["properties"].values():
         if "enum" in told:
             told["enum"] = [value for value in told["enum"] if value != _DELETES_ALL]
-    schema["properties"] |= _workspace(workspace)
     tool = Tool(name=name, description=section.description, input_schema=schema)
     return Offer(tool, lambda memory, given: memory.run(name, **given))
-
-
-def _workspace(default: str) -> dict[str, Any]:
-    return {"workspace_id": {"type": "string", "default": default}}
 
 
 def _result(text: str, *, failed: bool = False) -> CallToolResult:

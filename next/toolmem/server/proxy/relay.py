@@ -94,16 +94,15 @@ class Relay:
         """Whether a cancelled call only waited for the user: the server knows nothing of it."""
         key = _key(request_id)
         with self._lock:
-            ours = next((ours for ours, (held, _) in self._waiting.items() if held == key), None)
-            if ours is not None:
-                del self._waiting[ours]
+            ours = next((ours for ours, (held, _) in self._waiting.items() if held == key), "")
+            self._waiting.pop(ours, None)
             under_way = self._calls.pop(key, None)
-        if ours is not None:
+        if ours:
             told = {"requestId": ours, "reason": "the call is cancelled"}
             self._tell({"method": "notifications/cancelled", "params": told})
         if under_way is not None:
             self.memory.keep(under_way.call, under_way.decisions, CANCELLED)
-        return ours is not None
+        return bool(ours)
 
     def _is_our_answer(self, message: Mapping[str, Any]) -> bool:
         """Whether the client answers what we asked; then the call goes on, or does not."""
