@@ -183,17 +183,21 @@ def test_a_denial_in_the_stateless_protocol_is_complete(host):
     assert denied["isError"] and denied["resultType"] == "complete"
 
 
-def test_a_failure_is_kept_advised_about_and_its_unchanged_repeat_is_stopped(host):
+def test_a_failure_is_kept_and_advised_about(host):
     host = host()
-    for number in range(3):
-        answer = host.call("fail", {"path": "a.txt"}, id=number)
-        if text_of(answer).startswith("toolmem: not run"):
-            break
-    assert answer["isError"] and "failed" in text_of(answer)
-    assert all(call.success is False for call in host.kept())
-    noted = host.call("fail", {"path": "b.txt"}, id=8)["content"]
-    assert noted[0]["text"] == "Error: b.txt does not exist"
+    for number, path in enumerate(("a.txt", "b.txt", "c.txt")):
+        noted = host.call("fail", {"path": path}, id=number)["content"]
+    assert noted[0]["text"] == "Error: c.txt does not exist"
     assert noted[-1]["text"].startswith("[Added by toolmem]")
+    assert [call.success for call in host.kept()] == [False] * 3
+
+
+def test_an_unchanged_repeat_is_stopped_and_runs_where_it_is_sent_once_more(host):
+    host = host()
+    told = [text_of(host.call("fail", {"path": "a.txt"}, id=number)) for number in range(4)]
+    assert [text.startswith("toolmem: not run") for text in told] == [False, True, False, True]
+    assert "send it once more as it is" in told[1] and "once more" not in told[3]
+    assert len(host.got) == 2
 
 
 def test_structured_content_stands_as_text_before_a_note(host):
