@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -233,22 +234,6 @@ class Client:
         )
         return answer
 
-    def ordered(
-        self, index: str, filters: Sequence[Any], fields: Any, sort: Sequence[Any], limit: int
-    ) -> list[Doc]:
-        """The first `limit` documents in this order."""
-        self.refresh(index)
-        body = {"index": index, "sort": sort, **_asked(filters, fields)}
-        hits: list[dict[str, Any]] = []
-        while len(hits) < limit:
-            size = min(PAGE, limit - len(hits))
-            page = self.search(size=size, **body)["hits"]["hits"]
-            hits += page
-            if len(page) < size:
-                break
-            body["search_after"] = page[-1]["sort"]
-        return [_doc(each) for each in hits]
-
     def values(self, index: str, field: str, filters: Sequence[Any]) -> list[str]:
         """The different values of a field, sorted."""
         self.refresh(index)
@@ -256,20 +241,28 @@ class Client:
         answer = self.search(index=index, size=0, aggs=aggs, **_asked(filters, False))
         return sorted(each["key"] for each in answer["aggregations"]["values"]["buckets"])
 
-    def scan(self, index: str, filters: Sequence[Any], fields: Any) -> Iterator[Doc]:
-        """Every document that passes, of one moment, however many."""
+    def scan(
+        self,
+        index: str,
+        filters: Sequence[Any],
+        fields: Any,
+        order: Sequence[Any] = (),
+        limit: int = sys.maxsize,
+    ) -> Iterator[Doc]:
+        """The documents that pass, of one moment: the first `limit` in this order."""
         self.refresh(index)
-        body = {"size": PAGE, **_asked(filters, fields)}
-        hits = self.search(index=index, **body)["hits"]["hits"]
-        if len(hits) < PAGE:
+        body = {"size": min(PAGE, limit), **_asked(filters, fields)}
+        hits = self.search(index=index, sort=order, **body)["hits"]["hits"]
+        if len(hits) < PAGE or limit == PAGE:
             yield from map(_doc, hits)
             return
         pit = self.ask(lambda es: es.open_point_in_time(index=index, keep_alive=KEEP_ALIVE))["id"]
-        body |= {"pit": {"id": pit, "keep_alive": KEEP_ALIVE}, "sort": ["_shard_doc"]}
+        body |= {"pit": {"id": pit, "keep_alive": KEEP_ALIVE}, "sort": order or ["_shard_doc"]}
         try:
-            while hits:
-                hits = self.search(**body)["hits"]["hits"]
+            while hits and limit:
+                hits = self.search(**body)["hits"]["hits"][:limit]
                 yield from map(_doc, hits)
+                limit -= len(hits)
                 body["search_after"] = hits[-1]["sort"] if hits else None
         finally:
             self.ask(lambda es: es.close_point_in_time(id=pit), ignore=(404,))

@@ -55,7 +55,7 @@ def digest(*parts: str) -> str:
     """Stands for these texts in this order."""
     state = blake2b(digest_size=15)
     for part in parts:
-        data = part.encode()
+        data = part.encode("utf-8", "surrogatepass")
         state.update(len(data).to_bytes(4, "big") + data)
     return state.hexdigest()
 

@@ -8,6 +8,7 @@ that whoever reads the new stamp reads the new rule.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -58,11 +59,8 @@ class RecordStore(BaseStore):
     _layout: Layout
 
     def _docs(self, workspace: str, places: Sequence[tuple[str, str]]) -> list[Doc | None]:
-        wanted = [each for each in places if is_storable(workspace + each[0] + each[1])]
         index = self._layout.records
-        docs = self._client.mget([(index, digest(workspace, *p)) for p in wanted], FIELDS)
-        found = dict(zip(wanted, docs, strict=True))
-        return [found.get(each) for each in places]
+        return self._client.mget([(index, digest(workspace, *p)) for p in places], FIELDS)
 
     def get_many(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Snapshot:
         """By one request."""
@@ -92,8 +90,6 @@ class RecordStore(BaseStore):
         return written
 
     def delete(self, workspace: str, namespace: str, key: str) -> bool:
-        if not is_storable(workspace + namespace + key):
-            return False
         deleted: list[bool] = []
 
         def change(held: Record | None) -> dict[str, Any] | None:
@@ -153,12 +149,9 @@ class RecordStore(BaseStore):
             filters.append({"prefix": {"namespace": prefix}})
         if key_prefix:
             filters.append({"prefix": {"key": key_prefix}})
-        index = self._layout.records
-        if newest is None:
-            docs = list(self._client.scan(index, filters, FIELDS))
-        else:
-            order = [{"namespace": "desc"}, {"key": "desc"}]
-            docs = self._client.ordered(index, filters, FIELDS, order, newest)
+        order = [{"namespace": "desc"}, {"key": "desc"}]
+        limit = sys.maxsize if newest is None else newest
+        docs = self._client.scan(self._layout.records, filters, FIELDS, order, limit)
         found = [record for doc in docs if (record := record_of(doc)) is not None]
         if namespace is None:
             found = [each for each in found if not each.namespace.startswith(".")]

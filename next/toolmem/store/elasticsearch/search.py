@@ -15,7 +15,7 @@ from toolmem.store.elasticsearch.client import Write
 from toolmem.store.elasticsearch.layout import SYSTEM, digest
 from toolmem.store.elasticsearch.records import RecordStore
 from toolmem.store.search import Query, Ranking, Scope, scope_of
-from toolmem.store.storable import GUIDANCE, is_storable
+from toolmem.store.storable import GUIDANCE
 
 _EMBEDDER = (SYSTEM, SYSTEM, "embedder")
 MAX_DEPTH = 10_000  # the server's own limit for the hits of a search
@@ -113,7 +113,7 @@ def _mark(identity: EmbedderIdentity) -> str:
 
 
 def _ids(scope: Scope, keys: Collection[str]) -> list[str]:
-    return [digest(*scope, key) for key in keys if is_storable(key)]
+    return [digest(*scope, key) for key in keys]
 
 
 def _filters(scope: Scope) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -15,16 +15,8 @@ from toolmem.store.changes import Ask
 from toolmem.store.elasticsearch.client import Client
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout
 from toolmem.store.elasticsearch.search import SearchStore
-from toolmem.store.elasticsearch.tools import (
-    DELETED,
-    Found,
-    Lagging,
-    Placed,
-    State,
-    Tools,
-    window_of,
-)
-from toolmem.store.storable import decoder, is_storable, kept_seqs
+from toolmem.store.elasticsearch.tools import DELETED, Found, Lagging, Tools
+from toolmem.store.storable import kept_seqs, read_log
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
@@ -118,17 +110,16 @@ class ElasticsearchStore(SearchStore):
     ) -> list[ToolRecord]:
         if guidance:
             return [each.record for each in self.windows(workspace, names, recent=0)]
-        return [state.record for _, state in self._found(workspace, names, outbox=False)]
+        return [each.state.record for each in self._found(workspace, names, outbox=False)]
 
     def _found(
         self, workspace: str, names: Sequence[str] | None, outbox: bool = True
-    ) -> list[tuple[Found, State]]:
+    ) -> list[Found]:
         if names is None:
             found = self._tools.read_all(workspace, outbox)
         else:
             found = self._tools.read(workspace, dict.fromkeys(names, ()))
-        asked = [found[name] for name in names or found if name in found]
-        return [(each, each.alive) for each in asked if each.alive is not None]
+        return [found[name] for name in names or found if found[name].is_alive]
 
     def windows(
         self,
@@ -141,24 +132,19 @@ class ElasticsearchStore(SearchStore):
     ) -> list[Window[Any]]:
         for _ in self._client.pauses():  # until tools and documents are of one moment
             wanted = []
-            for found, state in self._found(workspace, names):
+            for found in self._found(workspace, names):
                 asked = None if seqs is None else seqs.get(found.tool)
-                wanted.append((found, kept_seqs(state.record, recent, asked)))
-            try:
-                placed = self._tools.calls(wanted, guidance=True)
-            except Lagging:
-                continue
-            pairs = zip(wanted, placed, strict=True)
-            return [window_of(found, calls, type) for (found, _), calls in pairs]
+                wanted.append((found, kept_seqs(found.state.record, recent, asked)))
+            with suppress(Lagging):
+                read = zip(wanted, self._tools.sources(wanted, guidance=True), strict=True)
+                return [found.shown(sources, type) for (found, _), sources in read]
         raise StoreUnavailable(
             f"Elasticsearch at {self.location}: a call that a tool keeps could not be read"
         )
 
     def known_ids(self, workspace: str, tool: str, ids: Collection[str]) -> set[str]:
-        asked = [each for each in ids if is_storable(each)]
-        found = self._tools.read(workspace, {tool: asked}).get(tool)
-        if found is None or found.alive is None:
-            return set()
+        asked = list(ids)
+        found = self._tools.read(workspace, {tool: asked})[tool]
         if not found.outbox:
             return found.known
         # What the tool alone tells of may be undone: it is proved by a commit.
@@ -181,9 +167,9 @@ class ElasticsearchStore(SearchStore):
         stems: list[str] = []
 
         def decide(found: Found) -> tuple[Any, Any]:
-            if found.alive is None:
+            if not found.is_alive:
                 return None, False
-            stems.append(found.alive.stem)
+            stems.append(found.state.stem)
             return DELETED, True
 
         gone = self._tools.commit(workspace, {name: Ask(decide) for name in names})
@@ -203,25 +189,27 @@ class ElasticsearchStore(SearchStore):
     ) -> list[LoggedCall]:
         # A call is in an outbox, or was a document before it left it: tools are read first.
         tools = self._found(workspace, None if tool is None else [tool])
-        stems = [state.stem for _, state in tools]
-        if not stems or limit < 1:
+        if not tools or limit < 1:
             return []
-        filters: list[Any] = [{"terms": {"stem": stems}}, {"range": {"position": {"gt": after}}}]
+        filters: list[Any] = [
+            {"terms": {"stem": [each.state.stem for each in tools]}},
+            {"range": {"position": {"gt": after}}},
+        ]
         if conversation is not None:
             filters.append({"term": {"conversation": conversation}})
-        placed: dict[str, tuple[int, Placed]] = {}  # the newest version of each, by document
-        order, index = [{"position": "desc" if newest else "asc"}], self._layout.calls
-        for doc in self._client.ordered(index, filters, ["body", "position"], order, limit):
-            placed[doc.id] = doc.version, Placed(doc.source["body"], doc.source["position"])
-        for found, _ in tools:
+        order, fields = [{"position": "desc" if newest else "asc"}], ["body", "position"]
+        newest_of: dict[str, tuple[int, int, str]] = {  # version, position and body, by document
+            doc.id: (doc.version, doc.source["position"], doc.source["body"])
+            for doc in self._client.scan(self._layout.calls, filters, fields, order, limit)
+        }
+        for found in tools:
             for entry, text in found.outbox.values():
                 fits = entry.position > after and conversation in (None, entry.conversation)
-                if text and entry.seq and fits and entry.version > placed.get(entry.id, (0,))[0]:
-                    placed[entry.id] = entry.version, Placed(text, entry.position)
-        ordered = sorted((each for _, each in placed.values()), key=lambda each: each.position)
-        read = decoder(ToolCallResult)
-        shown = ordered[-limit:] if newest else ordered[:limit]
-        return [LoggedCall(each.position, read(each.body)) for each in shown]
+                if text and entry.seq and fits and entry.version > newest_of.get(entry.id, (0,))[0]:
+                    newest_of[entry.id] = entry.version, entry.position, text
+        rows = sorted(newest_of.values(), key=lambda each: each[1])
+        shown = rows[-limit:] if newest else rows[:limit]
+        return read_log((position, body) for _, position, body in shown)
 
 
 def _shown(url: str) -> str:

@@ -19,7 +19,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cached_property
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -27,7 +27,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from toolmem.errors import StoreError, StoreUnavailable, ToolMemError
-from toolmem.models.calls import CallFigures, ToolCallResult, conversation_of
+from toolmem.models.calls import CallFigures, ToolCallResult
 from toolmem.models.tools import Counted, ToolRecord, Window
 from toolmem.store.changes import Ask, Change, new_record
 from toolmem.store.elasticsearch.client import Client, Doc, Position, Write
@@ -37,7 +37,6 @@ from toolmem.store.storable import (
     GUIDANCE,
     add_guidance,
     decoder,
-    is_storable,
     kept_seqs,
     micros,
     read_window,
@@ -81,48 +80,40 @@ class State(Struct, omit_defaults=True):
     entries: list[Entry] = []
 
 
-class Placed(Struct, frozen=True):
-    """A call of the log, or guidance."""
+class Found(Struct):
+    """A tool as it was read. Implements `changes.Found`."""
 
-    body: str
-    position: int = 0
-    conversation: str = ""
-
-
-class Found(Struct, dict=True):
-    """Implements `changes.Found`. `state` None: never stored."""
-
+    tools: Tools  # by which its calls are read
     workspace: str
     tool: str
-    state: State | None = None
-    position: Position | None = None
+    state: State
+    position: Position | None = None  # None: it was never stored
     outbox: dict[str, tuple[Entry, str]] = {}  # by the document's id
     known: set[str] = field(default_factory=set)  # of the ids that were asked for
-    places: dict[int, Placed] = {}  # calls whose verdict changes, by seq
-    tools: Tools | None = None  # by which its calls are read
+    sources: dict[int, dict[str, Any]] = {}  # of calls whose verdict changes, by seq
 
     @property
-    def alive(self) -> State | None:
-        return self.state if self.state is not None and self.state.stem else None
-
-    @cached_property
-    def own_ids(self) -> set[str]:
-        """Of the documents that the tool itself tells of."""
-        kept = [] if self.alive is None else self.alive.kept
-        return {*(each.id for each in kept), *self.outbox}
+    def is_alive(self) -> bool:
+        return bool(self.state.stem)
 
     @property
     def record(self) -> ToolRecord | None:
-        return None if self.alive is None else self.alive.record
+        return self.state.record if self.is_alive else None
 
     def window(self, seqs: Sequence[int]) -> Window[ToolCallResult]:
-        assert self.tools is not None and self.record is not None
-        (self.places,) = self.tools.calls([(self, kept_seqs(self.record, None, seqs))])
-        return window_of(self, self.places, ToolCallResult)
+        kept = kept_seqs(self.state.record, None, seqs)
+        (self.sources,) = self.tools.sources([(self, kept)])
+        return self.shown(self.sources, ToolCallResult)
 
     def figures(self, seqs: Sequence[int]) -> list[Kept]:
-        state = self.alive
-        return [state.kept[seq - state.record.first_seq] for seq in seqs] if state else []
+        return [self.state.kept[seq - self.state.record.first_seq] for seq in seqs]
+
+    def shown(self, sources: Mapping[int, dict[str, Any]], kind: Any) -> Window[Any]:
+        """With these of its calls, and its guidance where that was read."""
+        if 0 in sources:
+            add_guidance(self.state.record, sources[0]["body"])
+        rows = [(seq, source["body"]) for seq, source in sources.items() if seq]
+        return read_window(self.state.record, rows, kind)
 
 
 DELETED = object()  # in the place of a Change
@@ -133,7 +124,7 @@ class Plan(Struct):
 
     found: Found
     state: State
-    outbox: list[str]
+    outbox: dict[str, tuple[Entry, str]]
     answer: Any
     emptied: tuple[int, int] = (1, 0)
 
@@ -148,7 +139,7 @@ class Tools:
     def __init__(self, client: Client, layout: Layout) -> None:
         self._client = client
         self._layout = layout
-        self._own: dict[str, Doc] = {}  # as the last commit of this process left it
+        self._own: dict[str, Doc] = {}  # tools as the last commit of this process left them
         self._writing: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     # ------------------------------------------------------------ writing
@@ -160,103 +151,67 @@ class Tools:
         be an old copy, or undone later.
         """
         name = os.urandom(6).hex()
+        done: dict[str, Any] = {}
         tried: dict[str, dict[str, Any]] = {tool: {} for tool in asks}
-        waiting = {tool: ask for tool, ask in asks.items() if is_storable(workspace + tool)}
-        none = asks.keys() - waiting.keys()
-        done = {tool: asks[tool].decide(Found(workspace, tool))[1] for tool in none}
         with ExitStack() as locks:
-            for place in sorted(digest(workspace, tool) for tool in waiting):
+            for place in sorted(digest(workspace, tool) for tool in asks):
                 locks.enter_context(self._writing[place])
             for attempt, _ in enumerate(self._client.pauses()):
                 plans = []
-                ids = {tool: ask.ids for tool, ask in waiting.items()}
-                for tool, found in self.read(workspace, ids, own=attempt == 0).items():
+                waiting = {tool: ask.ids for tool, ask in asks.items() if tool not in done}
+                for tool, found in self.read(workspace, waiting, own=attempt == 0).items():
                     try:
-                        plan = self._plan(found, waiting[tool], f"{name}-{attempt}", tried[tool])
+                        plan = self._plan(found, asks[tool], f"{name}-{attempt}", tried[tool])
                     except Lagging:
                         continue
-                    if isinstance(plan, Plan):
-                        plans.append(plan)
+                    if plan.state is found.state and found.position is None:
+                        done[tool] = plan.answer  # there is no tool, and nothing to do
                     else:
-                        done[tool] = plan[0]
+                        plans.append(plan)
                 stands = self._client.bulk([self._write(each) for each in plans])
                 committed = [(p, at) for p, at in zip(plans, stands, strict=True) if at]
                 done |= {plan.found.tool: plan.answer for plan, _ in committed}
                 self._settle(committed)
-                waiting = {tool: ask for tool, ask in waiting.items() if tool not in done}
-                if not waiting:
+                if len(done) == len(asks):
                     return done
         raise StoreUnavailable(
-            f"Elasticsearch at {self._client.location}: others changed {', '.join(waiting)} "
-            "during every attempt"
+            f"Elasticsearch at {self._client.location}: others changed "
+            f"{', '.join(sorted(asks.keys() - done.keys()))} during every attempt"
         )
 
-    def _plan(self, found: Found, ask: Ask, name: str, tried: dict[str, Any]) -> Plan | tuple[Any]:
-        """A commit, or where there is no tool and nothing to do, the answer alone."""
-        before = found.state
-        mine = tried.keys() & set(() if before is None else before.recent)
-        if mine:  # it was swapped, and the answer was lost
-            change, answer = None, tried[mine.pop()]
+    def _plan(self, found: Found, ask: Ask, name: str, tried: dict[str, Any]) -> Plan:
+        """The state stays as it is where there is nothing to do. Raises Lagging."""
+        change: Any = None
+        if mine := tried.keys() & set(found.state.recent):  # swapped, and the answer was lost
+            answer = tried[mine.pop()]
         else:
             try:
                 change, answer = ask.decide(found)
             except ToolMemError as error:
-                change, answer = None, error
-        entries = {} if change is DELETED else dict(found.outbox)
+                answer = error
         if change is None:
-            if before is None:
-                if tried:
-                    raise Lagging
-                return (answer,)
-            state = before
+            if tried and found.position is None:
+                raise Lagging
+            return Plan(found, found.state, found.outbox, answer)
+        tried[name] = answer
+        if change is DELETED:
+            plan = Plan(found, *_deleted(found), answer)
         else:
-            tried[name] = answer
-            state, written = self._next(found, change)
-            state.recent = [*state.recent, name][-RECENT:]
-            entries |= written
-        state = replace(state, entries=[entry for entry, _ in entries.values()])
-        outbox = [text for _, text in entries.values()]
-        emptied = change.emptied if isinstance(change, Change) else (1, 0)
-        return Plan(found, state, outbox, answer, emptied)
-
-    def _next(self, found: Found, change: Any) -> tuple[State, dict[str, tuple[Entry, str]]]:
-        """The state that a change leads to, and what it writes."""
-        before = found.state
-        version = 1 if before is None else before.record.version + 1
-        recent = [] if before is None else before.recent
-        guidance_id = digest(found.workspace, GUIDANCE, found.tool)
-        if change is DELETED and before is not None:
-            record = new_record(found.workspace, found.tool, before.record.time_created)
-            record.version = version
-            gone = {}
-            if before.guidance or guidance_id in found.outbox:
-                gone[guidance_id] = (Entry(guidance_id, version), "")
-            return State(record, position=before.position, recent=recent), gone
-        change.record.version = version
-        state = State(
-            replace(change.record, guidance=None),
-            os.urandom(8).hex() if found.alive is None else found.alive.stem,
-            guidance=0 if found.alive is None else found.alive.guidance,
-            position=0 if before is None else before.position,
-            recent=recent,
-        )
-        written = _call_entries(found, change, state)
-        if change.guidance is not None:
-            state.guidance = version
-            text = "" if change.document is None else change.document.text
-            body = _encode([_encode(change.guidance).decode(), text]).decode()
-            written[guidance_id] = (Entry(guidance_id, version), body)
-        return state, written
+            state, written = _changed(found, change)
+            plan = Plan(found, state, found.outbox | written, answer, change.emptied)
+        plan.state.recent = [*found.state.recent, name][-RECENT:]
+        return plan
 
     def _write(self, plan: Plan) -> Write:
         """The swap."""
         found, state = plan.found, plan.state
+        state.entries = [entry for entry, _ in plan.outbox.values()]
         source = {
             "workspace": found.workspace,
             "name": found.tool,
             "live": bool(state.stem),
             "state": _encode(state).decode(),
-            "outbox": plan.outbox,
+            "outbox": [text for _, text in plan.outbox.values()],
         }
         place = (self._layout.tools, digest(found.workspace, found.tool))
         return Write(*place, source, position=found.position, is_new=found.position is None)
@@ -269,14 +224,13 @@ class Tools:
                 [
                     self._document(plan.found, entry, text)
                     for plan, _ in committed
-                    for entry, text in zip(plan.state.entries, plan.outbox, strict=True)
+                    for entry, text in plan.outbox.values()
                 ]
             )
             for plan, at in committed:
                 plan.found.position = at
-                carried, plan.outbox = plan.outbox, []
-                plan.state = replace(plan.state, entries=[])
-                if carried:
+                if plan.outbox:
+                    plan.outbox = {}
                     emptied.append(self._write(plan))
             stands = self._client.bulk(emptied)
             if len(self._own) > MAX_OWN:
@@ -291,38 +245,27 @@ class Tools:
             log.warning("calls stay in the outbox of their tool until its next commit: %s", error)
 
     def _document(self, found: Found, entry: Entry, text: str) -> Write:
-        if entry.seq:
-            stem = entry.id.partition("-")[0]
-            source: dict[str, Any] = {"stem": stem, "seq": entry.seq}
-            if text:
-                source |= {"position": entry.position, "body": text}
-                source |= {"conversation": entry.conversation} if entry.conversation else {}
-            return Write(self._layout.calls, entry.id, source, entry.version)
-        source = {"workspace": found.workspace, "namespace": GUIDANCE, "key": found.tool}
-        source["live"] = bool(text)
-        if text:
-            body, document = msgspec.json.decode(text)
-            source |= {"body": body, **document_fields(document)}
-        return Write(self._layout.records, entry.id, source, entry.version)
+        index = self._layout.calls if entry.seq else self._layout.records
+        return Write(index, entry.id, _source(found, entry, text), entry.version)
 
     def _empty(self, plan: Plan) -> None:
         """Calls that the log has dropped are only known by their ids."""
         first, last = plan.emptied
-        if not plan.state.stem or first > last:
+        if first > last:
             return
         filters = [
             {"term": {"stem": plan.state.stem}},
-            {"range": {"seq": {"gte": max(first, 1), "lte": last}}},
+            {"range": {"seq": {"gte": first, "lte": last}}},
         ]
-        old = [*self._client.scan(self._layout.calls, filters, ["stem", "seq"])]
-        version = plan.state.record.version
-        calls = self._layout.calls
-        self._client.bulk([Write(calls, each.id, each.source, version) for each in old])
+        version, index = plan.state.record.version, self._layout.calls
+        old = [*self._client.scan(index, filters, ["stem", "seq"])]
+        self._client.bulk([Write(index, each.id, each.source, version) for each in old])
 
     def clean(self, stems: Sequence[str]) -> None:
         """Remove the calls of deleted tools; until then nobody is shown them."""
-        old = [*self._client.scan(self._layout.calls, [{"terms": {"stem": stems}}], False)]
-        self._client.bulk([Write(self._layout.calls, e.id, None, e.version) for e in old])
+        index = self._layout.calls
+        old = [*self._client.scan(index, [{"terms": {"stem": stems}}], False)]
+        self._client.bulk([Write(index, each.id, None, each.version) for each in old])
 
     # ------------------------------------------------------------ reading
 
@@ -334,75 +277,68 @@ class Tools:
         An id is in the outbox, or was a document before it left it: documents are read after it.
         `own`: as this process left them, where it did; only a swap shows whether it is still so.
         """
-        places = {tool: digest(workspace, tool) for tool in asks if is_storable(tool)}
+        places = {tool: digest(workspace, tool) for tool in asks}
         held = {place: self._own[place] for place in places.values() if own and place in self._own}
         missing = [place for place in places.values() if place not in held]
         docs = self._client.mget([(self._layout.tools, place) for place in missing])
         read = held | dict(zip(missing, docs, strict=True))
         tools = {tool: self._found(workspace, tool, read[place]) for tool, place in places.items()}
         asked = [
-            (found, each, _call_id(found.alive.stem, each))
-            for tool, found in tools.items()
-            if found.alive is not None
-            for each in asks[tool]
+            (self._layout.calls, _call_id(found.state.stem, each))
+            for found in tools.values()
+            if found.is_alive
+            for each in asks[found.tool]
         ]
-        docs = self._client.mget([(self._layout.calls, place) for _, _, place in asked], False)
-        for (found, each, place), doc in zip(asked, docs, strict=True):
-            if doc is not None or place in found.own_ids:
-                found.known.add(each)
+        stored = {doc.id for doc in self._client.mget(asked, False) if doc is not None}
+        for found in tools.values():
+            ids = stored.union(found.outbox, (kept.id for kept in found.state.kept))
+            found.known = {e for e in asks[found.tool] if _call_id(found.state.stem, e) in ids}
         return tools
 
     def read_all(self, workspace: str, outbox: bool) -> dict[str, Found]:
         """Every tool of a workspace, by name."""
         filters = [{"term": {"workspace": workspace}}, {"term": {"live": True}}]
         fields = ["name", "state", "outbox"] if outbox else ["name", "state"]
-        docs = [*self._client.scan(self._layout.tools, filters, fields)]
-        found = {
-            doc.source["name"]: self._found(workspace, doc.source["name"], doc) for doc in docs
-        }
-        return dict(sorted(found.items()))
+        docs = self._client.scan(self._layout.tools, filters, fields)
+        by_name = {doc.source["name"]: doc for doc in docs}
+        return {name: self._found(workspace, name, by_name[name]) for name in sorted(by_name)}
 
     def _found(self, workspace: str, tool: str, doc: Doc | None) -> Found:
         if doc is None:
-            return Found(workspace, tool)
+            record = new_record(workspace, tool, datetime.now(UTC))
+            return Found(self, workspace, tool, State(record))
         state: State = decoder(State)(doc.source["state"])
         texts = doc.source.get("outbox") or [""] * len(state.entries)
         outbox = {entry.id: (entry, text) for entry, text in zip(state.entries, texts, strict=True)}
-        return Found(workspace, tool, state, doc.position, outbox, tools=self)
+        return Found(self, workspace, tool, state, doc.position, outbox)
 
-    def calls(
+    def sources(
         self, wanted: Sequence[tuple[Found, Collection[int]]], guidance: bool = False
-    ) -> list[dict[int, Placed]]:
-        """Calls by seq, of the window of each tool; with its guidance under 0. Raises Lagging."""
-        places: list[tuple[str, str, int, Any]] = []
+    ) -> list[dict[int, dict[str, Any]]]:
+        """Documents of calls in the window of each tool, by seq; 0: of its guidance.
+
+        Raises Lagging.
+        """
+        places: list[tuple[int, int, tuple[str, str], int]] = []
         for at, (found, seqs) in enumerate(wanted):
-            state = found.alive
-            assert state is not None
-            first = state.record.first_seq
+            state = found.state
             for seq in seqs:
-                kept = state.kept[seq - first]
-                places.append((self._layout.calls, kept.id, kept.version, (at, seq)))
+                kept = state.kept[seq - state.record.first_seq]
+                places.append((at, seq, (self._layout.calls, kept.id), kept.version))
             if guidance and state.guidance:
-                place = digest(found.workspace, GUIDANCE, found.tool)
-                places.append((self._layout.records, place, state.guidance, (at, 0)))
-        read: list[dict[int, Placed]] = [{} for _ in wanted]
-        missing = []
-        for index, place, version, (at, seq) in places:
-            entry, text = wanted[at][0].outbox.get(place, (None, ""))
-            if entry is None or not text:
-                missing.append((index, place, version, (at, seq)))
-            elif seq:
-                read[at][seq] = Placed(text, entry.position, entry.conversation)
+                place = (self._layout.records, _guidance_id(found))
+                places.append((at, 0, place, state.guidance))
+        stored = [place for at, _, place, _ in places if place[1] not in wanted[at][0].outbox]
+        docs = dict(zip(stored, self._client.mget(stored), strict=True))
+        read: list[dict[int, dict[str, Any]]] = [{} for _ in wanted]
+        for at, seq, place, version in places:
+            found, doc = wanted[at][0], docs.get(place)
+            if place[1] in found.outbox:
+                read[at][seq] = _source(found, *found.outbox[place[1]])
+            elif doc is not None and doc.version == version and "body" in doc.source:
+                read[at][seq] = doc.source
             else:
-                read[at][0] = Placed(msgspec.json.decode(text)[0])
-        docs = self._client.mget([(index, place) for index, place, _, _ in missing])
-        for (_, _, version, (at, seq)), doc in zip(missing, docs, strict=True):
-            if doc is None or doc.version != version or "body" not in doc.source:
                 raise Lagging
-            source = doc.source
-            read[at][seq] = Placed(
-                source["body"], source.get("position", 0), source.get("conversation", "")
-            )
         return read
 
 
@@ -410,11 +346,58 @@ def _call_id(stem: str, call_id: str) -> str:
     return f"{stem}-{digest(call_id)[:24]}"
 
 
+def _guidance_id(found: Found) -> str:
+    return digest(found.workspace, GUIDANCE, found.tool)
+
+
+def _source(found: Found, entry: Entry, text: str) -> dict[str, Any]:
+    """The document that an entry of the outbox becomes."""
+    if entry.seq:
+        source: dict[str, Any] = {"stem": entry.id.partition("-")[0], "seq": entry.seq}
+        if text:
+            source |= {"position": entry.position, "body": text}
+            source |= {"conversation": entry.conversation} if entry.conversation else {}
+        return source
+    source = {"workspace": found.workspace, "namespace": GUIDANCE, "key": found.tool}
+    source["live"] = bool(text)
+    if text:
+        body, document = msgspec.json.decode(text)
+        source |= {"body": body, **document_fields(document)}
+    return source
+
+
+def _deleted(found: Found) -> tuple[State, dict[str, tuple[Entry, str]]]:
+    """The state that a deletion leaves, and its outbox."""
+    before, place = found.state, _guidance_id(found)
+    record = new_record(found.workspace, found.tool, before.record.time_created)
+    record.version = before.record.version + 1
+    has_guidance = before.guidance or place in found.outbox
+    outbox = {place: (Entry(place, record.version), "")} if has_guidance else {}
+    return State(record, position=before.position), outbox
+
+
+def _changed(found: Found, change: Change) -> tuple[State, dict[str, tuple[Entry, str]]]:
+    """The state that a change leads to, and what it writes."""
+    change.record.version = version = found.state.record.version + 1
+    state = replace(
+        found.state,
+        record=replace(change.record, guidance=None),
+        stem=found.state.stem or os.urandom(8).hex(),
+    )
+    written = _call_entries(found, change, state)
+    if change.guidance is not None:
+        state.guidance = version
+        text = "" if change.document is None else change.document.text
+        body = _encode([_encode(change.guidance).decode(), text]).decode()
+        place = _guidance_id(found)
+        written[place] = (Entry(place, version), body)
+    return state, written
+
+
 def _call_entries(found: Found, change: Change, state: State) -> dict[str, tuple[Entry, str]]:
     """What a change writes of calls. Moves the window of `state`."""
-    record, before = state.record, found.alive
-    kept = [] if before is None else list(before.kept)
-    first = record.first_seq if before is None else before.record.first_seq
+    record, kept = state.record, list(found.state.kept)
+    first = found.state.record.first_seq
     written = {}
     bits = int(digest(found.workspace, found.tool)[:3], 16) >> 2
     for seq, item in change.calls.items():
@@ -422,15 +405,14 @@ def _call_entries(found: Found, change: Change, state: State) -> dict[str, tuple
         # Grows with time and with the order in which calls came; tools differ in the last 10 bits.
         at = micros(record.time_modified) + item.index << 10 | bits
         state.position = max(state.position + 1, at)
-        conversation = conversation_of(item.call.metadata)
         text = "" if seq <= change.emptied[1] else item.body.decode()
-        entry = Entry(place, record.version, seq, state.position, conversation)
+        entry = Entry(place, record.version, seq, state.position, item.call.conversation_id)
         written[place] = (entry, text)
         kept.append(_kept(place, record.version, item.call))
     for seq, body in change.rejudged.items():
-        place = kept[seq - first].id
-        held = found.places[seq]
-        entry = Entry(place, record.version, seq, held.position, held.conversation)
+        place, held = kept[seq - first].id, found.sources[seq]
+        conversation = held.get("conversation", "")
+        entry = Entry(place, record.version, seq, held["position"], conversation)
         written[place] = (entry, body.decode())
         kept[seq - first] = _kept(place, record.version, decoder(CallFigures)(body))
     state.kept = kept[len(kept) - record.kept :]
@@ -439,12 +421,3 @@ def _call_entries(found: Found, change: Change, state: State) -> dict[str, tuple
 
 def _kept(place: str, version: int, call: Counted) -> Kept:
     return Kept(place, version, call.failed, call.score, call.time_cost, call.token_cost)
-
-
-def window_of(found: Found, placed: Mapping[int, Placed], kind: Any) -> Window[Any]:
-    """A tool with these of its calls, and its guidance where that was read."""
-    assert found.record is not None
-    if 0 in placed:
-        add_guidance(found.record, placed[0].body)
-    rows = [(seq, placed[seq].body) for seq in sorted(placed.keys() - {0})]
-    return read_window(found.record, rows, kind)
