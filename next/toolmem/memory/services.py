@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from toolmem.guidance.wording import Language
 
 Opened = TypeVar("Opened")
+Section = TypeVar("Section")
 
 
 class OwnServices(Struct):
@@ -47,48 +48,38 @@ class MemoryServices:
         self.settings = settings
         self.clock = clock
         self._own = own
-        self._opened_things: dict[tuple[Hashable, ...], Any] = {
-            ("store", name): store for name, store in own.stores.items()
-        }
+        self._opened_things: dict[tuple[str | None, ...], Any] = {}
         self._budget = Budget(settings.budget, settings.prices)
         self._opening = threading.RLock()
         self._is_closed = False
 
     def store(self, op: OpSection | None = None) -> Store:
         name = (op or OpSection()).vector_store
-        return self._opened(("store", name), lambda: self._open_store(name))
+        return self._opened("stores", name, lambda: self._open_store(name))
 
     def judge(self, op: OpSection) -> Judge:
-        if op.llm in self._own.judges:
-            return self._own.judges[op.llm]
-        key = ("judge", op.llm, self._language(op), op.prompt_path)
-        return self._opened(key, lambda: self._make_judge(op))
+        variant = (self._language(op), op.prompt_path)
+        return self._opened("judges", op.llm, lambda: self._make_judge(op), variant)
 
     def writer(self, op: OpSection) -> GuidanceWriter:
-        if op.llm in self._own.writers:
-            return self._own.writers[op.llm]
-        key = ("writer", op.llm, self._language(op), op.prompt_path)
-        return self._opened(key, lambda: self._make_writer(op))
+        variant = (self._language(op), op.prompt_path)
+        return self._opened("writers", op.llm, lambda: self._make_writer(op), variant)
 
     def model(self, name: str) -> ChatModel:
         """Raises ConfigError with every problem of its section."""
-        if name in self._own.llms:
-            return self._own.llms[name]
-        return self._opened(("model", name), lambda: self._open_model(name))
+        return self._opened("llms", name, lambda: self._open_model(name))
 
     def pool(self, op: OpSection) -> ModelPool:
         def make() -> ModelPool:
             return ModelPool(self._section(op.llm).params.max_concurrency, self.clock)
 
-        return self._opened(("pool", op.llm), make)
+        return self._opened("pools", op.llm, make)
 
     def embedder(self, op: OpSection) -> Embedder:
         """That of the op's store: its vectors must be comparable."""
         store = self.settings.vector_store.get(op.vector_store, StoreSection())
         name = store.embedding_model if op.embedding_model == "default" else op.embedding_model
-        if name in self._own.embedders:
-            return self._own.embedders[name]
-        return self._opened(("embedder", name), lambda: self._open_embedder(name))
+        return self._opened("embedders", name, lambda: self._open_embedder(name))
 
     def rules(self, workspace: str) -> ToolMemoryStore:
         """The rules of a workspace, in the default store."""
@@ -96,25 +87,21 @@ class MemoryServices:
 
     def guard(self, workspace: str) -> Guard:
         """The guard of a workspace; it protects the store's own files."""
-        store = self.store()
-        return self._opened(
-            ("guard", workspace),
-            lambda: Guard(
-                store,
-                workspace,
-                self.clock,
-                self.settings.guard,
-                protected=[store.location] if os.path.exists(store.location) else [],
-            ),
-        )
+        store, options = self.store(), self.settings.guard
+
+        def make() -> Guard:
+            protected = [store.location] if os.path.exists(store.location) else []
+            return Guard(store, workspace, self.clock, options, protected=protected)
+
+        return self._opened("guards", workspace, make)
 
     def close(self) -> None:
         """Close every store, those that were handed over too."""
         with self._opening:
             self._is_closed = True
-            for key, thing in self._opened_things.items():
-                if key[0] == "store":
-                    thing.close()
+            opened = [each for key, each in self._opened_things.items() if key[0] == "stores"]
+            for store in (*self._own.stores.values(), *opened):
+                store.close()
 
     def problems(self) -> list[str]:
         """What is wrong with models, embedders and prompts, without asking anybody."""
@@ -130,31 +117,35 @@ class MemoryServices:
 
     # ------------------------------------------------------------ opening
 
-    def _opened(self, key: tuple[Hashable, ...], open_it: Callable[[], Opened]) -> Opened:
-        found: Opened | None = self._opened_things.get(key)
-        if found is None:
+    def _opened(
+        self,
+        kind: str,
+        name: str,
+        open_it: Callable[[], Opened],
+        variant: tuple[str | None, ...] = (),
+    ) -> Opened:
+        """What the caller handed over under this name, else what was opened at the first use."""
+        own: Mapping[str, Opened] = getattr(self._own, kind, {})
+        if name in own:
+            return own[name]
+        key = (kind, name, *variant)
+        if key not in self._opened_things:
             with self._opening:
                 if self._is_closed:
                     raise StoreClosed("this memory was closed; make another ToolMem")
-                found = self._opened_things.get(key)
-                if found is None:
-                    found = self._opened_things[key] = open_it()
+                if key not in self._opened_things:
+                    self._opened_things[key] = open_it()
+        found: Opened = self._opened_things[key]
         return found
 
     def _language(self, op: OpSection) -> Language:
         return self.settings.language if op.language is None else op.language
 
     def _section(self, name: str) -> ModelSection:
-        section = self.settings.llm.get(name)
-        if section is None:
-            raise ConfigError([f"llm.{name}: not configured ({hint(name, self.settings.llm)})"])
-        return section
+        return _configured("llm", name, self.settings.llm)
 
     def _open_store(self, name: str) -> Store:
-        section = self.settings.vector_store.get(name)
-        if section is None:
-            problem = f"vector_store.{name}: not configured"
-            raise ConfigError([f"{problem} ({hint(name, self.settings.vector_store)})"])
+        section = _configured("vector_store", name, self.settings.vector_store)
         mask = self.settings.secrets.mask
         if section.backend == "elasticsearch":
             return _open_elasticsearch(section, name, mask)
@@ -176,10 +167,7 @@ class MemoryServices:
     def _open_embedder(self, name: str) -> Embedder:
         from toolmem.llm.embedders import open_embedder
 
-        section = self.settings.embedding_model.get(name)
-        if section is None:
-            known = hint(name, self.settings.embedding_model)
-            raise ConfigError([f"embedding_model.{name}: not configured ({known})"])
+        section = _configured("embedding_model", name, self.settings.embedding_model)
         return open_embedder(section, f"embedding_model.{name}", self._budget, self.clock)
 
     def _make_judge(self, op: OpSection) -> Judge:
@@ -206,6 +194,12 @@ class MemoryServices:
 
     def _is_offline(self, name: str) -> bool:
         return name not in self._own.llms and self._section(name).backend == "offline"
+
+
+def _configured(kind: str, name: str, sections: Mapping[str, Section]) -> Section:
+    if name not in sections:
+        raise ConfigError([f"{kind}.{name}: not configured ({hint(name, sections)})"])
+    return sections[name]
 
 
 def store_path(section: StoreSection, name: str) -> str:

@@ -16,19 +16,9 @@ from toolmem.models.guidance import Guidance
 from toolmem.models.protocols import Store
 from toolmem.models.records import Document, Hit, Record
 from toolmem.models.tools import AppendResult, ToolRecord, Window
-from toolmem.store import changes
-from toolmem.store.search import Query, Ranking, depth_of, fuse, scope_of, unit_vector
-from toolmem.store.storable import (
-    DECISIONS,
-    VERDICTS,
-    Place,
-    Prepared,
-    decoder,
-    encode_value,
-    micros,
-    prepare,
-    require_workspace,
-)
+from toolmem.store import changes, storable
+from toolmem.store.search import Query, Ranking, depth_of, fuse, query_words, scope_of, unit_vector
+from toolmem.store.storable import Place, Prepared
 from toolmem.text.masking import mask_call
 
 DECISIONS_READ = 2_000  # the newest: a filter looks at no others
@@ -53,13 +43,13 @@ class BaseStore(Store):
     def append_calls(
         self, workspace: str, calls: Sequence[ToolCallResult], keep: int
     ) -> dict[str, AppendResult]:
-        require_workspace(workspace)
+        storable.require_workspace(workspace)
         if keep < 1:
             raise RequestError(f"keep: expected a whole number of at least 1, got {keep}", "keep")
         now = datetime.now(UTC)  # of all tools, so that the log keeps the order of the calls
         asks = {
             name: changes.ask_append(workspace, name, prepared, keep, now)
-            for name, prepared in prepare(calls, self._mask_key()).items()
+            for name, prepared in storable.prepare(calls, self._mask_key()).items()
         }
         return self._commit(workspace, asks)
 
@@ -68,9 +58,9 @@ class BaseStore(Store):
         """Read each tool, let its Ask decide, and write all together; the answers, by tool."""
 
     def merge(self, workspace: str, window: Window[ToolCallResult], keep: int) -> AppendResult:
-        require_workspace(workspace)
+        storable.require_workspace(workspace)
         name, now = window.record.tool_name, datetime.now(UTC)
-        prepared = prepare(window.calls, self._mask_key()).get(name, Prepared([], []))
+        prepared = storable.prepare(window.calls, self._mask_key()).get(name, Prepared([], []))
         append = changes.ask_append(workspace, name, prepared, keep, now)
 
         def decide(found: changes.Found) -> tuple[Any, AppendResult]:
@@ -130,8 +120,8 @@ class BaseStore(Store):
         document: Document | None = None,
         expected_version: int | None = None,
     ) -> Record:
-        require_workspace(workspace)
-        body = encode_value(value, "value")
+        storable.require_workspace(workspace)
+        body = storable.encode_value(value)
         return self._put(Place(workspace, namespace, key), body, document, expected_version)
 
     @abstractmethod
@@ -141,17 +131,17 @@ class BaseStore(Store):
         """Raises Conflict where the record is not at the version that was expected."""
 
     def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:
-        found = self.get_many(workspace, [(VERDICTS, key) for key in keys]).records
+        found = self.get_many(workspace, [(storable.VERDICTS, key) for key in keys]).records
         return {each.key: each.read(Verdict) for each in found if each is not None}
 
     def put_verdicts(self, workspace: str, made: Mapping[str, Verdict]) -> None:
         with self.transaction():
             for key, verdict in made.items():
-                self.put(workspace, VERDICTS, key, verdict)
+                self.put(workspace, storable.VERDICTS, key, verdict)
 
     def log_decision(self, workspace: str, decision: Decision) -> None:
-        key = f"{micros(decision.time):020d}-{decision.id}"  # sorted by time
-        self.put(workspace, DECISIONS, key, decision)
+        key = f"{storable.micros(decision.time):020d}-{decision.id}"  # sorted by time
+        self.put(workspace, storable.DECISIONS, key, decision)
 
     def decisions(
         self,
@@ -162,8 +152,8 @@ class BaseStore(Store):
         tool: str | None = None,
         limit: int = 100,
     ) -> list[Decision]:
-        read = decoder(Decision)
-        newest = self.list_records(workspace, DECISIONS, newest=DECISIONS_READ)
+        read = storable.decoder(Decision)
+        newest = self.list_records(workspace, storable.DECISIONS, newest=DECISIONS_READ)
         found = [
             each
             for each in (read(record.value) for record in newest)
@@ -185,8 +175,6 @@ class BaseStore(Store):
         *,
         keys: Collection[str] | None = None,
     ) -> list[Hit]:
-        from toolmem.store.search import query_words
-
         identity = None if vector is None else self.embedder()
         unit = None if identity is None else unit_vector(vector, identity)
         scope, words = scope_of(workspace, namespace), query_words(text)

@@ -19,14 +19,9 @@ SYSTEM = ".store"  # the workspace, and the namespace, of what the store keeps f
 
 _NAME = {"type": "keyword"}
 _BODY = {"type": "keyword", "index": False, "doc_values": False}
+_FLAG = {"type": "boolean"}
 _MAPPINGS: dict[str, dict[str, Any]] = {
-    "tools": {
-        "workspace": _NAME,
-        "name": _NAME,
-        "live": {"type": "boolean"},
-        "state": _BODY,
-        "outbox": _BODY,
-    },
+    "tools": {"workspace": _NAME, "name": _NAME, "live": _FLAG, "state": _BODY, "outbox": _BODY},
     "calls": {
         "stem": {"type": "keyword", "doc_values": False},
         "seq": {"type": "long", "doc_values": False},
@@ -35,16 +30,9 @@ _MAPPINGS: dict[str, dict[str, Any]] = {
         "body": _BODY,
     },
     "records": {
-        "workspace": _NAME,
-        "namespace": _NAME,
-        "key": _NAME,
-        "live": {"type": "boolean"},
-        "version": _BODY,
-        "created": _BODY,
-        "modified": _BODY,
-        "recent": _BODY,
-        "body": _BODY,
-        "text": _BODY,
+        **dict.fromkeys(("workspace", "namespace", "key"), _NAME),
+        "live": _FLAG,
+        **dict.fromkeys(("version", "created", "modified", "recent", "body", "text"), _BODY),
         "words": {"type": "text", "analyzer": "whitespace"},
         "embedder": _NAME,  # whose vector the document has
     },
@@ -58,6 +46,11 @@ def digest(*parts: str) -> str:
         data = part.encode("utf-8", "surrogatepass")
         state.update(len(data).to_bytes(4, "big") + data)
     return state.hexdigest()
+
+
+def terms(**wanted: Any) -> list[dict[str, Any]]:
+    """Filters: the fields of a document that have these values."""
+    return [{"term": {field: value}} for field, value in wanted.items()]
 
 
 class Layout:

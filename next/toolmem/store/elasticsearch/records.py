@@ -17,24 +17,15 @@ import msgspec
 
 from toolmem.errors import RequestError, StoreUnavailable
 from toolmem.models.records import Document, Record, Snapshot
+from toolmem.store import storable
 from toolmem.store.base import BaseStore
 from toolmem.store.elasticsearch.client import Client, Doc, Write
-from toolmem.store.elasticsearch.layout import SYSTEM, Layout, digest
+from toolmem.store.elasticsearch.layout import SYSTEM, Layout, digest, terms
 from toolmem.store.search import index_words
-from toolmem.store.storable import (
-    GUIDANCE,
-    MAX_NAME,
-    Place,
-    is_rule,
-    is_storable,
-    micros,
-    moment_of,
-    next_version,
-)
+from toolmem.store.storable import MAX_NAME, Place
 
 RECENT = 4  # names of the last changes, by which a writer knows its own
 FIELDS = ["namespace", "key", "live", "version", "created", "modified", "recent", "body"]
-_LIVE = {"term": {"live": True}}
 
 
 def document_fields(text: str) -> dict[str, str]:
@@ -48,7 +39,7 @@ def record_of(doc: Doc | None) -> Record | None:
         return None
     of = doc.source
     body = msgspec.Raw(of["body"].encode())
-    times = (moment_of(of["created"]), moment_of(of["modified"]))
+    times = (storable.moment_of(of["created"]), storable.moment_of(of["modified"]))
     return Record(of["namespace"], of["key"], body, of["version"], *times)
 
 
@@ -73,37 +64,32 @@ class RecordStore(BaseStore):
     ) -> Record:
         now = datetime.now(UTC)
         for field, name in (("namespace", place.namespace), ("key", place.key)):
-            if len(name) > MAX_NAME or not is_storable(name):
+            if len(name) > MAX_NAME or not storable.is_storable(name):
                 raise RequestError(
-                    f"{field}: expected text of at most {MAX_NAME:,} characters", field=field
+                    f"{field}: expected text of at most {MAX_NAME:,} characters",
+                    field=field,
                 )
 
         def change(held: Record | None) -> dict[str, Any]:
-            version = next_version(place, held, expected)
+            version = storable.next_version(place, held, expected)
             created = now if held is None else held.time_created
-            times = {"created": micros(created), "modified": micros(now)}
+            times = {"created": storable.micros(created), "modified": storable.micros(now)}
             found_by = {} if document is None else document_fields(document.text)
             return {"live": True, "version": version, "body": body.decode(), **times, **found_by}
 
-        written = self._swap(place, change)
+        written = record_of(self._swap(place, change))
         assert written is not None
         return written
 
     def delete(self, workspace: str, namespace: str, key: str) -> bool:
-        deleted: list[bool] = []
-
-        def change(held: Record | None) -> dict[str, Any] | None:
-            deleted[:] = [held is not None]
-            return None if held is None else {"live": False}
-
-        self._swap(Place(workspace, namespace, key), change)
-        return deleted[0]
+        place = Place(workspace, namespace, key)
+        return self._swap(place, lambda held: {"live": False} if held else None) is not None
 
     def _swap(
         self, place: Place, change: Callable[[Record | None], dict[str, Any] | None]
-    ) -> Record | None:
+    ) -> Doc | None:
         """Write what `change` makes of the record as it stands; None of it: nothing to write."""
-        name, tried = os.urandom(6).hex(), dict[str, Record | None]()
+        name, tried = os.urandom(6).hex(), dict[str, Doc]()
         for attempt, _ in enumerate(self._client.pauses()):
             (doc,) = self._docs(place.workspace, [place[1:]])
             recent = [] if doc is None else doc.source["recent"]
@@ -115,8 +101,8 @@ class RecordStore(BaseStore):
             changed["recent"] = [*recent, f"{name}-{attempt}"][-RECENT:]
             write = self._write(place, changed)
             write.position, write.is_new = None if doc is None else doc.position, doc is None
-            made = tried[f"{name}-{attempt}"] = record_of(Doc("", write.source, (0, 0), 0))
-            stamps = [self._stamp(place.workspace)] if is_rule(*place[1:]) else []
+            made = tried[f"{name}-{attempt}"] = Doc(write.id, write.source, (0, 0), 0)
+            stamps = [self._stamp(place.workspace)] if storable.is_rule(*place[1:]) else []
             if self._client.bulk([write, *stamps])[0] is not None:
                 return made
         raise StoreUnavailable(
@@ -142,9 +128,9 @@ class RecordStore(BaseStore):
         key_prefix: str = "",
         newest: int | None = None,
     ) -> list[Record]:
-        filters: list[Any] = [{"term": {"workspace": workspace}}, _LIVE]
+        filters: list[Any] = terms(workspace=workspace, live=True)
         if namespace is not None:
-            filters.append({"term": {"namespace": namespace}})
+            filters += terms(namespace=namespace)
         elif prefix:
             filters.append({"prefix": {"namespace": prefix}})
         if key_prefix:
@@ -158,20 +144,7 @@ class RecordStore(BaseStore):
         return sorted(found, key=lambda each: (each.namespace, each.key))
 
     def namespaces(self, workspace: str, *, hidden: bool = False) -> list[str]:
-        filters = [{"term": {"workspace": workspace}}, _LIVE]
+        filters = terms(workspace=workspace, live=True)
         found = self._client.values(self._layout.records, "namespace", filters)
         shown = [each for each in found if hidden or not each.startswith(".")]
-        return [each for each in shown if each != GUIDANCE]
-
-    def _delete_records(self, workspace: str) -> None:
-        """Every record of a workspace. The stamp of its rules changes."""
-        filters = [{"term": {"workspace": workspace}}, _LIVE]
-        places = [
-            (doc.source["namespace"], doc.source["key"])
-            for doc in self._client.scan(self._layout.records, filters, ["namespace", "key"])
-            if doc.source["namespace"] != GUIDANCE
-        ]
-        for place in places:
-            self.delete(workspace, *place)
-        if places:
-            self._client.bulk([self._stamp(workspace)])
+        return [each for each in shown if each != storable.GUIDANCE]

@@ -12,7 +12,7 @@ from typing import Any
 from toolmem.errors import RequestError
 from toolmem.models.records import Document, EmbedderIdentity, TextRow
 from toolmem.store.elasticsearch.client import Write
-from toolmem.store.elasticsearch.layout import SYSTEM, digest
+from toolmem.store.elasticsearch.layout import SYSTEM, digest, terms
 from toolmem.store.elasticsearch.records import RecordStore
 from toolmem.store.search import Query, Ranking, Scope, scope_of
 from toolmem.store.storable import GUIDANCE
@@ -28,13 +28,14 @@ class SearchStore(RecordStore):
     def _rank(self, query: Query) -> Ranking:
         """Both rankings, by one request."""
         scope, words, identity, unit, depth, keys = query
-        filters, depth = _filters(scope), min(depth, MAX_DEPTH)
+        filters: list[Any] = terms(**scope._asdict(), live=True)
+        depth = min(depth, MAX_DEPTH)
         if keys is not None:
             filters.append({"ids": {"values": _ids(scope, keys)}})
         bodies = [_by_words(words, filters, depth)] if words else []
         if identity is not None and unit.any():
             field = self._layout.vector_field(identity.dimension)
-            filters = [*filters, {"term": {"embedder": _mark(identity)}}]
+            filters = [*filters, *terms(embedder=_mark(identity))]
             bodies.append(_by_vector(field, unit, filters, depth))
         if not bodies:
             return Ranking(())
@@ -74,10 +75,10 @@ class SearchStore(RecordStore):
     def texts_without_vector(
         self, workspace: str, namespace: str | None, limit: int
     ) -> list[TextRow]:
-        filters = _filters(scope_of(workspace, namespace))
+        filters = terms(**scope_of(workspace, namespace)._asdict(), live=True)
         query: dict[str, Any] = {"filter": [*filters, {"exists": {"field": "words"}}]}
         if (identity := self.embedder()) is not None:
-            query["must_not"] = [{"term": {"embedder": _mark(identity)}}]
+            query["must_not"] = terms(embedder=_mark(identity))
         index = self._layout.records
         self._client.refresh(index)
         asked = {"source": ["text"], "size": limit, "sort": ["key"], "seq_no_primary_term": True}
@@ -114,14 +115,6 @@ def _mark(identity: EmbedderIdentity) -> str:
 
 def _ids(scope: Scope, keys: Collection[str]) -> list[str]:
     return [digest(*scope, key) for key in keys]
-
-
-def _filters(scope: Scope) -> list[dict[str, Any]]:
-    return [
-        {"term": {"workspace": scope.workspace}},
-        {"term": {"namespace": scope.namespace}},
-        {"term": {"live": True}},
-    ]
 
 
 _SHOWN = {"_source": False, "docvalue_fields": ["key"], "track_total_hits": False}

@@ -13,10 +13,10 @@ from toolmem.models.calls import ToolCallResult
 from toolmem.models.tools import LoggedCall, ToolRecord, Window
 from toolmem.store.changes import Ask
 from toolmem.store.elasticsearch.client import Client
-from toolmem.store.elasticsearch.layout import SYSTEM, Layout
+from toolmem.store.elasticsearch.layout import SYSTEM, Layout, terms
 from toolmem.store.elasticsearch.search import SearchStore
 from toolmem.store.elasticsearch.tools import DELETED, Found, Lagging, Tools
-from toolmem.store.storable import kept_seqs, read_log
+from toolmem.store.storable import GUIDANCE, kept_seqs, read_log
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
@@ -90,17 +90,21 @@ class ElasticsearchStore(SearchStore):
     # ------------------------------------------------------------ tools
 
     def workspaces(self) -> list[str]:
-        live = [{"term": {"live": True}}]
-        found = {
-            *self._client.values(self._layout.tools, "workspace", live),
-            *self._client.values(self._layout.records, "workspace", live),
-        }
+        found: set[str] = set()
+        for index in (self._layout.tools, self._layout.records):
+            found.update(self._client.values(index, "workspace", terms(live=True)))
         return sorted(each for each in found if not each.startswith("."))
 
     def delete_workspace(self, workspace: str) -> int:
-        tools = len(self.delete_tools(workspace))
-        self._delete_records(workspace)
-        return tools
+        tools = self.delete_tools(workspace)
+        index, filters = self._layout.records, terms(workspace=workspace, live=True)
+        docs = list(self._client.scan(index, filters, ["namespace", "key"]))
+        for doc in docs:
+            if doc.source["namespace"] != GUIDANCE:
+                self.delete(workspace, doc.source["namespace"], doc.source["key"])
+        if docs:
+            self._client.bulk([self._stamp(workspace)])
+        return len(tools)
 
     def tool_names(self, workspace: str) -> list[str]:
         return list(self._tools.read_all(workspace, outbox=False))
@@ -133,7 +137,7 @@ class ElasticsearchStore(SearchStore):
         for _ in self._client.pauses():  # until tools and documents are of one moment
             wanted = []
             for found in self._found(workspace, names):
-                asked = None if seqs is None else seqs.get(found.tool)
+                asked = (seqs or {}).get(found.tool)
                 wanted.append((found, kept_seqs(found.state.record, recent, asked)))
             with suppress(Lagging):
                 read = zip(wanted, self._tools.sources(wanted, guidance=True), strict=True)
@@ -196,7 +200,7 @@ class ElasticsearchStore(SearchStore):
             {"range": {"position": {"gt": after}}},
         ]
         if conversation is not None:
-            filters.append({"term": {"conversation": conversation}})
+            filters += terms(conversation=conversation)
         order, fields = [{"position": "desc" if newest else "asc"}], ["body", "position"]
         newest_of: dict[str, tuple[int, int, str]] = {  # version, position and body, by document
             doc.id: (doc.version, doc.source["position"], doc.source["body"])

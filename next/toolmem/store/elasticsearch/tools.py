@@ -31,7 +31,7 @@ from toolmem.models.calls import CallFigures, ToolCallResult
 from toolmem.models.tools import Counted, ToolRecord, Window
 from toolmem.store.changes import Ask, Change, new_record
 from toolmem.store.elasticsearch.client import Client, Doc, Position, Write
-from toolmem.store.elasticsearch.layout import Layout, digest
+from toolmem.store.elasticsearch.layout import Layout, digest, terms
 from toolmem.store.elasticsearch.records import document_fields
 from toolmem.store.storable import (
     GUIDANCE,
@@ -56,6 +56,14 @@ class Kept(Struct, frozen=True, array_like=True):
     score: float | None
     time_cost: float | None
     token_cost: int | None
+
+    def figures(self) -> CallFigures:
+        return CallFigures(
+            execution_failed=self.failed,
+            score=self.score,
+            time_cost=self.time_cost,
+            token_cost=self.token_cost,
+        )
 
 
 class Entry(Struct, frozen=True, array_like=True):
@@ -105,8 +113,8 @@ class Found(Struct):
         (self.sources,) = self.tools.sources([(self, kept)])
         return self.shown(self.sources, ToolCallResult)
 
-    def figures(self, seqs: Sequence[int]) -> list[Kept]:
-        return [self.state.kept[seq - self.state.record.first_seq] for seq in seqs]
+    def figures(self, seqs: Sequence[int]) -> list[CallFigures]:
+        return [self.state.kept[seq - self.state.record.first_seq].figures() for seq in seqs]
 
     def shown(self, sources: Mapping[int, dict[str, Any]], kind: Any) -> Window[Any]:
         """With these of its calls, and its guidance where that was read."""
@@ -253,10 +261,8 @@ class Tools:
         first, last = plan.emptied
         if first > last:
             return
-        filters = [
-            {"term": {"stem": plan.state.stem}},
-            {"range": {"seq": {"gte": first, "lte": last}}},
-        ]
+        filters: list[Any] = terms(stem=plan.state.stem)
+        filters.append({"range": {"seq": {"gte": first, "lte": last}}})
         version, index = plan.state.record.version, self._layout.calls
         old = [*self._client.scan(index, filters, ["stem", "seq"])]
         self._client.bulk([Write(index, each.id, each.source, version) for each in old])
@@ -297,7 +303,7 @@ class Tools:
 
     def read_all(self, workspace: str, outbox: bool) -> dict[str, Found]:
         """Every tool of a workspace, by name."""
-        filters = [{"term": {"workspace": workspace}}, {"term": {"live": True}}]
+        filters = terms(workspace=workspace, live=True)
         fields = ["name", "state", "outbox"] if outbox else ["name", "state"]
         docs = self._client.scan(self._layout.tools, filters, fields)
         by_name = {doc.source["name"]: doc for doc in docs}
