@@ -76,6 +76,9 @@ class Entry(Struct, frozen=True, array_like=True):
     conversation: str = ""
 
 
+Outbox = dict[str, tuple[Entry, str]]  # by the document's id
+
+
 class State(Struct, omit_defaults=True):
     """A tool as it was committed."""
 
@@ -89,16 +92,18 @@ class State(Struct, omit_defaults=True):
 
 
 class Found(Struct):
-    """A tool as it was read. Implements `changes.Found`."""
+    """A tool as it was read, and then as a commit is to leave it. Implements `changes.Found`."""
 
     tools: Tools  # by which its calls are read
     workspace: str
     tool: str
     state: State
     position: Position | None = None  # None: it was never stored
-    outbox: dict[str, tuple[Entry, str]] = {}  # by the document's id
+    outbox: Outbox = {}
     known: set[str] = field(default_factory=set)  # of the ids that were asked for
     sources: dict[int, dict[str, Any]] = {}  # of calls whose verdict changes, by seq
+    emptied: tuple[int, int] = (1, 0)  # as in `Change`
+    answer: Any = None  # what the caller of the commit is told
 
     @property
     def is_alive(self) -> bool:
@@ -125,16 +130,6 @@ class Found(Struct):
 
 
 DELETED = object()  # in the place of a Change
-
-
-class Plan(Struct):
-    """A commit that is about to be tried."""
-
-    found: Found
-    state: State
-    outbox: dict[str, tuple[Entry, str]]
-    answer: Any
-    emptied: tuple[int, int] = (1, 0)
 
 
 class Lagging(Exception):
@@ -165,20 +160,23 @@ class Tools:
             for place in sorted(digest(workspace, tool) for tool in asks):
                 locks.enter_context(self._writing[place])
             for attempt, _ in enumerate(self._client.pauses()):
-                plans = []
                 waiting = {tool: ask.ids for tool, ask in asks.items() if tool not in done}
+                swaps, committed = [], []
                 for tool, found in self.read(workspace, waiting, own=attempt == 0).items():
                     try:
-                        plan = self._plan(found, asks[tool], f"{name}-{attempt}", tried[tool])
+                        _decide(found, asks[tool], f"{name}-{attempt}", tried[tool])
                     except Lagging:
                         continue
-                    if plan.state is found.state and found.position is None:
-                        done[tool] = plan.answer  # there is no tool, and nothing to do
+                    if found.position is None and not found.is_alive:
+                        done[tool] = found.answer  # there is no tool, and nothing to do
                     else:
-                        plans.append(plan)
-                stands = self._client.bulk([self._write(each) for each in plans])
-                committed = [(p, at) for p, at in zip(plans, stands, strict=True) if at]
-                done |= {plan.found.tool: plan.answer for plan, _ in committed}
+                        swaps.append(found)
+                stands = self._client.bulk([self._swap(each) for each in swaps])
+                for found, at in zip(swaps, stands, strict=True):
+                    if at is not None:
+                        found.position = at
+                        done[found.tool] = found.answer
+                        committed.append(found)
                 self._settle(committed)
                 if len(done) == len(asks):
                     return done
@@ -187,67 +185,42 @@ class Tools:
             f"{', '.join(sorted(asks.keys() - done.keys()))} during every attempt"
         )
 
-    def _plan(self, found: Found, ask: Ask, name: str, tried: dict[str, Any]) -> Plan:
-        """The state stays as it is where there is nothing to do. Raises Lagging."""
-        change: Any = None
-        if mine := tried.keys() & set(found.state.recent):  # swapped, and the answer was lost
-            answer = tried[mine.pop()]
-        else:
-            try:
-                change, answer = ask.decide(found)
-            except ToolMemError as error:
-                answer = error
-        if change is None:
-            if tried and found.position is None:
-                raise Lagging
-            return Plan(found, found.state, found.outbox, answer)
-        tried[name] = answer
-        if change is DELETED:
-            plan = Plan(found, *_deleted(found), answer)
-        else:
-            state, written = _changed(found, change)
-            plan = Plan(found, state, found.outbox | written, answer, change.emptied)
-        plan.state.recent = [*found.state.recent, name][-RECENT:]
-        return plan
-
-    def _write(self, plan: Plan) -> Write:
-        """The swap."""
-        found, state = plan.found, plan.state
-        state.entries = [entry for entry, _ in plan.outbox.values()]
+    def _swap(self, found: Found) -> Write:
+        state = found.state
+        state.entries = [entry for entry, _ in found.outbox.values()]
         source = {
             "workspace": found.workspace,
             "name": found.tool,
-            "live": bool(state.stem),
+            "live": found.is_alive,
             "state": _encode(state).decode(),
-            "outbox": [text for _, text in plan.outbox.values()],
+            "outbox": [text for _, text in found.outbox.values()],
         }
         place = (self._layout.tools, digest(found.workspace, found.tool))
         return Write(*place, source, position=found.position, is_new=found.position is None)
 
-    def _settle(self, committed: Sequence[tuple[Plan, Position]]) -> None:
+    def _settle(self, committed: Sequence[Found]) -> None:
         """The commits stand. Where their documents cannot be written, the next commit does it."""
         emptied: list[Write] = []
         try:
             self._client.bulk(
                 [
-                    self._document(plan.found, entry, text)
-                    for plan, _ in committed
-                    for entry, text in plan.outbox.values()
+                    self._document(found, entry, text)
+                    for found in committed
+                    for entry, text in found.outbox.values()
                 ]
             )
-            for plan, at in committed:
-                plan.found.position = at
-                if plan.outbox:
-                    plan.outbox = {}
-                    emptied.append(self._write(plan))
+            for found in committed:
+                if found.outbox:
+                    found.outbox = {}
+                    emptied.append(self._swap(found))
             stands = self._client.bulk(emptied)
             if len(self._own) > MAX_OWN:
                 self._own.clear()
             for write, own in zip(emptied, stands, strict=True):
                 if own is not None:
                     self._own[write.id] = Doc(write.id, write.source, own, 0)
-            for plan, _ in committed:
-                self._empty(plan)
+            for found in committed:
+                self._empty(found)
         except StoreError as error:
             log = logging.getLogger("toolmem.store")
             log.warning("calls stay in the outbox of their tool until its next commit: %s", error)
@@ -256,14 +229,14 @@ class Tools:
         index = self._layout.calls if entry.seq else self._layout.records
         return Write(index, entry.id, _source(found, entry, text), entry.version)
 
-    def _empty(self, plan: Plan) -> None:
+    def _empty(self, found: Found) -> None:
         """Calls that the log has dropped are only known by their ids."""
-        first, last = plan.emptied
+        first, last = found.emptied
         if first > last:
             return
-        filters: list[Any] = terms(stem=plan.state.stem)
+        filters: list[Any] = terms(stem=found.state.stem)
         filters.append({"range": {"seq": {"gte": first, "lte": last}}})
-        version, index = plan.state.record.version, self._layout.calls
+        version, index = found.state.record.version, self._layout.calls
         old = [*self._client.scan(index, filters, ["stem", "seq"])]
         self._client.bulk([Write(index, each.id, each.source, version) for each in old])
 
@@ -372,24 +345,42 @@ def _source(found: Found, entry: Entry, text: str) -> dict[str, Any]:
     return source
 
 
-def _deleted(found: Found) -> tuple[State, dict[str, tuple[Entry, str]]]:
-    """The state that a deletion leaves, and its outbox."""
+def _decide(found: Found, ask: Ask, name: str, tried: dict[str, Any]) -> None:
+    """Change a tool as is asked, and find the answer. Raises Lagging."""
+    change: Any = None
+    if mine := tried.keys() & set(found.state.recent):  # swapped, and the answer was lost
+        found.answer = tried[mine.pop()]
+    else:
+        try:
+            change, found.answer = ask.decide(found)
+        except ToolMemError as error:
+            found.answer = error
+    if change is None:
+        if tried and found.position is None:
+            raise Lagging
+        return
+    tried[name] = found.answer
+    recent = [*found.state.recent, name][-RECENT:]
+    if change is DELETED:
+        _delete(found)
+    else:
+        _change(found, change)
+    found.state.recent = recent
+
+
+def _delete(found: Found) -> None:
     before, place = found.state, _guidance_id(found)
     record = new_record(found.workspace, found.tool, before.record.time_created)
     record.version = before.record.version + 1
     has_guidance = before.guidance or place in found.outbox
-    outbox = {place: (Entry(place, record.version), "")} if has_guidance else {}
-    return State(record, position=before.position), outbox
+    found.outbox = {place: (Entry(place, record.version), "")} if has_guidance else {}
+    found.state = State(record, position=before.position)
 
 
-def _changed(found: Found, change: Change) -> tuple[State, dict[str, tuple[Entry, str]]]:
-    """The state that a change leads to, and what it writes."""
+def _change(found: Found, change: Change) -> None:
     change.record.version = version = found.state.record.version + 1
-    state = replace(
-        found.state,
-        record=replace(change.record, guidance=None),
-        stem=found.state.stem or os.urandom(8).hex(),
-    )
+    stem = found.state.stem or os.urandom(8).hex()
+    state = replace(found.state, record=change.record, stem=stem)
     written = _call_entries(found, change, state)
     if change.guidance is not None:
         state.guidance = version
@@ -397,14 +388,14 @@ def _changed(found: Found, change: Change) -> tuple[State, dict[str, tuple[Entry
         body = _encode([_encode(change.guidance).decode(), text]).decode()
         place = _guidance_id(found)
         written[place] = (Entry(place, version), body)
-    return state, written
+    found.state, found.outbox, found.emptied = state, found.outbox | written, change.emptied
 
 
-def _call_entries(found: Found, change: Change, state: State) -> dict[str, tuple[Entry, str]]:
+def _call_entries(found: Found, change: Change, state: State) -> Outbox:
     """What a change writes of calls. Moves the window of `state`."""
     record, kept = state.record, list(found.state.kept)
     first = found.state.record.first_seq
-    written = {}
+    written: Outbox = {}
     bits = int(digest(found.workspace, found.tool)[:3], 16) >> 2
     for seq, item in change.calls.items():
         place = _call_id(state.stem, item.call.id or "")
