@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -55,70 +56,52 @@ class Captured(Struct):
         self.told += other.told
 
 
-def is_enabled() -> bool:
-    """Whether the environment leaves capturing on."""
-    given = next((os.environ[name] for name in _VARIABLES if name in os.environ), "1")
-    return given.strip().lower() not in _OFF
-
-
 class ToolMemoryCaptureHook:
     """Reads turns for one workspace. `actor`: who vouches that the user typed the messages.
 
-    It never breaks a turn: what fails is logged, without the user's words.
+    It never breaks a turn: what fails is logged, without the user's words. `enabled`: whether it
+    reads at all; None: as the environment says.
     """
 
     def __init__(
-        self,
-        rules: ToolMemoryStore,
-        *,
-        actor: Actor | None = None,
-        enabled: bool | None = None,
+        self, rules: ToolMemoryStore, *, actor: Actor | None = None, enabled: bool | None = None
     ) -> None:
         self.rules = rules
         self.actor = actor or Actor("user")
-        self.enabled = is_enabled() if enabled is None else enabled
+        said = next((os.environ[name] for name in _VARIABLES if name in os.environ), "1")
+        self.enabled = said.strip().lower() not in _OFF if enabled is None else enabled
 
     def hear(self, turn: Turn) -> Captured:
         """What the user has just typed, before the agent acts on it."""
-        captured = Captured()
-        if self.enabled:
-            turn = _readable(turn)
-            self._safely(captured, lambda: self._follow(turn))
-            self._safely(captured, lambda: self._keep(turn, named_only=True))
-        return captured
+        return self._read(turn, self._follow, partial(self._keep, named_only=True))
 
     def after_turn(self, turn: Turn, *, heard: bool = False) -> Captured:
         """All of a turn that ended. `heard`: its message was handed to `hear`."""
-        captured = Captured()
-        if self.enabled:
-            turn = _readable(turn)
-            if not heard:
-                self._safely(captured, lambda: self._follow(turn))
-            self._safely(captured, lambda: self._keep(turn, named_only=False))
-            self._safely(captured, lambda: self._learn(turn))
-        return captured
+        followed = () if heard else (self._follow,)
+        return self._read(turn, *followed, self._keep, self._learn)
 
     def follow(self, turn: Turn) -> Captured:
         """Replies such as `undo`, and sentences that take a rule back, alone."""
+        return self._read(turn, self._follow)
+
+    def _read(self, turn: Turn, *steps: Callable[[Turn], Captured]) -> Captured:
+        """Take the steps, each whether or not the one before failed."""
         captured = Captured()
-        if self.enabled:
-            self._safely(captured, lambda: self._follow(_readable(turn)))
+        turn.user_message = _SURROGATE.sub("\ufffd", turn.user_message)
+        for step in steps if self.enabled else ():
+            try:
+                captured.add(step(turn))
+            except ToolMemError as error:
+                captured.told.append(f"not kept: {plain(str(error), 300)}")
+                log.warning("a turn was not read: %s", type(error).__name__)
         return captured
 
-    def _safely(self, captured: Captured, step: Callable[[], Captured]) -> None:
-        try:
-            captured.add(step())
-        except ToolMemError as error:
-            captured.told.append(f"not kept: {plain(str(error), 300)}")
-            log.warning("a turn was not read: %s", type(error).__name__)
-
     def _follow(self, turn: Turn) -> Captured:
-        """Replies such as `undo`, and sentences that take a rule back."""
         said = {"words": turn.user_message, "session": turn.session_id}
         actor = replace(self.actor, kind="user", **said)
         return follow_reply(self.rules, turn, actor, Captured())
 
-    def _keep(self, turn: Turn, *, named_only: bool) -> Captured:
+    def _keep(self, turn: Turn, *, named_only: bool = False) -> Captured:
         from toolmem.rules.reader import demands, too_long
 
         aloud, message = keep_aloud(turn.user_message)
@@ -128,25 +111,27 @@ class ToolMemoryCaptureHook:
             if named_only and demand.tools == [UNSCOPED]:
                 continue
             if demand.session and not turn.session_id:
-                text = plain(demand.sentence, _SHOWN)
-                captured.told.append(
-                    f"not kept, as it holds for a session that is not named: {text}"
-                )
+                why = "as it holds for a session that is not named"
+                captured.told.append(f"not kept, {why}: {plain(demand.sentence, _SHOWN)}")
                 continue
-            for tool in demand.tools:
-                captured.kept.append(self._put(turn, _rule_of(demand, tool, turn)))
+            captured.kept += [
+                self._put(turn, _rule_of(demand, each, turn)) for each in demand.tools
+            ]
         if aloud and not found:
             self._keep_reminder(turn, aloud, captured)
         if long := too_long(message):
             told = f"not kept: {long} sentence(s) of over 500 characters; say it shorter"
             captured.told.append(told)
-        captured.told += told_of(captured.kept)
+        by_text: dict[str, list[ToolMemoryRule]] = {}
+        for rule in captured.kept:
+            if rule.status == "active":
+                by_text.setdefault(rule.rule, []).append(rule)
+        captured.told += map(_confirmation, by_text.values())
         return captured
 
     def _keep_reminder(self, turn: Turn, aloud: str, captured: Captured) -> None:
         """A message that begins with `never:` or `remember:` is kept, or refused aloud."""
-        refused = refusal(aloud)
-        if refused:
+        if refused := _refusal(aloud):
             captured.told.append(f"not kept: {refused}")
             return
         from toolmem.rules.reader.tools import catalogue_of, tools_meant
@@ -170,7 +155,7 @@ class ToolMemoryCaptureHook:
         return Captured([self.rules.put_rule(each) for each in found])
 
 
-def refusal(text: str) -> str:
+def _refusal(text: str) -> str:
     """Why a text can be no reminder; "" where it can."""
     if not any(map(str.isalnum, text)):
         return "nothing follows that could be kept"
@@ -194,17 +179,8 @@ def _rule_of(demand: Demand, tool: str, turn: Turn) -> RuleInput:
     )
 
 
-def told_of(rules: Iterable[ToolMemoryRule]) -> list[str]:
-    """One line for each sentence that was kept: what is held against it, and the way back."""
-    by_text: dict[str, list[ToolMemoryRule]] = {}
-    for rule in rules:
-        if rule.status == "active":
-            by_text.setdefault(rule.rule, []).append(rule)
-    return [confirmation(each) for each in by_text.values()]
-
-
-def confirmation(rules: list[ToolMemoryRule]) -> str:
-    """What the user is told of a sentence that was kept under some tools."""
+def _confirmation(rules: list[ToolMemoryRule]) -> str:
+    """Of a sentence that was kept under some tools: what is held against it, and the way back."""
     from toolmem.rules.prompt import tool_shown
 
     first = rules[0]
@@ -219,8 +195,3 @@ def confirmation(rules: list[ToolMemoryRule]) -> str:
     else:
         what = "a reminder: no call is checked against it"
     return f"{kept}: “{plain(first.rule, _SHOWN)}” ({what}). undo, or just this time"
-
-
-def _readable(turn: Turn) -> Turn:
-    turn.user_message = _SURROGATE.sub("\ufffd", turn.user_message)
-    return turn

@@ -8,7 +8,6 @@ guarded.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from msgspec import Struct
 
@@ -40,26 +39,16 @@ def loosens(before: ToolMemoryRule, after: ToolMemoryRule, now: datetime) -> boo
         return False
     if not after.holds_at(now):
         return True
+    ends = after.expires_at
     return (
         same_text(before.rule) != same_text(after.rule)
         or RANK[after.priority] > RANK[before.priority]
         or _STRICTNESS[after.effect] < _STRICTNESS[before.effect]
-        or (before.is_checked and not _means_as_much(before, after))
+        or (before.is_checked and any(each not in after.when for each in before.when))
+        or (before.is_checked and any(each not in before.unless for each in after.unless))
         or (before.is_users and not after.is_users)
-        or _ends_earlier(before, after)
+        or (ends is not None and (before.expires_at is None or ends < before.expires_at))
     )
-
-
-def _means_as_much(before: ToolMemoryRule, after: ToolMemoryRule) -> bool:
-    """More alternatives that stop and fewer that let through, or the same."""
-    stops = all(each in after.when for each in before.when)
-    return stops and all(each in before.unless for each in after.unless)
-
-
-def _ends_earlier(before: ToolMemoryRule, after: ToolMemoryRule) -> bool:
-    if after.expires_at is None:
-        return False
-    return before.expires_at is None or after.expires_at < before.expires_at
 
 
 def is_allowed(
@@ -76,12 +65,8 @@ def is_allowed(
 def change_of(
     before: ToolMemoryRule, after: ToolMemoryRule, actor: Actor, now: datetime, what: str
 ) -> Change:
-    """The row that a rule keeps of a change."""
-    replaced = {
-        name: getattr(before, name)
-        for name in _COMPARED
-        if getattr(before, name) != getattr(after, name)
-    }
+    """What an actor changes, with the fields that differ as they were and as they become."""
+    names = [name for name in _COMPARED if getattr(before, name) != getattr(after, name)]
     return Change(
         now,
         actor.kind,
@@ -89,14 +74,6 @@ def change_of(
         actor.evidence,
         actor.words[:MAX_WORDS],
         actor.session,
-        replaced,
+        before={name: getattr(before, name) for name in names},
+        after={name: getattr(after, name) for name in names},
     )
-
-
-def asked_fields(before: ToolMemoryRule, after: ToolMemoryRule) -> dict[str, Any]:
-    """What a request asks for."""
-    return {
-        name: getattr(after, name)
-        for name in _COMPARED
-        if getattr(before, name) != getattr(after, name)
-    }

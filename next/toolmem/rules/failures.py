@@ -6,7 +6,7 @@ Statistics are never rules: they stand in records of their own.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 
 from msgspec import Struct
@@ -22,13 +22,10 @@ from toolmem.text.stopped_calls import was_stopped
 
 REPEATED_FAILURE = "repeated-failure"  # the tag of such rules
 MIN_FAILURES = 2  # of one tool in one turn
-_CLASSES = {  # of errors, by the classes of `text/error_lines.py`
-    "timeout": ("timeout",),
-    "not_found": ("not_found", "unknown_table", "unknown_column", "command_not_found"),
-    "permission_denied": ("permission_denied",),
-    "connection_error": ("connection_error", "server_error", "rate_limited"),
-    "parse_error": ("parse_error", "syntax_error", "missing_parameter", "invalid_value"),
-    "unknown_tool": ("unknown_tool",),
+_KINDS = {  # of failures: several classes of `text/error_lines.py` are of one kind
+    **dict.fromkeys(("unknown_table", "unknown_column", "command_not_found"), "not_found"),
+    **dict.fromkeys(("server_error", "rate_limited"), "connection_error"),
+    **dict.fromkeys(("syntax_error", "missing_parameter", "invalid_value"), "parse_error"),
 }
 _ADVICE = {
     "timeout": "Ask for less at once, or allow more time, before trying it again.",
@@ -41,42 +38,45 @@ _ADVICE = {
 }
 
 
-def repeated_failures(workspace: str, uses: Sequence[ToolUse]) -> list[RuleInput]:
-    """One rule for each class of errors that a tool met twice or more in the turn.
-
-    A tool whose failures are each of another class has one rule that names them all.
-    """
-    failed: dict[str, list[ToolUse]] = defaultdict(list)
+def _by_tool(uses: Iterable[ToolUse]) -> dict[str, list[ToolUse]]:
+    """Calls by their tools, without those that were stopped before they ran."""
+    found: dict[str, list[ToolUse]] = defaultdict(list)
     for use in uses:
-        if use.success is False and not was_stopped(use.output_summary):
-            failed[folded_name(use.name)].append(use)
-    found = []
-    for tool, each in failed.items():
-        counts = Counter(_class_of(use) for use in each)
-        repeated = {kind: n for kind, n in counts.items() if n >= MIN_FAILURES}
-        if not repeated and len(each) >= MIN_FAILURES:
-            repeated = {", ".join(sorted(counts)): len(each)}
-        for kind, n in repeated.items():
-            rule_id = made_id(REPEATED_FAILURE, workspace, tool, kind)
-            found.append(_rule(each[0].name, kind, n, rule_id))
+        if not was_stopped(use.output_summary):
+            found[folded_name(use.name)].append(use)
     return found
 
 
-def _class_of(use: ToolUse) -> str:
+def repeated_failures(workspace: str, uses: Iterable[ToolUse]) -> list[RuleInput]:
+    """One rule for each kind of failure that a tool met twice or more in the turn.
+
+    A tool whose failures are each of another kind has one rule that names them all.
+    """
+    found = []
+    for tool, of_tool in _by_tool(uses).items():
+        failed = [use for use in of_tool if use.success is False]
+        counts = Counter(_kind_of(use) for use in failed)
+        repeated = {kind: n for kind, n in counts.items() if n >= MIN_FAILURES}
+        if not repeated and len(failed) >= MIN_FAILURES:
+            repeated = {", ".join(sorted(counts)): len(failed)}
+        for kind, n in repeated.items():
+            advice = _ADVICE.get(kind, _ADVICE["error"])
+            rule = RuleInput(
+                tool_name=failed[0].name,
+                rule=f"Tool failed {n} times in one turn ({kind}). {advice}",
+                id=made_id(REPEATED_FAILURE, workspace, tool, kind),
+                priority="normal",
+                source="post_turn",
+                tags=[REPEATED_FAILURE],
+            )
+            found.append(rule)
+    return found
+
+
+def _kind_of(use: ToolUse) -> str:
     found = error_class_of(use.output_summary)
-    return next((name for name, classes in _CLASSES.items() if found in classes), "error")
-
-
-def _rule(tool_name: str, kind: str, count: int, rule_id: str) -> RuleInput:
-    advice = _ADVICE.get(kind, _ADVICE["error"])
-    return RuleInput(
-        tool_name=tool_name,
-        rule=f"Tool failed {count} times in one turn ({kind}). {advice}",
-        id=rule_id,
-        priority="normal",
-        source="post_turn",
-        tags=[REPEATED_FAILURE],
-    )
+    kind = _KINDS.get(found, found)
+    return kind if kind in _ADVICE else "error"
 
 
 NAMESPACE = "tool_effectiveness"
@@ -97,11 +97,7 @@ class ToolEffectiveness(Struct):
 
 def count_uses(store: Store, workspace: str, uses: Iterable[ToolUse]) -> None:
     """Count the calls of a turn; those that were stopped before they ran are left out."""
-    by_tool: dict[str, list[ToolUse]] = {}
-    for use in uses:
-        if not was_stopped(use.output_summary):
-            by_tool.setdefault(folded_name(use.name), []).append(use)
-    for tool, of_tool in by_tool.items():
+    for tool, of_tool in _by_tool(uses).items():
         retry_on_conflict(partial(_count, store, workspace, tool, of_tool))
 
 
@@ -115,8 +111,7 @@ def _count(store: Store, workspace: str, tool: str, uses: list[ToolUse]) -> None
         found.failures += use.success is False
         if use.duration_ms is not None:
             found.timed_calls += 1
-            more = (use.duration_ms - found.avg_duration_ms) / found.timed_calls
-            found.avg_duration_ms += more
+            found.avg_duration_ms += (use.duration_ms - found.avg_duration_ms) / found.timed_calls
         if use.success is False:
             masked = Masker(store.secret_key()).text(use.output_summary)
             line = plain(error_line(masked), _MAX_CHARACTERS)

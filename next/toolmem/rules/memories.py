@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from functools import partial
 from typing import Literal
 
 from msgspec import Struct
@@ -80,8 +79,8 @@ class Memories:
 
         def write() -> MemoryEntry:
             record = self.store.get(self.workspace, where, key)
-            before = None if record is None else _memory(record)
             now = self.clock.now()
+            before = None if record is None else _entry(record, now)
             entry = MemoryEntry(
                 id=memory_id,
                 namespace=where,
@@ -90,8 +89,7 @@ class Memories:
                 created_at=before.created_at if before else now,
                 updated_at=now,
             )
-            version = 0 if record is None else record.version
-            document = Document(text)
+            version, document = record.version if record else 0, Document(text)
             self.store.put(
                 self.workspace, where, key, entry, document=document, expected_version=version
             )
@@ -127,7 +125,7 @@ class Memories:
         for hit in self.store.search(self.workspace, where, query, vector, limit):
             record = self.store.get(self.workspace, where, hit.key)
             is_near = hit.text_rank is not None or (hit.similarity or 0.0) >= _LEAST_SIMILAR
-            if is_near and record is not None and (entry := _memory(record)):
+            if is_near and record and (entry := _entry(record, self.clock.now())):
                 yield entry
 
     def forget(self, id: str, namespace: str = GLOBAL) -> bool:
@@ -144,33 +142,20 @@ class Memories:
     def _entries(self, where: str, prefix: str) -> list[MemoryEntry]:
         records = self.store.list_records(self.workspace, where, key_prefix=prefix)
         now = self.clock.now()
-        read = _memory if prefix == MEMORY_PREFIX else partial(_rule, now=now)
-        return [entry for record in records if (entry := read(record))]
+        return [entry for record in records if (entry := _entry(record, now))]
 
 
-def _rule(record: Record, now: datetime) -> MemoryEntry | None:
-    """None where the record is damaged, or does not hold."""
+def _entry(record: Record, now: datetime) -> MemoryEntry | None:
+    """A memory or a rule; None where the record is damaged, or the rule does not hold."""
+    is_rule = record.key.startswith(RULE_PREFIX)
     try:
-        rule: ToolMemoryRule = record.read(ToolMemoryRule)
+        found = record.read(ToolMemoryRule if is_rule else MemoryEntry)
     except ValueError:
         return None
-    if not rule.holds_at(now):
+    if isinstance(found, MemoryEntry):
+        return found
+    if not found.holds_at(now):
         return None
-    return MemoryEntry(
-        id=rule.id,
-        namespace=record.namespace,
-        content=rule.rule,
-        kind="rule",
-        priority=rule.priority,
-        tags=rule.tags,
-        created_at=rule.created_at,
-        updated_at=rule.updated_at,
-    )
-
-
-def _memory(record: Record) -> MemoryEntry | None:
-    try:
-        entry: MemoryEntry = record.read(MemoryEntry)
-    except ValueError:
-        return None
-    return entry
+    names = ("id", "priority", "tags", "created_at", "updated_at")
+    kept = {name: getattr(found, name) for name in names}
+    return MemoryEntry(**kept, namespace=record.namespace, content=found.rule, kind="rule")

@@ -164,8 +164,9 @@ def render_rules(
     introduction = _INTRODUCTION[language] + (_MORE[language] if recalls else "")
     parts = [_TITLE[language], introduction]
     for group in groups:
-        heading = f"### {tool_shown(_first_spelling(group), language)}"
-        parts.append("\n".join([heading, *map(_bullet, group)]))
+        first = min(group, key=lambda rule: (rule.created_at, rule.id))
+        bullets = [f"- **[{rule.priority}]** {shown(rule.rule)}" for rule in group]
+        parts.append("\n".join([f"### {tool_shown(first.tool_name, language)}", *bullets]))
     parts += [_not_shown_line(not_shown, language)] if not_shown else []
     return "\n\n".join(parts)
 
@@ -181,14 +182,6 @@ def _groups(rules: Iterable[ToolMemoryRule]) -> list[list[ToolMemoryRule]]:
     return sorted(
         groups, key=lambda g: (tool_of(g[0]) != UNSCOPED, RANK[g[0].priority], tool_of(g[0]))
     )
-
-
-def _first_spelling(rules: Sequence[ToolMemoryRule]) -> str:
-    return min(rules, key=lambda rule: (rule.created_at, rule.id)).tool_name
-
-
-def _bullet(rule: ToolMemoryRule) -> str:
-    return f"- **[{rule.priority}]** {shown(rule.rule)}"
 
 
 def tool_shown(tool_name: str, language: Language) -> str:
@@ -215,34 +208,29 @@ def changed_since(
     frozen: PinnedRules, now: RuleListing, language: Language = "", limit: int = 20_000
 ) -> str:
     """What binds beside a frozen prompt, and what of it binds no longer; "": nothing changed."""
-    known = {rule.id: rule for rule in frozen.rules}
-    binding = {rule.id for rule in now.rules}
-    new = [
-        rule
-        for rule in now.rules
-        if rule.is_pinned and (rule.id not in known or known[rule.id].rule != rule.rule)
-    ]
-    hidden = {rule.id for rule in frozen.not_shown} | {rule.id for rule in frozen.left_out}
-    told: list[tuple[str, ToolMemoryRule]] = []
-    rest: list[tuple[str, ToolMemoryRule]] = []
+
+    def named(rule: ToolMemoryRule) -> str:
+        return f"{tool_shown(rule.tool_name, language)}: {shown(rule.rule)}"
+
+    known = {rule.id: rule.rule for rule in frozen.rules}
+    hidden = {rule.id for rule in (*frozen.not_shown, *frozen.left_out)}
+    new = [r for r in now.rules if r.is_pinned and r.id not in hidden and known.get(r.id) != r.rule]
+    told: list[str] = []
+    rest: list[ToolMemoryRule] = []
     size = 0
-    for rule in sorted((r for r in new if r.id not in hidden), key=_urgency):
+    for rule in sorted(new, key=_urgency):
         mark = _THIS_SESSION[language] if rule.session else rule.priority
-        line = f"- **[{mark}]** {tool_shown(rule.tool_name, language)}: {shown(rule.rule)}"
+        line = f"- **[{mark}]** {named(rule)}"
         size += len(line)
-        (told if size <= limit else rest).append((line, rule))
-    parts = []
-    if told:
-        lines = dict.fromkeys(line for line, _ in told)
-        parts.append("\n".join([_SINCE[language], "", *lines]))
-    if rest:
-        parts.append(_not_shown_line([rule for _, rule in rest], language))
-    gone = [rule for rule in frozen.rules if rule.id not in binding]
-    if gone:
-        lines = dict.fromkeys(
-            f"- {tool_shown(rule.tool_name, language)}: {shown(rule.rule)}" for rule in gone
-        )
-        parts.append("\n".join([_WITHDRAWN[language], "", *lines]))
+        if size <= limit:
+            told.append(line)
+        else:
+            rest.append(rule)
+    binding = {rule.id for rule in now.rules}
+    gone = [f"- {named(rule)}" for rule in frozen.rules if rule.id not in binding]
+    parts = ["\n".join([_SINCE[language], "", *dict.fromkeys(told)])] if told else []
+    parts += [_not_shown_line(rest, language)] if rest else []
+    parts += ["\n".join([_WITHDRAWN[language], "", *dict.fromkeys(gone)])] if gone else []
     return "\n\n".join(parts)
 
 
@@ -261,25 +249,25 @@ def prefetch_tool_memory_rules_blocking(
     on_error: Literal["raise", "empty"] = "raise",
 ) -> ToolMemoryRulesSection:
     """The section for these tools; none: for all. Raises StoreError."""
-    done: list[PinnedRules] = []
-    failed: list[BaseException] = []
+    done: list[PinnedRules | BaseException] = []
 
     def read() -> None:
         try:
             done.append(choose(rules.all_rules(), tools, caps))
         except BaseException as error:  # handed to the caller below
-            failed.append(error)
+            done.append(error)
 
     reader = threading.Thread(target=read, daemon=True, name="toolmem-prefetch")
     reader.start()
     reader.join(timeout)
-    if not done and not failed:
-        failed.append(StoreUnavailable(f"the store gave no rules within {timeout:g} s"))
-    if failed:
-        if on_error == "raise" or not isinstance(failed[0], StoreError):
-            raise failed[0]
-        log.warning("the session begins without rules: %s", failed[0])
-    return ToolMemoryRulesSection(done[0] if done else PinnedRules(), language, recalls=recalls)
+    late = StoreUnavailable(f"the store gave no rules within {timeout:g} s")
+    pinned = done[0] if done else late
+    if isinstance(pinned, BaseException):
+        if on_error == "raise" or not isinstance(pinned, StoreError):
+            raise pinned
+        log.warning("the session begins without rules: %s", pinned)
+        pinned = PinnedRules()
+    return ToolMemoryRulesSection(pinned, language, recalls=recalls)
 
 
 async def prefetch_tool_memory_rules(

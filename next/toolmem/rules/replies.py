@@ -7,8 +7,9 @@ A message that is just `undo`, `just this time`, `always` acts on what the messa
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from typing import TYPE_CHECKING, Literal
+
+from msgspec.structs import replace
 
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.changes import Actor
@@ -39,14 +40,12 @@ def is_this_once(message: str) -> bool:
 def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captured) -> Captured:
     """Do what a reply says, or what a sentence takes back."""
     said = turn.user_message.strip(_AROUND).casefold()
-    if len(said) <= 60:
-        if word := _WORDS.get(said):
-            _act_on(rules, word, turn, actor, captured)
-            return captured
-        if found := _LIFT.fullmatch(said):
-            _lift(rules, found[1], actor, captured)
-            return captured
-    _take_back(rules, turn, actor, captured)
+    if word := _WORDS.get(said):
+        _act_on(rules, word, turn, actor, captured)
+    elif found := _LIFT.fullmatch(said):
+        _lift(rules, found[1], actor, captured)
+    else:
+        _take_back(rules, turn, actor, captured)
     return captured
 
 
@@ -55,17 +54,19 @@ def _act_on(
 ) -> None:
     from toolmem.rules.capture import SESSION_LASTS
 
-    for rule in rules_of_last_message(rules, turn):
-        if word == "session" and not rule.session:
-            ends = rules.clock.now() + SESSION_LASTS
-            rules.put_rule(_in_session(rule, turn.session_id, ends), Actor("user"))
-        elif word == "session":
-            continue
-        changed = rules.delete(rule, actor)
-        _tell(captured, rule, changed, "holds in this session" if word == "session" else "undone")
+    for rule in _rules_of_last_message(rules, turn):
+        what = "undone"
+        if word == "session":
+            if rule.session:
+                continue
+            what, ends = "holds in this session", rules.clock.now() + SESSION_LASTS
+            given = RuleInput(**{name: getattr(rule, name) for name in RuleInput.__struct_fields__})
+            given = replace(given, id="", session=turn.session_id, expires_at=ends)
+            rules.put_rule(given, Actor("user"))
+        _tell(captured, rule, rules.delete(rule, actor), what)
 
 
-def rules_of_last_message(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemoryRule]:
+def _rules_of_last_message(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemoryRule]:
     """What the user's message before this one made, by reading or by a note."""
     if not turn.session_id:
         return []
@@ -74,50 +75,40 @@ def rules_of_last_message(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemory
         for rule in rules.all_rules(turn.session_id).rules
         if rule.is_users and rule.said.session == turn.session_id and rule.said.turns
     ]
-    if turn.number is not None:
-        last = Turn(session_id=turn.session_id, number=turn.number - 1).mark
-        return [rule for rule in found if rule.said.turns[-1] == last]
     newest = max((rule.updated_at for rule in found), default=None)
     marks = {rule.said.turns[-1] for rule in found if rule.updated_at == newest}
+    if turn.number is not None:
+        marks = {Turn(session_id=turn.session_id, number=turn.number - 1).mark}
     return [rule for rule in found if rule.said.turns[-1] in marks]
-
-
-def _in_session(rule: ToolMemoryRule, session: str, ends: datetime) -> RuleInput:
-    names = ("tool_name", "rule", "priority", "source", "tags", "effect", "when", "unless")
-    kept = {name: getattr(rule, name) for name in (*names, "stops", "passes", "unread", "said")}
-    return RuleInput(**kept, session=session, expires_at=ends)
 
 
 def _lift(rules: ToolMemoryStore, start: str, actor: Actor, captured: Captured) -> None:
     requests = [rule for rule in rules.requests() if rule.id.startswith(start)]
+    meant = [rule for rule in rules.all_rules(actor.session).rules if rule.id.startswith(start)]
     for rule in requests:
         _tell(captured, rule, rules.accept(rule, actor), "done, as was asked")
-    if not requests:
-        meant = [rule for rule in rules.all_rules(actor.session).rules if rule.id.startswith(start)]
-        for rule in meant if len(meant) == 1 else ():
-            _tell(captured, rule, rules.delete(rule, actor), "lifted")
-        if len(meant) != 1:
-            captured.told.append(f"no single rule's id begins with {start!r}: `toolmem rules list`")
+    if not requests and len(meant) == 1:
+        _tell(captured, meant[0], rules.delete(meant[0], actor), "lifted")
+    elif not requests:
+        captured.told.append(f"no single rule's id begins with {start!r}: `toolmem rules list`")
 
 
 def _take_back(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captured) -> None:
     from toolmem.rules.reader import lifted
 
-    known = rules.all_rules(actor.session).rules
-    demands = {rule.rule: rule for rule in known if rule.is_users}
-    meant = lifted(turn.user_message, list(demands.values()))
-    for rule in known if meant is not None else ():
-        if meant is not None and rule.is_users and rule.rule == meant.rule:
+    known = [rule for rule in rules.all_rules(actor.session).rules if rule.is_users]
+    meant = lifted(turn.user_message, list({rule.rule: rule for rule in known}.values()))
+    for rule in known:
+        if meant is not None and rule.rule == meant.rule:
             _tell(captured, rule, rules.delete(rule, actor), "lifted")
 
 
 def _tell(captured: Captured, rule: ToolMemoryRule, after: ToolMemoryRule, what: str) -> None:
-    text = plain(rule.rule or after.rule, 160)
-    if after.request is not None and after.status != "deleted":
-        what = "not changed, it waits for the user"
-    elif after.status == "deleted":
+    if after.status == "deleted":
         captured.lifted.append(rule)
-    captured.told.append(f"{what.capitalize()}: “{text}” ({rule.id[:LEAST_ID]})")
+    elif after.request is not None:
+        what = "not changed, it waits for the user"
+    captured.told.append(f"{what.capitalize()}: “{plain(rule.rule, 160)}” ({rule.id[:LEAST_ID]})")
 
 
 # ---------------------------------------------------------------- said aloud

@@ -26,7 +26,6 @@ from toolmem.models.rules import (
     ToolMemoryRule,
 )
 from toolmem.rules.changes import MAX_CHANGES, PROGRAM, Actor, change_of, is_allowed, loosens
-from toolmem.rules.changes import asked_fields as _asked_fields
 from toolmem.rules.identity import (
     RULE_PREFIX,
     SESSION_RULES,
@@ -123,10 +122,8 @@ class ToolMemoryStore:
 
     def get_rule(self, tool_name: str, rule_id: str) -> ToolMemoryRule | None:
         """None where there is no such rule, or where it is only asked for."""
-        namespace = namespace_of(read_tool_name(tool_name))
-        record = self.store.get(self.workspace, namespace, rule_key(read_id(rule_id)))
-        found = None if record is None else _read(record)
-        return found if isinstance(found, ToolMemoryRule) and found.status == "active" else None
+        found = self._place_at(namespace_of(read_tool_name(tool_name)), read_id(rule_id)).before
+        return found if found is not None and found.status == "active" else None
 
     def list_rules(self, tool_name: str) -> list[ToolMemoryRule]:
         """The rules of one tool: by priority, then the freshest first."""
@@ -153,10 +150,9 @@ class ToolMemoryStore:
 
     def requests(self) -> list[ToolMemoryRule]:
         """Rules that are asked for, and rules of which a change is asked for."""
-        found = (
-            self._listing(prefix=TOOL_PREFIX).rules + self._listing(namespace=SESSION_RULES).rules
-        )
-        return [rule for rule in found if rule.status == "request" or rule.request is not None]
+        found = [self._listing(prefix=TOOL_PREFIX), self._listing(namespace=SESSION_RULES)]
+        rules = [rule for listing in found for rule in listing.rules]
+        return [rule for rule in rules if rule.status == "request" or rule.request is not None]
 
     def list_tool_names(self) -> list[str]:
         """The tools that have rules, as they were first spelled; sorted."""
@@ -287,11 +283,12 @@ class ToolMemoryStore:
 
     def end_session(self, session: str) -> int:
         """Drop what held in this session alone; how many rules that were."""
-        now, found = self.clock.now(), self._listing(namespace=SESSION_RULES).rules
-        ended = [rule for rule in found if rule.session == session or _is_over(rule, now)]
-        return sum(
-            self.store.delete(self.workspace, SESSION_RULES, rule_key(rule.id)) for rule in ended
-        )
+        now, number = self.clock.now(), 0
+        for rule in self._listing(namespace=SESSION_RULES).rules:
+            is_over = rule.expires_at is not None and rule.expires_at <= now
+            if is_over or rule.session == session:
+                number += self.store.delete(self.workspace, SESSION_RULES, rule_key(rule.id))
+        return number
 
     def _change(
         self, place: _Place, after: ToolMemoryRule, actor: Actor, what: str
@@ -299,21 +296,16 @@ class ToolMemoryStore:
         before, now = place.before, self.clock.now()
         assert before is not None
         actor = replace(actor, words=Masker(self.store.secret_key()).text(actor.words))
+        change = change_of(before, after, actor, now, what)
         if not is_allowed(before, after, actor, now, guarded=self.is_guarded()):
-            asked = _asked_fields(before, after)
-            if not asked:
+            if not change.after:
                 return before
-            request = change_of(before, after, actor, now, what)
-            return self._write(
-                place, replace(before, request=replace(request, before={}, after=asked))
-            )
+            return self._write(place, replace(before, request=replace(change, before={})))
         if after.status == "deleted":
-            return self._write(
-                place, _tombstone(after, Change(now, actor.kind, what, actor.evidence))
-            )
-        row = change_of(before, after, actor, now, what)
-        changes = [*before.changes, row][-MAX_CHANGES:] if row.before else before.changes
-        return self._write(place, replace(after, changes=changes))
+            deletion = Change(now, actor.kind, what, actor.evidence)
+            return self._write(place, _tombstone(after, deletion))
+        changes = [*before.changes, replace(change, after={})] if change.after else before.changes
+        return self._write(place, replace(after, changes=changes[-MAX_CHANGES:]))
 
     def _write(self, place: _Place, rule: ToolMemoryRule) -> ToolMemoryRule:
         key = rule_key(rule.id)
@@ -404,9 +396,9 @@ def _merged(before: ToolMemoryRule, given: RuleInput, now: Moment) -> ToolMemory
     names = (*_CONTENT, "expires_at")
     fields = {name: value for name in names if (value := getattr(given, name)) is not UNSET}
     said = before.said
-    if given.said is not UNSET:
+    if given.said is not UNSET and given.said.by == "user":
         turns = tuple(dict.fromkeys((*said.turns, *given.said.turns)))[-MAX_TURNS:]
-        said = replace(given.said, turns=turns) if given.said.by == "user" else said
+        said = replace(given.said, turns=turns)
     is_same = not given.id and same_text(given.rule) == same_text(before.rule)
     rule = before.rule if is_same else given.rule
     return replace(before, **fields, rule=rule, said=said, updated_at=now)
@@ -419,19 +411,7 @@ def _is_replayed(before: ToolMemoryRule, given: RuleInput) -> bool:
 
 
 def _tombstone(rule: ToolMemoryRule, change: Change) -> ToolMemoryRule:
-    return ToolMemoryRule(
-        id=rule.id,
-        tool_name=rule.tool_name,
-        rule="",
-        status="deleted",
-        created_at=rule.created_at,
-        updated_at=rule.updated_at,
-        session=rule.session,
-        expires_at=rule.expires_at,
-        said=Said(rule.said.by, turns=rule.said.turns),
-        changes=[change],
-    )
-
-
-def _is_over(rule: ToolMemoryRule, now: Moment) -> bool:
-    return rule.expires_at is not None and rule.expires_at <= now
+    names = ("id", "tool_name", "created_at", "updated_at", "session", "expires_at")
+    kept = {name: getattr(rule, name) for name in names}
+    said = Said(rule.said.by, turns=rule.said.turns)
+    return ToolMemoryRule(**kept, rule="", status="deleted", said=said, changes=[change])
