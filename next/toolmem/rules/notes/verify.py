@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -159,7 +160,9 @@ class _Trial:
     def __init__(self, note: DemandNote, tools: _Tools, now: datetime) -> None:
         self.tools, self.now = tools, now
         try:
-            self.conditions = _by_class(read_conditions(note.when, note.unless), tools)
+            self.conditions = _each(
+                partial(_by_class, tools), read_conditions(note.when, note.unless)
+            )
         except NoteRefused:
             raise
         except RequestError as error:
@@ -167,7 +170,7 @@ class _Trial:
         self._in_time = _as_if_it_were_time(self.conditions)
         self._refuse_bare_calls()
         if problems := self._problems(note):
-            self.conditions = _looking_into_words(self.conditions)
+            self.conditions = _each(_looking_into_words, self.conditions)
             self._in_time = _as_if_it_were_time(self.conditions)
             if self._problems(note):
                 raise NoteRefused(*problems)
@@ -215,47 +218,41 @@ class _Trial:
         return f"must pass and is stopped: {shown}{read}: narrow `when` or add to `unless`"
 
 
+def _each(change: Callable[[Alternative], Alternative], conditions: Conditions) -> Conditions:
+    return Conditions(list(map(change, conditions.when)), list(map(change, conditions.unless)))
+
+
+def _without(each: Alternative, test: str) -> Alternative:
+    """An alternative that had no other test means every call."""
+    tests = {name: getattr(each, name) for name in each.__struct_fields__ if name != test}
+    rest = {name: value for name, value in tests.items() if value}
+    return Alternative(**rest) if rest else Alternative(always=True)
+
+
 def _as_if_it_were_time(conditions: Conditions) -> Conditions:
     """With the time of every `clock` come that speaks of now."""
 
     def is_now(each: Alternative) -> bool:
         return each.clock is not None and each.clock.of == "now"
 
-    when = [_without_clock(each) if is_now(each) else each for each in conditions.when]
+    when = [_without(each, "clock") if is_now(each) else each for each in conditions.when]
     return Conditions(when, [each for each in conditions.unless if not is_now(each)])
 
 
-def _without_clock(each: Alternative) -> Alternative:
-    tests = {name: getattr(each, name) for name in each.__struct_fields__}
-    rest = {name: value for name, value in tests.items() if value and name != "clock"}
-    return Alternative(**rest) if rest else Alternative(always=True)
-
-
-def _looking_into_words(conditions: Conditions) -> Conditions:
+def _looking_into_words(each: Alternative) -> Alternative:
     """With every space of a `command` also matching the white space inside a word: a message."""
 
-    def looking(each: Alternative) -> Alternative:
-        if each.command is None:
-            return each
-        return replace(each, command=_SPACE.sub(_also_inside, each.command))
+    def also_inside(found: re.Match[str]) -> str:
+        text = found[0]
+        if text == " ":
+            return f"[ {INSIDE}]"
+        return f"{text[:-1]}{INSIDE}]" if text[0] == "[" and " " in text else text
 
-    return Conditions(list(map(looking, conditions.when)), list(map(looking, conditions.unless)))
-
-
-def _also_inside(found: re.Match[str]) -> str:
-    text = found[0]
-    if text == " ":
-        return f"[ {INSIDE}]"
-    return f"{text[:-1]}{INSIDE}]" if text[0] == "[" and " " in text else text
+    return replace(each, command=each.command and _SPACE.sub(also_inside, each.command))
 
 
-def _by_class(conditions: Conditions, tools: _Tools) -> Conditions:
-    """Classes in place of the tools' names: `^Bash$` holds for the shell of every agent."""
-    when = [_of_places(each, tools) for each in conditions.when]
-    return Conditions(when, [_of_places(each, tools) for each in conditions.unless])
-
-
-def _of_places(each: Alternative, tools: _Tools) -> Alternative:
+def _by_class(tools: _Tools, each: Alternative) -> Alternative:
+    """With classes in place of the tools' names: `^Bash$` holds for the shell of every agent."""
     if each.earlier is not None and each.earlier.tool:
         names = [tool.name for tool in tools.known.values()]
         meant = _fitting(each.earlier.tool, names, tools)
@@ -271,8 +268,7 @@ def _of_places(each: Alternative, tools: _Tools) -> Alternative:
     others = {kind for name in tools.named if name not in meant for kind in tools.kinds_of(name)}
     kinds = [kind for name in meant for kind in _apart(tools.kinds_of(name), others, name)]
     if not others:
-        tests = {name: getattr(each, name) for name in each.__struct_fields__ if name != "tool"}
-        return replace(each, tool=None) if any(tests.values()) else Alternative(always=True)
+        return _without(each, "tool")
     return replace(each, tool=f"^({'|'.join(map(re.escape, dict.fromkeys(kinds)))})$")
 
 
