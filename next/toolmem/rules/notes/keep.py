@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolmem.models.rules import UNSCOPED, Said, ToolMemoryRule
 from toolmem.rules.capture import SESSION_LASTS, USER_EDICT
@@ -60,7 +61,7 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     except NoteRefused as error:
         return _refused(rules, error, given, context, now)
     waits = verified.waits or _too_many(rules, context)
-    made = [_put(rules, place, verified, waits, context) for place in verified.places or [UNSCOPED]]
+    made = _put(rules, verified, waits, context)
     if any(rule.status != "active" or rule.request is not None for rule in made):
         told = f"Heard, and waits for you: “{plain(note.quote, _SHOWN)}”"
         why = waits or "it would let a rule bind less"
@@ -91,10 +92,9 @@ def _refused(
     except NoteRefused:
         return refused
     rules.store.delete(rules.workspace, _REFUSALS, key)
-    waits = verified.waits
-    made = [_put(rules, place, verified, waits, context) for place in verified.places or [UNSCOPED]]
+    made = _put(rules, verified, verified.waits, context)
     told = f"{_confirmation(verified)} (its condition was refused {number} times)"
-    outcome: Outcome = "request" if waits else "kept"
+    outcome: Outcome = "request" if verified.waits else "kept"
     return NoteResult(outcome=outcome, rules=made, told=told, problems=problems)
 
 
@@ -103,20 +103,21 @@ def _too_many(rules: ToolMemoryStore, context: NoteContext) -> str:
     quotes = {(rule.rule, rule.said.session) for rule in noted}
     here = sum(session == context.session for _, session in quotes) if context.session else 0
     if here >= MAX_IN_SESSION or len(quotes) >= MAX_IN_FORCE:
-        return (
-            f"there are more than {MAX_IN_SESSION} notes in a session, or {MAX_IN_FORCE} in force"
-        )
+        many = f"more than {MAX_IN_SESSION} notes in a session, or {MAX_IN_FORCE} in force"
+        return f"there are {many}"
     return ""
 
 
 def _put(
-    rules: ToolMemoryStore, place: str, verified: Verified, waits: str, context: NoteContext
-) -> ToolMemoryRule:
+    rules: ToolMemoryStore, verified: Verified, waits: str, context: NoteContext
+) -> list[ToolMemoryRule]:
+    """One rule under each place. `waits`: why they are requests."""
     note, conditions = verified.note, verified.conditions
     is_session = note.lasting == "session"
     ends = [note.ends, rules.clock.now() + SESSION_LASTS if is_session else None]
+    by: Literal["agent", "user"] = "agent" if waits else "user"
     given = RuleInput(
-        tool_name=place,
+        tool_name=UNSCOPED,
         rule=note.quote.strip(),
         priority="critical",
         source="programmatic" if waits else "user_explicit",
@@ -129,15 +130,18 @@ def _put(
         session=context.session if is_session else "",
         expires_at=min(filter(None, ends), default=None),
         said=Said(
-            "agent" if waits else "user",
+            by,
             context.session,
             (context.turn,) if context.turn else (),
             plain(context.noted_by, 80),
             plain(note.rule, 500),
         ),
     )
-    actor = Actor("agent" if waits else "user", name=context.noted_by, session=context.session)
-    return rules.put_rule(given, actor, captured=not waits)
+    actor = Actor(by, name=context.noted_by, session=context.session)
+    return [
+        rules.put_rule(replace(given, tool_name=place), actor, captured=not waits)
+        for place in verified.places or [UNSCOPED]
+    ]
 
 
 def _confirmation(verified: Verified) -> str:
@@ -171,13 +175,16 @@ def lift_demand(
 
     Only words of the user that surely take back that rule lift it; else it is a request.
     """
+    from toolmem.rules.reader import lifted as lifted_by  # takes long to load
+
     try:
         waits = why_unheard(quote, context)
         meant = _rules_meant(lifted, rules.all_rules(context.session).rules)
     except NoteRefused as error:
         problems = [NoteProblem(*each) for each in error.problems]
         return NoteResult(outcome="refused", problems=problems)
-    if not waits and not _say_so(context.user_messages or (), meant):
+    messages = context.user_messages or ()
+    if not waits and not any(lifted_by(message, meant[:1]) for message in messages):
         waits = "the user's words do not say so for sure"
     by = Actor("agent", "", quote, context.session, context.noted_by) if waits else actor
     done = [rules.delete(rule, by) for rule in meant]
@@ -187,12 +194,6 @@ def lift_demand(
     why = waits or "only its user lets it bind less here"
     told = f"“{shown}” still holds ({why}); the message `lift {code}` lifts it"
     return NoteResult(outcome="request", rules=done, told=told)
-
-
-def _say_so(messages: Sequence[str], meant: Sequence[ToolMemoryRule]) -> bool:
-    from toolmem.rules.reader import lifted
-
-    return any(lifted(message, meant[:1]) is not None for message in messages)
 
 
 def _rules_meant(words: str, rules: Sequence[ToolMemoryRule]) -> list[ToolMemoryRule]:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from toolmem.errors import RequestError
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
-from toolmem.rules.notes.note import DemandNote, ExampleCall, NoteRefused
+from toolmem.rules.notes.note import DemandNote, NoteRefused
 from toolmem.rules.notes.quotes import find_quote
 from toolmem.rules.notes.width import Call, has_in_common, names_tool, ordinary_stopped
 from toolmem.text.forms import INSIDE
@@ -108,9 +108,13 @@ class _Tools:
             raise NoteRefused(("tools", f"which tools: there are {there}"))
         missing = [name for name in self.named if not self.has(name)]
         if missing:
-            told = f"{', '.join(missing)[:100]}: no such tool; there are {there}"
-            raise NoteRefused(("tools", told))
-        self.places = list(dict.fromkeys(p for name in self.named for p in self.places_of(name)))
+            named = ", ".join(missing)[:100]
+            raise NoteRefused(("tools", f"{named}: no such tool; there are {there}"))
+        places: dict[str, None] = {}  # in their order
+        for name in self.named:
+            classes = [kind for kind in self.kinds_of(name) if kind in CLASSES]
+            places |= dict.fromkeys(classes or [folded_name(name)])
+        self.places = list(places)
 
     def has(self, name: str) -> bool:
         return folded_name(name) in self.known or folded_name(name) in CLASSES
@@ -125,10 +129,6 @@ class _Tools:
             return [folded_name(name)]
         declared = self.schema(name).get("properties") or {}
         return list(classes_of(name, dict.fromkeys(declared, ""), declared)) or [folded_name(name)]
-
-    def places_of(self, name: str) -> list[str]:
-        kinds = self.kinds_of(name)
-        return [kind for kind in kinds if kind in CLASSES] or [folded_name(name)]
 
     def view(self, tool: str, arguments: Mapping[str, Any]) -> CallView:
         return CallView(tool, arguments, self.schema(tool))
@@ -160,23 +160,17 @@ class _Trial:
     def __init__(self, note: DemandNote, tools: _Tools, now: datetime) -> None:
         self.tools, self.now = tools, now
         try:
-            self.conditions = _each(
-                partial(_by_class, tools), read_conditions(note.when, note.unless)
-            )
-        except NoteRefused:
-            raise
+            conditions = read_conditions(note.when, note.unless)
         except RequestError as error:
             raise NoteRefused((error.field or "when", str(error))) from None
+        self.conditions = _each(partial(_by_class, tools), conditions)
         self._in_time = _as_if_it_were_time(self.conditions)
         self._refuse_bare_calls()
-        if problems := self._problems(note):
+        if problems := list(self._problems(note)):
             self.conditions = _each(_looking_into_words, self.conditions)
             self._in_time = _as_if_it_were_time(self.conditions)
-            if self._problems(note):
+            if any(self._problems(note)):
                 raise NoteRefused(*problems)
-
-    def _problems(self, note: DemandNote) -> list[tuple[str, str]]:
-        return [*self._wrong("stops", note.stops), *self._wrong("passes", note.passes)]
 
     def stops(self, view: CallView, history: History | None = None) -> bool:
         if not self.tools.binds(view):
@@ -197,14 +191,15 @@ class _Trial:
                 told = 'a call without arguments is stopped: add a test, or write "always": true'
                 raise NoteRefused(("when", told))
 
-    def _wrong(self, name: str, examples: Sequence[ExampleCall]) -> Iterator[tuple[str, str]]:
-        must_stop = name == "stops"
-        for number, each in enumerate(examples):
-            view = self.tools.view(each.tool, each.arguments)
-            if must_stop and not self.tools.has(each.tool):
-                yield f"{name}[{number}]", f"{each.tool!r} is none of the tools"
-            elif self.stops(view) is not must_stop:
-                yield f"{name}[{number}]", self._told(view, must_stop)
+    def _problems(self, note: DemandNote) -> Iterator[tuple[str, str]]:
+        for name, examples in (("stops", note.stops), ("passes", note.passes)):
+            must_stop = name == "stops"
+            for number, each in enumerate(examples):
+                view = self.tools.view(each.tool, each.arguments)
+                if must_stop and not self.tools.has(each.tool):
+                    yield f"{name}[{number}]", f"{each.tool!r} is none of the tools"
+                elif self.stops(view) is not must_stop:
+                    yield f"{name}[{number}]", self._told(view, must_stop)
 
     def _told(self, view: CallView, must_stop: bool) -> str:
         shown = f"{view.tool} {json.dumps(view.arguments, ensure_ascii=False)[:200]}"
@@ -292,8 +287,8 @@ def _narrow(verified: Verified, tried: _Trial, kept: Sequence[Call]) -> None:
     verified.would_stop = (len(stopped), len(bound))
     if stopped:
         verified.for_example = shown_call(stopped[0].tool, stopped[0].arguments)
-    verified.narrowed = _too_wide(verified, tried)
-    if verified.narrowed:
+    if narrowed := _too_wide(verified, tried):
+        verified.narrowed = narrowed
         verified.note = replace(verified.note, effect="ask", lasting="session")
 
 
