@@ -78,15 +78,12 @@ def ordinary_stopped(
 @cache
 def _ordinary(name: str) -> list[CallView]:
     """Of a class; read once, since every note is held against them."""
-    found, section = [], ""
-    path = Path(__file__).with_name("ordinary_calls.txt")
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line.startswith("["):
-            section = "@" + line.strip("[]")
-        elif line and not line.startswith("#") and section == name:
-            given = {"command": line} if name == "@shell" else json.loads(line)
-            found.append(CallView(name, given))
-    return found
+    text = Path(__file__).with_name("ordinary_calls.txt").read_text(encoding="utf-8")
+    lines = text.partition(f"[{name}]\n")[2].partition("\n[")[0].splitlines()
+    if name == "@shell":
+        commands = [command for line in lines for command in line.split(" ;; ")]
+        return [CallView(name, {"command": each}) for each in commands]
+    return [CallView(name, json.loads(line)) for line in lines]
 
 
 def _literals(each: Alternative) -> Iterator[str]:
