@@ -19,7 +19,7 @@ from msgspec import Struct
 from toolmem.errors import StoreError, StoreUnavailable
 from toolmem.models.rules import RANK, UNSCOPED, ToolMemoryRule
 from toolmem.rules.identity import folded_name
-from toolmem.rules.store import DamagedRule, RuleListing, ToolMemoryStore
+from toolmem.rules.store import RuleListing, ToolMemoryStore
 from toolmem.text.display import plain, shown
 
 Language = Literal["", "zh"]
@@ -93,7 +93,6 @@ class PinnedRules(Struct, frozen=True):
     rules: list[ToolMemoryRule] = []
     left_out: list[ToolMemoryRule] = []  # high rules
     not_shown: list[ToolMemoryRule] = []  # critical rules, which bind all the same
-    damaged: list[DamagedRule] = []
 
 
 class ToolMemoryRulesSection:
@@ -126,7 +125,7 @@ def choose(
     if wanted:
         wanted.add(UNSCOPED)
         eager = [r for r in eager if (name := folded_name(r.tool_name)) in wanted or name[0] == "@"]
-    pinned = PinnedRules(damaged=listing.damaged)
+    pinned = PinnedRules()
     size, headed = len(_TITLE[""]) + len(_INTRODUCTION[""]) + len(_MORE[""]), set[str]()
     for rule in sorted(eager, key=_urgency):
         tool, more = folded_name(rule.tool_name), len(rule.priority) + len(rule.rule) + 10

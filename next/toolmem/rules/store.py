@@ -200,17 +200,11 @@ class ToolMemoryStore:
 
     def _masked(self, given: RuleInput) -> RuleInput:
         """Without secrets; conditions keep them, as they would match nothing else."""
-        masker = Masker(self.store.secret_key())
-        changed: dict[str, Any] = {"rule": masker.text(given.rule)}
-        changed |= {
-            name: masker.value(value)
-            for name in ("stops", "passes")
-            if (value := getattr(given, name)) is not UNSET
-        }
-        if given.said is not UNSET:
-            told = masker.text(given.said.understood)
-            changed["said"] = replace(given.said, understood=told)
-        return replace(given, **changed)
+        masker, said = Masker(self.store.secret_key()), given.said
+        if said is not UNSET:
+            said = replace(said, understood=masker.text(said.understood))
+        calls = {"stops": masker.value(given.stops), "passes": masker.value(given.passes)}
+        return replace(given, rule=masker.text(given.rule), said=said, **calls)
 
     def _put(self, given: RuleInput, actor: Actor, captured: bool) -> ToolMemoryRule:
         place = self._place_of(given)

@@ -82,20 +82,8 @@ def _runs_of(sought: list[str], texts: list[str]) -> Iterator[int]:
 def _is_enough(sought: str, message: str) -> bool:
     words, chinese = len(_WORD.findall(sought)), len(_CHINESE.findall(sought))
     if words >= _LEAST_WORDS or chinese >= _LEAST_CHINESE:
-        return _begins_and_ends_with_words(sought, message)
+        return True
     at = message.find(sought)
     before, after = message[:at].rstrip(), message[at + len(sought) :].lstrip()
     is_end = sought[-1] in _ENDS or not after or after[0] in _ENDS
     return is_end and (not before or before[-1] in _ENDS)
-
-
-def _begins_and_ends_with_words(sought: str, message: str) -> bool:
-    at = message.find(sought)
-    while at >= 0:
-        before, after = message[at - 1 : at], message[at + len(sought) : at + len(sought) + 1]
-        is_cut = before.isalnum() and sought[0].isalnum()
-        is_cut = is_cut or (after.isalnum() and sought[-1].isalnum())
-        if not is_cut or _CHINESE.match(sought[0]) or _CHINESE.match(sought[-1]):
-            return True
-        at = message.find(sought, at + 1)
-    return False

@@ -295,12 +295,11 @@ def _narrow(verified: Verified, tried: _Trial, kept: Sequence[Call]) -> None:
 def _too_wide(verified: Verified, tried: _Trial) -> str:
     """Why a condition says more than its quote; "" where it does not."""
     note, (stopped, kept) = verified.note, verified.would_stop
-    named = names_tool(note.quote, (*tried.tools.named, *verified.places))
-    examples = [(each.tool, each.arguments) for each in note.stops]
-    if not named and not has_in_common(note.quote, tried.conditions, examples):
-        return "the quote and the condition have no word in common"
-    if named:
+    if names_tool(note.quote, (*tried.tools.named, *verified.places)):
         return ""
+    examples = [(each.tool, each.arguments) for each in note.stops]
+    if not has_in_common(note.quote, tried.conditions, examples):
+        return "the quote and the condition have no word in common"
     number, of = ordinary_stopped(note.quote, verified.places, tried.stops)
     if number > MAX_ORDINARY * of:
         return f"{number} of {of} ordinary calls would be stopped that the quote does not name"
