@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -157,30 +156,23 @@ def render_rules(
     recalls: bool = False,
 ) -> str:
     """The block of these rules, in whatever order they come; "" without any."""
-    groups = _groups(rules)
+    groups: dict[str, list[ToolMemoryRule]] = defaultdict(list)
+    for rule in sorted(rules, key=lambda rule: (RANK[rule.priority], shown(rule.rule), rule.id)):
+        groups[folded_name(rule.tool_name)].append(rule)
     if not groups and not not_shown:
         return ""
     introduction = _INTRODUCTION[language] + (_MORE[language] if recalls else "")
     parts = [_TITLE[language], introduction]
-    for group in groups:
+    # Rules without a tool first, then tools by their highest priority and name.
+    order = sorted(
+        groups, key=lambda tool: (tool != UNSCOPED, RANK[groups[tool][0].priority], tool)
+    )
+    for group in map(groups.__getitem__, order):
         first = min(group, key=lambda rule: (rule.created_at, rule.id))
         bullets = [f"- **[{rule.priority}]** {shown(rule.rule)}" for rule in group]
         parts.append("\n".join([f"### {tool_shown(first.tool_name, language)}", *bullets]))
     parts += [_not_shown_line(not_shown, language)] if not_shown else []
     return "\n\n".join(parts)
-
-
-def _groups(rules: Iterable[ToolMemoryRule]) -> list[list[ToolMemoryRule]]:
-    """Rules without a tool first, then tools by their highest priority and name."""
-
-    def tool_of(rule: ToolMemoryRule) -> str:
-        return folded_name(rule.tool_name)
-
-    ordered = sorted(rules, key=lambda r: (tool_of(r), RANK[r.priority], shown(r.rule), r.id))
-    groups = [list(group) for _, group in groupby(ordered, tool_of)]
-    return sorted(
-        groups, key=lambda g: (tool_of(g[0]) != UNSCOPED, RANK[g[0].priority], tool_of(g[0]))
-    )
 
 
 def tool_shown(tool_name: str, language: Language) -> str:

@@ -35,7 +35,7 @@ _CLASS_WORDS = {
 _WORD = re.compile(r"[a-z0-9][a-z0-9_+-]*|[\u3400-\u9fff]")
 _ESCAPED = re.compile(r"\\[a-zA-Z]|[\\^$.*+?()\[\]{}|]")
 _TOO_COMMON = word_set("the and for not any all you are with this that from to")
-_ENDINGS = ("ing", "ed", "es", "s")
+_ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s)$")
 
 
 def names_tool(quote: str, tools: Iterable[str]) -> bool:
@@ -111,14 +111,9 @@ def telling_words(text: str) -> frozenset[str]:
     """The words that say what a text is about; of Chinese each two that follow one another."""
     words = _words(text)
     telling = (word for word in words if len(word) > 1 and word not in _TOO_COMMON)
-    latin = {form for word in telling for form in (word, _stem(word))}
+    latin = {form for word in telling for form in (word, _ENDING.sub("", word))}
     pairs = {one + other for one, other in pairwise(words) if min(one, other) > "\u3000"}
     return frozenset(latin | pairs)
-
-
-def _stem(word: str) -> str:
-    fitting = (end for end in _ENDINGS if word.endswith(end) and len(word) - len(end) > 2)
-    return word.removesuffix(next(fitting, ""))
 
 
 def _words(text: str) -> list[str]:

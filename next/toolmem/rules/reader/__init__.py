@@ -8,8 +8,9 @@ that demand something, and for how long; `tools` the tools that a demand is abou
 calls that it forbids, where every word of it is understood. `words` is their vocabulary.
 """
 
+from toolmem.models.rules import UNSCOPED
 from toolmem.rules.reader.conditions import Conditions
-from toolmem.rules.reader.demands import UNSCOPED, Demand, demands, too_long
+from toolmem.rules.reader.demands import Demand, demands, too_long
 from toolmem.rules.reader.lifts import lifted
 
 __all__ = ["UNSCOPED", "Conditions", "Demand", "demands", "lifted", "too_long"]

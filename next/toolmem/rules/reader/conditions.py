@@ -213,7 +213,7 @@ def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
         return not words.words_in(text.replace(name, " ")) & words.NOUNS
     if is_shell(tool):
         return bool(_WHOLE_SHELL.search(text))
-    spoken = {n for n, nouns in words.SPOKEN.items() if words.mentions(text, said, nouns)}
+    spoken = words.mentioned(text, said, words.SPOKEN)
     meant = any(names & words.IN_NAMES[name] for name in spoken)
     does = any(verb in listed and names & listed for listed in words.ACTIONS.values())
     return meant and (does or verb in _USE)

@@ -14,6 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from toolmem.models.rules import UNSCOPED
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
 from toolmem.rules.reader.conditions import Conditions, read_conditions
@@ -21,8 +22,6 @@ from toolmem.rules.reader.own_text import Sentence, lower, own_sentences
 from toolmem.rules.reader.tools import catalogue_of, tools_meant
 
 LONGEST = 500  # characters; a sentence is never cut, a longer one is not read
-UNSCOPED = "__unscoped__"
-
 
 Kind = Literal["ban", "only", "ask"]
 
@@ -260,16 +259,12 @@ def _english_forms(text: str) -> Iterator[Form]:
             at, verb = match.start(), match.lastindex
             if _REPORT.search(text[:at]) or (verb and _is_idle(match[verb])):
                 continue
-            if imperative and not _opens_clause(text[:at], match[0].startswith("never")):
-                continue
+            if imperative and not _LEAD.fullmatch(_BOUNDARY.split(text[:at])[-1]):
+                continue  # it does not open its clause
+            if imperative and not match[0].startswith("never") and _CONDITION.match(text[:at]):
+                continue  # it speaks of one case only
             end = match.start(verb) if verb else match.end()
             yield Form(kind, at, 0 if kind == "ask" else at, end)
-
-
-def _opens_clause(before: str, never: bool) -> bool:
-    """Does an imperative behind these words open its clause, and not speak of one case only?"""
-    clause = _BOUNDARY.split(before)[-1]
-    return bool(_LEAD.fullmatch(clause)) and (never or not _CONDITION.match(before))
 
 
 def _is_idle(verb: str) -> bool:

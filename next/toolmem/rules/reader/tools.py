@@ -62,9 +62,7 @@ def tools_meant(sentence: str, demanded: str, catalogue: Mapping[str, ToolSchema
         return named
     spoken = words.words_in(demanded)
     things = _things(sentence, demanded, spoken)
-    actions = {
-        name for name, listed in words.ACTIONS.items() if words.mentions(demanded, spoken, listed)
-    }
+    actions = words.mentioned(demanded, spoken, words.ACTIONS)
     path = bool(_PATH.search(_LINK.sub(" ", sentence)))
     by_shell = path or spoken & words.PROGRAMS or _GIT.search(demanded)
     shells = [tool.name for tool in tools if by_shell and is_shell(tool)]
@@ -88,7 +86,7 @@ def _is_named(name: str, sentence: str) -> bool:
 
 def _things(sentence: str, demanded: str, spoken: frozenset[str]) -> set[str]:
     """What is spoken of: by its word, or by an address, a host, a channel or a file."""
-    said = {n for n, nouns in words.SPOKEN.items() if words.mentions(demanded, spoken, nouns)}
+    said = words.mentioned(demanded, spoken, words.SPOKEN)
     shown = {name for name, sign in _SIGNS.items() if sign.search(sentence)}
     if "chat" in shown:
         shown.add("message")
