@@ -39,7 +39,6 @@ def folded_name(tool_name: str) -> str:
     return "\u212a".join(part.lower() for part in name.split("\u212a"))
 
 
-@lru_cache(maxsize=4_000)
 def namespace_of(tool_name: str) -> str:
     """The namespace of a tool."""
     return TOOL_PREFIX + folded_name(tool_name)

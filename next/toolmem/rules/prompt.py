@@ -167,7 +167,8 @@ def render_rules(
     order = sorted(
         groups, key=lambda tool: (tool != UNSCOPED, RANK[groups[tool][0].priority], tool)
     )
-    for group in map(groups.__getitem__, order):
+    for tool in order:
+        group = groups[tool]
         first = min(group, key=lambda rule: (rule.created_at, rule.id))
         bullets = [f"- **[{rule.priority}]** {shown(rule.rule)}" for rule in group]
         parts.append("\n".join([f"### {tool_shown(first.tool_name, language)}", *bullets]))

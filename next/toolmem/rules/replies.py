@@ -111,9 +111,6 @@ def _tell(captured: Captured, rule: ToolMemoryRule, after: ToolMemoryRule, what:
     captured.told.append(f"{what.capitalize()}: “{plain(rule.rule, 160)}” ({rule.id[:LEAST_ID]})")
 
 
-# ---------------------------------------------------------------- said aloud
-
-
 _BEGINS = late_pattern(r"\s*(always|never|remember|记住)\s*[:：]\s*(.*)", re.I | re.S)
 _SAID_ALREADY = late_pattern(
     r"(?:always|never|do not|don['’]t|no|not|you|must|ask|only)\b|[\u3400-\u9fff]", re.I

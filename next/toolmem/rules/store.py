@@ -15,16 +15,7 @@ from toolmem.errors import Conflict, RequestError
 from toolmem.models.calls import Moment
 from toolmem.models.protocols import Clock, Store
 from toolmem.models.records import Record
-from toolmem.models.rules import (
-    RANK,
-    UNSCOPED,
-    Change,
-    Effect,
-    Priority,
-    Said,
-    Source,
-    ToolMemoryRule,
-)
+from toolmem.models.rules import RANK, Change, Effect, Priority, Said, Source, ToolMemoryRule
 from toolmem.rules.changes import MAX_CHANGES, PROGRAM, Actor, change_of, is_allowed, loosens
 from toolmem.rules.identity import (
     RULE_PREFIX,
@@ -382,7 +373,7 @@ def _read(record: Record) -> ToolMemoryRule | DamagedRule:
 
 
 def _namespace(rule: ToolMemoryRule) -> str:
-    return SESSION_RULES if rule.session else namespace_of(rule.tool_name or UNSCOPED)
+    return SESSION_RULES if rule.session else namespace_of(rule.tool_name)
 
 
 def _merged(before: ToolMemoryRule, given: RuleInput, now: Moment) -> ToolMemoryRule:

@@ -165,9 +165,6 @@ def _confirmation(verified: Verified) -> str:
     return f"{told}. undo, or just this time"
 
 
-# ---------------------------------------------------------------- taking back
-
-
 def lift_demand(
     rules: ToolMemoryStore, quote: str, lifted: str, context: NoteContext, actor: Actor
 ) -> NoteResult:

@@ -69,14 +69,11 @@ def _stands_in_own_words(quote: str, message: str) -> bool:
 def _runs_of(sought: list[str], texts: list[str]) -> Iterator[int]:
     """Where a list stands in another, in linear time."""
     joined, run = "\0".join(["", *texts, ""]), "\0".join(["", *sought, ""])
-    starts, place = {0: 0}, 0
-    for number, text in enumerate(texts, 1):
-        place += len(text) + 1
-        starts[place] = number
-    at = joined.find(run)
-    while at >= 0:
-        yield starts[at]
-        at = joined.find(run, at + 1)
+    number = last = 0
+    while (at := joined.find(run, last)) >= 0:
+        number += joined.count("\0", last, at)
+        yield number
+        number, last = number + 1, at + 1
 
 
 def _is_enough(sought: str, message: str) -> bool:

@@ -138,20 +138,19 @@ class _Tools:
 
 
 class _Assumed(History):
-    """Whatever `earlier` and `more_than` ask for in `when` has come, and nothing in `unless`."""
+    """What `earlier` and `more_than` ask for in `when` has come, and nothing in `unless`.
+
+    `replayed`: the other way round, as no claim is made on the order of calls that ran.
+    """
+
+    def __init__(self, replayed: bool) -> None:
+        self.replayed = replayed
 
     def happened(self, test: EarlierTest, unless: bool) -> bool:
-        return not unless
+        return unless is self.replayed
 
     def exceeded(self, test: MoreThan) -> bool:
-        return True
-
-
-class _Nothing(History):
-    """What `unless` asks for has come, and nothing in `when`: no claim is made on order."""
-
-    def happened(self, test: EarlierTest, unless: bool) -> bool:
-        return unless
+        return not self.replayed
 
 
 class _Trial:
@@ -172,11 +171,11 @@ class _Trial:
             if any(self._problems(note)):
                 raise NoteRefused(*problems)
 
-    def stops(self, view: CallView, history: History | None = None) -> bool:
+    def stops(self, view: CallView, replayed: bool = False) -> bool:
         if not self.tools.binds(view):
             return False
-        conditions = self.conditions if history else self._in_time
-        return conditions.check(view, self.now, history or _Assumed()) is Match.YES
+        conditions = self.conditions if replayed else self._in_time
+        return conditions.check(view, self.now, _Assumed(replayed)) is Match.YES
 
     def _refuse_bare_calls(self) -> None:
         plain = [
@@ -283,7 +282,7 @@ def _narrow(verified: Verified, tried: _Trial, kept: Sequence[Call]) -> None:
     """A condition that says more than its quote asks, in this session alone."""
     views = [tried.tools.view(*call) for call in kept[:REPLAYED]]
     bound = [view for view in views if tried.tools.binds(view)]
-    stopped = [view for view in bound if tried.stops(view, _Nothing())]
+    stopped = [view for view in bound if tried.stops(view, replayed=True)]
     verified.would_stop = (len(stopped), len(bound))
     if stopped:
         verified.for_example = shown_call(stopped[0].tool, stopped[0].arguments)

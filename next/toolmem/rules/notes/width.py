@@ -80,10 +80,9 @@ def _ordinary(name: str) -> list[CallView]:
     """Of a class; read once, since every note is held against them."""
     text = Path(__file__).with_name("ordinary_calls.txt").read_text(encoding="utf-8")
     lines = text.partition(f"[{name}]\n")[2].partition("\n[")[0].splitlines()
-    if name == "@shell":
-        commands = [command for line in lines for command in line.split(" ;; ")]
-        return [CallView(name, {"command": each}) for each in commands]
-    return [CallView(name, json.loads(line)) for line in lines]
+    calls = [call for line in lines for call in line.split(" ;; ")]
+    is_shell = name == "@shell"
+    return [CallView(name, {"command": c} if is_shell else json.loads(c)) for c in calls]
 
 
 def _literals(each: Alternative) -> Iterator[str]:
