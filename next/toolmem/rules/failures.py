@@ -22,6 +22,9 @@ from toolmem.text.stopped_calls import was_stopped
 
 REPEATED_FAILURE = "repeated-failure"  # the tag of such rules
 MIN_FAILURES = 2  # of one tool in one turn
+NAMESPACE = "tool_effectiveness"
+MAX_PATTERNS = 5  # lines of errors
+_MAX_CHARACTERS = 80  # of one
 _KINDS = {  # of failures: several classes of `text/error_lines.py` are of one kind
     **dict.fromkeys(("unknown_table", "unknown_column", "command_not_found"), "not_found"),
     **dict.fromkeys(("server_error", "rate_limited"), "connection_error"),
@@ -77,11 +80,6 @@ def _kind_of(use: ToolUse) -> str:
     found = error_class_of(use.output_summary)
     kind = _KINDS.get(found, found)
     return kind if kind in _ADVICE else "error"
-
-
-NAMESPACE = "tool_effectiveness"
-MAX_PATTERNS = 5
-_MAX_CHARACTERS = 80
 
 
 class ToolEffectiveness(Struct):

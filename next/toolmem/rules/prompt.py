@@ -21,6 +21,7 @@ from toolmem.rules.identity import folded_name
 from toolmem.rules.store import RuleListing, ToolMemoryStore
 from toolmem.text.display import plain, shown
 
+log = logging.getLogger("toolmem.rules")
 Language = Literal["", "zh"]
 
 MAX_NAME = 200  # characters of a tool's name
@@ -226,10 +227,6 @@ def changed_since(
     return "\n\n".join(parts)
 
 
-log = logging.getLogger("toolmem.rules")
-TIMEOUT = 5.0  # seconds
-
-
 def prefetch_tool_memory_rules_blocking(
     rules: ToolMemoryStore,
     tools: Sequence[str] = (),
@@ -237,7 +234,7 @@ def prefetch_tool_memory_rules_blocking(
     language: Language = "",
     caps: PromptCaps | None = None,
     recalls: bool = False,
-    timeout: float = TIMEOUT,
+    timeout: float = 5.0,  # seconds
     on_error: Literal["raise", "empty"] = "raise",
 ) -> ToolMemoryRulesSection:
     """The section for these tools; none: for all. Raises StoreError."""

@@ -152,12 +152,9 @@ def _confirmation(verified: Verified) -> str:
     if note.effect == "remind":
         told += " (a reminder: no call is checked against it)"
     else:
-        stops, passes = (
-            plain(shown_call(each.tool, each.arguments), _SHOWN)
-            for each in (note.stops[0], note.passes[0])
-        )
+        stops, passes = (shown_call(e.tool, e.arguments) for e in (note.stops[0], note.passes[0]))
         verb = "stops" if note.effect == "deny" else "asks you before"
-        told += f" ({verb} `{stops}`, not `{passes}`)"
+        told += f" ({verb} `{plain(stops, _SHOWN)}`, not `{plain(passes, _SHOWN)}`)"
     if verified.would_stop[0]:
         stopped, of = verified.would_stop
         example = plain(verified.for_example, _SHOWN)

@@ -97,6 +97,8 @@ _PATH_COMMANDS = {
     "delete": r"^(rm|rmdir|unlink|shred|truncate|git rm|find\b.*-delete)\b",
     "read": r"^(cat|less|more|head|tail|grep|rg|bat|xxd|strings|sed|awk)\b",
 }
+_EXAMPLES = {"delete": "rm", "read": "cat", "write": "tee"}  # where a file is named, no program
+_ELSEWHERE = "somebody@elsewhere.example"  # an address, and a host in it
 
 
 def read_conditions(
@@ -280,11 +282,6 @@ def _path_test(path: str, tool: ToolSchema, verb: str) -> Test | None:
     return None
 
 
-# What a shell runs in an example where a demand names a file and no program.
-_ELSEWHERE = "somebody@elsewhere.example"  # an address, and a host in it
-_EXAMPLES = (("delete", "rm"), ("read", "cat"), ("write", "tee"))
-
-
 def _amount_parameter(tool: ToolSchema) -> str:
     """The parameter of a tool that says how much; "" where none, or several may be meant."""
     declared: Mapping[str, Any] = tool.parameters.get("properties") or {}
@@ -318,7 +315,9 @@ def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, An
     if is_shell(tool):
         starts = [each.text for each in given if each.kind in ("program", "command", "quoted")]
         others = [each.text for each in given if each.text not in starts][:2]
-        by_verb = [run for action, run in _EXAMPLES if reading.verb in words.ACTIONS[action]]
+        by_verb = [
+            run for action, run in _EXAMPLES.items() if reading.verb in words.ACTIONS[action]
+        ]
         pushes = any(each.kind == "branch" for each in given)
         start = starts[:1] or (["git push origin"] if pushes else by_verb[:1] or ["run"])
         name = next((each for each in declared if "command" in each or "cmd" in each), "command")

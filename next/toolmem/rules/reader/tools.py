@@ -21,7 +21,7 @@ _SIGNS = {
     "mail": re.compile(r"\w@\w"),
     "web": re.compile(r"(?<![\w@.])(?:[\w-]+\.)+(?:com|org|net|io|dev|cn|de)\b"),
     "payment": re.compile(r"[$€£¥￥]\s?\d|\d\s?(?:dollars?|euros?|元|美元)"),
-    "chat": re.compile(r"(?<!\S)#[a-z]"),
+    **dict.fromkeys(("chat", "message"), re.compile(r"(?<!\S)#[a-z]")),
     "file": re.compile(rf"{_ABSOLUTE}|\b[\w-]+\.(?:json|ya?ml|toml|md|py|txt|lock|env)\b"),
 }
 _GIT = re.compile(
@@ -88,8 +88,6 @@ def _things(sentence: str, demanded: str, spoken: frozenset[str]) -> set[str]:
     """What is spoken of: by its word, or by an address, a host, a channel or a file."""
     said = words.mentioned(demanded, spoken, words.SPOKEN)
     shown = {name for name, sign in _SIGNS.items() if sign.search(sentence)}
-    if "chat" in shown:
-        shown.add("message")
     return said | shown - ({"web"} if "mail" in said | shown else set())
 
 
