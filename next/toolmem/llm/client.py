@@ -7,21 +7,15 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from toolmem.errors import ModelError
 from toolmem.llm.budget import Budget
-from toolmem.llm.failures import (
-    Answer,
-    ContentFiltered,
-    ParameterRefused,
-    PassingError,
-    error_of,
-)
-from toolmem.llm.pool import current_turn
+from toolmem.llm.failures import Answer, ContentFiltered, ParameterRefused, PassingError, error_of
+from toolmem.llm.pool import current_batch
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.llm.usage import LedgerRow, Purpose, Usage, current_purpose
 from toolmem.models.protocols import Clock
@@ -58,15 +52,11 @@ class NoAnswer(Exception):
 
 
 class Service(Protocol):
-    """The protocol of one endpoint. Both methods raise NoAnswer."""
+    """The protocol of one endpoint; bodies come in OpenAI's shape. Both methods raise NoAnswer."""
 
     async def chat(self, prompt: str, parameters: dict[str, Any]) -> Answer: ...
 
     async def embed(self, texts: list[str], dimensions: int | None) -> Answer: ...
-
-    def read_chat(self, body: Any) -> Reading[str]: ...
-
-    def read_vectors(self, body: Any) -> Reading[list[Any]]: ...
 
 
 class Reading(Struct, Generic[Value]):
@@ -80,6 +70,9 @@ class Reading(Struct, Generic[Value]):
     completion_tokens: int | None = None
     cached_tokens: int = 0
     problem: ModelError | None = None
+
+
+Read: TypeAlias = Callable[[Any, str], Reading[Value]]  # of a body; the service's name for messages
 
 
 class Client:
@@ -102,18 +95,15 @@ class Client:
         self._refusals: list[str] = []  # before the first reply
 
     async def make(
-        self,
-        prompt: str,
-        send: Callable[[], Awaitable[Answer]],
-        read: Callable[[Any], Reading[Value]],
+        self, prompt: str, send: Callable[[], Awaitable[Answer]], read: Read[Value]
     ) -> Value:
         """The value that the reply holds. `prompt`: all text that is sent. Raises ModelError."""
         purpose = current_purpose.get()
         limit = purpose.max_retries if purpose else None
         limit = self._max_retries if limit is None else limit
         for number in range(limit + 1):
-            if number and (turn := current_turn.get()) is not None:
-                await turn.gate.wait_for_turn(turn.interval)
+            if number and (batch := current_batch.get()) is not None:
+                await batch.pool.wait_for_turn(batch.interval)
             try:
                 return await self._first_alone(_Attempt(prompt, send, read, purpose))
             except PassingError as error:
@@ -123,18 +113,18 @@ class Client:
         raise AssertionError("unreachable")
 
     async def _pause(self, attempt: int, error: PassingError) -> None:
-        turn = current_turn.get()
-        if error.retry_after is not None and turn is not None:
-            turn.gate.hold(error.retry_after)  # the next turn waits, and everybody with it
+        batch = current_batch.get()
+        if error.retry_after is not None and batch is not None:
+            batch.pool.hold(error.retry_after)  # the next turn waits, and everybody with it
             return
         seconds = min(FIRST_PAUSE * 2.0**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
         log.info("%s; again in %.2g s", error, error.retry_after or seconds)
         await self._clock.sleep(error.retry_after or seconds)
 
     async def _first_alone(self, attempt: _Attempt[Value]) -> Value:
-        turn = current_turn.get()
-        if turn is not None and not self._is_answered:
-            async with turn.gate.first:
+        batch = current_batch.get()
+        if batch is not None and not self._is_answered:
+            async with batch.pool.first:
                 if not self._is_answered:
                     return await self._make(attempt)
         return await self._make(attempt)
@@ -172,8 +162,9 @@ class Client:
             attempt.may_be_billed = error.was_sent
             raise PassingError(f"{name}: {error}") from None
         attempt.may_be_billed = answer.status == 200
-        reading = attempt.read(answer.body) if answer.status == 200 else Reading[Value]()
-        attempt.reading = reading
+        if answer.status == 200:
+            attempt.reading = attempt.read(answer.body, name)
+        reading = attempt.reading
         if reading.value is None:
             raise error_of(answer, name, secret=self.endpoint.key, prompt=attempt.prompt)
         if reading.problem is not None:
@@ -227,8 +218,8 @@ class _Attempt(Struct, Generic[Value]):
 
     prompt: str
     send: Callable[[], Awaitable[Answer]]
-    read: Callable[[Any], Reading[Value]]
+    read: Read[Value]
     purpose: Purpose | None
-    reading: Reading[Any] = msgspec.field(default_factory=Reading)
+    reading: Reading[Value] = msgspec.field(default_factory=Reading)
     may_be_billed: bool = True
     outcome: str = "ok"

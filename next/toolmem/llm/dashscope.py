@@ -12,9 +12,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import ConfigError
-from toolmem.llm.client import Endpoint, NoAnswer, Reading
+from toolmem.llm.client import Endpoint, NoAnswer
 from toolmem.llm.failures import Answer
-from toolmem.llm.openai import count_of, is_loopback, mapping, read_choice
+from toolmem.llm.openai import is_loopback, mapping
 
 if TYPE_CHECKING:
     import aiohttp
@@ -51,18 +51,6 @@ class DashScopeService:
             **given,
         )
 
-    def read_chat(self, body: Any) -> Reading[str]:
-        usage = mapping(body["usage"])
-        details = mapping(usage.get("prompt_tokens_details"))
-        tokens = (usage.get("input_tokens") or None, usage.get("output_tokens"))
-        choices = mapping(body["output"]).get("choices")
-        return read_choice(choices, self._endpoint.name, *tokens, details.get("cached_tokens"))
-
-    def read_vectors(self, body: Any) -> Reading[list[Any]]:
-        found = mapping(body["output"]).get("embeddings")
-        tokens = count_of(mapping(body["usage"]).get("total_tokens"))
-        return Reading(found if isinstance(found, list) else None, tokens, 0)
-
     async def _ask(self, call: Callable[..., Awaitable[Any]], **request: Any) -> Answer:
         import aiohttp
 
@@ -89,7 +77,19 @@ class DashScopeService:
         finally:
             _sent.reset(token)
         headers = {str(key).lower(): str(value) for key, value in (got.headers or {}).items()}
-        body = {name: got.get(name) for name in ("output", "usage", "code", "message")}
+        output, usage = mapping(got.get("output")), mapping(got.get("usage"))
+        prompt_tokens = usage.get("input_tokens" if "choices" in output else "total_tokens")
+        body = {
+            "code": got.get("code"),
+            "message": got.get("message"),
+            "choices": output.get("choices"),
+            "data": output.get("embeddings"),
+            "usage": {
+                "prompt_tokens": prompt_tokens or None,  # the SDK says 0 where none were told
+                "completion_tokens": usage.get("output_tokens"),
+                "prompt_tokens_details": usage.get("prompt_tokens_details"),
+            },
+        }
         return Answer(got.status_code, body, headers)
 
     def _session(self) -> aiohttp.ClientSession:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from toolmem.config.sections import EmbeddingSection
 from toolmem.errors import ConfigError, ModelError
@@ -13,6 +14,7 @@ from toolmem.llm.client import Client
 from toolmem.llm.encoder import DIMENSION, PackagedEncoder, unit_rows
 from toolmem.llm.hashing import HashingEmbedder
 from toolmem.llm.models import open_client
+from toolmem.llm.openai import mapping, read_vectors
 from toolmem.llm.pool import event_loop
 from toolmem.models.protocols import Clock, Embedder
 from toolmem.models.records import EmbedderIdentity
@@ -67,24 +69,16 @@ class RemoteEmbedder:
         return result
 
     async def _batch(self, texts: list[str]) -> NDArray[np.float32]:
-        service = self._client.service
-        found = await self._client.make(
-            "\n".join(texts),
-            lambda: service.embed(texts, self._params.dimensions),
-            service.read_vectors,
-        )
-        return self._unit(found, len(texts))
-
-    def _unit(self, items: list[Any], count: int) -> NDArray[np.float32]:
-        """In the order of the texts. `items`: `index` or `text_index`, and `embedding`."""
+        """Rows in the order of the texts. Items hold `index` or `text_index`, and `embedding`."""
         import numpy as np
 
-        name = self._client.endpoint.name
+        send = partial(self._client.service.embed, texts, self._params.dimensions)
+        items = await self._client.make("\n".join(texts), send, read_vectors)
+        told = list(map(mapping, items))
         pairs = [
-            (item.get("index", item.get("text_index")), item.get("embedding"))
-            for item in items
-            if isinstance(item, Mapping)
+            (each.get("index", each.get("text_index")), each.get("embedding")) for each in told
         ]
+        name, count = self._client.endpoint.name, len(texts)
         if sorted(index for index, _ in pairs if isinstance(index, int)) != list(range(count)):
             raise ModelError(f"{name}: asked for {count} embeddings, got {len(pairs)} others")
         try:

@@ -15,30 +15,30 @@ from typing import Any
 import msgspec
 
 from toolmem.errors import ModelError
+from toolmem.text.forms import word_set
 
 MAX_RETRY_AFTER = 300.0  # seconds; a service that wants more is asked again after this
 _SHOWN = 300  # characters of a service's message
 _ECHO = 24  # so many characters of the prompt in a row are an echo of it
 
-_DENIED = {
-    *("invalidapikey", "accessdenied", "unauthorized", "permissiondenied", "modelnotfound"),
-    *("modelnotsupported", "arrearage", "insufficientquota", "allocationquota"),
-    *("prepaidbilloverdue", "postpaidbilloverdue", "billinghardlimitreached"),
-    "accountdeactivated",
-}
-_OVERLOADED = {
-    *("throttling", "ratelimitexceeded", "limitrequests", "limitburstrate", "toomanyrequests"),
-    *("internalerror", "internalservererror", "servererror", "serviceunavailable", "systemerror"),
-    *("modelservingerror", "requesttimeout", "modelunavailable", "responsetimeout", "overloaded"),
-}
-_FILTERED = {"datainspectionfailed", "contentfilter", "contentpolicyviolation"}
+_DENIED = word_set(
+    "invalidapikey accessdenied unauthorized permissiondenied modelnotfound modelnotsupported "
+    "arrearage insufficientquota allocationquota prepaidbilloverdue postpaidbilloverdue "
+    "billinghardlimitreached accountdeactivated"
+)
+_OVERLOADED = word_set(
+    "throttling ratelimitexceeded limitrequests limitburstrate toomanyrequests internalerror "
+    "internalservererror servererror serviceunavailable systemerror modelservingerror "
+    "requesttimeout modelunavailable responsetimeout overloaded"
+)
+_FILTERED = word_set("datainspectionfailed contentfilter contentpolicyviolation")
+_ADVICE = {401: " (is the key right?)", 404: " (are model_name and base_url right?)"}
 _NO_SUCH_MODEL = re.compile(r"\bmodel\b.{0,80}?(does not exist|not found|not supported)", re.I)
 _KEY_LIKE = re.compile(r"\b(sk-[\w*-]{6,}|Bearer\s+\S+)")
-_PARAMETERS = (
-    *("temperature", "top_p", "seed", "max_tokens", "enable_thinking", "response_format"),
-    *("stream_options", "encoding_format"),
+_PARAMETER = re.compile(
+    r"\b(temperature|top_p|seed|max_tokens|enable_thinking|response_format|stream_options"
+    r"|encoding_format)\b"
 )
-_NAMES_PARAMETER = re.compile(rf"\b({'|'.join(_PARAMETERS)})\b")
 _JSON_MODE = re.compile(r"json[ _](object|mode|schema)|structured output", re.I)
 
 
@@ -91,14 +91,11 @@ def error_of(answer: Answer, who: str, *, secret: str, prompt: str) -> ModelErro
         return PassingError(f"{who}: HTTP 200, but no reply ({came})")
     if status < 400 or status in (401, 402, 403, 404, 405, 407, 410):
         return ModelError(told + _ADVICE.get(status, ""), fatal=True)
-    if named := _NAMES_PARAMETER.search(message):
+    if named := _PARAMETER.search(message):
         return ParameterRefused(told, named[1])
     if _JSON_MODE.search(message):
         return ParameterRefused(told, "response_format")
     return ModelError(told)
-
-
-_ADVICE = {401: " (is the key right?)", 404: " (are model_name and base_url right?)"}
 
 
 def _said(body: Any) -> tuple[str, str]:

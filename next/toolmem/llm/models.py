@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,7 +13,7 @@ from toolmem.errors import ConfigError, ModelError
 from toolmem.llm.budget import Budget
 from toolmem.llm.client import Client, Endpoint, Service
 from toolmem.llm.failures import ParameterRefused
-from toolmem.llm.openai import OpenAIService, is_loopback
+from toolmem.llm.openai import OpenAIService, is_loopback, read_chat
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.llm.usage import current_purpose
 from toolmem.models.protocols import ChatModel, Clock
@@ -32,61 +33,40 @@ class RemoteModel:
     """Implements `ChatModel`. What the service refuses is left out for the rest of the run."""
 
     def __init__(self, client: Client, section: ModelSection) -> None:
+        self.backend = client.endpoint.backend
+        self.model = client.endpoint.model
         self._client = client
         self._params = section.params
-        self._left_out: set[str] = set()
-        self._renamed: dict[str, str] = {}
-
-    @property
-    def backend(self) -> str:
-        return self._client.endpoint.backend
-
-    @property
-    def model(self) -> str:
-        return self._client.endpoint.model
+        self._sent_as: dict[str, str] = {}  # other names of parameters; "": left out
 
     async def complete(self, prompt: str, *, json_reply: bool = False) -> str:
         """The reply's text. `json_reply`: ask for a JSON object, where the service can."""
-        service = self._client.service
         for _ in range(_MAX_LEFT_OUT):
             given = self._parameters(json_reply)
-
-            def send(given: dict[str, Any] = given) -> Any:
-                return service.chat(prompt, given)
-
+            send = partial(self._client.service.chat, prompt, given)
             try:
-                return await self._client.make(prompt, send, service.read_chat)
+                return await self._client.make(prompt, send, read_chat)
             except ParameterRefused as error:
                 self._leave_out(error, given)
         raise ModelError(f"{self._client.endpoint.name} refuses too many parameters")
 
     def _parameters(self, json_reply: bool) -> dict[str, Any]:
-        given: dict[str, Any] = {
-            name: value for name in _SENT if (value := getattr(self._params, name)) is not None
-        }
-        if self._params.stream:
-            given["stream"] = True
-        if json_reply:
-            given["response_format"] = {"type": "json_object"}
-        return {
-            self._renamed.get(name, name): value
-            for name, value in given.items()
-            if name not in self._left_out
-        }
+        given = {name: getattr(self._params, name) for name in _SENT}
+        given["stream"] = self._params.stream or None
+        given["response_format"] = {"type": "json_object"} if json_reply else None
+        named = {self._sent_as.get(name, name): value for name, value in given.items()}
+        return {name: value for name, value in named.items() if name and value is not None}
 
     def _leave_out(self, error: ParameterRefused, given: dict[str, Any]) -> None:
         """Raises the error where the parameter was not sent."""
         name = error.parameter
         if name not in given:
             raise error
-        if name in self._left_out or name in self._renamed:
+        if name in self._sent_as:
             return  # another request was told so meanwhile
-        if name == "max_tokens" and "max_completion_tokens" in str(error):
-            self._renamed[name] = "max_completion_tokens"
-            told = "is sent as max_completion_tokens"
-        else:
-            self._left_out.add(name)
-            told = "is left out"
+        is_renamed = name == "max_tokens" and "max_completion_tokens" in str(error)
+        self._sent_as[name] = "max_completion_tokens" if is_renamed else ""
+        told = "is sent as max_completion_tokens" if is_renamed else "is left out"
         log.warning("%s: %s %s: %s", self._client.endpoint.name, name, told, error)
 
 
@@ -113,8 +93,9 @@ class DryRunModel:
 def open_model(section: ModelSection, setting: str, budget: Budget, clock: Clock) -> ChatModel:
     """`setting`: its place in the configuration. Raises ConfigError with every problem."""
     if section.backend == "dry_run":
-        budget.check_model(section.model_name or DEFAULT_MODEL, f"{setting}.model_name")
-        return DryRunModel(section.model_name or DEFAULT_MODEL, budget)
+        model = section.model_name or DEFAULT_MODEL
+        budget.check_model(model, f"{setting}.model_name")
+        return DryRunModel(model, budget)
     client = open_client(section, setting, budget, clock)
     if section.params.stream and section.backend != "openai_compatible":
         raise ConfigError([f"{setting}.params.stream: only openai_compatible streams"])
@@ -127,13 +108,11 @@ def open_client(
     """A client of the section's service. Raises ConfigError with every problem."""
     endpoint = _endpoint(section, setting)
     budget.check_model(endpoint.model, f"{setting}.model_name")
-    service: Service
+    service: Service = OpenAIService(endpoint)
     if section.backend == "dashscope":
         from toolmem.llm.dashscope import DashScopeService
 
         service = DashScopeService(endpoint)
-    else:
-        service = OpenAIService(endpoint)
     return Client(endpoint, service, budget, clock, section.params.max_retries)
 
 

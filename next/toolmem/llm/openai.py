@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     import httpx
 
 MAX_BYTES = 10_000_000  # of an answer
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def is_loopback(address: str) -> bool:
     """Whether it leads to this machine: no proxy of the environment is asked, nor a key needed."""
-    return host_of(address) in LOOPBACK
+    return host_of(address) in ("127.0.0.1", "localhost", "::1")
 
 
 class OpenAIService:
@@ -40,25 +39,8 @@ class OpenAIService:
 
     async def embed(self, texts: list[str], dimensions: int | None) -> Answer:
         given = {} if dimensions is None else {"dimensions": dimensions}
-        return await self._post(
-            "/embeddings", {"input": texts, "encoding_format": "float", **given}
-        )
-
-    def read_chat(self, body: Any) -> Reading[str]:
-        """OpenAI's answer. Also for DashScope, whose SDK names the same fields."""
-        if not isinstance(body, Mapping) or body.get("error"):
-            return Reading()
-        usage = mapping(body.get("usage"))
-        cached = mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
-        tokens = (usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
-        return read_choice(body.get("choices"), self._endpoint.name, *tokens)
-
-    def read_vectors(self, body: Any) -> Reading[list[Any]]:
-        found = mapping(body).get("data")
-        usage = mapping(mapping(body).get("usage"))
-        return Reading(
-            found if isinstance(found, list) else None, count_of(usage.get("prompt_tokens")), 0
-        )
+        body = {"input": texts, "encoding_format": "float", **given}
+        return await self._post("/embeddings", body)
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> Answer:
         import httpx
@@ -67,7 +49,7 @@ class OpenAIService:
         try:
             url = self._endpoint.base_url + path
             async with self._client().stream("POST", url, content=content) as response:
-                headers = {name.lower(): value for name, value in response.headers.items()}
+                headers = dict(response.headers)  # in lower case
                 if "event-stream" in headers.get("content-type", ""):
                     return Answer(response.status_code, await _joined(response.aiter_lines()))
                 got = bytearray()
@@ -80,16 +62,16 @@ class OpenAIService:
         except httpx.HTTPError as error:
             kind = type(error).__name__
             raise NoAnswer(f"the connection was cut ({kind})", was_sent=True) from None
-        return Answer(response.status_code, read_json(bytes(got)), headers)
+        return Answer(response.status_code, _read_json(bytes(got)), headers)
 
     def _client(self) -> httpx.AsyncClient:
         import httpx
 
         loop = asyncio.get_running_loop()
         if self._opened is None or self._opened[0] is not loop:
-            key = self._endpoint.key
             headers = {"Content-Type": "application/json"}
-            headers |= {"Authorization": f"Bearer {key}"} if key else {}
+            if self._endpoint.key:
+                headers["Authorization"] = f"Bearer {self._endpoint.key}"
             trusts_proxies = not is_loopback(self._endpoint.base_url)
             client = httpx.AsyncClient(headers=headers, timeout=None, trust_env=trusts_proxies)
             self._opened = (loop, client)
@@ -103,7 +85,7 @@ async def _joined(lines: AsyncIterator[str]) -> Any:
         size += len(line)
         if size > MAX_BYTES:
             raise NoAnswer(f"an answer of over {MAX_BYTES} bytes", was_sent=True)
-        part = mapping(read_json(line.removeprefix("data:").strip().encode()))
+        part = mapping(_read_json(line.removeprefix("data:").strip().encode()))
         if part.get("error"):
             return part
         usage = part.get("usage") or usage
@@ -113,22 +95,20 @@ async def _joined(lines: AsyncIterator[str]) -> Any:
             reason = mapping(choice).get("finish_reason") or reason
     if reason is None:
         raise NoAnswer("the stream ended before the reply did", was_sent=True)
-    return {
-        "choices": [{"finish_reason": reason, "message": {"content": text}}],
-        "usage": usage,
-    }
+    choice = {"finish_reason": reason, "message": {"content": text}}
+    return {"choices": [choice], "usage": usage}
 
 
-def read_choice(
-    choices: Any, name: str, prompt_tokens: Any, completion_tokens: Any, cached_tokens: Any
-) -> Reading[str]:
+def read_chat(body: Any, name: str) -> Reading[str]:
     """The first choice's text."""
+    choices, usage = mapping(body).get("choices"), mapping(mapping(body).get("usage"))
     choice = choices[0] if isinstance(choices, list) and choices else None
     text = _content(mapping(mapping(choice).get("message")).get("content"))
-    if not isinstance(choice, Mapping) or text is None:
+    if mapping(body).get("error") or not isinstance(choice, Mapping) or text is None:
         return Reading()
+    cached = _count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens")) or 0
     reading = Reading(
-        text, count_of(prompt_tokens), count_of(completion_tokens), count_of(cached_tokens) or 0
+        text, _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), cached
     )
     reason = choice.get("finish_reason")
     if reason == "length":
@@ -140,6 +120,14 @@ def read_choice(
     return reading
 
 
+def read_vectors(body: Any, _: str) -> Reading[list[Any]]:
+    """The items that hold vectors, as they came."""
+    items, usage = mapping(body).get("data"), mapping(mapping(body).get("usage"))
+    return Reading(
+        items if isinstance(items, list) else None, _count(usage.get("prompt_tokens")), 0
+    )
+
+
 def _content(content: Any) -> str | None:
     """A text, or the texts of a list of parts; None where it is neither."""
     if isinstance(content, list):
@@ -147,7 +135,7 @@ def _content(content: Any) -> str | None:
     return "" if content is None else content if isinstance(content, str) else None
 
 
-def read_json(body: bytes) -> Any:
+def _read_json(body: bytes) -> Any:
     """None where it is no JSON."""
     try:
         return msgspec.json.decode(body)
@@ -155,7 +143,7 @@ def read_json(body: bytes) -> Any:
         return None
 
 
-def count_of(value: Any) -> int | None:
+def _count(value: Any) -> int | None:
     """What is no count is not believed."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
