@@ -63,7 +63,7 @@ class ParameterRefused(ModelError):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a service sent: `status` 0 where no answer came."""
+    """What a service sent."""
 
     status: int
     body: Any = None  # JSON; None where it is none
@@ -128,18 +128,17 @@ def _clean(text: str, secret: str, prompt: str) -> str:
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds, of `Retry-After` (seconds or a date) or `retry-after-ms`."""
-    milliseconds, said = headers.get("retry-after-ms"), headers.get("retry-after")
+    said = headers.get("retry-after", "")
     try:
-        if milliseconds is not None:
-            seconds = float(milliseconds) / 1000
-        elif said is None:
-            return None
+        if "retry-after-ms" in headers:
+            seconds = float(headers["retry-after-ms"]) / 1000
         elif said.strip().replace(".", "", 1).isdigit():
             seconds = float(said)
         else:
             moment = parsedate_to_datetime(said)
-            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            seconds = (moment - datetime.now(UTC)).total_seconds()
+            seconds = (
+                moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)
+            ).total_seconds()
     except ValueError:
         return None
     return min(max(seconds, 0.0), MAX_RETRY_AFTER) if seconds == seconds else None

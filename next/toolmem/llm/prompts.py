@@ -7,7 +7,6 @@ Chinese template of a key is `<key>_zh`.
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -20,8 +19,6 @@ from msgspec import Struct
 
 from toolmem.config.names import hint
 from toolmem.errors import ConfigError
-
-log = logging.getLogger("toolmem.llm")
 
 MAX_FILE = 200_000  # bytes
 UNKNOWN = "unknown"  # beside values that are known
@@ -37,31 +34,28 @@ class Template(Struct, frozen=True):
     def version(self) -> str:
         return blake2b(self.text.encode(), digest_size=16).hexdigest()[:12]
 
-    def names(self) -> set[str]:
-        return {found for found in _PLACEHOLDER.findall(self.text) if found}
-
     def render(self, values: Mapping[str, str | None]) -> str:
         """Values are taken as they are: braces in them mean nothing."""
+        known = {name: value for name, value in values.items() if value is not None}
 
         def replaced(found: re.Match[str]) -> str:
-            if not found[1]:
-                return found[0][0]
-            value = values.get(found[1])
-            return UNKNOWN if value is None else value
+            return known.get(found[1], UNKNOWN) if found[1] else found[0][0]
 
-        lines = []
-        for line in self.text.splitlines():
-            names = [name for name in _PLACEHOLDER.findall(line) if name]
-            if not names or any(values.get(name) is not None for name in names):
-                lines.append(_PLACEHOLDER.sub(replaced, line))
-        return "\n".join(lines)
+        return "\n".join(
+            _PLACEHOLDER.sub(replaced, line)
+            for line in self.text.splitlines()
+            if not _names(line) or not _names(line).isdisjoint(known)
+        )
 
     def ending_in(self, form: str, *markers: str) -> Template:
         """With the form of the reply at its end, unless its text shows the markers already."""
-        shown = self.text.replace("{{", "{").replace("}}", "}")
-        if all(marker in shown for marker in markers):
+        if all(marker in self.text for marker in markers):
             return self
         return Template(self.text.rstrip() + "\n\n" + form)
+
+
+def _names(text: str) -> set[str]:
+    return {found for found in _PLACEHOLDER.findall(text) if found}
 
 
 @cache
@@ -69,14 +63,10 @@ def load_template(packaged: str, key: str, language: str, user_file: str = "") -
     """The prompt of this key. `packaged`: our file. Raises ConfigError."""
     own = _read(Path(packaged))
     texts = {**own, **(_read(Path(user_file)) if user_file else {})}
-    wanted = f"{key}_{language}" if language else key
-    if wanted not in texts:
-        log.warning("there is no prompt %s; the English one is used", wanted)
-        wanted = key
-    template = Template(texts[wanted])
-    known = Template(own[wanted]).names() if wanted in own else Template(own[key]).names()
-    for name in sorted(template.names() - known - {"statistics"}):
-        raise ConfigError([f"{user_file}: {wanted}: unknown {{{name}}} ({hint(name, known)})"])
+    key = f"{key}_{language}" if language else key
+    template, known = Template(texts[key]), _names(own[key])
+    for name in sorted(_names(template.text) - known - {"statistics"}):
+        raise ConfigError([f"{user_file}: {key}: unknown {{{name}}} ({hint(name, known)})"])
     return template
 
 
