@@ -202,10 +202,7 @@ def _is_near_end(text: str, position: int, slack: int) -> bool:
 
 def _exception(text: str, start: int) -> Evidence:
     end = line_end(text, start)
-    error_class = error_class_of(text[start:end])
-    return in_text(
-        "exception", text, start, end, "exception" if error_class == "error" else error_class
-    )
+    return in_text("exception", text, start, end, error_class_of(text[start:end], "exception"))
 
 
 def _closing_line(text: str, expected: Expectation) -> Evidence | None:
@@ -223,8 +220,7 @@ def _closing_line(text: str, expected: Expectation) -> Evidence | None:
         if len(line) >= 500 or not WORDS["closing line"].match(line):
             continue
         if not WORDS["measured"].match(line):
-            error_class = error_class_of(line)
-            error_class = "failed_check" if error_class == "error" else error_class
+            error_class = error_class_of(line, "failed_check")
             return in_text("closing message", text, start, start + len(line), error_class)
     return None
 

@@ -278,14 +278,14 @@ def _by_message() -> list[tuple[str, re.Pattern[str]]]:
     return [(name, re.compile(pattern, re.IGNORECASE)) for name, pattern in lists]
 
 
-def error_class_of(message: str) -> str:
-    """The class of an error message: "error" where no other one fits."""
-    return _error_class_of(message[:_SCANNED])
+def error_class_of(message: str, otherwise: str = "error") -> str:
+    """The class of an error message; `otherwise` where none fits."""
+    return _error_class_of(message[:_SCANNED]) or otherwise
 
 
 @lru_cache(maxsize=1_000)
 def _error_class_of(head: str) -> str:
-    return next((name for name, pattern in _by_message() if pattern.search(head)), "error")
+    return next((name for name, pattern in _by_message() if pattern.search(head)), "")
 
 
 def class_of_status(code: int) -> str:
