@@ -21,6 +21,7 @@ from toolmem.text.patterns import late_pattern
 EDGE = 400  # characters at the beginning and at the end where a harness reports
 WINDOW = 6_000  # characters at the beginning and at the end of a long text that are read
 CLOSING_LINES = 12
+LONGEST_COMMAND = 4_000  # characters of a command line that are read
 
 _EXIT_CLASSES = {"124": "timeout", "127": "command_not_found"}
 _SAYS_EXIT = re.compile(r"code|status|exited|returned", re.IGNORECASE)
@@ -39,7 +40,6 @@ _INTERPRETERS = word_set(
     "python python3 python2 node ruby perl php java pytest Rscript deno bun go cargo npm npx make "
     "cmake mvn gradle"
 )
-_WORD = re.compile(r"[\w.+-]{1,80}")
 # "ls: cannot access 'x'", "/usr/bin/sort[12]: 3: ..."
 _SIGNED = re.compile(
     r"^(?:[\w.+-]{0,80}/){0,20}([\w.+-]{1,40})(?:\[\d{1,8}\])?: (?:\d{1,6}: )?([^\n]{1,400})",
@@ -48,6 +48,15 @@ _SIGNED = re.compile(
 _USAGE = re.compile(r"(?:usage|syntax):\s", re.IGNORECASE)
 _TRY_HELP = re.compile(r"^Try '[^'\n]{1,80} --?h(?:elp)?' ", re.MULTILINE)
 _ASKS_FOR_HELP = re.compile(r"(?:^|\s)(?:--?h(?:elp)?|-\?|/\?|help|man|--usage|--version|info)\b")
+_QUOTED = late_pattern(r"'[^']*'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
+_COMMENT = late_pattern(r"^[^\S\n]*+#[^\n]*", re.MULTILINE)
+_JOINT = late_pattern(r"\|\||&&|\||;|\n|&(?!\d)|\$\(|`|(?<!\\)\)")  # `$(...)` holds another command
+_WORD = late_pattern(r"[\w./+-]{1,80}")
+_WRAPPER = late_pattern(  # before the program: `sudo` and its like, words of the shell, variables
+    r"(?:sudo|env|time|nohup|exec|command|builtin|then|do|else|if|elif|while|until|!)\Z"
+    r"|[A-Za-z_]\w*="
+)
+_HIDES = frozenset(("|", ";", "\n", "||"))  # the exit status of `a | b` and of `a ; b` is that of b
 
 
 def check(text: str, expected: Expectation) -> Evidence | None:
@@ -56,7 +65,9 @@ def check(text: str, expected: Expectation) -> Evidence | None:
         return _traceback(text, expected)
     return (
         _harness_report(text, expected)
-        or _shell(text, expected)
+        or _shell_message(text, expected)
+        or _signed_message(text, expected)
+        or _usage(text, expected)
         or _traceback(text, expected)
         or _closing_line(text, expected)
     )
@@ -107,14 +118,6 @@ def _is_data(report: str, expected: Expectation) -> bool:
     return expected.kind == "unknown" and "exit" not in report.lower()
 
 
-def _shell(text: str, expected: Expectation) -> Evidence | None:
-    """The failure that a shell or one of its programs tells."""
-    found = _shell_message(text, expected)
-    if found is not None or expected.kind != "shell":
-        return found
-    return _signed_message(text, expected) or _usage(text, expected)
-
-
 def _shell_message(text: str, expected: Expectation) -> Evidence | None:
     """ "bash: line 1: foo: command not found", "foo: not found"."""
     for offset, part in _windows(text):
@@ -135,24 +138,20 @@ def _signed_message(text: str, expected: Expectation) -> Evidence | None:
 
     Where a pipe or `;` hides the exit status of that program, it counts only as the first line.
     """
-    names: frozenset[str] | None = None
-    hidden: frozenset[str] = frozenset()
-    for offset, part in _windows(text):
+    names, hidden = signers(expected.command)
+    for offset, part in _windows(text) if names else ():
         for match in _SIGNED.finditer(part):
-            if names is None:
-                names, hidden = signers(expected.command)
             if match[1] not in names or not WORDS["complaint of a program"].search(match[2]):
                 continue
-            if match[1] in hidden and part[: match.start()].strip():
-                continue
-            start = offset + match.start()
-            return in_text("message of a program", text, start, line_end(text, start))
+            if match[1] not in hidden or not part[: match.start()].strip():
+                start = offset + match.start()
+                return in_text("message of a program", text, start, line_end(text, start))
     return None
 
 
 def _usage(text: str, expected: Expectation) -> Evidence | None:
     """A usage text that nobody asked for."""
-    if _ASKS_FOR_HELP.search(expected.command):
+    if expected.kind != "shell" or _ASKS_FOR_HELP.search(expected.command):
         return None
     head = text[:1_000]
     match = _TRY_HELP.search(head) or _USAGE.match(head, len(head) - len(head.lstrip()))
@@ -211,48 +210,28 @@ def _closing_line(text: str, expected: Expectation) -> Evidence | None:
         return None
     if expected.echoes and not runs_code(expected.command):
         return None  # grep, cat, git log: its lines are data
-    start = max(0, len(text) - 1_500)
-    lines: list[tuple[int, str]] = []
-    for line in text[start:].rstrip().split("\n"):
-        lines.append((start, line))
-        start += len(line) + 1
-    for start, line in lines[-CLOSING_LINES:]:
-        if len(line) >= 500 or not WORDS["closing line"].match(line):
-            continue
-        if not WORDS["measured"].match(line):
+    lines = text[max(0, len(text) - 1_500) :].rstrip().split("\n")[-CLOSING_LINES:]
+    start = len(text.rstrip()) - len("\n".join(lines))
+    for line in lines:
+        is_closing = len(line) < 500 and WORDS["closing line"].match(line)
+        if is_closing and not WORDS["measured"].match(line):
             error_class = error_class_of(line, "failed_check")
             return in_text("closing message", text, start, start + len(line), error_class)
+        start += len(line) + 1
     return None
-
-
-LONGEST = 4_000  # characters of a command line that are read
-
-_QUOTED = late_pattern(r"'[^']*'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
-_COMMENT = late_pattern(r"^[^\S\n]*+#[^\n]*", re.MULTILINE)
-_JOINT = late_pattern(r"\|\||&&|\||;|\n|&(?!\d)|\$\(|`|(?<!\\)\)")  # `$(...)` holds another command
-_WORD = late_pattern(r"[\w./+-]{1,80}")
-_ASSIGNMENT = late_pattern(r"[A-Za-z_]\w*=")
-_HIDES = frozenset(("|", ";", "\n", "||"))  # the exit status of `a | b` and of `a ; b` is that of b
-_WRAPPERS = frozenset(("sudo", "env", "time", "nohup", "exec", "command", "builtin"))
-_WRAPPERS |= frozenset(("then", "do", "else", "if", "elif", "while", "until", "!"))
 
 
 def signers(command: str) -> tuple[frozenset[str], frozenset[str]]:
     """(every name that may sign a message, those of them whose exit status a later part hides)."""
-    command = command[:LONGEST]
+    command = command[:LONGEST_COMMAND]
     names = frozenset(word.rsplit("/", 1)[-1] for word in _WORD.findall(command))
     bare = _QUOTED.sub("''", _COMMENT.sub("", command))
     joints = _JOINT.findall(bare)
     hidden: set[str] = set()
     shown: set[str] = set()
     for part, joint in zip_longest(_JOINT.split(bare), joints, fillvalue=""):
-        words = list(dropwhile(_is_wrapper, part.split()))
-        if words:
-            name = words[0].lstrip("(").rsplit("/", 1)[-1]
+        word = next(dropwhile(_WRAPPER.match, part.split()), "")
+        if word:
+            name = word.lstrip("(").rsplit("/", 1)[-1]
             (hidden if joint in _HIDES else shown).add(name)
     return names, frozenset(hidden - shown)
-
-
-def _is_wrapper(word: str) -> bool:
-    """`sudo` and its like, or a variable that is set for the command."""
-    return word in _WRAPPERS or _ASSIGNMENT.match(word) is not None

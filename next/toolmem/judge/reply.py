@@ -54,11 +54,10 @@ def read_verdict(text: str) -> ReadVerdict:
 
 def without_thought(text: str) -> str:
     """Without a `<think>` block at the start; one that never ends leaves nothing."""
-    start = _THOUGHT.match(text.lstrip())
-    ends = list(_END_OF_THOUGHT.finditer(text))
-    if start is None:
-        return text[ends[0].end() :] if ends and "```" not in text[: ends[0].start()] else text
-    return text[ends[0].end() :] if ends else ""
+    end = _END_OF_THOUGHT.search(text)
+    if _THOUGHT.match(text.lstrip()):
+        return text[end.end() :] if end else ""
+    return text[end.end() :] if end and "```" not in text[: end.start()] else text
 
 
 def _objects(text: str) -> Iterator[Any]:
