@@ -8,10 +8,9 @@ or the harness, and for shells a line that a program of the command line signs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import dropwhile, zip_longest
 
-from toolmem.judge.evidence import Evidence, in_text, line_end
+from toolmem.judge.evidence import Evidence, in_line, in_text, line_end
 from toolmem.judge.expectation import Expectation
 from toolmem.judge.text import WORDS
 from toolmem.text.error_lines import error_class_of
@@ -78,15 +77,13 @@ def runs_code(command: str) -> bool:
     return not _INTERPRETERS.isdisjoint(_WORD.findall(command[:2_000]))
 
 
-def _windows(text: str) -> Iterator[tuple[int, str]]:
-    """(offset, part) of the whole text, or of a long one its beginning and its end."""
+def _windows(text: str) -> list[tuple[int, int]]:
+    """(begin, end) of the whole text, or of a long one its beginning and its end."""
     if len(text) <= 2 * WINDOW:
-        yield 0, text
-        return
-    yield 0, text[:WINDOW]
+        return [(0, len(text))]
     cut = len(text) - WINDOW
     line = text.find("\n", cut, cut + 2_000)
-    yield line + 1 or cut, text[line + 1 or cut :]
+    return [(0, WINDOW), (line + 1 or cut, len(text))]
 
 
 def _harness_report(text: str, expected: Expectation) -> Evidence | None:
@@ -120,16 +117,14 @@ def _is_data(report: str, expected: Expectation) -> bool:
 
 def _shell_message(text: str, expected: Expectation) -> Evidence | None:
     """ "bash: line 1: foo: command not found", "foo: not found"."""
-    for offset, part in _windows(text):
-        match = WORDS["shell message"].search(part)
-        few_lines = len(text) <= 300 and text.strip().count("\n") < 3
+    few_lines = len(text) <= 300 and text.strip().count("\n") < 3
+    for begin, end in _windows(text):
+        match = WORDS["shell message"].search(text, begin, end)
         if match is None and expected.kind == "shell" and few_lines:
-            match = WORDS["unknown program"].search(part)
-        if match is None or (expected.kind != "shell" and part[: match.start()].strip()):
-            continue
-        start = offset + match.start()
-        error_class = "syntax_error" if ": -c:" in match[0] else ""
-        return in_text("shell message", text, start, line_end(text, start), error_class)
+            match = WORDS["unknown program"].search(text)
+        if match and (expected.kind == "shell" or not text[begin : match.start()].strip()):
+            error_class = "syntax_error" if ": -c:" in match[0] else ""
+            return in_line("shell message", text, match.start(), error_class)
     return None
 
 
@@ -139,13 +134,12 @@ def _signed_message(text: str, expected: Expectation) -> Evidence | None:
     Where a pipe or `;` hides the exit status of that program, it counts only as the first line.
     """
     names, hidden = signers(expected.command)
-    for offset, part in _windows(text) if names else ():
-        for match in _SIGNED.finditer(part):
+    for begin, end in _windows(text) if names else ():
+        for match in _SIGNED.finditer(text, begin, end):
             if match[1] not in names or not WORDS["complaint of a program"].search(match[2]):
                 continue
-            if match[1] not in hidden or not part[: match.start()].strip():
-                start = offset + match.start()
-                return in_text("message of a program", text, start, line_end(text, start))
+            if match[1] not in hidden or not text[begin : match.start()].strip():
+                return in_line("message of a program", text, match.start())
     return None
 
 
@@ -155,9 +149,7 @@ def _usage(text: str, expected: Expectation) -> Evidence | None:
         return None
     head = text[:1_000]
     match = _TRY_HELP.search(head) or _USAGE.match(head, len(head) - len(head.lstrip()))
-    if match is None:
-        return None
-    return in_text("usage text", text, match.start(), line_end(text, match.start()), "syntax_error")
+    return in_line("usage text", text, match.start(), "syntax_error") if match else None
 
 
 def _traceback(text: str, expected: Expectation) -> Evidence | None:
@@ -167,31 +159,29 @@ def _traceback(text: str, expected: Expectation) -> Evidence | None:
     is_content = expected.kind == "content"
     if is_content and not text[:200].lstrip().startswith(("Traceback", "---------")):
         return None
-    for offset, part in _windows(text):
-        found = _python_traceback(text, offset, part, 0 if is_content else 600)
+    for begin, end in _windows(text):
+        found = _python_traceback(text, begin, end, 0 if is_content else 600)
         if found is not None:
             return found
-        match = _SYNTAX_ERROR.search(part)
-        if match is not None and _is_near_end(text, offset + match.end(), 200):
-            start, end = offset + match.start(), offset + match.end()
-            return in_text("exception", text, start, end, "syntax_error")
-        match = None if is_content else WORDS["uncaught exception"].search(part)
+        match = _SYNTAX_ERROR.search(text, begin, end)
+        if match is not None and _is_near_end(text, match.end(), 200):
+            return in_text("exception", text, *match.span(), "syntax_error")
+        match = None if is_content else WORDS["uncaught exception"].search(text, begin, end)
         if match is not None:
-            return _exception(text, offset + match.start())
+            return _exception(text, match.start())
     return None
 
 
-def _python_traceback(text: str, offset: int, part: str, slack: int) -> Evidence | None:
+def _python_traceback(text: str, begin: int, end: int, slack: int) -> Evidence | None:
     """`slack`: characters that a log may go on with after the exception."""
-    begin = _TRACEBACK.search(part) if "Traceback" in part else None
-    if begin is None or _LISTED_LINE.match(begin[0]):
+    opened = _TRACEBACK.search(text, begin, end) if "Traceback" in text else None
+    if opened is None or _LISTED_LINE.match(opened[0]):
         return None
-    raised = max(_RAISED.finditer(part, begin.end()), key=re.Match.start, default=None)
-    if raised is not None and _is_near_end(text, offset + raised.end(), slack):
-        return _exception(text, offset + raised.start())
-    if raised is None or (slack and not part[: begin.start()].strip()):
-        start, end = offset + begin.start(), offset + begin.end()
-        return in_text("traceback", text, start, end, "exception")
+    raised = max(_RAISED.finditer(text, opened.end(), end), key=re.Match.start, default=None)
+    if raised is not None and _is_near_end(text, raised.end(), slack):
+        return _exception(text, raised.start())
+    if raised is None or (slack and not text[begin : opened.start()].strip()):
+        return in_text("traceback", text, *opened.span(), "exception")
     return None
 
 
@@ -200,8 +190,8 @@ def _is_near_end(text: str, position: int, slack: int) -> bool:
 
 
 def _exception(text: str, start: int) -> Evidence:
-    end = line_end(text, start)
-    return in_text("exception", text, start, end, error_class_of(text[start:end], "exception"))
+    error_class = error_class_of(text[start : line_end(text, start)], "exception")
+    return in_line("exception", text, start, error_class)
 
 
 def _closing_line(text: str, expected: Expectation) -> Evidence | None:

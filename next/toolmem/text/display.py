@@ -51,11 +51,9 @@ def plain_lines(text: str, limit: int) -> str:
 
     Bullets stay. At most `limit` characters are read.
     """
-    lines = (_plain_bullet(_MARKS.sub("", shown(line))) for line in text[:limit].splitlines())
-    return "\n".join(line for line in lines if line)
-
-
-def _plain_bullet(line: str) -> str:
-    if line[:2] in ("- ", "* "):
-        return f"- {plain_line(line[2:])}"
-    return plain_line(line) if line else ""
+    lines = []
+    for line in text[:limit].splitlines():
+        bare = _MARKS.sub("", shown(line))
+        is_bullet = bare[:2] in ("- ", "* ")
+        lines.append(f"- {plain_line(bare[2:])}" if is_bullet else plain_line(bare))
+    return "\n".join(filter(None, lines))

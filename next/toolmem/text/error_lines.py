@@ -10,6 +10,7 @@ from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
+from toolmem.text.forms import word_set
 from toolmem.text.patterns import late_pattern, read_patterns
 
 HEAD = 4000  # characters of an output that are looked at, and as many of its end
@@ -41,9 +42,7 @@ _PREFIX = late_pattern(
     re.IGNORECASE,
 )
 # Fields that hold data: their words say nothing of the failure.
-_NAMING = frozenset(
-    {"title", "name", "subject", "label", "text", "content", "query", "url", "path"}
-)
+_NAMING = word_set("title name subject label text content query url path")
 _TAG = late_pattern(r"<[^<>]{1,200}>")
 _GNU_QUOTED = late_pattern(r"`[^`'\n]{0,200}'")
 _BARE = late_pattern(
@@ -116,11 +115,9 @@ def _fields_shown(read: Mapping[str, Any]) -> str:
     said = []
     for key, value in read.items():
         if isinstance(value, Mapping) and value:
-            inside = [
-                f"{name}: {text}" for name, text in value.items() if isinstance(text, str | int)
-            ]
-            told = inside if str(key).lower() in _ERROR_KEYS else []
-            said.append(", ".join(told) or f"{key}: {', '.join(map(str, value))}")
+            told = value.items() if str(key).lower() in _ERROR_KEYS else ()
+            inside = [f"{name}: {text}" for name, text in told if isinstance(text, str | int)]
+            said.append(", ".join(inside) or f"{key}: {', '.join(map(str, value))}")
         elif isinstance(value, list) and value:
             said.append(str(key))
         elif value not in (None, "", [], {}):
@@ -151,11 +148,11 @@ def _messages(read: Any, depth: int) -> Iterator[str]:
                 yield _inner(value)
             elif isinstance(value, (dict, list)) and value:
                 yield from _messages(value, depth + 1)
-        names = lowered.keys() - {*_ERROR_KEYS, *_NAMING}
-        others = [value for key, value in lowered.items() if key in names]
-        for text in (each for each in others if isinstance(each, str)):
-            if len(text) <= MAX_MESSAGE and "{" not in text and _TELLING.search(text):
-                yield _without_tags(text)
+        others = [each for key, each in lowered.items() if key not in (*_ERROR_KEYS, *_NAMING)]
+        for value in others:
+            is_short = isinstance(value, str) and len(value) <= MAX_MESSAGE and "{" not in value
+            if is_short and _TELLING.search(value):
+                yield _without_tags(value)
         for value in others:
             if isinstance(value, str) and _KEYED.search(value[:HEAD]):
                 yield _inner(value)
@@ -236,11 +233,10 @@ def _from_lines(head: str) -> str:
         if _LISTING.match(rest):
             return ": ".join([rest, " ".join(lines[position + 1 : position + 3])])
         if _TELLING.search(line) and not _BARE.match(line):
-            return _closed(line, lines[position + 1 : position + 12])
-    for position, line in enumerate(lines):
-        if not _BARE.match(line):
-            return _closed(line, lines[position + 1 : position + 12])
-    return lines[0] if lines else ""
+            break
+    else:
+        position = next((at for at, line in enumerate(lines) if not _BARE.match(line)), 0)
+    return _closed(lines[position], lines[position + 1 : position + 12])
 
 
 def _closed(line: str, following: Sequence[str]) -> str:

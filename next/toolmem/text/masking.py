@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -42,18 +42,7 @@ def mask_call(call: ToolCallResult, key: bytes) -> ToolCallResult:
     changed |= {"input": masker.value(call.input), "metadata": masker.value(call.metadata)}
     if not masker.secrets:
         return call
-    again = {name: _change_texts(value, masker.again) for name, value in changed.items()}
-    return replace(call, **again)
-
-
-def _change_texts(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, Mapping):
-        return {key: _change_texts(each, change) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_change_texts(each, change) for each in value]
-    return value
+    return replace(call, **masker.again(changed))
 
 
 class Masker:
@@ -88,14 +77,20 @@ class Masker:
         is_number = isinstance(value, int) and not isinstance(value, bool)
         return self._mark(str(value)) if is_number and secret_kind(name) == "sure" else value
 
-    def again(self, text: str) -> str:
-        """The text with the secrets masked that were found so far, wherever they stand in it."""
+    def again(self, value: Any) -> Any:
+        """The value with the secrets masked that were found so far, wherever they stand in it."""
+        if isinstance(value, Mapping):
+            return {key: self.again(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.again(each) for each in value]
+        if not isinstance(value, str):
+            return value
         for secret in list(self.secrets)[:_REPEATED]:
             is_long = len(secret) >= _SHORTEST_REPEATED
-            if is_long and secret in text and looks_chosen(secret):
+            if is_long and secret in value and looks_chosen(secret):
                 alone = rf"(?<![A-Za-z0-9]){re.escape(secret)}(?![A-Za-z0-9])"
-                text = re.sub(alone, self._mark(secret), text)
-        return text
+                value = re.sub(alone, self._mark(secret), value)
+        return value
 
     def _mark(self, secret: str) -> str:
         self.secrets[secret] = None
