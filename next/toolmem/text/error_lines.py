@@ -146,7 +146,7 @@ def _messages(read: Any, depth: int) -> Iterator[str]:
             value = lowered.get(key)
             if isinstance(value, str) and value.strip():
                 yield _inner(value)
-            elif isinstance(value, (dict, list)) and value:
+            else:
                 yield from _messages(value, depth + 1)
         others = [each for key, each in lowered.items() if key not in (*_ERROR_KEYS, *_NAMING)]
         for value in others:
@@ -156,7 +156,7 @@ def _messages(read: Any, depth: int) -> Iterator[str]:
         for value in others:
             if isinstance(value, str) and _KEYED.search(value[:HEAD]):
                 yield _inner(value)
-            elif isinstance(value, (dict, list)):
+            else:
                 yield from _messages(value, depth + 1)
     elif isinstance(read, list):
         for value in read[:5]:

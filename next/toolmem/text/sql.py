@@ -61,7 +61,6 @@ class Statement(Struct, frozen=True):
     clauses: frozenset[str]
     tables: frozenset[str]  # lower case
     names: frozenset[str]  # identifiers, lower case: tables, columns, aliases
-    skeleton: str  # the text with names and literals masked
 
 
 def looks_like_sql(text: str) -> bool:
@@ -76,23 +75,13 @@ def read_statement(text: str) -> Statement:
     bare = _STRING.sub("'?'", _NOISE.sub(" ", text)).strip()
     words = _WORD.findall(bare)
     names = frozenset(word.lower() for word in words if word.upper() not in _KEYWORDS)
-    kind = _kind(bare)
-    if not kind:
-        return Statement("", "", frozenset(), frozenset(), names, _skeleton(bare))
+    first = words[0].upper() if words and _FIRST_WORD.match(bare) else ""
+    if first not in STATEMENTS:
+        return Statement("", "", frozenset(), frozenset(), names)
+    kind = _SAME_STATEMENT.get(first, first)
     second = words[1].upper() if len(words) > 1 else ""
     says_more = kind in {"SHOW", "CREATE", "DROP", "ALTER"} and second in _KEYWORDS
     form = f"{kind} {second}" if says_more else kind
     clauses = frozenset(name for name, pattern in _CLAUSES if pattern.search(bare))
     tables = {name.lower() for name in _TABLE.findall(bare) if name.upper() not in _KEYWORDS}
-    return Statement(kind, form, clauses, frozenset(tables), names, _skeleton(bare))
-
-
-def _kind(bare: str) -> str:
-    word = _WORD.search(bare) if _FIRST_WORD.match(bare) else None
-    first = word[0].upper() if word is not None else ""
-    return _SAME_STATEMENT.get(first, first) if first in STATEMENTS else ""
-
-
-def _skeleton(bare: str) -> str:
-    masked = _WORD.sub(lambda m: m.group().upper() if m.group().upper() in _KEYWORDS else "x", bare)
-    return " ".join(re.sub(r"[x`\"]+(?:\s*\.\s*[x`\"]+)*|\d+", "x", masked).split())
+    return Statement(kind, form, clauses, frozenset(tables), names)
