@@ -196,7 +196,7 @@ def _failed(call: CallEffects, output: str) -> Ended:
     said, code = without_exit_code(output)
     line = error_line(said) if said else ""
     is_transient = error_class_of(line) in _TRANSIENT or bool(line and _PASSES.search(line[:2_000]))
-    programs = [each.words[0] for each in call.commands if each.words]
+    programs = [each.words[0] for each in call.view.commands if each.words]
     mark = _mark(call.tool, line) if line else _HERE + _mark(call.tool, *programs, code)
     heals = says_it_changed(said)
     return Ended(
@@ -207,10 +207,10 @@ def _failed(call: CallEffects, output: str) -> Ended:
         heals=heals,
         leaves_running=call.leaves_running(),
         casts_doubt=call.changes_though_failed(),
-        is_edit=call.edits_files(),
+        is_edit="@write" in call.view.classes,  # what it may do depends on what has been read
         is_uncertain=says_tests_failed(said)
         or says_not_yet(said)
-        or (is_transient and bool(call.commands)),
+        or (is_transient and bool(call.view.commands)),
     )
 
 
