@@ -6,9 +6,8 @@ parameters that it names. Words of calls are shown as on a card.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,11 +17,9 @@ from toolmem.guidance.differences import counted_as
 from toolmem.guidance.evidence import Evidence, examine, may_have_run
 from toolmem.guidance.failures import count, error_of
 from toolmem.guidance.named_parameters import parameter_lines
-from toolmem.guidance.shown import BULLET
 from toolmem.guidance.wording import Language, Wording
-from toolmem.llm.tokens import token_weight
 from toolmem.models.calls import ToolCallResult
-from toolmem.models.guidance import Failure, Line, RepairCount, ToolHistory
+from toolmem.models.guidance import Failure, Line, Repair, RepairCount, ToolHistory
 from toolmem.models.protocols import Store
 from toolmem.text.error_lines import error_class_of, error_line
 
@@ -86,25 +83,11 @@ def at_error(known: Known, call: ToolCallResult, language: Language = "") -> lis
     return told
 
 
-def within(lines: Iterable[Line], max_tokens: int = BUDGET) -> list[Line]:
-    """The first that fit; one that is too long gives way to the next."""
-    kept, left = [], float(max_tokens)
-    for line in lines:
-        cost = token_weight(BULLET + line.text) + 1
-        if cost <= left:
-            kept.append(line)
-            left -= cost
-    return kept
-
-
 def _without_repeating(one: Failure) -> Failure:
     """Without the advice to make the same call again: it may do twice what it did."""
     repairs = [each for each in one.repairs if each.repair.kind != "repeated"]
-    is_same = one.change is not None and not one.change.size
-    recovered = one.recovered if repairs else 0
-    return replace(
-        one, repairs=repairs, recovered=recovered, change=None if is_same else one.change
-    )
+    change = one.change if one.change is not None and one.change.size else None
+    return replace(one, repairs=repairs, recovered=one.recovered if repairs else 0, change=change)
 
 
 def _error_lines(
@@ -128,11 +111,11 @@ def _class_of(one: Failure) -> str:
 
 def _class_line(failures: Sequence[Failure], kind: str, say: Wording) -> Line:
     """What repaired errors of one class, counted together."""
-    together: dict[Any, RepairCount] = {}
+    together: dict[Repair, RepairCount] = {}
     for each in (repair for one in failures for repair in one.repairs):
-        old = together.get(counted_as(each.repair))
-        counted = RepairCount(each.repair, each.k + (old.k if old else 0))
-        together[counted_as(each.repair)] = counted
+        key = counted_as(each.repair)
+        k = together[key].k if key in together else 0
+        together[key] = RepairCount(each.repair, each.k + k)
     repairs = sorted(together.values(), key=lambda each: -each.k)
     recovered, failed = sum(o.recovered for o in failures), sum(o.k for o in failures)
     most = max(failures, key=lambda one: one.recovered)

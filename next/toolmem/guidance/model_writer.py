@@ -81,9 +81,7 @@ class ModelWriter:
     ) -> Guidance:
         """The guidance of all these calls. Raises ModelError."""
         prompt = self.prompt(tool_name, calls)
-        text = _cleaned(await self._model.complete(prompt), self.author)
-        card = self._card.write(tool_name, calls, old)
-        guidance = self._composed(text, card, calls)
+        guidance = await self._ask(prompt, tool_name, calls, old)
         tokens = estimated_tokens(prompt)
         return replace(guidance, prompt_tokens=tokens, prompt_version=self._whole.version)
 
@@ -95,22 +93,22 @@ class ModelWriter:
         old: Guidance,
     ) -> Guidance:
         """The old guidance with what `new` of these calls add. Raises ModelError."""
-        reply = await self._model.complete(self.prompt(tool_name, new, old))
-        card = self._card.write(tool_name, calls, old)
-        guidance = self._composed(_cleaned(reply, self.author), card, calls)
-        return replace(
-            guidance,
-            prompt_tokens=estimated_tokens(self.prompt(tool_name, calls)),
-            prompt_version=self._update.version,
-            updates=old.updates + 1,
-        )
+        guidance = await self._ask(self.prompt(tool_name, new, old), tool_name, calls, old)
+        tokens = estimated_tokens(self.prompt(tool_name, calls))
+        version, updates = self._update.version, old.updates + 1
+        return replace(guidance, prompt_tokens=tokens, prompt_version=version, updates=updates)
 
-    def _composed(self, text: str, card: Guidance, calls: Sequence[ToolCallResult]) -> Guidance:
+    async def _ask(
+        self, prompt: str, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None
+    ) -> Guidance:
         """The model's text and the figures, then lines of the card while they fit."""
+        text = _cleaned(await self._model.complete(prompt), self.author)
+        card = self._card.write(tool_name, calls, old)
         told = f"{text}\n{figures(calls)}"
-        lines = [line for line in card.lines if line.kind != "rate"]
         kept = []
-        for line in lines:
+        for line in card.lines:
+            if line.kind == "rate":
+                continue
             longer = f"{told}\n{BULLET}{line.text}"
             if token_weight(longer) <= self._max_tokens:
                 told = longer

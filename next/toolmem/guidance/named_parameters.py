@@ -10,12 +10,13 @@ from typing import Any
 
 from toolmem.guidance.changes import is_named
 from toolmem.guidance.evidence import Evidence
-from toolmem.guidance.observations import Observation, arguments_of, leaves, words_of
+from toolmem.guidance.observations import Observation, arguments_of, leaves
 from toolmem.guidance.wording import Wording
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Line, Repair
 from toolmem.text.display import plain_line
 from toolmem.text.forms import word_set
+from toolmem.view.parameters import words_of
 
 MAX_LINES = 2
 MAX_INSTEAD = 3  # parameters that calls give in the place of one that does not exist
@@ -41,37 +42,27 @@ def parameter_lines(
     told = []
     for path, is_missing in islice(_named_in(found, observation, message), MAX_LINES):
         given = [i for i in good if path in dict(leaves(found.observed[i].arguments))]
-        if good and (given or not is_missing):
-            told.append(_line(found, around, call, (path, is_missing), good, given, say))
+        k, n = len(given), len(good)
+        if not n or (is_missing and not k):
+            continue
+        repairs = [Repair("added" if is_missing else "changed", path)] if k else []
+        if not is_missing and k < n:
+            repairs.append(Repair("dropped", path))
+        key = "asked_for" if is_missing else "given_otherwise" if k else "given_never"
+        text = say.say(key, name=say.names([path]), k=k, n=n)
+        instead = [] if k else _instead(found, arguments_of(call.input), good)
+        if instead:
+            text += say.say("gave", names=say.names(instead))
+            repairs += [Repair("renamed", name, path) for name in instead]
+            repairs += [Repair("added", name) for name in instead]
+        if k and (carrier := _carrier(call.tool_name, around, path)):
+            tool, held, asked = carrier
+            text += say.say("carried", k=held, n=asked, tool=say.names([tool]))
+        ids = tuple(found.ids[i] for i in (given or good)[-_MAX_IDS:])
+        told.append(
+            Line(plain_line(text), "failure", k=k, n=n, call_ids=ids, repairs=tuple(repairs))
+        )
     return told
-
-
-def _line(
-    found: Evidence,
-    around: Sequence[ToolCallResult],
-    call: ToolCallResult,
-    what: tuple[str, bool],
-    good: Sequence[int],
-    given: Sequence[int],
-    say: Wording,
-) -> Line:
-    path, is_missing = what
-    k, n = len(given), len(good)
-    repairs = [Repair("added" if is_missing else "changed", path)] if given else []
-    if not is_missing and k < n:
-        repairs.append(Repair("dropped", path))
-    key = "asked_for" if is_missing else "given_otherwise" if k else "given_never"
-    text = say.say(key, name=say.names([path]), k=k, n=n)
-    instead = [] if k else _instead(found, arguments_of(call.input), good)
-    if instead:
-        text += say.say("gave", names=say.names(instead))
-        repairs += [Repair("renamed", name, path) for name in instead]
-        repairs += [Repair("added", name) for name in instead]
-    if given and (carrier := _carrier(call.tool_name, around, path)):
-        tool, held, asked = carrier
-        text += say.say("carried", k=held, n=asked, tool=say.names([tool]))
-    ids = tuple(found.ids[i] for i in (given or good)[-_MAX_IDS:])
-    return Line(plain_line(text), "failure", k=k, n=n, call_ids=ids, repairs=tuple(repairs))
 
 
 def _named_in(
@@ -85,14 +76,16 @@ def _named_in(
         name = path.rpartition(".")[2]
         if path in observation.texts:
             continue
-        if is_named(message, name):
-            ranked.append((0, place, path, False))
-        elif len(str(value)) > 1 and is_named(message, str(value)[:200]):
-            ranked.append((1, place, path, False))
-        elif words & {_singular(word) for word in words_of(name)} - _NO_THING:
-            ranked.append((2, place, path, False))
-        elif words & {_singular(word) for word in words_of(_start(value))} - _NO_THING:
-            ranked.append((3, place, path, False))
+        # An id may begin with words: `gift_card_77`.
+        start = value[:100] if isinstance(value, str) and " " not in value else ""
+        signs = (
+            is_named(message, name),
+            len(str(value)) > 1 and is_named(message, str(value)[:200]),
+            not words.isdisjoint(map(_singular, words_of(name))),
+            not words.isdisjoint(map(_singular, words_of(start))),
+        )
+        if any(signs):
+            ranked.append((signs.index(True), place, path, False))
     known = dict.fromkeys(path for one in found.observed for path, _ in leaves(one.arguments))
     sent = {path for path, _ in given}
     ranked += [
@@ -105,11 +98,6 @@ def _named_in(
 
 def _singular(word: str) -> str:
     return word.removesuffix("s") if len(word) > 3 else word
-
-
-def _start(value: Any) -> str:
-    """Of an id that begins with words: `gift_card_77`."""
-    return value[:100] if isinstance(value, str) and " " not in value else ""
 
 
 def _instead(found: Evidence, sent: dict[str, Any], good: Sequence[int]) -> list[str]:

@@ -10,7 +10,8 @@ from msgspec import Meta, Struct
 from toolmem.errors import RequestError
 from toolmem.flow.op import Context, Op, register
 from toolmem.formats.chat import read_arguments
-from toolmem.guidance.advice import BUDGET, at_error, known_of, within
+from toolmem.guidance.advice import BUDGET, at_error, known_of
+from toolmem.guidance.shown import within
 from toolmem.models.calls import ToolCallResult
 from toolmem.text.error_lines import error_class_of, error_line
 

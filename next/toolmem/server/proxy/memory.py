@@ -121,10 +121,11 @@ class ProxyMemory:
         """What worked after an error like this one; "" where nothing is known."""
 
         def work() -> str:
-            from toolmem.guidance.advice import at_error, known_of, within
+            from toolmem.guidance.advice import BUDGET, at_error, known_of
+            from toolmem.guidance.shown import within
 
             known = known_of(self.stores.main, WORKSPACE, call.tool)
-            return "\n".join(line.text for line in within(at_error(known, record)))
+            return "\n".join(line.text for line in within(at_error(known, record), BUDGET))
 
         record = self._record(call, outcome)
         return "" if self.shadow else self._try("nothing is told of a failure", work, "")
