@@ -25,6 +25,7 @@ _ORDER: dict[str, int] = {"allow": 0, "advise": 1, "ask": 2, "deny": 3}
 _MAX_TOLD = 3  # sources that one reason names
 _MAX_QUOTED = 200  # characters of anything that comes from a call
 _MAX_SENTENCE = 500
+_ASK_FIRST = "; ask the user first"
 
 
 class Finding(Struct, kw_only=True):
@@ -61,15 +62,13 @@ def decide(
     reason = ""
     if action in ("ask", "deny"):
         deciding = [f for f in findings if f.effective == action]
-        asking = [f for f in findings if f.effective == "ask" and f not in deciding]
+        asking = [f for f in findings if f.effective == "ask"]
         against = _told([*deciding, *asking], deciding)
-        reason = (
-            f"{STOPPED}. {against}"
-            if action == "deny"
-            else f"{STOPPED}; ask the user first. {against}"
-        )
+        reason = f"{STOPPED}{_ASK_FIRST if action == 'ask' else ''}. {against}"
     advising = [f for f in findings if f.effective == "advise"]
-    is_acted_on = action != "allow" or any(f.is_forced for f in findings)
+    mode: Literal["shadow", "advise", "enforce"] = "advise" if action == "advise" else "enforce"
+    if findings and action == "allow" and not any(f.is_forced for f in findings):
+        mode = "shadow"
     return Decision(
         id=decision_id,
         time=time,
@@ -82,11 +81,7 @@ def decide(
             DecisionSource(kind=f.kind, rule_id=f.rule_id, k=f.k, n=f.n, call_ids=f.call_ids)
             for f in findings
         ),
-        mode="shadow"
-        if findings and not is_acted_on
-        else "advise"
-        if action == "advise"
-        else "enforce",
+        mode=mode,
     )
 
 
@@ -111,7 +106,7 @@ def settled(decision: Decision, agreed: bool) -> Decision:
     """A decision to ask, with the user's answer in its place."""
     if decision.action != "ask":
         return decision
-    reason = decision.reason.replace("; ask the user first", "", 1)
+    reason = decision.reason.replace(_ASK_FIRST, "", 1)
     reason = "" if agreed else f"{reason} The user was asked and did not agree."
     return replace(decision, action="allow" if agreed else "deny", reason=reason)
 
@@ -127,7 +122,7 @@ def of_rule(rule: ToolMemoryRule, action: Action, mode: Mode, first: str = "") -
     sentence = plain(rule.rule, _MAX_SENTENCE).removesuffix(".")
     text = f"{who} on {rule.created_at.date().isoformat()}: {sentence}. {first}".strip()
     remedy = "Leave it out, or ask them to take it back."
-    if rule.effect == "ask" or action == "ask":
+    if "ask" in (rule.effect, action):
         remedy = "Get their consent, or leave it out."
     return Finding(kind="rule", action=action, text=text, remedy=remedy, mode=mode, rule_id=rule.id)
 

@@ -17,8 +17,8 @@ _WORD = late_pattern(r"[A-Za-z]+(?:-[A-Za-z]+)*")
 _MAX_CODE_LINE = 200  # characters of a line that says no more than a code
 _MAX_CODE_LINES = 4
 _READ = 4_000  # characters of the beginning of an output, and of its end
-# What runners of tests count, whichever language they are for.
-_TESTS_FAILED = late_pattern(
+# Tests ran and some failed, as runners of any language count them: next time they may not.
+TESTS_FAILED = late_pattern(
     r"\b[1-9]\d{0,6}\s(?:of\s\d{1,7}\s)?(?:tests?\s|specs?\s|examples?\s|assertions?\s|scenarios?\s"
     r"|suites?\s)?(?:have\s|has\s|are\s|is\s)?(?:failed|failing|failures?)\b"
     r"|\b(?:failed|failing|failures?)(?:\s(?:tests?|specs?))?\s?[=:]\s?[1-9]\d{0,6}\b"
@@ -29,14 +29,15 @@ _TESTS_FAILED = late_pattern(
     r"|测试(?:失败|未通过|没有通过)|个(?:测试|用例)(?:失败|未通过)",
     re.I | re.M,
 )
-_NOT_YET = late_pattern(
+# It waits for something that goes on elsewhere.
+NOT_YET = late_pattern(
     r"\bstill (?:running|building|processing|starting|pending|in progress|initiali[sz]ing|loading"
     r"|deploying|open)\b|\b(?:in progress|pending|queued|starting up|not yet|not ready|try again"
     r"|please retry)\b|尚未|正在(?:运行|处理|启动|构建)|稍后",
     re.I,
 )
 # Formatters, fixers and merges that end with a failure have written all the same.
-_CHANGED = late_pattern(
+CHANGED = late_pattern(
     r"\bfiles? (?:were|was|have been|has been) (?:modified|changed|reformatted|updated|rewritten"
     r"|fixed)\b"
     r"|\b[1-9]\d{0,6} (?:[a-z]{1,20} )?(?:reformatted|fixed|rewritten|modified|formatted)\b"
@@ -61,26 +62,12 @@ def without_exit_code(output: str) -> tuple[str, str]:
     return text, said.strip()
 
 
-def says_tests_failed(output: str) -> bool:
-    """Whether tests ran and some of them failed: they may come out differently next time."""
-    return _says(_TESTS_FAILED, output)
-
-
-def says_not_yet(output: str) -> bool:
-    """Whether it waits for something that goes on elsewhere."""
-    return _says(_NOT_YET, output)
-
-
-def says_it_changed(output: str) -> bool:
-    """Whether a call that failed has written something all the same, as it says itself."""
-    return _says(_CHANGED, output)
+def says(pattern: re.Pattern[str], output: str) -> bool:
+    """Whether the beginning or the end of an output holds `TESTS_FAILED`, `NOT_YET`, `CHANGED`."""
+    read = output if len(output) <= 2 * _READ else f"{output[:_READ]}\n{output[-_READ:]}"
+    return pattern.search(read) is not None
 
 
 def _is_code(line: str) -> bool:
     words = {word.lower() for word in _WORD.findall(line)} if len(line) <= _MAX_CODE_LINE else set()
     return bool(words) and words <= _SAYS_A_CODE and not words.isdisjoint(_NAMES_IT)
-
-
-def _says(pattern: re.Pattern[str], output: str) -> bool:
-    read = output if len(output) <= 2 * _READ else f"{output[:_READ]}\n{output[-_READ:]}"
-    return pattern.search(read) is not None

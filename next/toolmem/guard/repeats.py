@@ -18,12 +18,8 @@ from typing import Any
 from msgspec import Struct
 
 from toolmem.guard.decision import Finding, Mode, quoted, times
-from toolmem.guard.failure_output import (
-    says_it_changed,
-    says_not_yet,
-    says_tests_failed,
-    without_exit_code,
-)
+from toolmem.guard.failure_output import CHANGED, NOT_YET, TESTS_FAILED, says, without_exit_code
+from toolmem.models.decisions import Action
 from toolmem.text.error_lines import error_class_of, error_line
 from toolmem.text.patterns import late_pattern
 from toolmem.view.effects import CallEffects
@@ -42,7 +38,7 @@ _PASSES = late_pattern(
     r"|deadlock found)\b",
     re.I,
 )
-_HERE = "here:"  # begins the mark of an error that says an exit code alone
+HERE = "here:"  # begins the mark of an error that says an exit code alone
 
 
 class Ended(Struct, kw_only=True):
@@ -105,29 +101,25 @@ def check_repeat(
     if failure is None or failure.error in forgiven or failure.error in held.here:
         return []
     line, n = quoted(failure.line), failure.times
-    ids = tuple(failure.call_ids)
+    action: Action = "advise"
     if failure.is_transient and n <= RETRIES:
         wait = f"wait {WAITS[n - 1]} s before it is sent again"
         text = f"This call failed {times(n)} with {line}; {wait}."
-        return [
-            Finding(kind="repeat", action="advise", text=text, mode=mode, k=n, n=n, call_ids=ids)
-        ]
-    is_unsure = failure.is_uncertain or held.is_running or asks_outside
-    since = (
-        "It may fail again"
-        if is_unsure
-        else "Nothing that could change the outcome has changed since"
-    )
-    text = (
-        f"This exact call failed {times(n)} in this conversation: {line}. "
-        f"{since}: change the input or what it depends on"
-    )
-    if not is_unsure and mode == "enforce" and (has_force or not failure.is_forced):
-        text += ", or repeat it with force" if has_force else ", or send it once more as it is"
-    action: Any = "advise" if is_unsure else "deny"
-    return [
-        Finding(kind="repeat", action=action, text=f"{text}.", mode=mode, k=n, n=n, call_ids=ids)
-    ]
+    else:
+        since = "It may fail again"
+        way_out = ""
+        if not (failure.is_uncertain or held.is_running or asks_outside):
+            action, since = "deny", "Nothing that could change the outcome has changed since"
+            if mode == "enforce" and has_force:
+                way_out = ", or repeat it with force"
+            elif mode == "enforce" and not failure.is_forced:
+                way_out = ", or send it once more as it is"
+        text = (
+            f"This exact call failed {times(n)} in this conversation: {line}. "
+            f"{since}: change the input or what it depends on{way_out}."
+        )
+    ids = tuple(failure.call_ids)
+    return [Finding(kind="repeat", action=action, text=text, mode=mode, k=n, n=n, call_ids=ids)]
 
 
 def take(
@@ -136,15 +128,16 @@ def take(
     """How a call ended. The error of which this was an unchanged repeat; "" where it was none."""
     held.is_running |= ended.leaves_running
     before = held.failures.pop(call, None)
+    if ended.changes:
+        held.failures.clear()
+        held.changed += 1
     if failed is None:
         if before is not None and not ended.changes:
             held.failures[call] = before
-        _change(held, ended.changes)
         return ""
-    repeated = "" if before is None else before.error
-    if before is not None and not failed and repeated.startswith(_HERE):
+    repeated = before.error if before else ""
+    if not failed and repeated.startswith(HERE):
         held.here = [*held.here, repeated][-MAX_HERE:]
-    _change(held, ended.changes)
     if ended.shows_files:
         held.failures = {k: v for k, v in held.failures.items() if not v.is_edit}
     if ended.casts_doubt:
@@ -155,27 +148,22 @@ def take(
     return repeated
 
 
-def _change(held: ConversationFailures, changes: bool) -> None:
-    if changes:
-        held.failures.clear()
-        held.changed += 1
-
-
 def _remember(
     held: ConversationFailures, call: str, ended: Ended, before: FailedCall | None, call_id: str
 ) -> None:
-    ids = [*(before.call_ids if before else ()), *([call_id[:100]] if call_id else ())]
+    before = before or FailedCall(error="", line="", times=0)
+    ids = [*before.call_ids, *([call_id[:100]] if call_id else ())]
     while len(held.failures) >= MAX_FAILURES:
         del held.failures[next(iter(held.failures))]
     held.failures[call] = FailedCall(
         error=ended.error,
         line=ended.line[:200],
-        times=before.times + 1 if before else 1,
+        times=before.times + 1,
         is_transient=ended.is_transient,
         is_edit=ended.is_edit,
         is_uncertain=ended.is_uncertain,
-        is_denied=before is not None and before.is_denied,
-        is_forced=before is not None and before.is_forced,
+        is_denied=before.is_denied,
+        is_forced=before.is_forced,
         call_ids=ids[-MAX_IDS:],
     )
 
@@ -197,8 +185,8 @@ def _failed(call: CallEffects, output: str) -> Ended:
     line = error_line(said) if said else ""
     is_transient = error_class_of(line) in _TRANSIENT or bool(line and _PASSES.search(line[:2_000]))
     programs = [each.words[0] for each in call.view.commands if each.words]
-    mark = _mark(call.tool, line) if line else _HERE + _mark(call.tool, *programs, code)
-    heals = says_it_changed(said)
+    mark = _mark(call.tool, line) if line else HERE + _mark(call.tool, *programs, code)
+    heals = says(CHANGED, said)  # it wrote something all the same
     return Ended(
         error=mark,
         line=line or code or "no message",
@@ -208,8 +196,8 @@ def _failed(call: CallEffects, output: str) -> Ended:
         leaves_running=call.leaves_running(),
         casts_doubt=call.changes_though_failed(),
         is_edit="@write" in call.view.classes,  # what it may do depends on what has been read
-        is_uncertain=says_tests_failed(said)
-        or says_not_yet(said)
+        is_uncertain=says(TESTS_FAILED, said)
+        or says(NOT_YET, said)
         or (is_transient and bool(call.view.commands)),
     )
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from toolmem.errors import RequestError
 from toolmem.guard.history import asked_tests
@@ -18,7 +17,7 @@ from toolmem.view.view import CallView
 log = logging.getLogger("toolmem.guard")
 
 
-class CheckedRule(Struct):
+class CheckedRule(NamedTuple):
     """A rule that calls are held against."""
 
     rule: ToolMemoryRule
@@ -33,8 +32,16 @@ class RuleSet:
         self._by_tool: dict[str, list[CheckedRule]] = {}
         every = [*rules.all_rules().rules, *rules.every_session_rule()]
         for rule in every:
-            if rule.is_checked and (found := _compiled(rule)):
-                self._by_tool.setdefault(folded_name(rule.tool_name), []).append(found)
+            try:
+                conditions = read_conditions(rule.when, rule.unless) if rule.is_checked else None
+            except RequestError as error:
+                log.warning(
+                    "rule %r only reminds: its condition cannot be read: %s", rule.id, error
+                )
+                continue
+            if conditions is not None:
+                of_tool = self._by_tool.setdefault(folded_name(rule.tool_name), [])
+                of_tool.append(CheckedRule(rule, conditions))
         checked = [each.conditions for of_tool in self._by_tool.values() for each in of_tool]
         self.asked: Mapping[str, EarlierTest] = asked_tests(checked)
 
@@ -46,12 +53,3 @@ class RuleSet:
             for each in self._by_tool.get(place, ()):
                 if each.rule.session in ("", session):
                     yield each
-
-
-def _compiled(rule: ToolMemoryRule) -> CheckedRule | None:
-    """None, and told, where its condition is damaged: the rule only reminds then."""
-    try:
-        return CheckedRule(rule, read_conditions(rule.when, rule.unless))
-    except RequestError as error:
-        log.warning("rule %r only reminds: its condition cannot be read: %s", rule.id, error)
-        return None

@@ -2,8 +2,7 @@
 
 A call that writes to or removes toolmem's store, or anything above it, that runs a `toolmem`
 command which changes rules, hooks or settings, or an interpreter whose text names these, is asked
-about.
-There is no list beyond that; a guard under one account is no sandbox.
+about. There is no list beyond that; a guard under one account is no sandbox.
 """
 
 from __future__ import annotations
@@ -45,42 +44,36 @@ def _touched(view: CallView, protected: Sequence[str]) -> str:
         for path in unit.writes:
             if _is_own(path, protected):
                 return quoted(path)
+    names_it = any(name in text for text in view.texts for name in names)
     for command in view.commands:
+        words = command.words or ("",)
         if _changes_toolmem(command):
-            return quoted(" ".join(command.words))
-        if not command.words:
-            continue
-        program = os.path.basename(command.words[0].lower())
-        if _INTERPRETERS.fullmatch(program) or command.hides:
-            text = "\n".join(view.texts)
-            if any(name in text for name in names):
-                return "a program whose text names it"
-        if (
-            program == "git"
-            and "clean" in command.words
-            and any(map(_CLEANS.fullmatch, command.words))
-        ):
-            return quoted(" ".join(command.words))
+            return quoted(" ".join(words))
+        program = os.path.basename(words[0].lower())
+        if names_it and (command.hides or _INTERPRETERS.fullmatch(program)):
+            return "a program whose text names it"
+        if program == "git" and "clean" in words and any(map(_CLEANS.fullmatch, words)):
+            return quoted(" ".join(words))
     return "its guard" if any(map(_SWITCH.search, view.texts)) and view.shells else ""
 
 
 def _is_own(path: str, protected: Sequence[str]) -> bool:
     """Whether a path is one of toolmem's, in its folder, or above it."""
     clean = path.rstrip("/") or "/"
-    if f"/{_FOLDER}" in f"/{clean}" and f"/{_FOLDER}/" in f"/{clean}/":
+    if f"/{_FOLDER}/" in f"/{clean}/":
         return True
-    return any(own == clean or own.startswith(clean.rstrip("/") + "/") for own in protected) or any(
-        clean.startswith(own + end) for own in protected for end in ("/", "-wal", "-shm")
+    above = clean.rstrip("/") + "/"
+    return any(
+        own == clean
+        or own.startswith(above)
+        or clean.startswith((f"{own}/", f"{own}-wal", f"{own}-shm"))
+        for own in protected
     )
 
 
 def _changes_toolmem(command: SimpleCommand) -> bool:
     words = [word.lower() for word in command.words]
-    if (
-        words[:1]
-        and re.fullmatch(r"(?:.*/)?python[\d.]*", words[0])
-        and words[1:3] == ["-m", "toolmem"]
-    ):
+    if words[1:3] == ["-m", "toolmem"] and re.fullmatch(r"(?:.*/)?python[\d.]*", words[0]):
         words = words[2:]
     if not words or os.path.basename(words[0]) != "toolmem":
         return False

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolmem.config.sections import GuardSection
 from toolmem.guard.guard import Guard
@@ -58,9 +60,7 @@ class Stores(Struct):
         main = GuardSection(repeats="enforce", on_error=on_error)
         if shadow:
             main = GuardSection(rules="shadow", repeats="shadow", names="shadow", schema="shadow")
-        further = GuardSection(
-            rules=main.rules, repeats="off", names="off", schema="off", on_error=on_error
-        )
+        further = replace(main, repeats="off", names="off", schema="off", on_error=on_error)
         files = [each.location for each in self.all if os.path.exists(each.location)]
         paths, clock = [*files, *protected], SystemClock()
         return [
@@ -110,17 +110,14 @@ def users_store() -> SqliteStore:
 
 def project_root(folder: str) -> str:
     """The repository that a folder is in, else the folder. A worktree shares the repository's."""
-    start = at = os.path.realpath(folder or os.getcwd())
-    while True:
+    start = Path(os.path.realpath(folder or os.getcwd()))
+    for at in (start, *start.parents):
         mark = os.path.join(at, ".git")
         if os.path.isdir(mark):
-            return at
+            return str(at)
         if os.path.isfile(mark):
-            return _main_worktree(mark) or at
-        parent = os.path.dirname(at)
-        if parent == at:
-            return start
-        at = parent
+            return _main_worktree(mark) or str(at)
+    return str(start)
 
 
 def _main_worktree(mark: str) -> str:
