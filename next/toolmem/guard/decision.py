@@ -116,14 +116,15 @@ def _told(findings: Iterable[Finding], remedies: Iterable[Finding]) -> str:
     return " ".join([*texts, *dict.fromkeys(f.remedy for f in remedies if f.remedy)])
 
 
-def of_rule(rule: ToolMemoryRule, action: Action, mode: Mode, first: str = "") -> Finding:
-    """A rule that a call breaks. `first`: what has to be done before it."""
+def of_rule(rule: ToolMemoryRule, mode: Mode, first: str = "", *, is_sure: bool = True) -> Finding:
+    """A rule that a call breaks, surely or perhaps. `first`: what has to be done before it."""
     who = "The user said" if rule.is_users else "A rule says"
     sentence = plain(rule.rule, _MAX_SENTENCE).removesuffix(".")
     text = f"{who} on {rule.created_at.date().isoformat()}: {sentence}. {first}".strip()
-    remedy = "Leave it out, or ask them to take it back."
-    if "ask" in (rule.effect, action):
-        remedy = "Get their consent, or leave it out."
+    action: Action = "ask"
+    remedy = "Get their consent, or leave it out."
+    if is_sure and rule.effect == "deny":
+        action, remedy = "deny", "Leave it out, or ask them to take it back."
     return Finding(kind="rule", action=action, text=text, remedy=remedy, mode=mode, rule_id=rule.id)
 
 

@@ -27,15 +27,7 @@ from toolmem.errors import StoreError
 from toolmem.guard.decision import Finding, decide, of_rule, quoted
 from toolmem.guard.history import CallHistory, KnownHistory, count_key, micros, record, test_begins
 from toolmem.guard.known_names import KnownNames, statement_in
-from toolmem.guard.repeats import (
-    HERE,
-    MAX_FORGIVEN,
-    ConversationFailures,
-    check_repeat,
-    ended_as,
-    identity,
-    take,
-)
+from toolmem.guard.repeats import ConversationFailures, check_repeat, ended_as, identity, take
 from toolmem.guard.rule_cache import RuleSet
 from toolmem.guard.self_protection import check_self
 from toolmem.models.decisions import Action, Decision
@@ -62,6 +54,7 @@ FORGIVENESS = (NAMESPACE, "forgiveness")
 OWN_TOOLS = frozenset(
     ["note_demand", "lift_demand", "memory_tools_put", "memory_tools_list", "memory_recall"]
 )
+MAX_FORGIVEN = 500  # errors
 MAX_OPEN = 1_000  # calls under way in this process
 
 
@@ -131,8 +124,6 @@ class Guard:
     @cached_property
     def _secret(self) -> bytes:
         return self.store.secret_key()
-
-    # ------------------------------------------------------------ before
 
     def before(
         self,
@@ -216,15 +207,14 @@ class Guard:
             history.rule_id = rule.id
             match = conditions.check(view, now, history)
             if match is Match.YES:
-                missing = _what_is_missing(conditions)
-                found.append(of_rule(rule, _effect_of(rule), mode, missing))
+                found.append(of_rule(rule, mode, _what_is_missing(conditions)))
             elif match is Match.MAYBE:
-                found.append(of_rule(rule, "ask", mode))
+                found.append(of_rule(rule, mode, is_sure=False))
             else:
                 counted += [(rule, test) for test in conditions.counted(view, now, history)]
         for rule, test in counted if not found else ():
             if not self._take(call.conversation, rule.id, test, now):
-                found.append(of_rule(rule, _effect_of(rule), mode))
+                found.append(of_rule(rule, mode))
         return found
 
     def _of_repeats(self, call: _Call) -> list[Finding]:
@@ -267,8 +257,6 @@ class Guard:
 
         self._change(call.conversation, change)
 
-    # ------------------------------------------------------------ after
-
     def after(
         self,
         decision: Decision,
@@ -288,23 +276,24 @@ class Guard:
         effects = CallEffects(decision.tool_name, arguments, hints)
         view = opened.view if opened else effects.view
         ended = ended_as(effects, output, failed=failed)
-        ended.line = Masker(self._secret).text(ended.line)
+        if ended.failure is not None:
+            ended.failure.line = Masker(self._secret).text(ended.failure.line)
         statement = "" if failed is None else statement_in(arguments)
         asked = self._read(decision.conversation_id)[2].asked
 
         def change(held: Conversation) -> str:
             moved = opened is not None and opened.changed != held.failures.changed
             known = "" if moved and failed else call  # something changed while it ran
-            repeated = take(held.failures, known, ended, failed=failed, call_id=call_id)
+            passing = take(held.failures, known, ended, failed=failed, call_id=call_id)
             if asked:
                 record(held.history, view, effects, asked, failed=failed)
             if statement:
                 held.names.learn(statement, output, failed=bool(failed))
-            return repeated
+            return passing
 
-        repeated = self._change(decision.conversation_id, change)
-        if repeated and failed is False and not repeated.startswith(HERE):
-            self._swap(FORGIVENESS, Forgiveness, lambda held: held.forgive(repeated))
+        passing = self._change(decision.conversation_id, change)
+        if passing:
+            self._swap(FORGIVENESS, Forgiveness, lambda held: held.forgive(passing))
         if decision.sources:
             ran = "failed" if failed else "unknown" if failed is None else "worked"
             self.store.log_decision(self.workspace, replace(decision, outcome=ran))
@@ -323,8 +312,6 @@ class Guard:
             return "The call that was stopped last may run once." if held.once else ""
 
         return self._change(conversation, change)
-
-    # ------------------------------------------------------------ records
 
     def _read(self, conversation: str) -> tuple[Conversation, Forgiveness, RuleSet]:
         """What is known, and the rules, of one moment."""
@@ -381,10 +368,6 @@ def _decoded(record: Record | None, kind: type[Decoded]) -> Decoded:
         return kind() if record is None else record.read(kind)
     except ValueError:
         return kind()
-
-
-def _effect_of(rule: ToolMemoryRule) -> Action:
-    return "deny" if rule.effect == "deny" else "ask"
 
 
 def _what_is_missing(conditions: Conditions) -> str:

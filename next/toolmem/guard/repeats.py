@@ -25,11 +25,9 @@ from toolmem.text.patterns import late_pattern
 from toolmem.view.effects import CallEffects
 
 MAX_FAILURES = 500  # that stand in one conversation; the oldest go
-MAX_FORGIVEN = 500
 MAX_HERE = 100  # errors that are forgiven in one conversation alone
 MAX_IDS = 8  # of the calls that failed so
-RETRIES = 2  # unchanged repeats of a transient failure that are let through
-WAITS = (1, 4)  # seconds before each
+WAITS = (1, 4)  # seconds before each repeat of a transient failure that is let through
 # Errors of a service that its caller did not cause.
 _TRANSIENT = frozenset(("timeout", "rate_limited", "server_error", "connection_error"))
 _PASSES = late_pattern(
@@ -38,22 +36,7 @@ _PASSES = late_pattern(
     r"|deadlock found)\b",
     re.I,
 )
-HERE = "here:"  # begins the mark of an error that says an exit code alone
-
-
-class Ended(Struct, kw_only=True):
-    """What of a call that ended concerns the failures of its conversation."""
-
-    changes: bool = False  # what a later call finds
-    shows_files: bool = False
-    leaves_running: bool = False  # something whose work no later call tells
-    casts_doubt: bool = False  # earlier failures may come out differently
-    error: str = ""  # of a failure: what is forgiven together
-    line: str = ""
-    is_transient: bool = False
-    is_edit: bool = False
-    is_uncertain: bool = False  # its repeat may come out differently
-    heals: bool = False  # it failed by repairing what it found
+_HERE = "here:"  # begins the mark of an error that says an exit code alone
 
 
 class FailedCall(Struct, kw_only=True, omit_defaults=True):
@@ -68,6 +51,16 @@ class FailedCall(Struct, kw_only=True, omit_defaults=True):
     is_denied: bool = False  # its repeat was
     is_forced: bool = False  # its repeat ran all the same
     call_ids: list[str] = []
+
+
+class Ended(Struct, kw_only=True):
+    """What of a call that ended concerns the failures of its conversation."""
+
+    changes: bool = False  # what a later call finds
+    shows_files: bool = False
+    leaves_running: bool = False  # something whose work no later call tells
+    casts_doubt: bool = False  # earlier failures may come out differently
+    failure: FailedCall | None = None  # of one that may be held against its repeat
 
 
 class ConversationFailures(Struct, kw_only=True, omit_defaults=True):
@@ -102,7 +95,7 @@ def check_repeat(
         return []
     line, n = quoted(failure.line), failure.times
     action: Action = "advise"
-    if failure.is_transient and n <= RETRIES:
+    if failure.is_transient and n <= len(WAITS):
         wait = f"wait {WAITS[n - 1]} s before it is sent again"
         text = f"This call failed {times(n)} with {line}; {wait}."
     else:
@@ -125,7 +118,7 @@ def check_repeat(
 def take(
     held: ConversationFailures, call: str, ended: Ended, *, failed: bool | None, call_id: str
 ) -> str:
-    """How a call ended. The error of which this was an unchanged repeat; "" where it was none."""
+    """How a call ended. The error that it shows to pass by itself; "" where it shows none."""
     held.is_running |= ended.leaves_running
     before = held.failures.pop(call, None)
     if ended.changes:
@@ -135,37 +128,33 @@ def take(
         if before is not None and not ended.changes:
             held.failures[call] = before
         return ""
-    repeated = before.error if before else ""
-    if not failed and repeated.startswith(HERE):
-        held.here = [*held.here, repeated][-MAX_HERE:]
     if ended.shows_files:
         held.failures = {k: v for k, v in held.failures.items() if not v.is_edit}
     if ended.casts_doubt:
         for each in held.failures.values():
             each.is_uncertain = True
-    if failed and call and not ended.heals:
-        _remember(held, call, ended, before, call_id)
-    return repeated
+    if ended.failure is not None and call:
+        _remember(held, call, ended.failure, before, call_id)
+    if failed or before is None:
+        return ""
+    if before.error.startswith(_HERE):
+        held.here = [*held.here, before.error][-MAX_HERE:]
+        return ""
+    return before.error
 
 
 def _remember(
-    held: ConversationFailures, call: str, ended: Ended, before: FailedCall | None, call_id: str
+    held: ConversationFailures, call: str, new: FailedCall, before: FailedCall | None, call_id: str
 ) -> None:
-    before = before or FailedCall(error="", line="", times=0)
-    ids = [*before.call_ids, *([call_id[:100]] if call_id else ())]
     while len(held.failures) >= MAX_FAILURES:
         del held.failures[next(iter(held.failures))]
-    held.failures[call] = FailedCall(
-        error=ended.error,
-        line=ended.line[:200],
-        times=before.times + 1,
-        is_transient=ended.is_transient,
-        is_edit=ended.is_edit,
-        is_uncertain=ended.is_uncertain,
-        is_denied=before.is_denied,
-        is_forced=before.is_forced,
-        call_ids=ids[-MAX_IDS:],
-    )
+    new.line = new.line[:200]
+    new.call_ids = [call_id[:100]] if call_id else []
+    if before is not None:
+        new.times = before.times + 1
+        new.is_denied, new.is_forced = before.is_denied, before.is_forced
+        new.call_ids = [*before.call_ids, *new.call_ids][-MAX_IDS:]
+    held.failures[call] = new
 
 
 def ended_as(call: CallEffects, output: str, *, failed: bool | None) -> Ended:
@@ -185,20 +174,21 @@ def _failed(call: CallEffects, output: str) -> Ended:
     line = error_line(said) if said else ""
     is_transient = error_class_of(line) in _TRANSIENT or bool(line and _PASSES.search(line[:2_000]))
     programs = [each.words[0] for each in call.view.commands if each.words]
-    mark = _mark(call.tool, line) if line else HERE + _mark(call.tool, *programs, code)
-    heals = says(CHANGED, said)  # it wrote something all the same
-    return Ended(
+    mark = _mark(call.tool, line) if line else _HERE + _mark(call.tool, *programs, code)
+    heals = says(CHANGED, said)  # it failed by repairing what it found
+    may_differ = says(TESTS_FAILED, said) or says(NOT_YET, said)
+    failure = FailedCall(
         error=mark,
         line=line or code or "no message",
         is_transient=is_transient,
+        is_edit="@write" in call.view.classes,  # what it may do depends on what has been read
+        is_uncertain=may_differ or (is_transient and bool(call.view.commands)),
+    )
+    return Ended(
         changes=call.passes_time() or heals,
-        heals=heals,
         leaves_running=call.leaves_running(),
         casts_doubt=call.changes_though_failed(),
-        is_edit="@write" in call.view.classes,  # what it may do depends on what has been read
-        is_uncertain=says(TESTS_FAILED, said)
-        or says(NOT_YET, said)
-        or (is_transient and bool(call.view.commands)),
+        failure=None if heals else failure,
     )
 
 
