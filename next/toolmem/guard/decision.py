@@ -51,11 +51,7 @@ class Finding(Struct, kw_only=True):
 
 
 def decide(
-    decision_id: str,
-    time: datetime,
-    tool_name: str,
-    conversation: str,
-    findings: Sequence[Finding],
+    decision_id: str, time: datetime, tool_name: str, conversation: str, findings: Sequence[Finding]
 ) -> Decision:
     """One decision of what all sources say."""
     action: Action = max((f.effective for f in findings), key=lambda a: _ORDER[a], default="allow")

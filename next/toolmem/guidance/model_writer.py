@@ -31,6 +31,9 @@ _FENCE = re.compile(r"^[ \t]{0,8}```([A-Za-z0-9_+.#-]*)[ \t]*$", re.MULTILINE)
 _THOUGHT = re.compile(r"\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*\Z)", re.IGNORECASE | re.DOTALL)
 
 
+Calls = Sequence[ToolCallResult]
+
+
 class ModelWriter:
     """Implements `GuidanceWriter`. A summary is one request."""
 
@@ -55,9 +58,7 @@ class ModelWriter:
         self._max_tokens = max_tokens
         self.author = f"{model.backend}/{model.model}"
 
-    def prompt(
-        self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None = None
-    ) -> str:
+    def prompt(self, tool_name: str, calls: Calls, old: Guidance | None = None) -> str:
         """As it is sent. `old`: the guidance to which `calls` are new; None: written anew."""
         template = self._whole if old is None else self._update
         bodies = {str(number): _body(call) for number, call in enumerate(calls)}
@@ -76,22 +77,14 @@ class ModelWriter:
             }
         )
 
-    async def write(
-        self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None
-    ) -> Guidance:
+    async def write(self, tool_name: str, calls: Calls, old: Guidance | None) -> Guidance:
         """The guidance of all these calls. Raises ModelError."""
         prompt = self.prompt(tool_name, calls)
         guidance = await self._ask(prompt, tool_name, calls, old)
         tokens = estimated_tokens(prompt)
         return replace(guidance, prompt_tokens=tokens, prompt_version=self._whole.version)
 
-    async def update(
-        self,
-        tool_name: str,
-        calls: Sequence[ToolCallResult],
-        new: Sequence[ToolCallResult],
-        old: Guidance,
-    ) -> Guidance:
+    async def update(self, tool_name: str, calls: Calls, new: Calls, old: Guidance) -> Guidance:
         """The old guidance with what `new` of these calls add. Raises ModelError."""
         guidance = await self._ask(self.prompt(tool_name, new, old), tool_name, calls, old)
         tokens = estimated_tokens(self.prompt(tool_name, calls))
@@ -99,7 +92,7 @@ class ModelWriter:
         return replace(guidance, prompt_tokens=tokens, prompt_version=version, updates=updates)
 
     async def _ask(
-        self, prompt: str, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None
+        self, prompt: str, tool_name: str, calls: Calls, old: Guidance | None
     ) -> Guidance:
         """The model's text and the figures, then lines of the card while they fit."""
         text = _cleaned(await self._model.complete(prompt), self.author)
@@ -127,20 +120,12 @@ class DryRunWriter:
         self._model = model
         self.author = writer.author
 
-    def write(
-        self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None
-    ) -> Guidance:
+    def write(self, tool_name: str, calls: Calls, old: Guidance | None) -> Guidance:
         tokens = self._model.count(self._writer.prompt(tool_name, calls))
         card = self._card.write(tool_name, calls, old)
         return replace(card, prompt_tokens=tokens, author=self.author)
 
-    def update(
-        self,
-        tool_name: str,
-        calls: Sequence[ToolCallResult],
-        new: Sequence[ToolCallResult],
-        old: Guidance,
-    ) -> Guidance:
+    def update(self, tool_name: str, calls: Calls, new: Calls, old: Guidance) -> Guidance:
         """What is in the place of the model's text is the card's."""
         self._model.count(self._writer.prompt(tool_name, new, replace(old, written=old.text)))
         card = self._card.write(tool_name, calls, old)
@@ -148,7 +133,7 @@ class DryRunWriter:
         return replace(card, prompt_tokens=tokens, author=self.author, updates=old.updates + 1)
 
 
-def figures(calls: Sequence[ToolCallResult]) -> str:
+def figures(calls: Calls) -> str:
     """`Statistics: 30 calls, success_rate 0.9, avg_score 0.85`; what is unknown is left out."""
     found = statistics(sums_of(calls))
     known = {name: getattr(found, name) for name in found.__struct_fields__[1:]}
