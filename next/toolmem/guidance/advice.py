@@ -58,13 +58,12 @@ class Known(Struct, frozen=True, dict=True):
 
 def known_of(store: Store, workspace: str, tool: str) -> Known:
     """The newest calls in the log, and the history behind the tool's card."""
-
-    def newest(name: str | None) -> list[ToolCallResult]:
-        log = store.call_log(workspace, tool=name, newest=True, limit=MAX_CALLS)
-        return [each.call for each in log]
-
+    own, around = (
+        [each.call for each in store.call_log(workspace, tool=t, newest=True, limit=MAX_CALLS)]
+        for t in (tool, None)
+    )
     guidance = next((each.guidance for each in store.records(workspace, [tool])), None)
-    return Known(newest(tool), newest(None), guidance.history if guidance else None)
+    return Known(own, around, guidance.history if guidance else None)
 
 
 def at_error(known: Known, call: ToolCallResult, language: Language = "") -> list[Line]:

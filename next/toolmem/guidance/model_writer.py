@@ -53,9 +53,7 @@ class ModelWriter:
 
         self._whole = template("summarize_tool_usage_prompt")
         self._update = template("update_tool_usage_prompt")
-        self._model = model
-        self._card = card
-        self._max_tokens = max_tokens
+        self._model, self._card, self._max_tokens = model, card, max_tokens
         self.author = f"{model.backend}/{model.model}"
 
     def prompt(self, tool_name: str, calls: Calls, old: Guidance | None = None) -> str:
@@ -115,9 +113,7 @@ class DryRunWriter:
     asks_model = False
 
     def __init__(self, writer: ModelWriter, card: CardWriter, model: DryRunModel) -> None:
-        self._writer = writer
-        self._card = card
-        self._model = model
+        self._writer, self._card, self._model = writer, card, model
         self.author = writer.author
 
     def write(self, tool_name: str, calls: Calls, old: Guidance | None) -> Guidance:
