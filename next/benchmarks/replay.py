@@ -57,7 +57,7 @@ def replay(calls: Iterable[ToolCallResult]) -> Replay:
         done.wrong.update(kinds if failed is False else ())
         ended = ended_as(effects, call.output, failed=bool(failed))
         worked = take(held, key, ended, failed=bool(failed), call_id=str(index))
-        if worked and not failed and not worked.startswith("here:"):
+        if worked:
             forgiven.add(worked)
         if statement and failed is not None:
             known.learn(statement, call.output, failed=failed)

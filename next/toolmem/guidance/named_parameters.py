@@ -123,7 +123,7 @@ def _carrier(
             asked += 1
             held = (each for each in earlier[-LOOK_BACK:] if text in each.output[:MAX_OUTPUT])
             if call.conversation_id:
-                found.update({each.tool_name for each in held if each.tool_name != tool_name})
+                found.update(sorted({each.tool_name for each in held} - {tool_name}))
         earlier.append(call)
     if not found:
         return None
