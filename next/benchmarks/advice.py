@@ -12,8 +12,8 @@ from __future__ import annotations
 from backtest import is_named, repaired_failures
 from shared import Table, recorded_calls
 
-from toolmem.guidance.advice import BUDGET, MAX_CALLS, Known, at_error, within
-from toolmem.guidance.shown import BULLET
+from toolmem.guidance.advice import BUDGET, MAX_CALLS, Known, at_error
+from toolmem.guidance.shown import BULLET, within
 from toolmem.judge.check import check
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from toolmem.guidance.card import CardWriter
 from toolmem.guidance.differences import counted_as, recoveries
-from toolmem.guidance.evidence import conversations, is_service_failure, went_wrong
+from toolmem.guidance.evidence import SERVICE, conversations
 from toolmem.guidance.observations import observe
 from toolmem.guidance.shown import BULLET, fit
 from toolmem.models.calls import ToolCallResult
@@ -152,9 +152,9 @@ def _sides(tasks: Sequence[str], half: int, fold: int) -> tuple[dict[str, str], 
 
 def repaired_failures(calls: Calls) -> list[Repaired]:
     """The repaired failures of one tool. Only calls that name their conversation count."""
-    wrong = [went_wrong(call) for call in calls]
+    wrong = [True if call.execution_failed else call.failed for call in calls]
     worked = [None if each is None else not each for each in wrong]
-    service = {i for i, call in enumerate(calls) if is_service_failure(call)}
+    service = {i for i, bad in enumerate(wrong) if bad and calls[i].error_class in SERVICE}
     found = []
     for one in recoveries(worked, conversations(calls), observe(calls), service):
         failed = calls[one.failure]
