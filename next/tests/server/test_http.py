@@ -110,14 +110,12 @@ def test_an_address_of_others_needs_a_token(serve, tmp_path):
     assert b"listening on 127.0.0.1" in process.stderr.read()
 
 
-def test_the_description_and_the_page_name_every_flow_and_operation(url):
+def test_the_description_names_every_flow_and_operation(url):
     document = httpx.get(f"{url}/openapi.json", trust_env=False).json()
     assert {"/add_tool_call_result", "/tool_rule_put", "/note_demand"} <= document["paths"].keys()
     put = document["paths"]["/tool_rule_put"]["post"]["requestBody"]["content"]
     required = put["application/json"]["schema"]["required"]
     assert required == ["rule", "tool_name", "workspace_id"]
-    page = httpx.get(f"{url}/docs", trust_env=False).text
-    assert "/summary_tool_memory" in page and "<script" not in page
 
 
 def test_a_check_is_not_held_up_by_work_that_waits_for_a_model(serve):

@@ -13,12 +13,10 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from toolmem.config.sections import AuthSection
 from toolmem.errors import ConfigError
 
-Headers = Mapping[str, str]  # names in lower case
 _HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:\[\]/@%]+))(?::[0-9]{0,5})?")
 
 
@@ -34,67 +32,53 @@ class Access:
     """Decides on a request. The token is never shown, and compared in constant time."""
 
     def __init__(self, token: str = "") -> None:
-        self.needs_token = bool(token)
-        self._digest = hashlib.sha256(token.encode()).digest()
+        self._digest = hashlib.sha256(token.encode()).digest() if token else b""
 
-    def knows(self, headers: Headers) -> bool:
+    def knows(self, headers: Mapping[str, str]) -> bool:
         """Whether the request carries the token; True where none is needed."""
-        if not self.needs_token:
-            return True
         scheme, _, given = headers.get("authorization", "").partition(" ")
         token = given.strip() if scheme.lower() == "bearer" else ""
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
-        return hmac.compare_digest(digest, self._digest)
+        return not self._digest or hmac.compare_digest(digest, self._digest)
 
-    def check(self, headers: Headers) -> None:
+    def check(self, headers: Mapping[str, str]) -> None:
         """Raises Refused, with the remedy."""
         if not self.knows(headers):
             raise Refused(401, "Authorization: expected `Bearer <the configured token>`")
-        if self.needs_token:
+        if self._digest:
             return
         remedy = "a configured token (TOOLMEM_TOKEN, or auth.token_file) lets other names in"
-        if not is_loopback(host_name(headers.get("host", ""))):
+        if not is_loopback(headers.get("host", "")):
             raise Refused(403, f"Host: expected 127.0.0.1, [::1] or localhost; {remedy}")
         origin = headers.get("origin", "")
-        if origin and not is_loopback(host_name(origin.partition("://")[2])):
+        if origin and not is_loopback(origin.partition("://")[2]):
             raise Refused(403, f"Origin: a web page of another host may not ask; {remedy}")
 
 
 def read_token(auth: AuthSection) -> str:
     """From `auth.token_file`, else the variable `auth.token_env`; "": none. Raises ConfigError."""
+    where, token = auth.token_env, os.environ.get(auth.token_env, "").strip()
     if auth.token_file:
+        where = "auth.token_file"
         try:
-            text = Path(auth.token_file).expanduser().read_text(encoding="utf-8-sig")
+            token = Path(auth.token_file).expanduser().read_text(encoding="utf-8-sig").strip()
         except (OSError, UnicodeDecodeError) as error:
             problem = f"{auth.token_file} cannot be read ({type(error).__name__})"
-            raise ConfigError([f"auth.token_file: {problem}"]) from None
-        return _checked(text.strip(), "auth.token_file")
-    given = os.environ.get(auth.token_env, "").strip()
-    return _checked(given, auth.token_env) if given else ""
-
-
-def _checked(token: str, where: str) -> str:
-    if not token or not all("!" <= character <= "~" for character in token):
+            raise ConfigError([f"{where}: {problem}"]) from None
+    elif not token:
+        return ""
+    if not re.fullmatch("[!-~]+", token):
         raise ConfigError([f"{where}: expected a token of visible ASCII characters without blanks"])
     return token
 
 
-def host_name(header: str) -> str:
-    """The name in a `Host` header, without its port; "" where it is none."""
-    found = _HOST.fullmatch(header.strip())
-    return "" if found is None else (found["six"] or found["name"]).rstrip(".").lower()
-
-
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address is this machine itself."""
-    if host == "localhost" or host.endswith(".localhost"):
+    """Whether an address, a name or a `Host` header, with or without port, is this machine."""
+    found = _HOST.fullmatch(host.strip())
+    name = (found["six"] or found["name"]).rstrip(".").lower() if found else host
+    if name == "localhost" or name.endswith(".localhost"):
         return True
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
+        return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
-
-
-def headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
-    """Of an ASGI scope."""
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}

@@ -14,8 +14,9 @@ import anyio.to_thread
 import msgspec
 from anyio import CapacityLimiter
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -25,8 +26,8 @@ from toolmem.errors import Conflict, ModelError, RequestError, StoreError, ToolM
 from toolmem.formats.files import read_json
 from toolmem.memory.toolmem import ToolMem
 from toolmem.operations.operation import OPERATIONS
-from toolmem.server.access import Access, Refused, headers_of
-from toolmem.server.openapi import described, page
+from toolmem.server.access import Access, Refused
+from toolmem.server.openapi import described
 from toolmem.server.rpc import Rpc
 
 log = logging.getLogger("toolmem.server")
@@ -59,31 +60,29 @@ class Service:
     def __init__(self, memory: ToolMem, access: Access) -> None:
         self.memory, self.access = memory, access
         self.rpc = Rpc(memory.workspace)
-        flows = memory.engine.configuration.settings.flow
-        self.document = described({name: flows[name] for name in memory.engine.flows.ready})
+        self.document = described(memory.engine.flows.ready)
         self._threads = Threads()
 
     async def ask(self, request: Request) -> Response:
         """An operation or a flow by its name."""
-        name = request.path_params["name"]
-        body = await _body(request)
-        given = await self._threads.run(lambda: read_json(body))
+        name, body = request.path_params["name"], await _body(request)
+        waits = name in WAITING or name not in OPERATIONS
+        return _json(await self._threads.run(lambda: self._perform(name, body), waits=waits))
+
+    def _perform(self, name: str, body: bytes) -> Any:
+        flows = self.memory.engine.flows.ready
+        if name not in OPERATIONS and name not in flows:
+            raise Refused(404, f"there is no {name!r} ({hint(name, {**flows, **OPERATIONS})})")
+        given = read_json(body)
         if not isinstance(given, dict):
             raise RequestError("body: expected a JSON object", "body")
-        given = {key: value for key, value in given.items() if value is not None}
         workspace = given.pop("workspace_id", None)
         if not isinstance(workspace, str) or not workspace:
             raise RequestError("workspace_id: expected the name of a workspace", "workspace_id")
         memory = self.memory.workspace(workspace)
-        operation = OPERATIONS.get(name)
-        if operation is None and name in self.memory.engine.flows.ready:
-            return _json(await self._threads.run(lambda: memory.run(name, **given), waits=True))
-        if operation is None:
-            known = {**self.memory.engine.flows.ready, **OPERATIONS}
-            return _problem(404, f"there is no {name!r} ({hint(name, known)})")
-        checked = operation.read(given)
-        waits = name in WAITING
-        return _json(await self._threads.run(lambda: operation.run(memory, checked), waits=waits))
+        if name in OPERATIONS:
+            return memory.perform(OPERATIONS[name], given)
+        return memory.run(name, **given)
 
     async def ask_rpc(self, request: Request) -> Response:
         """JSON-RPC 2.0."""
@@ -101,9 +100,13 @@ class Service:
             await self._threads.run(lambda: self.memory.rules.is_guarded())
         except ToolMemError as error:
             status, told = 503, {"status": "unavailable", "reason": str(error)}
-        if not self.access.knows(headers_of(request.scope)):
+        if not self.access.knows(request.headers):
             return _json({"status": told["status"]}, status)
         return _json({**told, "name": "toolmem", "version": __version__}, status)
+
+    async def describe(self, request: Request) -> Response:
+        """All of these as OpenAPI."""
+        return _json(self.document)
 
 
 class Gate:
@@ -115,7 +118,7 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if scope["type"] == "http":
-                headers = headers_of(scope)
+                headers = Headers(scope=scope)
                 if scope["path"] != "/health":
                     self.access.check(headers)
                 kind = headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -130,17 +133,9 @@ class Gate:
 def application(memory: ToolMem, access: Access) -> Starlette:
     """The ASGI application over a memory."""
     service = Service(memory, access)
-
-    async def openapi(request: Request) -> Response:
-        return _json(service.document)
-
-    async def docs(request: Request) -> Response:
-        return HTMLResponse(page(service.document))
-
     routes = [
         Route("/health", service.health),
-        Route("/openapi.json", openapi),
-        Route("/docs", docs),
+        Route("/openapi.json", service.describe),
         Route("/rpc", service.ask_rpc, methods=["POST"]),
         Route("/{name}", service.ask, methods=["POST"]),
     ]

@@ -1,43 +1,28 @@
-"""What the service can be asked, as OpenAPI 3.1 and as a page."""
+"""What the service can be asked, as OpenAPI 3.1."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
 import msgspec
 
 from toolmem import __version__
-from toolmem.config.sections import Argument, FlowSection
+from toolmem.config.sections import Argument
+from toolmem.flow.binding import Flow
 from toolmem.operations.operation import OPERATIONS
 
-_WORKSPACE = {"type": "string", "description": "The workspace."}
-_PAGE = """<!doctype html><meta charset="utf-8"><title>toolmem</title>
-<style>body{{font:16px/1.5 system-ui;max-width:60rem;margin:2rem auto;padding:0 1rem}}
-code{{background:#8882;padding:.1em .3em}}dt{{margin-top:1rem;font-weight:600}}</style>
-<h1>toolmem {version}</h1><p>Every name is asked by <code>POST /name</code> with a JSON object;
-<a href="openapi.json">openapi.json</a> has it for programs, <code>POST /rpc</code> is JSON-RPC.</p>
-<dl>{entries}</dl>"""
 
-
-def described(flows: Mapping[str, FlowSection]) -> dict[str, Any]:
+def described(flows: Mapping[str, Flow]) -> dict[str, Any]:
     """The OpenAPI document. `flows`: those that can be run."""
-    paths: dict[str, Any] = {}
-    for name, section in flows.items():
-        schema = flow_schema(section.input_schema)
-        schema["properties"]["workspace_id"] = _WORKSPACE
-        paths[f"/{name}"] = _post(name, section.description, schema)
+    paths = {}
+    for name, flow in flows.items():
+        paths[f"/{name}"] = _post(name, flow.description, flow_schema(flow.arguments))
     for name, operation in OPERATIONS.items():
-        declared = operation.schema()
-        properties = {**declared["properties"], "workspace_id": _WORKSPACE}
         doc = (operation.__doc__ or "").partition("\n\n")[0]
-        paths[f"/{name}"] = _post(name, doc, {**declared, "properties": properties})
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "toolmem", "version": __version__},
-        "paths": paths,
-    }
+        paths[f"/{name}"] = _post(name, doc, operation.schema())
+    info = {"title": "toolmem", "version": __version__}
+    return {"openapi": "3.1.0", "info": info, "paths": paths}
 
 
 def flow_schema(arguments: Mapping[str, Argument]) -> dict[str, Any]:
@@ -51,27 +36,15 @@ def flow_schema(arguments: Mapping[str, Argument]) -> dict[str, Any]:
 
 
 def _post(name: str, summary: str, schema: dict[str, Any]) -> dict[str, Any]:
+    workspace = {"type": "string", "description": "The workspace."}
+    properties = {**schema["properties"], "workspace_id": workspace}
     required = sorted({*schema.get("required", ()), "workspace_id"})
-    body = {"application/json": {"schema": {**schema, "required": required}}}
+    body = {**schema, "properties": properties, "required": required}
     return {
         "post": {
             "operationId": name,
             "summary": summary,
-            "requestBody": {"required": True, "content": body},
+            "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
             "responses": {"200": {"description": "The result as JSON."}},
         }
     }
-
-
-def page(document: dict[str, Any]) -> str:
-    """The same for people."""
-    entries = []
-    for path, told in document["paths"].items():
-        post = told["post"]
-        schema = post["requestBody"]["content"]["application/json"]["schema"]
-        fields = ", ".join(
-            f"<code>{escape(name)}{'' if name in schema['required'] else '?'}</code>"
-            for name in schema["properties"]
-        )
-        entries.append(f"<dt>{escape(path)}</dt><dd>{escape(post['summary'])}<br>{fields}</dd>")
-    return _PAGE.format(version=escape(__version__), entries="".join(entries))

@@ -8,7 +8,7 @@ is `memory.tool_rule_put`, its result in the envelope of the source system.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -28,9 +28,9 @@ _ALIAS = "openhuman.memory_"
 class RpcError(Exception):
     """What is answered in place of a result."""
 
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
+    def __init__(self, code: int, message: str, **data: Any) -> None:
         super().__init__(message)
-        self.code, self.data = code, data
+        self.told = {"code": code, "message": message, **data}
 
 
 class Rpc:
@@ -44,14 +44,13 @@ class Rpc:
 
     def answer(self, text: bytes) -> bytes | None:
         """None where nothing is to be answered: only notifications."""
-        answer = self._answer_all(text)
+        try:
+            answer = self._answer_all(read_json(text))
+        except RequestError as error:
+            answer = _failed(None, RpcError(-32700, f"Parse error: {error}"))
         return None if answer is None else msgspec.json.encode(answer)
 
-    def _answer_all(self, text: bytes) -> Any:
-        try:
-            value = read_json(text)
-        except RequestError as error:
-            return _failed(None, RpcError(-32700, f"Parse error: {error}"))
+    def _answer_all(self, value: Any) -> Any:
         if not isinstance(value, list):
             return self._answer(value)
         if not value or len(value) > MAX_BATCH:
@@ -60,54 +59,52 @@ class Rpc:
         return [told for each in value if (told := self._answer(each)) is not None] or None
 
     def _answer(self, value: Any) -> dict[str, Any] | None:
-        is_asked = isinstance(value, Mapping) and "id" in value
-        request_id = value.get("id") if is_asked else None
+        request = value if isinstance(value, dict) else {}
+        request_id, method = request.get("id"), request.get("method")
+        is_notification = "id" not in request and isinstance(method, str)
         try:
-            result = self._perform(value)
+            if not isinstance(request_id, str | int | float | None):
+                request_id = None
+                raise RpcError(-32600, "Invalid Request: id: expected a text or a number")
+            if request.get("jsonrpc") != "2.0" or not isinstance(method, str):
+                expected = 'an object with "jsonrpc": "2.0" and a method'
+                raise RpcError(-32600, f"Invalid Request: expected {expected}")
+            result = self._perform(method, request.get("params"))
         except RpcError as error:
-            is_request = isinstance(value, Mapping) and isinstance(value.get("method"), str)
-            if is_request and not is_asked:
-                log.warning("a notification failed: %s", error.code)
-                return None
-            is_id = isinstance(request_id, str | int | float | None)
-            return _failed(request_id if is_id else None, error)
-        return {"jsonrpc": "2.0", "id": request_id, "result": result} if is_asked else None
+            if not is_notification:
+                return _failed(request_id, error)
+            log.warning("a notification failed: %s", error.told["code"])
+            return None
+        return None if is_notification else {"jsonrpc": "2.0", "id": request_id, "result": result}
 
-    def _perform(self, value: Any) -> Any:
-        if not isinstance(value, Mapping) or value.get("jsonrpc") != "2.0":
-            raise RpcError(-32600, 'Invalid Request: expected an object with "jsonrpc": "2.0"')
-        name, params = value.get("method"), value.get("params")
-        if not isinstance(name, str) or not isinstance(value.get("id"), str | int | float | None):
-            raise RpcError(-32600, "Invalid Request: method and id: expected texts")
-        operation = self._methods.get(name)
+    def _perform(self, method: str, params: Any) -> Any:
+        operation = self._methods.get(method)
         if operation is None:
-            known = hint(name[:100], self._methods)
-            raise RpcError(-32601, f"Method not found: {name[:100]!r} ({known})")
-        if params is not None and not isinstance(params, Mapping | list):
+            known = hint(method[:100], self._methods)
+            raise RpcError(-32601, f"Method not found: {method[:100]!r} ({known})")
+        if not isinstance(params, dict | list | None):
             raise RpcError(-32600, "Invalid Request: params: expected an object or a list")
         try:
             given = _by_name(operation, params or {})
             workspace = given.pop("workspace_id", None) or "default"
             if not isinstance(workspace, str):
                 raise RequestError("workspace_id: expected a text", "workspace_id")
-            request = operation.read(given)
-            result = msgspec.to_builtins(operation.run(self._workspace_of(workspace), request))
+            done = self._workspace_of(workspace).perform(operation, given)
+            result = msgspec.to_builtins(done)
         except RequestError as error:
             told = f"Invalid params: {error}"
-            raise RpcError(-32602, told, {"parameter": error.field}) from None
+            raise RpcError(-32602, told, data={"parameter": error.field}) from None
         except ToolMemError as error:
             raise RpcError(-32000, f"Server error: {error}") from None
         except Exception as error:
             log.exception("a method failed")
             raise RpcError(-32603, f"Internal error: {type(error).__name__}") from None
-        return {"result": result, "logs": []} if name.startswith(_ALIAS) else result
+        return {"result": result, "logs": []} if method.startswith(_ALIAS) else result
 
 
-def _by_name(
-    operation: Operation[..., Any], params: Mapping[str, Any] | list[Any]
-) -> dict[str, Any]:
+def _by_name(operation: Operation[..., Any], params: dict[str, Any] | list[Any]) -> dict[str, Any]:
     """An object, or a list of positional parameters, the workspace last."""
-    if isinstance(params, Mapping):
+    if isinstance(params, dict):
         return dict(params)
     names = [*operation.signature.parameters, "workspace_id"]
     if len(params) > len(names):
@@ -116,7 +113,4 @@ def _by_name(
 
 
 def _failed(request_id: Any, error: RpcError) -> dict[str, Any]:
-    told: dict[str, Any] = {"code": error.code, "message": str(error)}
-    if error.data is not None:
-        told["data"] = error.data
-    return {"jsonrpc": "2.0", "id": request_id, "error": told}
+    return {"jsonrpc": "2.0", "id": request_id, "error": error.told}

@@ -34,7 +34,6 @@ class McpService:
     """One memory behind an MCP server. Raises ConfigError."""
 
     def __init__(self, memory: ToolMem, workspace: str = "default") -> None:
-        self.memory = memory
         self._tools = McpTools(memory, workspace)
         self._threads = Threads()
         declared = types.ListToolsResult(tools=[each.tool for each in self._tools.offers.values()])

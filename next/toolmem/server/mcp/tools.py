@@ -13,8 +13,8 @@ from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from msgspec import Struct
 
 from toolmem.config.names import hint
-from toolmem.config.sections import FlowSection
 from toolmem.errors import ConfigError, RequestError
+from toolmem.flow.binding import Flow
 from toolmem.memory.toolmem import ToolMem, Workspace
 from toolmem.models.tools import FlowResponse
 from toolmem.operations import OPERATIONS
@@ -24,9 +24,6 @@ from toolmem.rules.changes import Actor
 from toolmem.server.openapi import flow_schema
 
 ALL = "all"  # in `mcp.tools`: every flow
-# What is the user's alone: to delete a workspace, which nobody can without confirming it.
-_CONFIRM = "confirm"
-_DELETES_ALL = "delete_workspace"
 
 
 class Offer(Struct):
@@ -46,14 +43,12 @@ class McpTools:
             for operation in OPERATIONS.values()
             if operation.agent is not None
         }
-        configured = memory.engine.configuration.settings
-        ready = memory.engine.flows.ready
-        asked = configured.mcp.tools
-        unknown = [name for name in asked if name != ALL and name not in ready]
+        flows, asked = memory.engine.flows.ready, memory.engine.configuration.settings.mcp.tools
+        unknown = [name for name in asked if name != ALL and name not in flows]
         if unknown:
-            raise ConfigError([f"mcp.tools: {n!r} is no flow ({hint(n, ready)})" for n in unknown])
-        for name in ready if ALL in asked else asked:
-            self.offers.setdefault(name, _of_flow(name, configured.flow[name]))
+            raise ConfigError([f"mcp.tools: {n!r} is no flow ({hint(n, flows)})" for n in unknown])
+        for name in flows if ALL in asked else asked:
+            self.offers.setdefault(name, _of_flow(name, flows[name]))
         for offer in self.offers.values():
             place = {"type": "string", "default": workspace}
             offer.tool.input_schema["properties"]["workspace_id"] = place
@@ -91,17 +86,17 @@ def _of_operation(operation: Operation[..., Any], agent: AgentTool) -> Offer:
         input_schema=operation.schema(agent.hidden),
         annotations=ToolAnnotations(read_only_hint=operation.reads_only),
     )
-    return Offer(tool, lambda memory, given: operation.run(memory, operation.read(given)))
+    return Offer(tool, lambda memory, given: memory.perform(operation, given))
 
 
-def _of_flow(name: str, section: FlowSection) -> Offer:
-    hidden = (_CONFIRM, "workspace_id")
-    arguments = {key: each for key, each in section.input_schema.items() if key not in hidden}
-    schema = flow_schema(arguments)
+def _of_flow(name: str, flow: Flow) -> Offer:
+    """To delete a workspace, which nobody can without confirming it, is the user's alone."""
+    hidden = ("confirm", "workspace_id")
+    schema = flow_schema({key: each for key, each in flow.arguments.items() if key not in hidden})
     for told in schema["properties"].values():
         if "enum" in told:
-            told["enum"] = [value for value in told["enum"] if value != _DELETES_ALL]
-    tool = Tool(name=name, description=section.description, input_schema=schema)
+            told["enum"] = [value for value in told["enum"] if value != "delete_workspace"]
+    tool = Tool(name=name, description=flow.description, input_schema=schema)
     return Offer(tool, lambda memory, given: memory.run(name, **given))
 
 
