@@ -6,9 +6,9 @@ import hashlib
 import json
 import secrets
 import time
-import uuid
 from collections.abc import Mapping
 from typing import Any
+from uuid import uuid4
 
 from msgspec import Struct, field
 
@@ -16,20 +16,24 @@ from toolmem.guard.decision import quoted
 from toolmem.models.decisions import Decision
 from toolmem.text.display import bounded
 
-_META = "io.modelcontextprotocol/"
+PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _CALL_ID = "claudecode/toolUseId"  # by which Claude Code tells a server the id of the model's call
 MAX_OUTPUT = 100_000  # characters that are kept
 
 
 class ToolCall(Struct, kw_only=True):
-    """One call on its way to the server."""
+    """One call: on its way to the server, at work there, or waiting for the user."""
 
-    tool: str
-    arguments: Any
+    message: Mapping[str, Any]
     params: Mapping[str, Any]
     meta: Mapping[str, Any]
+    tool: str
+    arguments: Any
     record_id: str
     began: float = field(default_factory=time.perf_counter)
+    decisions: list[Decision] = []
+    agreed: bool | None = None  # the user, when a result asked; None: not asked
 
     @classmethod
     def read(cls, message: Mapping[str, Any]) -> ToolCall | None:
@@ -39,19 +43,19 @@ class ToolCall(Struct, kw_only=True):
         if not isinstance(name, str) or not name:
             return None
         known = meta.get(_CALL_ID)
-        own = known if isinstance(known, str) and 0 < len(known) <= 200 else uuid.uuid4().hex
-        arguments = params.get("arguments", {})
-        return cls(tool=name, arguments=arguments, params=params, meta=meta, record_id=own)
+        return cls(
+            message=message,
+            params=params,
+            meta=meta,
+            tool=name,
+            arguments=params.get("arguments", {}),
+            record_id=known if isinstance(known, str) and 0 < len(known) <= 200 else uuid4().hex,
+        )
 
     @property
     def is_stateless(self) -> bool:
         """Of the protocol since 2026-07-28, in which each request says who asks."""
-        return f"{_META}protocolVersion" in self.meta
-
-    @property
-    def capabilities(self) -> Any:
-        """Of the client, where each request tells them."""
-        return self.meta.get(f"{_META}clientCapabilities")
+        return PROTOCOL_VERSION in self.meta
 
     def digest(self) -> str:
         """The same for the same tool with the same arguments, however they are written."""

@@ -98,15 +98,35 @@ class ProxyMemory:
         nobody = undecided(call.tool, self.conversation, datetime.now(UTC), self.on_error)
         return self._try("calls cannot be held against the memory", work, [nobody])
 
-    def keep(self, call: ToolCall, decisions: Sequence[Decision], outcome: CallOutcome) -> None:
-        """Keep how a call ended, and learn from it."""
-        record = self._record(call, outcome)
+    def ended(self, call: ToolCall, outcome: CallOutcome) -> str:
+        """Keep how a call ended, and learn from it. What worked after an error like this one."""
+        record = ToolCallResult(
+            tool_name=call.tool,
+            create_time=datetime.now(UTC),
+            input=call.arguments if isinstance(call.arguments, dict | list | str) else {},
+            output=outcome.output,
+            success=outcome.success,
+            time_cost=time.perf_counter() - call.began,
+            id=call.record_id,
+            metadata={
+                "conversation_id": self.conversation,
+                "server": self.name,
+                "ending": outcome.ending,
+            },
+        )
+        failed = None if outcome.success is None else not outcome.success
 
-        def work() -> None:
-            failed = None if outcome.success is None else not outcome.success
+        def advise() -> str:
+            from toolmem.guidance.advice import BUDGET, at_error, known_of
+            from toolmem.guidance.shown import within
+
+            known = known_of(self.stores.main, WORKSPACE, call.tool)
+            return "\n".join(line.text for line in within(at_error(known, record), BUDGET))
+
+        def keep() -> None:
             with self.stores.main.transaction():  # one commit for the call and what is learned
                 self.stores.main.append_calls(WORKSPACE, [record], KEPT_CALLS)
-                for guard, decision in zip(self._guards, decisions, strict=False):
+                for guard, decision in zip(self._guards, call.decisions, strict=False):
                     guard.after(
                         decision,
                         call.arguments,
@@ -115,38 +135,10 @@ class ProxyMemory:
                         call_id=call.record_id,
                     )
 
-        self._try("a call cannot be kept", work, None)
-
-    def advice_after(self, call: ToolCall, outcome: CallOutcome) -> str:
-        """What worked after an error like this one; "" where nothing is known."""
-
-        def work() -> str:
-            from toolmem.guidance.advice import BUDGET, at_error, known_of
-            from toolmem.guidance.shown import within
-
-            known = known_of(self.stores.main, WORKSPACE, call.tool)
-            return "\n".join(line.text for line in within(at_error(known, record), BUDGET))
-
-        record = self._record(call, outcome)
-        return "" if self.shadow else self._try("nothing is told of a failure", work, "")
-
-    def _record(self, call: ToolCall, outcome: CallOutcome) -> ToolCallResult:
-        given: Any = call.arguments if isinstance(call.arguments, dict | list | str) else {}
-        about = {
-            "conversation_id": self.conversation,
-            "server": self.name,
-            "ending": outcome.ending,
-        }
-        return ToolCallResult(
-            tool_name=call.tool,
-            create_time=datetime.now(UTC),
-            input=given,
-            output=outcome.output,
-            success=outcome.success,
-            time_cost=time.perf_counter() - call.began,
-            id=call.record_id,
-            metadata=about,
-        )
+        is_told = failed and not self.shadow  # before the call itself is among those that are known
+        advice = self._try("nothing is told of a failure", advise, "") if is_told else ""
+        self._try("a call cannot be kept", keep, None)
+        return advice
 
     # ------------------------------------------------------------ what is known of tools
 
@@ -196,15 +188,12 @@ class ProxyMemory:
     # ------------------------------------------------------------ its troubles
 
     def _try(self, what_if_not: str, work: Callable[[], Done], otherwise: Done) -> Done:
+        """What fails is logged, each trouble once a minute."""
         try:
             return work()
         except Exception as error:
-            self._log(what_if_not, error)
+            now = time.monotonic()
+            if now - self._told.get(what_if_not, -TOLD_EVERY) >= TOLD_EVERY:
+                self._told[what_if_not] = now
+                log.warning("%s (%s)", what_if_not, f"{type(error).__name__}: {error}"[:500])
             return otherwise
-
-    def _log(self, what: str, error: Exception) -> None:
-        """Once a minute each."""
-        now = time.monotonic()
-        if now - self._told.get(what, -TOLD_EVERY) >= TOLD_EVERY:
-            self._told[what] = now
-            log.warning("%s (%s)", what, f"{type(error).__name__}: {error}"[:500])

@@ -10,16 +10,13 @@ import json
 import logging
 import re
 import secrets
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from toolmem.guard.decision import settled, strictest
-from toolmem.models.decisions import Decision
 from toolmem.server.proxy.call import (
     CANCELLED,
+    CAPABILITIES,
     NO_ANSWER,
     PREFIX,
     CallOutcome,
@@ -41,15 +38,6 @@ _PARSE_ERROR, _INVALID_REQUEST, _INVALID_PARAMS = -32700, -32600, -32602
 _ID = re.compile(rb'"id"\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?\d{1,20})')
 
 
-class _UnderWay(Struct):
-    """A call that the server works on, or that waits for the user."""
-
-    call: ToolCall
-    decisions: list[Decision]
-    agreed: bool
-    message: Mapping[str, Any]
-
-
 class Relay:
     """One connection. `to_client` and `to_server` take a message without its line end."""
 
@@ -57,9 +45,9 @@ class Relay:
         self.memory, self.to_client, self.to_server = memory, to_client, to_server
         self._consents = Consents()
         self._capabilities: Any = None  # of the client, where it says so once
-        self._lock = threading.Lock()
-        self._calls: dict[str, _UnderWay] = {}
-        self._waiting: dict[str, tuple[str, _UnderWay]] = {}  # by our request: the call's id
+        # Two threads change these, each time by one operation, which is atomic.
+        self._calls: dict[str, ToolCall] = {}
+        self._waiting: dict[str, ToolCall] = {}  # by our request to the user
         self._lists: set[str] = set()
 
     # ------------------------------------------------------------ from the client
@@ -78,7 +66,7 @@ class Relay:
             return
         method, params = message.get("method"), an_object(message.get("params"))
         if method == "tools/call" and (call := ToolCall.read(message)) is not None:
-            self._call(call, message, line)
+            self._call(call, line)
             return
         if method == "notifications/cancelled" and self._is_withdrawn(params.get("requestId")):
             return
@@ -93,70 +81,65 @@ class Relay:
     def _is_withdrawn(self, request_id: Any) -> bool:
         """Whether a cancelled call only waited for the user: the server knows nothing of it."""
         key = _key(request_id)
-        with self._lock:
-            ours = next((ours for ours, (held, _) in self._waiting.items() if held == key), "")
-            self._waiting.pop(ours, None)
-            under_way = self._calls.pop(key, None)
-        if ours:
-            told = {"requestId": ours, "reason": "the call is cancelled"}
-            self._tell({"method": "notifications/cancelled", "params": told})
-        if under_way is not None:
-            self.memory.keep(under_way.call, under_way.decisions, CANCELLED)
-        return bool(ours)
+        for ours, call in self._waiting.items():
+            if _key(call.message["id"]) == key:
+                del self._waiting[ours]
+                told = {"requestId": ours, "reason": "the call is cancelled"}
+                self._tell({"method": "notifications/cancelled", "params": told})
+                return True
+        if (running := self._calls.pop(key, None)) is not None:
+            self.memory.ended(running, CANCELLED)
+        return False
 
     def _is_our_answer(self, message: Mapping[str, Any]) -> bool:
         """Whether the client answers what we asked; then the call goes on, or does not."""
         ours = message.get("id")
         if not isinstance(ours, str) or not ours.startswith(PREFIX):
             return False
-        with self._lock:
-            _, waited = self._waiting.pop(ours, ("", None))
-        if waited is not None:
+        if (call := self._waiting.pop(ours, None)) is not None:
             yes = agrees(message.get("result"))
-            waited.decisions = [settled(each, yes) for each in waited.decisions]
-            self._send(waited, _encoded(waited.message))
+            call.decisions = [settled(each, yes) for each in call.decisions]
+            self._send(call, _encoded(call.message))
         return True
 
-    def _call(self, call: ToolCall, message: dict[str, Any], line: bytes) -> None:
+    def _call(self, call: ToolCall, line: bytes) -> None:
+        request_id = call.message.get("id")
         try:
-            agreed = self._consents.answer(call)
+            call.agreed = self._consents.answer(call)
         except ValueError as error:
-            self._refuse(message.get("id"), _INVALID_PARAMS, str(error))
+            self._refuse(request_id, _INVALID_PARAMS, str(error))
             return
         if str(call.params.get("requestState", "")).startswith(PREFIX):  # not the server's
             own = ("requestState", "inputResponses")
             params = {key: value for key, value in call.params.items() if key not in own}
-            message = {**message, "params": params}
-            line = _encoded(message)
-        decisions = self.memory.decide(call)
-        if agreed is not None:
-            decisions = [settled(each, agreed) for each in decisions]
-        under_way = _UnderWay(call, decisions, agreed is True, message)
-        decision = strictest(decisions)
-        capabilities = call.capabilities if call.is_stateless else self._capabilities
-        if decision.action != "ask" or "id" not in message or not can_elicit(capabilities):
-            self._send(under_way, line)
+            call.message = {**call.message, "params": params}
+            line = _encoded(call.message)
+        call.decisions = self.memory.decide(call)
+        if call.agreed is not None:
+            call.decisions = [settled(each, call.agreed) for each in call.decisions]
+        decision = strictest(call.decisions)
+        capabilities = call.meta.get(CAPABILITIES) if call.is_stateless else self._capabilities
+        if decision.action != "ask" or "id" not in call.message or not can_elicit(capabilities):
+            self._send(call, line)
         elif call.is_stateless:
-            self._tell({"id": message["id"], "result": self._consents.ask(call, decision)})
+            self._tell({"id": request_id, "result": self._consents.ask(call, decision)})
         else:
             ours = f"{PREFIX}{secrets.token_hex(8)}"
-            with self._lock:
-                self._waiting[ours] = _key(message["id"]), under_way
+            self._waiting[ours] = call
             self._tell({"id": ours, "method": "elicitation/create", "params": form(call, decision)})
 
-    def _send(self, under_way: _UnderWay, line: bytes) -> None:
+    def _send(self, call: ToolCall, line: bytes) -> None:
         """Let a call run, or answer why it does not."""
-        message, decision = under_way.message, strictest(under_way.decisions)
+        is_asked, decision = "id" in call.message, strictest(call.decisions)
         if decision.action not in ("ask", "deny"):
-            if "id" in message:
-                with self._lock:
-                    self._calls[_key(message["id"])] = under_way
+            if is_asked:
+                self._calls[_key(call.message["id"])] = call
             self.to_server(line)
-        elif "id" in message:
+        elif is_asked:
             text = {"type": "text", "text": decision.reason}
-            more = {"resultType": "complete"} if under_way.call.is_stateless else {}
+            more = {"resultType": "complete"} if call.is_stateless else {}
             result = {**more, "content": [text], "isError": True}
-            self._tell({"id": message["id"], "result": result})
+            self._tell({"id": call.message["id"], "result": result})
 
     # ------------------------------------------------------------ from the server
 
@@ -182,25 +165,21 @@ class Relay:
         if "method" in message or "id" not in message:
             return b""
         key = _key(message["id"])
-        with self._lock:
-            under_way = self._calls.pop(key, None)
-            is_list = key in self._lists
-            self._lists.discard(key)
-        if under_way is not None:
-            return self._ended(under_way, message)
-        return self._described(message) if is_list else b""
+        if (call := self._calls.pop(key, None)) is not None:
+            return self._ended(call, message)
+        if key not in self._lists:
+            return b""
+        self._lists.discard(key)
+        return self._described(message)
 
-    def _ended(self, under_way: _UnderWay, message: Mapping[str, Any]) -> bytes:
+    def _ended(self, call: ToolCall, message: Mapping[str, Any]) -> bytes:
         """Keep the call; the message with a note, b"" where nothing is added."""
         outcome, result = CallOutcome.read(message), an_object(message.get("result"))
         if outcome is None:
-            if under_way.agreed:
-                self._consents.goes_on(under_way.call, result)
+            if call.agreed:
+                self._consents.goes_on(call, result)
             return b""
-        advice = [strictest(under_way.decisions).advice]
-        if outcome.success is False:  # before the call itself is among those that are known
-            advice.append(self.memory.advice_after(under_way.call, outcome))
-        self.memory.keep(under_way.call, under_way.decisions, outcome)
+        advice = [strictest(call.decisions).advice, self.memory.ended(call, outcome)]
         text = "\n".join(filter(None, advice))
         content = result.get("content", [])
         if not text or "result" not in message or not isinstance(content, list):
@@ -233,10 +212,9 @@ class Relay:
 
     def close(self) -> None:
         """The connection is over: what was not answered never will be."""
-        with self._lock:
-            left, self._calls = list(self._calls.values()), {}
-        for each in left:
-            self.memory.keep(each.call, each.decisions, NO_ANSWER)
+        for key in list(self._calls):
+            if (call := self._calls.pop(key, None)) is not None:
+                self.memory.ended(call, NO_ANSWER)
         self.memory.close()
 
     # ------------------------------------------------------------ answers of ours

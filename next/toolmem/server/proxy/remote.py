@@ -19,7 +19,7 @@ from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 from toolmem.server.access import is_loopback
-from toolmem.server.proxy.call import an_object
+from toolmem.server.proxy.call import PROTOCOL_VERSION, an_object
 from toolmem.server.proxy.child import line_writer, relay_lines
 from toolmem.server.proxy.memory import ProxyMemory
 from toolmem.server.proxy.relay import Relay
@@ -27,7 +27,6 @@ from toolmem.server.proxy.relay import Relay
 log = logging.getLogger("toolmem.proxy")
 PATIENCE = 30.0  # seconds to connect
 SILENCE = 300.0  # seconds that a stream may say nothing
-_VERSION = "io.modelcontextprotocol/protocolVersion"
 
 
 def run_remote(url: str, headers: Mapping[str, str], memory: ProxyMemory) -> int:
@@ -94,7 +93,7 @@ class _Remote:
         if method == "initialize":
             self._initialize = getattr(message, "id", None)
             return {}
-        version = an_object(params.get("_meta")).get(_VERSION)
+        version = an_object(params.get("_meta")).get(PROTOCOL_VERSION)
         if not isinstance(version, str):
             return {inbound.MCP_PROTOCOL_VERSION_HEADER: self._version} if self._version else {}
         headers = {inbound.MCP_PROTOCOL_VERSION_HEADER: version, inbound.MCP_METHOD_HEADER: method}
