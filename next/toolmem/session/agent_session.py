@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import uuid
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
 import msgspec
@@ -20,8 +21,6 @@ from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.operations import OPERATIONS
-from toolmem.operations.demands import lift_demand, note_demand
-from toolmem.operations.rules import schemas_of
 from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import folded_name
@@ -48,6 +47,7 @@ log = logging.getLogger("toolmem.session")
 
 NOTE_TOOLS = ("note_demand", "lift_demand")
 MAX_HEARD = 500  # messages of the user that a quote is looked for in
+MAX_DECIDED = 1_000  # calls
 
 
 class AgentSession:
@@ -63,7 +63,15 @@ class AgentSession:
     no compressor sees.
     """
 
-    def __init__(self, memory: Workspace, rules_memory: Workspace, recorder: CallRecorder) -> None:
+    def __init__(
+        self,
+        memory: Workspace,
+        rules_memory: Workspace,
+        recorder: CallRecorder,
+        max_buffer_tokens: int | None,
+        compressor: Compressor,
+        count_tokens: CountTokens,
+    ) -> None:
         self.memory = memory
         self.rules = rules_memory.rules
         self.recorder = recorder
@@ -72,16 +80,20 @@ class AgentSession:
         self.buffer: list[Message] = []
         self.errors: list[str] = []  # of judging
         self._rules_memory = rules_memory
-        self._max_buffer_tokens: int | None = None
-        self._compressor: Compressor = keep_newest
-        self._count: CountTokens = estimated_tokens
-        self._heard: list[str] = []
+        self._max_buffer_tokens = max_buffer_tokens
+        self._compressor, self._count = compressor, count_tokens
+        self._hook = ToolMemoryCaptureHook(
+            self.rules,
+            actor=Actor("user", session=self.session_id),
+            enabled=None if memory.services.settings.rules.capture else False,
+        )
+        self._heard: deque[str] = deque(maxlen=MAX_HEARD)
         self._pending: str | None = None  # the user's message of the turn under way
         self._turns = 0
-        self._decided: list[tuple[str, Decision]] = []  # checked calls whose end is not told yet
-        self._judging: list[threading.Thread] = []
+        # Checked calls whose end is not told yet.
+        self._decided: deque[tuple[str, Decision]] = deque(maxlen=MAX_DECIDED)
+        self._judging = ThreadPoolExecutor(1, "toolmem judging")
         self._unjudged: dict[str, None] = {}
-        self._listing = RuleListing([], [])
         self._kept: list[ToolCallResult] = []  # of the turn under way
 
     @classmethod
@@ -122,23 +134,15 @@ class AgentSession:
             on_denied=on_denied,
             on_ask=on_ask,
         )
-        session = cls(own, rules, recorder)
-        session._max_buffer_tokens, session._compressor = max_buffer_tokens, compressor
-        session._count = count_tokens
-        session._freeze(
-            base_prompt, [each.name for each in schemas_of(list(tools))], timeout, on_error
-        )
+        session = cls(own, rules, recorder, max_buffer_tokens, compressor, count_tokens)
+        session._freeze(base_prompt, timeout, on_error)
         return session
 
     def _freeze(
-        self,
-        base_prompt: str,
-        names: list[str],
-        timeout: float,
-        on_error: Literal["raise", "empty"],
+        self, base_prompt: str, timeout: float, on_error: Literal["raise", "empty"]
     ) -> None:
-        settings = self.memory.services.settings
-        caps = settings.rules
+        settings, caps = self.memory.services.settings, self.memory.services.settings.rules
+        names = [each.name for each in self.recorder.schemas.values()]
         section = prefetch_tool_memory_rules_blocking(
             self.rules,
             names,
@@ -148,14 +152,14 @@ class AgentSession:
             on_error=on_error,
         )
         self._pinned = section.pinned
-        if on_error == "raise" and self.recorder.guard is not None:
-            self.recorder.guard.load()
         self._listing = RuleListing(section.pinned.rules, [])
-        budget = settings.guidance.max_tokens_prompt
-        guidance = ""
-        if names and budget and on_error == "raise":
-            records = self.memory.services.store().records(self.memory.workspace_id, names)
-            guidance = guidance_section(records, budget, settings.language)
+        budget, guidance = settings.guidance.max_tokens_prompt, ""
+        if on_error == "raise":
+            assert self.recorder.guard is not None
+            self.recorder.guard.load()
+            if names and budget:
+                records = self.memory.services.store().records(self.memory.workspace_id, names)
+                guidance = guidance_section(records, budget, settings.language)
         parts = (base_prompt.strip(), section.text, guidance)
         self.system_prompt = "\n\n".join(filter(None, parts))
 
@@ -191,18 +195,13 @@ class AgentSession:
 
     def _hear(self, message: str) -> None:
         """Before anything is done for it."""
-        self._heard = [*self._heard, message][-MAX_HEARD:]
+        self._heard.append(message)
         assert self.recorder.guard is not None
         try:
             self.recorder.guard.user_spoke(self.session_id, message)
         except ToolMemError as error:
             log.error("the guard was not told of a message: %s", error)
-        self._hook().hear(self._turn(message, []))
-
-    def _hook(self) -> ToolMemoryCaptureHook:
-        actor = Actor("user", session=self.session_id)
-        enabled = None if self.memory.services.settings.rules.capture else False
-        return ToolMemoryCaptureHook(self.rules, actor=actor, enabled=enabled)
+        self._hook.hear(self._turn(message, []))
 
     def _turn(self, message: str, uses: list[ToolUse]) -> Turn:
         return Turn(
@@ -242,7 +241,7 @@ class AgentSession:
         """
         given = _read_object(arguments)
         decision = self.recorder.check(tool_name, given, force=force)
-        self._decided = [*self._decided, (_key(tool_name, given), decision)][-1_000:]
+        self._decided.append((_key(tool_name, given), decision))
         return decision
 
     @property
@@ -255,41 +254,34 @@ class AgentSession:
     @staticmethod
     def tools(form: Literal["openai", "anthropic", "mcp"] = "openai") -> list[dict[str, Any]]:
         """`note_demand` and `lift_demand`, as a model's API takes them. `call_tool` runs them."""
+        key = {"openai": "parameters", "anthropic": "input_schema", "mcp": "inputSchema"}[form]
         found: list[dict[str, Any]] = []
         for name in NOTE_TOOLS:
             operation = OPERATIONS[name]
             assert operation.agent is not None
             text = operation.agent.description if name == "lift_demand" else contract()
-            told = {"name": name, "description": text}
-            if form == "openai":
-                function = {**told, "parameters": operation.schema(operation.agent.hidden)}
-                found.append({"type": "function", "function": function})
-            else:
-                key = "input_schema" if form == "anthropic" else "inputSchema"
-                found.append({**told, key: operation.schema(operation.agent.hidden)})
+            schema = operation.schema(operation.agent.hidden)
+            told = {"name": name, "description": text, key: schema}
+            found.append({"type": "function", "function": told} if form == "openai" else told)
         return found
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
         """The result of one of `tools`, as JSON for the model. Raises RequestError, StoreError."""
         if name not in NOTE_TOOLS:
             raise RequestError(f"name: expected {' or '.join(NOTE_TOOLS)}, got {name!r}", "name")
-        given = {**_read_object(arguments), "user_message": self._heard}
+        given = {**_read_object(arguments), "user_message": list(self._heard)}
         given["conversation_id"] = self.session_id
-        operation: Any = lift_demand if name == "lift_demand" else note_demand
         if name == "note_demand":
             given["turn"] = self._turn(self._pending or "", []).mark
-            given["tools_available"] = [
-                msgspec.to_builtins(each) for each in self.recorder.schemas.values()
-            ]
+            given["tools_available"] = msgspec.to_builtins(list(self.recorder.schemas.values()))
         try:
-            done = operation.run(self._rules_memory, operation.read(given))
+            done = self._rules_memory.perform(OPERATIONS[name], given)
         except RequestError as error:
             problems = [{"field": error.field, "problem": str(error)}]
             return json.dumps({"outcome": "refused", "problems": problems}, ensure_ascii=False)
         told = {"outcome": done.outcome, "told": done.told}
-        return json.dumps(
-            {**told, "problems": msgspec.to_builtins(done.problems)}, ensure_ascii=False
-        )
+        told["problems"] = msgspec.to_builtins(done.problems)
+        return json.dumps(told, ensure_ascii=False)
 
     # ------------------------------------------------------------ after a turn
 
@@ -317,7 +309,7 @@ class AgentSession:
             messages.insert(0, {"role": "user", "content": said})
         self.buffer += messages
         spoken = self._turn(said, list(map(tool_use, [*self._kept, *results])))
-        captured = self._hook().after_turn(spoken, heard=True)
+        captured = self._hook.after_turn(spoken, heard=True)
         self._turns, self._kept = self._turns + 1, []
         self._store(results)
         limit = self._max_buffer_tokens
@@ -338,13 +330,12 @@ class AgentSession:
         for each in told:
             if folded_name(str(each.get("tool_name"))) in NOTE_TOOLS:
                 continue
-            same = [r for r in waiting if _is_same(r, each)]
-            if same:
-                waiting.remove(same[0])
-                own.append({**each, **same[0]})
-            else:
-                own.append(each)
+            same = next((r for r in waiting if _is_same(r, each)), None)
+            if same is None:
                 self._learn(each)
+            else:
+                waiting.remove(same)
+            own.append({**each, **(same or {})})
         named = [
             {"context": said, "conversation_id": self.session_id, **record}
             for record in (*own, *waiting)
@@ -381,31 +372,22 @@ class AgentSession:
         if memory.services.settings.session.judging == "background":
             self._judge()
 
-    def _judge(self) -> None:
+    def _judge(self) -> Future[None]:
         names = list(self._unjudged)
         self._unjudged.clear()
-        before = self._judging[-1] if self._judging else None
 
         def work() -> None:
-            if before is not None:
-                before.join()
             try:
-                self.memory.run("retry_evaluations", tool_names=names)
-            except ToolMemError as error:
+                if names:
+                    self.memory.run("retry_evaluations", tool_names=names)
+            except Exception as error:  # nobody waits for it
                 self.errors.append(str(error))
 
-        if names:
-            self._judging = [
-                *(t for t in self._judging if t.is_alive()),
-                threading.Thread(target=work),
-            ]
-            self._judging[-1].start()
+        return self._judging.submit(work)
 
     def close(self) -> None:
         """Wait until every call is judged (or failed to be: see `errors`). Session rules end."""
-        self._judge()
-        for thread in self._judging:
-            thread.join()
+        self._judge().result()
         self.rules.end_session(self.session_id)
 
     def __enter__(self) -> Self:

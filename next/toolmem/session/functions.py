@@ -81,14 +81,7 @@ def _owner(function: Callable[..., Any], signature: inspect.Signature) -> str:
 
 def as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Each argument as JSON has it; what JSON has no word for becomes its text."""
-    return {str(name): _json_value(value) for name, value in arguments.items()}
-
-
-def _json_value(value: Any) -> Any:
-    try:
-        return json.loads(as_text(value))
-    except (ValueError, RecursionError):
-        return shown_safely(value)
+    return {str(name): json.loads(as_text(value)) for name, value in arguments.items()}
 
 
 def as_text(value: Any) -> str:
@@ -96,10 +89,10 @@ def as_text(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=str, allow_nan=False)
     except Exception:  # whatever the objects of a program raise when they are shown
-        return json.dumps(shown_safely(value), ensure_ascii=False)
+        return json.dumps(_shown(value), ensure_ascii=False)
 
 
-def shown_safely(value: Any) -> str:
+def _shown(value: Any) -> str:
     """The text of any object; its type where it cannot be shown."""
     try:
         return str(value)

@@ -90,10 +90,34 @@ class CallRecorder:
             return cast("Callable[P, R]", type(function)(self.tool(function.__func__)))
         tool = ToolFunction(function)
         self.schemas.setdefault(folded_name(tool.name), tool.schema)
-        wrapped = self._async(tool, function) if tool.is_async else self._plain(tool, function)
+
+        def begin(*args: Any, **kwargs: Any) -> RecordedCall:
+            return self.begin(tool.name, tool.whole(args, kwargs), tool.given(args, kwargs))
+
+        def plain(*args: P.args, **kwargs: P.kwargs) -> Any:
+            call = begin(*args, **kwargs)
+            if call.is_denied:
+                return self._denied(call)
+            try:
+                result = function(*args, **kwargs)
+            except BaseException as error:
+                self.failed(call, error)
+                raise
+            if inspect.isawaitable(result):  # a plain function that hands on a coroutine
+                return self._awaited(call, result)
+            self.succeeded(call, result)
+            return result
+
+        async def coroutine(*args: P.args, **kwargs: P.kwargs) -> Any:
+            call = await asyncio.to_thread(begin, *args, **kwargs)
+            if call.is_denied:
+                return self._denied(call)
+            return await self._awaited(call, cast("Awaitable[Any]", function(*args, **kwargs)))
+
+        wrapped: Callable[..., Any] = coroutine if tool.is_async else plain
         functools.update_wrapper(wrapped, function)
         wrapped.__name__ = tool.name
-        return cast("Callable[P, R]", wrapped)
+        return wrapped
 
     def take(self) -> list[dict[str, Any]]:
         """The calls since the last time, oldest first, as records for `ToolMem.add`."""
@@ -117,7 +141,16 @@ class CallRecorder:
             schema=self.schemas.get(folded_name(tool_name)),
             force=force,
         )
-        return self._asked(decision)
+        if decision.action == "ask" and self._on_ask is not None:
+            try:
+                agreed = self._on_ask(decision) is True
+            except Exception:  # whatever the host's question raises is no consent
+                log.exception("on_ask raised: the call is denied")
+                agreed = False
+            decision = settled(decision, agreed)
+        if decision.sources:
+            self.decisions.append(decision)
+        return decision
 
     def learn(self, decision: Decision, arguments: Any, record: Mapping[str, Any]) -> None:
         """How a call that was let through ended."""
@@ -134,55 +167,7 @@ class CallRecorder:
         except ToolMemError as error:  # the call has run: its result must reach the agent
             log.error("the guard did not learn how a call ended: %s", error)
 
-    def _asked(self, decision: Decision) -> Decision:
-        """With the user's answer in place of `ask`: only True lets the call run."""
-        if decision.action == "ask" and self._on_ask is not None:
-            try:
-                agreed = self._on_ask(decision) is True
-            except Exception:  # whatever the host's question raises is no consent
-                log.exception("on_ask raised: the call is denied")
-                agreed = False
-            decision = settled(decision, agreed)
-        if decision.sources:
-            self.decisions.append(decision)
-        return decision
-
     # ------------------------------------------------------------ around a call
-
-    def _async(self, tool: ToolFunction, function: Callable[..., Any]) -> Callable[..., Any]:
-        async def recorded(*args: Any, **kwargs: Any) -> Any:
-            call = await asyncio.to_thread(self._begin, tool, args, kwargs)
-            if call.is_denied:
-                return self._denied(call)
-            return await self._awaited(call, function(*args, **kwargs))
-
-        return recorded
-
-    async def _awaited(self, call: RecordedCall, running: Awaitable[Any]) -> Any:
-        try:
-            result = await running
-        except BaseException as error:
-            self.failed(call, error)
-            raise
-        self.succeeded(call, result)
-        return result
-
-    def _plain(self, tool: ToolFunction, function: Callable[..., Any]) -> Callable[..., Any]:
-        def recorded(*args: Any, **kwargs: Any) -> Any:
-            call = self._begin(tool, args, kwargs)
-            if call.is_denied:
-                return self._denied(call)
-            try:
-                result = function(*args, **kwargs)
-            except BaseException as error:
-                self.failed(call, error)
-                raise
-            if inspect.isawaitable(result):  # a plain function that hands on a coroutine
-                return self._awaited(call, result)
-            self.succeeded(call, result)
-            return result
-
-        return recorded
 
     def begin(
         self, tool_name: str, arguments: dict[str, Any], given: dict[str, Any] | None = None
@@ -203,10 +188,14 @@ class CallRecorder:
             call.begun = time.perf_counter()
         return call
 
-    def _begin(
-        self, tool: ToolFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> RecordedCall:
-        return self.begin(tool.name, tool.whole(args, kwargs), tool.given(args, kwargs))
+    async def _awaited(self, call: RecordedCall, running: Awaitable[Any]) -> Any:
+        try:
+            result = await running
+        except BaseException as error:
+            self.failed(call, error)
+            raise
+        self.succeeded(call, result)
+        return result
 
     def _denied(self, call: RecordedCall) -> str:
         assert call.decision is not None

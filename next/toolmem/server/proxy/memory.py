@@ -55,7 +55,7 @@ class ProxyMemory:
         self._stores: Stores | None = None
         self._guards: list[Guard] = []
         self._schemas: dict[str, ToolSchema] = {}
-        self._texts: dict[str, str] = {}  # "": nothing was known when the tool was first listed
+        self.texts: dict[str, str] = {}  # what `known_of` told, until the server's list changes
         self._told: dict[str, float] = {}
 
     @property
@@ -147,25 +147,20 @@ class ProxyMemory:
 
         The same until the server's list changes: caches of hosts and models stand on the text.
         """
-        fresh = [schema for tool in tools[:MAX_TOOLS] if (schema := self._declared(tool))]
-        fresh = [schema for schema in fresh if schema.name not in self._texts]
-        if fresh and not self.shadow:
-            self._try("nothing is added to descriptions", lambda: self._describe(fresh), None)
-        return self._texts
-
-    def forget_descriptions(self) -> None:
-        """The server's list is another one now."""
-        self._texts.clear()
-
-    def _declared(self, tool: Any) -> ToolSchema | None:
         from toolmem.formats.records import read_schemas
 
-        try:
-            (schema,) = read_schemas([tool]).values()
-        except RequestError:  # it is passed on as it came
-            return None
-        self._schemas[schema.name] = schema
-        return schema
+        fresh = []
+        for tool in tools[:MAX_TOOLS]:
+            try:
+                (schema,) = read_schemas([tool]).values()
+            except RequestError:  # it is passed on as it came
+                continue
+            self._schemas[schema.name] = schema
+            if schema.name not in self.texts:
+                fresh.append(schema)
+        if fresh and not self.shadow:
+            self._try("nothing is added to descriptions", lambda: self._describe(fresh), None)
+        return self.texts
 
     def _describe(self, tools: Sequence[ToolSchema]) -> None:
         from toolmem.guidance.shown import guidance_section
@@ -183,7 +178,7 @@ class ProxyMemory:
             own = [r for r in pinned.rules if folded_name(r.tool_name) in scopes]
             known = [by_name[tool.name]] if tool.name in by_name else []
             parts = (render_rules(own), guidance_section(known, GUIDANCE_TOKENS))
-            self._texts[tool.name] = "\n\n".join(filter(None, parts))
+            self.texts[tool.name] = "\n\n".join(filter(None, parts))
 
     # ------------------------------------------------------------ its troubles
 

@@ -161,7 +161,7 @@ class Relay:
         except (ValueError, RecursionError):
             return b""
         if message.get("method") == "notifications/tools/list_changed":
-            self.memory.forget_descriptions()
+            self.memory.texts.clear()
         if "method" in message or "id" not in message:
             return b""
         key = _key(message["id"])
