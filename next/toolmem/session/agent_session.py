@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -129,7 +128,7 @@ class AgentSession:
             raise RequestError(f"rules of an untrusted store are not followed: {reason}")
         recorder = CallRecorder(
             rules,
-            conversation_id=session_id or uuid.uuid4().hex,
+            conversation_id=session_id,
             tools=tools,
             on_denied=on_denied,
             on_ask=on_ask,
