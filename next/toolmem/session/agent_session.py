@@ -275,11 +275,11 @@ class AgentSession:
             given["tools_available"] = msgspec.to_builtins(list(self.recorder.schemas.values()))
         try:
             done = self._rules_memory.perform(OPERATIONS[name], given)
+            problems = msgspec.to_builtins(done.problems)
+            told = {"outcome": done.outcome, "told": done.told, "problems": problems}
         except RequestError as error:
-            problems = [{"field": error.field, "problem": str(error)}]
-            return json.dumps({"outcome": "refused", "problems": problems}, ensure_ascii=False)
-        told = {"outcome": done.outcome, "told": done.told}
-        told["problems"] = msgspec.to_builtins(done.problems)
+            problem = {"field": error.field, "problem": str(error)}
+            told = {"outcome": "refused", "problems": [problem]}
         return json.dumps(told, ensure_ascii=False)
 
     # ------------------------------------------------------------ after a turn

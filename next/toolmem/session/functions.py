@@ -20,8 +20,10 @@ class ToolFunction:
     """What is known of a function. Raises RequestError where a call returns before it has run."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        partial = function if isinstance(function, functools.partial) else None
-        plain: Callable[..., Any] = partial.func if partial else function
+        self._partial = (
+            function if isinstance(function, functools.partial) else functools.partial(function)
+        )
+        plain: Callable[..., Any] = self._partial.func
         called = plain if inspect.isroutine(plain) else type(plain).__call__
         self.name = str(getattr(plain, "__name__", "") or type(plain).__name__)
         if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
@@ -29,9 +31,10 @@ class ToolFunction:
             raise RequestError(f"tool: {self.name} is a generator function: {problem}", "function")
         self.is_async = inspect.iscoroutinefunction(called)
         self._signature = inspect.signature(plain)
-        self._preset = partial.args if partial else ()
-        self._preset_names: Mapping[str, Any] = partial.keywords if partial else {}
-        self._owner = _owner(plain, self._signature)
+        first = next(iter(self._signature.parameters), "")
+        inside = getattr(plain, "__qualname__", "").rpartition(".")[0]
+        is_in_class = bool(inside) and not inside.endswith("<locals>")
+        self._owner = first if first in _OWNERS and is_in_class else ""  # of a method not bound yet
         self._doc = " ".join((inspect.getdoc(called) or "").partition("\n\n")[0].split())
 
     @property
@@ -45,38 +48,30 @@ class ToolFunction:
         parameters = {"type": "object", "properties": properties} if properties else {}
         return ToolSchema(self.name, self._doc, parameters)
 
-    def given(self, args: tuple[Any, ...], names: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of a call by name, as JSON has them; what is left out is not among them."""
-        return as_json(self._bound(args, names))
+    def arguments(
+        self, args: tuple[Any, ...], names: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """By name, as JSON has them: all that the function works with, and those of the call alone.
 
-    def whole(self, args: tuple[Any, ...], names: Mapping[str, Any]) -> dict[str, Any]:
-        """All that the function works with: defaults, and keyword arguments by their names."""
+        All: with defaults, and with keyword arguments by their own names.
+        """
+        args, names = (*self._partial.args, *args), {**self._partial.keywords, **names}
+        try:
+            given = dict(self._signature.bind(*args, **names).arguments)
+        except TypeError:  # a wrong call is a call as well: the function itself will say so
+            given = {**{str(at): value for at, value in enumerate(args)}, **names}
+        given.pop(self._owner, None)
+        parameters = self._signature.parameters.values()
         defaults = {
             each.name: each.default
-            for each in self._signature.parameters.values()
+            for each in parameters
             if each.default is not each.empty and each.default is not None
         }
-        told = {**defaults, **self._bound(args, names)}
-        for name, parameter in self._signature.parameters.items():
-            if parameter.kind is parameter.VAR_KEYWORD and isinstance(told.get(name), Mapping):
-                told = {**told.pop(name), **told}
-        return as_json(told)
-
-    def _bound(self, args: tuple[Any, ...], names: Mapping[str, Any]) -> dict[str, Any]:
-        args, names = (*self._preset, *args), {**self._preset_names, **names}
-        try:
-            bound = self._signature.bind(*args, **names).arguments
-        except TypeError:  # a wrong call is a call as well: the function itself will say so
-            return {**{str(at): value for at, value in enumerate(args)}, **names}
-        return {name: value for name, value in bound.items() if name != self._owner}
-
-
-def _owner(function: Callable[..., Any], signature: inspect.Signature) -> str:
-    """`self` or `cls` where a function stands in a class and is not bound yet."""
-    first = next(iter(signature.parameters), "")
-    inside = getattr(function, "__qualname__", "").rpartition(".")[0]
-    is_owner = first in _OWNERS and inside and not inside.endswith("<locals>")
-    return first if is_owner else ""
+        whole = {**defaults, **given}
+        for each in parameters:
+            if each.kind is each.VAR_KEYWORD and isinstance(whole.get(each.name), Mapping):
+                whole = {**whole.pop(each.name), **whole}
+        return as_json(whole), as_json(given)
 
 
 def as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class CallRecorder:
         self.schemas.setdefault(folded_name(tool.name), tool.schema)
 
         def begin(*args: Any, **kwargs: Any) -> RecordedCall:
-            return self.begin(tool.name, tool.whole(args, kwargs), tool.given(args, kwargs))
+            return self.begin(tool.name, *tool.arguments(args, kwargs))
 
         def plain(*args: P.args, **kwargs: P.kwargs) -> Any:
             call = begin(*args, **kwargs)
