@@ -12,6 +12,7 @@ from typing import Any, Literal, ParamSpec, Self, TypeVar
 import msgspec
 
 from toolmem.errors import RequestError, ToolMemError
+from toolmem.formats.chat import read_arguments
 from toolmem.formats.records import read_records
 from toolmem.guard.repeats import identity
 from toolmem.guidance.shown import guidance_section
@@ -397,13 +398,8 @@ class AgentSession:
 
 
 def _read_object(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
-    if isinstance(arguments, Mapping):
-        return dict(arguments)
-    try:
-        value = json.loads(arguments)
-    except (ValueError, RecursionError):
-        value = None
-    return value if isinstance(value, dict) else {"": arguments}
+    value = read_arguments(arguments)
+    return dict(value) if isinstance(value, Mapping) else {"": value}
 
 
 def _key(tool_name: str, given: Any) -> str:

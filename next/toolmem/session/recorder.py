@@ -182,11 +182,8 @@ class CallRecorder:
             "create_time": datetime.now(UTC).isoformat(),
             "id": uuid.uuid4().hex,
         }
-        call = RecordedCall(record, arguments, time.perf_counter())
-        if self.guard is not None:
-            call.decision = self.check(tool_name, arguments)
-            call.begun = time.perf_counter()
-        return call
+        decision = None if self.guard is None else self.check(tool_name, arguments)
+        return RecordedCall(record, arguments, time.perf_counter(), decision)
 
     async def _awaited(self, call: RecordedCall, running: Awaitable[Any]) -> Any:
         try:
