@@ -128,6 +128,14 @@ class Gate:
             await self.app(scope, receive, send)
         except Refused as error:
             await _problem(error.status, str(error))(scope, receive, send)
+        except ToolMemError as error:
+            status = next(
+                (code for kind, code in _STATUSES.items() if isinstance(error, kind)), 500
+            )
+            if status >= 500:
+                log.error("%s: %s", scope["path"], error)
+            field = error.field if isinstance(error, RequestError) else ""
+            await _problem(status, str(error), field)(scope, receive, send)
 
 
 def application(memory: ToolMem, access: Access) -> Starlette:
@@ -139,8 +147,7 @@ def application(memory: ToolMem, access: Access) -> Starlette:
         Route("/rpc", service.ask_rpc, methods=["POST"]),
         Route("/{name}", service.ask, methods=["POST"]),
     ]
-    handlers: dict[Any, Any] = {ToolMemError: _told, 404: _nothing, 405: _nothing}
-    app = Starlette(routes=routes, exception_handlers=handlers)
+    app = Starlette(routes=routes, exception_handlers={404: _nothing, 405: _nothing})
     app.add_middleware(Gate, access=access)
     return app
 
@@ -154,16 +161,9 @@ async def _body(request: Request) -> bytes:
     return bytes(body)
 
 
-async def _told(request: Request, error: Exception) -> Response:
-    status = next((code for kind, code in _STATUSES.items() if isinstance(error, kind)), 500)
-    if status >= 500:
-        log.error("%s: %s", request.url.path, error)
-    return _problem(status, str(error), getattr(error, "field", ""))
-
-
-async def _nothing(request: Request, error: Exception) -> Response:
+async def _nothing(request: Request, error: Any) -> Response:
     told = "ask by POST /<flow or operation>; GET /openapi.json lists them"
-    return _problem(getattr(error, "status_code", 404), told)
+    return _problem(error.status_code, told)
 
 
 def _problem(status: int, message: str, field: str = "") -> Response:

@@ -180,18 +180,15 @@ class AgentSession:
         found += [without_host_keys(message) for message in self.buffer]
         if self._pending is not None:
             found.append({"role": "user", "content": self._pending})
-        if since := self._since():
-            found.append({"role": "system", "content": since})
-        return found
-
-    def _since(self) -> str:
         try:
             self._listing = self.rules.all_rules(self.session_id)
         except ToolMemError as error:
             log.error("the rules could not be read again: %s", error)
         settings = self.memory.services.settings
         limit = settings.rules.max_critical_characters
-        return changed_since(self._pinned, self._listing, settings.language, limit)
+        if since := changed_since(self._pinned, self._listing, settings.language, limit):
+            found.append({"role": "system", "content": since})
+        return found
 
     def _hear(self, message: str) -> None:
         """Before anything is done for it."""
