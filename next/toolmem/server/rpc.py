@@ -15,8 +15,8 @@ import msgspec
 
 from toolmem.config.names import hint
 from toolmem.errors import RequestError, ToolMemError
-from toolmem.flow.services import Memory
 from toolmem.formats.files import read_json
+from toolmem.memory.toolmem import Workspace
 from toolmem.operations.operation import OPERATIONS, Operation
 
 log = logging.getLogger("toolmem.server")
@@ -36,7 +36,7 @@ class RpcError(Exception):
 class Rpc:
     """Answers texts of JSON-RPC."""
 
-    def __init__(self, workspace_of: Callable[[str], Memory]) -> None:
+    def __init__(self, workspace_of: Callable[[str], Workspace]) -> None:
         self._workspace_of = workspace_of
         named = {operation.rpc: operation for operation in OPERATIONS.values() if operation.rpc}
         aliases = {f"{_ALIAS}{name.partition('.')[2]}": each for name, each in named.items()}

@@ -128,11 +128,7 @@ class AgentSession:
         if reason := rules.rules.store.untrusted:
             raise RequestError(f"rules of an untrusted store are not followed: {reason}")
         recorder = CallRecorder(
-            rules,
-            conversation_id=session_id,
-            tools=tools,
-            on_denied=on_denied,
-            on_ask=on_ask,
+            rules, conversation_id=session_id, tools=tools, on_denied=on_denied, on_ask=on_ask
         )
         session = cls(own, rules, recorder, max_buffer_tokens, compressor, count_tokens)
         session._freeze(base_prompt, timeout, on_error)

@@ -100,6 +100,11 @@ class ProxyMemory:
 
     def ended(self, call: ToolCall, outcome: CallOutcome) -> str:
         """Keep how a call ended, and learn from it. What worked after an error like this one."""
+        about = {
+            "conversation_id": self.conversation,
+            "server": self.name,
+            "ending": outcome.ending,
+        }
         record = ToolCallResult(
             tool_name=call.tool,
             create_time=datetime.now(UTC),
@@ -108,11 +113,7 @@ class ProxyMemory:
             success=outcome.success,
             time_cost=time.perf_counter() - call.began,
             id=call.record_id,
-            metadata={
-                "conversation_id": self.conversation,
-                "server": self.name,
-                "ending": outcome.ending,
-            },
+            metadata=about,
         )
         failed = None if outcome.success is None else not outcome.success
 
