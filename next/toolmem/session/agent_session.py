@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Literal, ParamSpec, Self, TypeVar
+from typing import Any, Literal, Self
 
 import msgspec
 
@@ -41,8 +41,6 @@ from toolmem.session.messages import (
 )
 from toolmem.session.recorder import CallRecorder, OnAsk, OnDenied
 
-P = ParamSpec("P")
-R = TypeVar("R")
 log = logging.getLogger("toolmem.session")
 
 NOTE_TOOLS = ("note_demand", "lift_demand")
@@ -75,6 +73,7 @@ class AgentSession:
         self.memory = memory
         self.rules = rules_memory.rules
         self.recorder = recorder
+        self.tool = recorder.tool  # decorator: its calls are checked and told to `after_turn`
         self.session_id = recorder.conversation_id
         self.system_prompt = ""
         self.buffer: list[Message] = []
@@ -220,10 +219,6 @@ class AgentSession:
         return sum(message_tokens(message, self._count) for message in self.buffer)
 
     # ------------------------------------------------------------ before a call
-
-    def tool(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Decorate a tool's function: its calls are checked, recorded and told to `after_turn`."""
-        return self.recorder.tool(function)
 
     def check(
         self, tool_name: str, arguments: Mapping[str, Any] | str, *, force: bool | None = None

@@ -50,11 +50,9 @@ def run_child(command: Sequence[str], memory: ProxyMemory) -> int:
 def _end(server: subprocess.Popen[bytes]) -> None:
     """The host has gone: the server may end, is told to, and is killed."""
     assert server.stdin is not None
-    with suppress(OSError):
-        server.stdin.close()
-    for sign in (None, signal.SIGTERM, signal.SIGKILL):
-        if sign is not None:
-            server.send_signal(sign)
+    for stop in (server.stdin.close, server.terminate, server.kill):
+        with suppress(OSError):
+            stop()
         with suppress(subprocess.TimeoutExpired):
             server.wait(GRACE)
             return
