@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from toolmem.cli.main import commands
 from toolmem.errors import ToolMemError
 from toolmem.hooks.agents import AGENTS
-from toolmem.hooks.installs import _settings_file, is_ours
+from toolmem.hooks.installs import files_of, is_ours
 from toolmem.hooks.json_text import with_entries, without_entries, without_spans
 from toolmem.hooks.state import installed
 
@@ -37,6 +37,11 @@ def toolmem(project, monkeypatch):
         return done.output
 
     return run
+
+
+def settings_file(project):
+    (path,) = files_of(AGENTS["claude-code"], str(project), {})
+    return path
 
 
 def files(folder):
@@ -78,7 +83,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_the_bytes_of_a_settings_file_come_back(name, toolmem, project, tmp_path):
-    path = _settings_file(AGENTS["claude-code"], str(project), {})
+    path = settings_file(project)
     path.parent.mkdir()
     real = tmp_path / "real.json"
     real.write_bytes(TEXTS[name])
@@ -96,7 +101,7 @@ def test_the_bytes_of_a_settings_file_come_back(name, toolmem, project, tmp_path
 
 def test_what_somebody_changed_since_stays(toolmem, project):
     toolmem("install", "claude-code")
-    path = _settings_file(AGENTS["claude-code"], str(project), {})
+    path = settings_file(project)
     held = json.loads(path.read_bytes())
     held["hooks"]["PreToolUse"].insert(0, {"hooks": [{"type": "command", "command": "mine"}]})
     path.write_text(json.dumps({"theme": "dark", **held}))
@@ -116,7 +121,7 @@ def test_an_own_file_that_somebody_changed_is_left_and_told(toolmem, project):
 
 @pytest.mark.parametrize("text", ["{", '{"hooks": []}', '{"hooks": {"PreToolUse": {}}}', "[1]"])
 def test_settings_that_are_not_as_the_agent_lays_them_out_are_refused(text, toolmem, project):
-    path = _settings_file(AGENTS["claude-code"], str(project), {})
+    path = settings_file(project)
     path.parent.mkdir()
     path.write_text(text)
     told = toolmem("install", "claude-code")
@@ -131,7 +136,7 @@ def test_settings_that_change_between_plan_and_write_are_refused(project):
     agent = AGENTS["claude-code"]
     command = [sys.executable, "-m", "toolmem.hooks", "claude-code"]
     changes = plan_install(agent, str(project), command, {})
-    path = _settings_file(agent, str(project), {})
+    path = settings_file(project)
     path.parent.mkdir()
     path.write_text('{"new": 1}')
     with pytest.raises(ToolMemError, match="changed meanwhile"):
@@ -169,7 +174,7 @@ def test_an_interpreter_that_is_thrown_away_is_refused(toolmem, monkeypatch):
 
 def test_closed_makes_the_agent_stop_calls_too(toolmem, project):
     toolmem("install", "claude-code", "--on-error", "closed")
-    held = json.loads(_settings_file(AGENTS["claude-code"], str(project), {}).read_bytes())
+    held = json.loads(settings_file(project).read_bytes())
     (entry,) = held["hooks"]["PreToolUse"]
     assert entry["hooks"][0]["onFailure"] == "block"
     (entry,) = held["hooks"]["PostToolUse"]
@@ -177,7 +182,7 @@ def test_closed_makes_the_agent_stop_calls_too(toolmem, project):
 
 
 def test_doctor_starts_no_line_of_somebody_elses(toolmem, project):
-    path = _settings_file(AGENTS["claude-code"], str(project), {})
+    path = settings_file(project)
     path.parent.mkdir()
     ran = project / "ran"
     command = f"touch {ran}; python -m toolmem.hooks claude-code"
@@ -189,7 +194,7 @@ def test_doctor_starts_no_line_of_somebody_elses(toolmem, project):
 
 def test_doctor_tells_of_a_hook_that_is_gone_or_switched_off(toolmem, project):
     toolmem("install", "claude-code")
-    path = _settings_file(AGENTS["claude-code"], str(project), {})
+    path = settings_file(project)
     path.write_text(path.read_text().replace("{", '{"disableAllHooks": true,', 1))
     assert "disableAllHooks" in toolmem("doctor", "claude-code")
     path.unlink()

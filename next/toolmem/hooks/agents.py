@@ -48,17 +48,13 @@ class Agent(Struct, frozen=True, kw_only=True):
     asks: bool = False  # it can ask its user about a call
     context_at: frozenset[str] = EVERYWHERE
     notice_at: frozenset[str] = frozenset()
-    settings: str = ""  # below project or home, the file that hooks are added to
-    local_settings: str = ""  # of a project, where that is another file
-    files: dict[str, str] = {}  # files that are ours alone: path below project or home -> form
-    user_files: dict[str, str] = {}  # of a user, where these are others
-    home_variable: str = ""  # environment variable that moves the user's folder
-    home_folder: str = ""  # the folder that it moves
+    files: dict[str, str]  # path below project or home -> form; `settings`: not ours alone
+    user_files: dict[str, str] = {}  # below home, where these are others
+    home_variable: str = ""  # environment variable that names the first folder of these below home
     form: str = "shell"  # of a command in settings: exec (no shell), shell, cursor
     timeout: int = 10  # in its own unit
     end_timeout: int = 0  # at a session's end; 0: what it gives by itself
     closed: dict[str, object] = {}  # what stops a call where the hook cannot run
-    transcripts: str = ""  # glob of its recordings below its folder
     after_install: str = ""
 
 
@@ -74,13 +70,11 @@ CLAUDE_CODE = Agent(
     project_variable="CLAUDE_PROJECT_DIR",
     asks=True,
     notice_at=frozenset(("session_start", "prompt", "before_call", "after_call")),
-    settings=".claude/settings.json",
-    local_settings=".claude/settings.local.json",
+    files={".claude/settings.local.json": "settings"},
+    user_files={".claude/settings.json": "settings"},
     home_variable="CLAUDE_CONFIG_DIR",
-    home_folder=".claude",
     form="exec",
     closed={"onFailure": "block"},
-    transcripts="projects/*/*.jsonl",
 )
 CODEX = Agent(
     name="codex",
@@ -89,11 +83,9 @@ CODEX = Agent(
     events=_names("SessionStart SubagentStart UserPromptSubmit PreToolUse PostToolUse SessionEnd"),
     rename=_names("turn_id=prompt_id"),
     notice_at=frozenset(("session_start", "prompt")),
-    settings=".codex/hooks.json",
+    files={".codex/hooks.json": "settings"},
     home_variable="CODEX_HOME",
-    home_folder=".codex",
     end_timeout=3,  # it warns of more at each start
-    transcripts="sessions/*/*/*/rollout-*.jsonl",
     after_install="Codex runs no hook that its user has not trusted: start codex, enter /hooks, "
     "and trust toolmem's.",
 )
@@ -116,7 +108,6 @@ COPILOT = Agent(
     files={".github/hooks/toolmem.json": "copilot"},
     user_files={".copilot/hooks/toolmem.json": "copilot"},
     home_variable="COPILOT_HOME",
-    home_folder=".copilot",
     after_install="Copilot runs a repository's hooks only where you trust its folder: it asks when "
     "it starts there.",
 )
@@ -140,7 +131,7 @@ GEMINI = Agent(
     dialect="gemini",
     context_at=frozenset(("session_start", "prompt", "after_call")),
     notice_at=frozenset(("session_start", "prompt", "before_call", "after_call")),
-    settings=".gemini/settings.json",
+    files={".gemini/settings.json": "settings"},
     timeout=10_000,
     after_install="Gemini CLI runs a project's hooks only where you trust its folder: it asks, or "
     "enter /permissions.",
@@ -165,7 +156,7 @@ CURSOR = Agent(
     project_variable="CURSOR_PROJECT_DIR",
     dialect="cursor",
     context_at=frozenset(("session_start", "after_call")),
-    settings=".cursor/hooks.json",
+    files={".cursor/hooks.json": "settings"},
     form="cursor",
     closed={"failClosed": True},
     after_install="Hooks of a project run only in a workspace that you trust: see Settings, Hooks.",
@@ -190,7 +181,6 @@ OPENCODE = Agent(
     files={".opencode/plugin/toolmem.js": "plugins/opencode.js"},
     user_files={".config/opencode/plugin/toolmem.js": "plugins/opencode.js"},
     home_variable="XDG_CONFIG_HOME",
-    home_folder=".config",
     after_install="Start OpenCode anew: it loads plugins when it starts.",
 )
 CLINE = Agent(
@@ -210,7 +200,6 @@ CLINE = Agent(
     dialect="plugin",
     files={".cline/plugins/toolmem.js": "plugins/cline.js"},
     home_variable="CLINE_DIR",
-    home_folder=".cline",
     after_install="Start Cline anew: it loads plugins when a session starts.",
 )
 GOOSE = Agent(

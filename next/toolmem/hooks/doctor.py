@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from toolmem.guard.stores import WORKSPACE, Stores, stores_of
+from toolmem.guard.stores import WORKSPACE, stores_of
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.installs import is_temporary, read_text
 from toolmem.hooks.ledger import NAMESPACE, Ledger, Session
@@ -42,7 +42,10 @@ def examine(agent: Agent, project: str) -> list[Finding]:
         return [Finding("problem", f"no hook is installed {where}: toolmem hook install")]
     found: list[Finding] = []
     for install in known:
-        found += [*_files(install), *_interpreter(install), *_answers(agent, install)]
+        found += [*_files(install), _answer(agent, install)]
+        if is_temporary(install.command[0]):
+            told = f"{install.command[0]} lies in a folder for temporary files"
+            found.append(Finding("note", told))
     if len(known) > 1:
         found.append(Finding("note", "the hook is installed in the project and for the user"))
     if os.environ.get("TOOLMEM_GUARD", "").lower() in ("off", "false", "no", "0"):
@@ -50,7 +53,10 @@ def examine(agent: Agent, project: str) -> list[Finding]:
     stores = stores_of(project)
     if stores.untrusted:
         found.append(Finding("problem", stores.untrusted))
-    return [*found, _recorded(agent, stores)]
+    sessions = stores.main.list_records(WORKSPACE, NAMESPACE, key_prefix="session/")
+    calls = sum(len(record.read(Session).calls) for record in sessions)
+    told = f"{len(sessions)} session(s) with {calls} call(s) are noted in {stores.main.location}"
+    return [*found, Finding("note", told)]
 
 
 def _files(install: Install) -> list[Finding]:
@@ -64,16 +70,7 @@ def _files(install: Install) -> list[Finding]:
     return found or [Finding("ok", f"the hook stands in {', '.join(install.files)}")]
 
 
-def _interpreter(install: Install) -> list[Finding]:
-    python = install.command[0]
-    if not os.access(python, os.X_OK):
-        return [Finding("problem", f"{python} cannot be started; install the hook again")]
-    if is_temporary(python):
-        return [Finding("note", f"{python} lies in a folder for temporary files")]
-    return []
-
-
-def _answers(agent: Agent, install: Install) -> list[Finding]:
+def _answer(agent: Agent, install: Install) -> Finding:
     """Hand it an event of a session of its own, in an empty environment; its record is removed."""
     session = f"doctor-{os.urandom(4).hex()}"
     folder = install.project or str(Path.home())
@@ -90,7 +87,7 @@ def _answers(agent: Agent, install: Install) -> list[Finding]:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return [Finding("problem", f"the hook cannot be started: {error}")]
+        return Finding("problem", f"the hook cannot be started: {error}; install it again")
     seconds = time.monotonic() - began
     words = install.command
     named = words[words.index("--store") + 1] if "--store" in words else ""
@@ -101,8 +98,8 @@ def _answers(agent: Agent, install: Install) -> list[Finding]:
     if ran.returncode or not is_recorded:
         told = ran.stderr.decode("utf-8", "replace").strip()[-300:]
         told = told or "it recorded nothing; see hooks.log in the state folder"
-        return [Finding("problem", f"the hook does not work: {told}")]
-    return [Finding("ok", f"the hook answered in {seconds:.2f} s")]
+        return Finding("problem", f"the hook does not work: {told}")
+    return Finding("ok", f"the hook answered in {seconds:.2f} s")
 
 
 def sample_event(agent: Agent, session: str, folder: str) -> dict[str, Any]:
@@ -119,21 +116,3 @@ def sample_event(agent: Agent, session: str, folder: str) -> dict[str, Any]:
         "tool_use_id": f"call_{session}",
     }
     return {back.get(name, name): value for name, value in told.items()}
-
-
-def _recorded(agent: Agent, stores: Stores) -> Finding:
-    """The newest recording of the agent, beside what the hooks kept. A note, not an error."""
-    sessions = stores.main.list_records(WORKSPACE, NAMESPACE, key_prefix="session/")
-    calls = sum(len(record.read(Session).calls) for record in sessions)
-    told = f"{len(sessions)} session(s) with {calls} call(s) are noted in {stores.main.location}"
-    folder = Path(os.environ.get(agent.home_variable) or Path.home() / agent.home_folder)
-    newest = max(
-        folder.glob(agent.transcripts) if agent.transcripts else (),
-        key=lambda path: path.stat().st_mtime,
-        default=None,
-    )
-    if newest is not None:
-        with newest.open("rb") as file:
-            number = sum(b'"tool_use"' in line or b'"function_call"' in line for line in file)
-        told += f"; the newest recording of {agent.title} has {number} call(s)"
-    return Finding("note", told)

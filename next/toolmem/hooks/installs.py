@@ -27,7 +27,14 @@ from msgspec import Struct
 from toolmem.errors import RequestError, StoreUnavailable
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.json_text import with_entries, without_entries, without_spans
-from toolmem.hooks.state import INSTALLS, FileNote, Install, installed, write_notes
+from toolmem.hooks.state import (
+    INSTALLS,
+    FileNote,
+    Install,
+    installed,
+    replace_file,
+    write_notes,
+)
 from toolmem.text.patterns import late_pattern
 
 MAX_BYTES = 10_000_000  # of a settings file
@@ -89,26 +96,30 @@ def plan_install(
 ) -> list[Change]:
     """The files with the hooks in them. Raises RequestError where one is somebody else's."""
     changes = []
-    for path, form in _own_files(agent, project, environment).items():
-        before, text = read_text(path), _own_text(agent, form, command)
+    for path, form in files_of(agent, project, environment).items():
+        before = read_text(path)
+        if form == "settings":
+            changes.append(_with_hooks(agent, path, before, command))
+            continue
+        text = _own_text(agent, form, command)
         if before not in (None, text):
             told = "is there, and is not this toolmem's: move it away first"
             raise RequestError(f"settings: {path} {told}", "settings")
         changes.append(Change(path, before, text))
-    if agent.settings:
-        path = _settings_file(agent, project, environment)
-        before = read_text(path)
-        fresh = '{\n  "version": 1\n}\n' if agent.form == "cursor" else ""
-        base = fresh if before is None else before
-        if _OURS.search(_words(base)):
-            raise RequestError(f"settings: {path} holds toolmem's hook already", "settings")
-        try:
-            text, spans = with_entries(base, _entries(agent, command))
-        except (ValueError, IndexError) as error:
-            told = f"settings: {path}: {error}. Nothing was changed"
-            raise RequestError(told, "settings") from None
-        changes.append(Change(path, before, text, [] if before is None else spans))
     return changes
+
+
+def _with_hooks(agent: Agent, path: Path, before: str | None, command: list[str]) -> Change:
+    fresh = '{\n  "version": 1\n}\n' if agent.form == "cursor" else ""
+    base = fresh if before is None else before
+    if _OURS.search(_words(base)):
+        raise RequestError(f"settings: {path} holds toolmem's hook already", "settings")
+    try:
+        text, spans = with_entries(base, _entries(agent, command))
+    except ValueError as error:
+        told = f"settings: {path}: {error}. Nothing was changed"
+        raise RequestError(told, "settings") from None
+    return Change(path, before, text, [] if before is None else spans)
 
 
 def plan_uninstall(
@@ -119,18 +130,17 @@ def plan_uninstall(
     files = dict(note.files) if note else {}
     changes: list[Change] = []
     kept: list[Path] = []
-    settings = _settings_file(agent, project, environment) if agent.settings else None
-    for path in filter(None, (*_own_files(agent, project, environment), settings)):
+    for path, form in files_of(agent, project, environment).items():
         before, known = read_text(path), files.get(str(path))
         if before is None:
             continue
         if known is not None and known.digest == _digest(before):
             after = without_spans(before, known.spans) if known.spans else None
             changes.append(Change(path, before, after))
-        elif path == settings:
+        elif form == "settings":
             try:
                 left = without_entries(before, is_ours)
-            except (ValueError, IndexError) as error:
+            except ValueError as error:
                 raise RequestError(f"settings: {path}: {error}", "settings") from None
             if left != before:
                 changes.append(Change(path, before, left))
@@ -177,24 +187,13 @@ def _own_text(agent: Agent, form: str, command: list[str]) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def _own_files(agent: Agent, project: str, environment: Mapping[str, str]) -> dict[Path, str]:
+def files_of(agent: Agent, project: str, environment: Mapping[str, str]) -> dict[Path, str]:
+    """Where the hook stands, below the project or the user's folder, and the form of each file."""
     files = agent.files if project else agent.user_files or agent.files
-    return {_placed(agent, name, project, environment): form for name, form in files.items()}
-
-
-def _settings_file(agent: Agent, project: str, environment: Mapping[str, str]) -> Path:
-    name = agent.local_settings if project and agent.local_settings else agent.settings
-    return _placed(agent, name, project, environment)
-
-
-def _placed(agent: Agent, name: str, project: str, environment: Mapping[str, str]) -> Path:
-    """A path below the project, or below the user's folder of the agent."""
-    if project:
-        return Path(project, name)
-    moved = environment.get(agent.home_variable, "")
-    if moved and name.startswith(f"{agent.home_folder}/"):
-        return Path(moved, name.removeprefix(f"{agent.home_folder}/"))
-    return Path.home() / name
+    moved = "" if project else environment.get(agent.home_variable, "")
+    if moved:
+        return {Path(moved, *Path(name).parts[1:]): form for name, form in files.items()}
+    return {Path(project or Path.home(), name): form for name, form in files.items()}
 
 
 # ---------------------------------------------------------------- writing
@@ -237,26 +236,10 @@ def write_change(change: Change) -> None:
         if change.after is None:
             target.unlink(missing_ok=True)
         elif change.after != change.before:
-            _replace(target, change.after.encode(), is_new=change.before is None)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(target, change.after.encode())
     except OSError as error:
         raise StoreUnavailable(f"cannot write {change.path}: {error.strerror}") from error
-
-
-def _replace(target: Path, data: bytes, *, is_new: bool) -> None:
-    """With the mode and the owner of the file whose place it takes."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
-    try:
-        partial.write_bytes(data)
-        if not is_new:
-            told = target.stat()
-            partial.chmod(stat.S_IMODE(told.st_mode))
-            with suppress(PermissionError):
-                os.chown(partial, told.st_uid, told.st_gid)
-        partial.replace(target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 def read_text(path: Path) -> str | None:

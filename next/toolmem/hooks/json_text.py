@@ -85,11 +85,10 @@ def with_entries(text: str, entries: dict[str, Any]) -> tuple[str, list[tuple[in
                 raise ValueError(f"hooks.{event}: expected a list")
             edits.append(_inserted(clean, there[event].value_start, {"": entries[event]}))
     spans: list[tuple[int, int]] = []
-    shift = 0
-    for at, new in sorted(edits, key=lambda edit: edit[0]):
-        text = text[: at + shift] + new + text[at + shift :]
-        spans.append((at + shift, at + shift + len(new)))
-        shift += len(new)
+    for at, new in sorted(edits):
+        start = at + sum(end - begin for begin, end in spans)
+        text = text[:start] + new + text[start:]
+        spans.append((start, start + len(new)))
     return text, spans
 
 
@@ -113,35 +112,31 @@ def without_entries(text: str, is_ours: Callable[[Any], bool]) -> str:
 
 def _cut(text: str, is_ours: Callable[[Any], bool]) -> tuple[int, int] | None:
     """The span of one entry of ours: of the widest container that holds nothing else."""
-    hooks = _member(text, _skip(text, 0), "hooks")
-    if hooks is None or not isinstance(hooks.value, dict):
+    root = _skip(text, 0)
+    hooks = _member(text, root, "hooks")
+    trail = _trail(text, hooks.value_start, is_ours) if hooks else []
+    if hooks is None or not trail:
         return None
-    for event in parts(text, hooks.value_start):
-        for entry in parts(text, event.value_start) if isinstance(event.value, list) else ():
-            trail = [(_skip(text, 0), hooks), (hooks.value_start, event)]
-            trail.append((event.value_start, entry))
-            is_object = text[entry.value_start] == "{"
-            inner = _member(text, entry.value_start, "hooks") if is_object else None
-            held = parts(text, inner.value_start) if inner else ()
-            found = next((each for each in held if is_ours(each.value)), None)
-            if inner is not None and found is not None:
-                if len(inner.value) > 1:  # else the matcher beside them goes along
-                    trail += [(entry.value_start, inner), (inner.value_start, found)]
-            elif not is_ours(entry.value):
-                continue
-            while len(trail) > 1 and len(list(parts(text, trail[-1][0]))) == 1:
-                trail.pop()
-            return _span(text, *trail[-1])
-    return None
-
-
-def _span(text: str, container: int, part: Part) -> tuple[int, int]:
-    held = list(parts(text, container))
-    at = next(n for n, each in enumerate(held) if each.start == part.start)
-    comma = _skip(text, part.end)
+    trail.insert(0, (root, hooks))
+    held = list(parts(text, trail[-1][0]))
+    while len(trail) > 1 and (len(held) == 1 or trail[-1][1].key == "hooks"):
+        trail.pop()  # the matcher beside an entry's `hooks` goes along
+        held = list(parts(text, trail[-1][0]))
+    container, part = trail[-1]
+    at = held.index(part)
     if at + 1 < len(held):
-        return part.start, comma + 1
+        return part.start, _skip(text, part.end) + 1  # behind the comma
     return (held[at - 1].end if at else container + 1), part.end
+
+
+def _trail(text: str, container: int, is_ours: Callable[[Any], bool]) -> list[tuple[int, Part]]:
+    """Inwards to the first entry of ours, each step with its container; [] where there is none."""
+    for part in parts(text, container) if text[container] in "{[" else ():
+        if further := _trail(text, part.value_start, is_ours):
+            return [(container, part), *further]
+        if is_ours(part.value):
+            return [(container, part)]
+    return []
 
 
 def _member(text: str, start: int, key: str) -> Part | None:

@@ -114,7 +114,7 @@ def _read(path: Path, name: str) -> tuple[str, Part]:
         raise RequestError(f"{path}: there is no such file", "file")
     try:
         found = list(_entries(readable(text)))
-    except (ValueError, IndexError) as error:
+    except ValueError as error:
         raise RequestError(f"{path}: {error}. Nothing was changed", "file") from None
     for entry in reversed(found):
         if entry.key == name:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -82,9 +84,23 @@ def write_notes(name: str, notes: list[Any]) -> None:
     try:
         path = state_folder() / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(notes)))
-        partial.replace(path)
+        replace_file(path, msgspec.json.format(msgspec.json.encode(notes)), mode=0o600)
     except OSError as error:
         raise StoreUnavailable(f"cannot note the install: {error}") from error
+
+
+def replace_file(target: Path, data: bytes, mode: int = 0o666) -> None:
+    """In one step, with the mode and the owner of the file that is there. Raises OSError."""
+    partial = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
+    try:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT, mode), "wb") as file:
+            file.write(data)
+        if target.exists():
+            told = target.stat()
+            partial.chmod(stat.S_IMODE(told.st_mode))
+            with suppress(PermissionError):
+                os.chown(partial, told.st_uid, told.st_gid)
+        partial.replace(target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
