@@ -156,6 +156,12 @@ def test_a_note_with_anything_around_it_is_an_ordinary_command(host, command):
     assert not host.before(command).startswith("toolmem: kept")
 
 
+@pytest.mark.parametrize("text", ['{"quote": ', '["quote"]'])
+def test_a_note_that_is_no_json_object_is_refused(host, text):
+    command = note(NOTE).replace(json.dumps(NOTE), text)
+    assert host.before(command).startswith("toolmem: refused")
+
+
 def test_rules_never_stop_a_note(host):
     host.prompt("Never run python.")
     host.prompt("leave the vendor folder alone")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from itertools import chain, count
+from itertools import count
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -42,7 +42,7 @@ class Hook(Struct, kw_only=True):
             case "before_call":
                 return self._before(event, ledger)
             case "after_call":
-                return self._after(event, ledger)
+                self._after(event, ledger)
             case "prompt":
                 from toolmem.hooks.prompts import hear
 
@@ -51,10 +51,11 @@ class Hook(Struct, kw_only=True):
                 from toolmem.hooks.start import start
 
                 start(self.stores.main.location, self.config)
-                return Answer()
-        from toolmem.hooks.start import begin
+            case _:
+                from toolmem.hooks.start import begin
 
-        return begin(self, event, ledger)
+                return begin(self, event, ledger)
+        return Answer()
 
     def guards(self) -> list[Guard]:
         """One for each store: the user's own rules bind in every project."""
@@ -80,7 +81,7 @@ class Hook(Struct, kw_only=True):
         if known and (known.key, known.digest) != (event.key, digest):
             known = None
         if known and known.rules_stamp == stamp:  # told twice
-            return self._answer(known.decisions)
+            return _answer(known.decisions)
         decisions = [
             guard.before(event.tool, event.input, conversation=event.session, folder=event.cwd)
             for guard in self.guards()
@@ -94,17 +95,9 @@ class Hook(Struct, kw_only=True):
             held.calls.append(BegunCall(event.key, digest, record_id, decisions, stamp, began))
 
         ledger.change(begin)
-        return self._answer(decisions)
+        return _answer(decisions)
 
-    def _answer(self, decisions: list[Decision]) -> Answer:
-        if not decisions:
-            return Answer()
-        decision = strictest(decisions)
-        if decision.action in ("allow", "advise"):
-            return Answer(context=decision.advice)
-        return Answer(action="ask" if decision.action == "ask" else "deny", reason=decision.reason)
-
-    def _after(self, event: Event, ledger: Ledger) -> Answer:
+    def _after(self, event: Event, ledger: Ledger) -> None:
         digest = digest_of(event.tool, event.input)
 
         def end(held: Session) -> BegunCall | None:
@@ -121,10 +114,10 @@ class Hook(Struct, kw_only=True):
 
         call = ledger.change(end)
         if call is None or event.interrupted:
-            return Answer()
+            return
         actions = {decision.action for decision in call.decisions}
         if "deny" in actions or ("ask" in actions and not self.agent.asks):
-            return Answer()  # it has not run; one that the user agreed to has
+            return  # it has not run; one that the user agreed to has
         session, _ = ledger.read()
         kept = self._call_of(event, call, session)
         self.stores.main.append_calls(WORKSPACE, [kept], KEPT_CALLS)
@@ -136,7 +129,6 @@ class Hook(Struct, kw_only=True):
                 failed=event.failed,
                 call_id=call.record_id,
             )
-        return Answer()
 
     def _call_of(self, event: Event, call: BegunCall, session: Session) -> ToolCallResult:
         given: Any = event.input if isinstance(event.input, dict | list | str) else {}
@@ -158,10 +150,17 @@ class Hook(Struct, kw_only=True):
         )
 
 
+def _answer(decisions: list[Decision]) -> Answer:
+    if not decisions:
+        return Answer()
+    decision = strictest(decisions)
+    return Answer(action=decision.action, reason=decision.reason, context=decision.advice)
+
+
 def _record_id(session: Session, event: Event, digest: str) -> str:
     """Models use `call_0` again: another record, under another id."""
     is_unique = event.key.startswith("toolu_")
     base = event.key if is_unique else f"{event.session}/{event.key or digest}"
     taken = {call.record_id for call in session.calls}
-    ids = chain([base], (f"{base}#{number}" for number in count(2)))
+    ids = (f"{base}#{number}" if number > 1 else base for number in count(1))
     return next(each for each in ids if each not in taken)

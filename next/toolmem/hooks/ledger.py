@@ -99,8 +99,5 @@ def forget_old_sessions(store: Store, now: datetime) -> None:
 
 def digest_of(tool: str, given: Any) -> str:
     """The same for the same tool and input."""
-    try:
-        text = json.dumps([tool, given], sort_keys=True, default=str)
-    except (TypeError, ValueError, RecursionError):
-        text = tool
-    return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
+    text = json.dumps([tool, given], sort_keys=True)
+    return blake2b(text.encode(), digest_size=12).hexdigest()

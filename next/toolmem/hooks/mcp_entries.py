@@ -50,10 +50,8 @@ def plan_wrap(path: Path, name: str, python: Sequence[str], more: Sequence[str])
     Raises RequestError where there is no such server, or the proxy stands before it.
     """
     text, entry = _read(path, name)
-    is_object = isinstance(entry.value, dict)
-    given = entry.value.get("args") if is_object else None
-    args = given if isinstance(given, list) else []
-    if not is_object or any(args[at : at + len(_OURS)] == _OURS for at in range(3)):
+    has_proxy = json.dumps(_OURS)[1:-1] in json.dumps(entry.value)
+    if has_proxy or not isinstance(entry.value, dict):
         raise RequestError(f"{name}: the proxy stands before it already, or it is no object")
     new = _wrapped(name, entry.value, [*python, *_OURS, "--name", name, *more])
     before = text[entry.value_start : entry.end]

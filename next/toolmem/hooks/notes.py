@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from toolmem.errors import RequestError
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.models.tools import ToolSchema
@@ -58,16 +59,12 @@ def note_in(agent: Agent, event: Event) -> NoteCommand | None:
     if not isinstance(text, str) or "<<" not in text or len(text) > MAX_CHARACTERS:
         return None
     beginning = None if _CONTROL.search(text) else _BEGINNING.match(text)
-    if beginning is None:
+    lifts = _lifts(beginning["words"]) if beginning else None
+    if beginning is None or lifts is None:
         return None
-    lines = text[beginning.end() :].split("\n")
-    if beginning["end"] not in lines:
-        return None
-    end = lines.index(beginning["end"])
-    lifts = _lifts(beginning["words"])
-    if lifts is None or any(line.strip(" \t") for line in lines[end + 1 :]):
-        return None
-    return NoteCommand("\n".join(lines[:end]), lifts)
+    lines = f"\n{text[beginning.end() :]}\n"
+    heredoc, end, rest = lines.partition(f"\n{beginning['end']}\n")
+    return NoteCommand(heredoc[1:], lifts) if end and not rest.strip(" \t\n") else None
 
 
 def _lifts(command: str) -> bool | None:
@@ -93,8 +90,8 @@ def answer_note(
 
     try:
         given: Any = read_json(note.text.encode("utf-8", "replace"))
-    except ValueError as error:
-        return Answer(action="deny", reason=f"toolmem: refused. The note is no JSON: {error}")
+    except RequestError as error:
+        return Answer(action="deny", reason=f"toolmem: refused. The note cannot be read: {error}")
     if not isinstance(given, dict):
         return Answer(action="deny", reason="toolmem: refused. The note is no JSON object.")
     masked = Masker(rules.store.secret_key()).text  # prompts are kept without secrets

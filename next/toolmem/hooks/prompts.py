@@ -67,10 +67,8 @@ def _follow(hook: Hook, event: Event, session: Session, message: str) -> list[st
     captured = Captured()
     for store in hook.stores.all:
         capture = ToolMemoryCaptureHook(hook.stores.rules(store), actor=actor)
-        if store is hook.stores.main:
-            captured.add(capture.after_turn(turn))
-        else:
-            captured.add(capture.follow(turn))
+        is_main = store is hook.stores.main
+        captured.add(capture.after_turn(turn) if is_main else capture.follow(turn))
     return captured.told
 
 

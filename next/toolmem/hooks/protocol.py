@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.outputs import read_json, read_output, text_in
+from toolmem.models.decisions import Action
 from toolmem.text.patterns import late_pattern
 
 MAX_CONTEXT = 10_000  # characters
@@ -61,7 +62,7 @@ class Event(Struct, kw_only=True):
 class Answer(Struct, kw_only=True):
     """What the agent is answered."""
 
-    action: Literal["allow", "ask", "deny"] = "allow"
+    action: Action = "allow"
     reason: str = ""
     context: str = ""  # for the model
     notice: str = ""  # for the user

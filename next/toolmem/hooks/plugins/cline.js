@@ -1,21 +1,18 @@
 // toolmem in Cline: each event is told to toolmem, which answers what is to become of it.
 // Written by `toolmem hook install cline`; `toolmem hook uninstall cline` takes it away.
-import { spawn } from "node:child_process"
+import { execFile } from "node:child_process"
 
 const COMMAND = ["@COMMAND@"]
 const PATIENCE = 2_500 // milliseconds: Cline itself gives a plugin three seconds, and ends the run after these
-
 const LONGEST = 30_000 // what the user said is heard even where that takes longer
 
 function ask(event) {
   return new Promise((resolve) => {
     const [program, ...args] = COMMAND
-    const child = spawn(program, args, { cwd: event.cwd, stdio: ["pipe", "pipe", "ignore"] })
-    const timer = setTimeout(() => child.kill("SIGKILL"), LONGEST)
-    let said = ""
-    child.stdout.on("data", (part) => (said += part))
-    child.on("error", () => resolve({}))
-    child.on("close", () => { clearTimeout(timer); try { resolve(JSON.parse(said || "{}")) } catch { resolve({}) } })
+    const options = { cwd: event.cwd, timeout: LONGEST, killSignal: "SIGKILL" }
+    const child = execFile(program, args, options, (_, said) => {
+      try { resolve(JSON.parse(said || "{}")) } catch { resolve({}) }
+    })
     child.stdin.on("error", () => {})
     child.stdin.end(JSON.stringify(event))
   })

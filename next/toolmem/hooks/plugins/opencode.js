@@ -1,6 +1,6 @@
 // toolmem in OpenCode: each event is told to toolmem, which answers what is to become of it.
 // Written by `toolmem hook install opencode`; `toolmem hook uninstall opencode` takes it away.
-import { spawn } from "node:child_process"
+import { execFile } from "node:child_process"
 
 const COMMAND = ["@COMMAND@"]
 const PATIENCE = 10_000 // milliseconds; then OpenCode goes on without toolmem
@@ -8,11 +8,9 @@ const PATIENCE = 10_000 // milliseconds; then OpenCode goes on without toolmem
 function ask(event) {
   return new Promise((resolve) => {
     const [program, ...args] = COMMAND
-    const child = spawn(program, args, { cwd: event.cwd, stdio: ["pipe", "pipe", "ignore"], timeout: PATIENCE })
-    let said = ""
-    child.stdout.on("data", (part) => (said += part))
-    child.on("error", () => resolve({}))
-    child.on("close", () => { try { resolve(JSON.parse(said || "{}")) } catch { resolve({}) } })
+    const child = execFile(program, args, { cwd: event.cwd, timeout: PATIENCE }, (_, said) => {
+      try { resolve(JSON.parse(said || "{}")) } catch { resolve({}) }
+    })
     child.stdin.on("error", () => {})
     child.stdin.end(JSON.stringify(event))
   })
