@@ -18,6 +18,7 @@ from agentscope.tool import ToolBase, ToolChunk, ToolResponse
 
 from toolmem.adapters.base import Conversation, Conversations, keep
 from toolmem.memory.toolmem import Workspace
+from toolmem.session.agent_session import NOTE_TOOLS, AgentSession
 from toolmem.session.recorder import OnAsk, RecordedCall
 
 
@@ -30,7 +31,7 @@ class ToolMemAgentScope(MiddlewareBase):
         self._talks = Conversations(memory, conversation, on_ask=on_ask)
         self._calls: OrderedDict[str, RecordedCall] = OrderedDict()
         self._said: OrderedDict[str, str] = OrderedDict()  # by session, the user's newest message
-        self._offered = [_NoteTool(tool, self._talks) for tool in self._talks.note_tools()]
+        self._offered = [_NoteTool(tool, self._talks) for tool in AgentSession.tools("mcp")]
 
     async def on_reply(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
         """What the agent is to reply to: its context may have a summary in the user's place."""
@@ -57,23 +58,20 @@ class ToolMemAgentScope(MiddlewareBase):
 
     async def on_check_permission(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
         """Before a call."""
-        asked = input_kwargs["tool_call"]
-        if self._talk(agent).takes_notes(asked.name):
-            return await next_handler(**input_kwargs)
-        begin = self._talk(agent).begin
-        call = await asyncio.to_thread(begin, asked.name, input_kwargs["tool_input"])
-        if call.is_denied:
-            return PermissionDecision(
-                PermissionBehavior.DENY, call.reason, decision_reason="toolmem"
-            )
-        keep(self._calls, asked.id, call)  # AgentScope's user may still say no
+        asked, talk = input_kwargs["tool_call"], self._talk(agent)
+        if asked.name not in NOTE_TOOLS:
+            call = await asyncio.to_thread(talk.begin, asked.name, input_kwargs["tool_input"])
+            if call.is_denied:
+                denied = PermissionBehavior.DENY
+                return PermissionDecision(denied, call.reason, decision_reason="toolmem")
+            keep(self._calls, asked.id, call)  # AgentScope's user may still say no
         return await next_handler(**input_kwargs)
 
     async def on_acting(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
         """Around a call that is permitted."""
         asked, talk = input_kwargs["tool_call"], self._talk(agent)
         call = self._calls.pop(asked.id, None)
-        if call is None and not talk.takes_notes(asked.name):  # permitted to AgentScope since
+        if call is None and asked.name not in NOTE_TOOLS:  # permitted to AgentScope since
             call = await asyncio.to_thread(talk.begin, asked.name, asked.input)
         try:
             async for item in next_handler(**input_kwargs):

@@ -13,13 +13,13 @@ No trouble of ours reaches the agent: it is logged, and the call runs, or does n
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import threading
-import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -32,8 +32,7 @@ from toolmem.hooks.protocol import typed
 from toolmem.memory.toolmem import Workspace
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.identity import folded_name
-from toolmem.session import AgentSession
-from toolmem.session.agent_session import NOTE_TOOLS
+from toolmem.session import AgentSession, CallRecorder
 from toolmem.session.functions import as_json
 from toolmem.session.recorder import OnAsk, RecordedCall
 
@@ -67,10 +66,6 @@ class Conversations:
                 keep(self._known, name, Conversation(self.memory, name, self.on_ask))
             return self._known[name]
 
-    def note_tools(self) -> list[dict[str, Any]]:
-        """What the model is offered beside its tools: name, description and inputSchema of each."""
-        return AgentSession.tools("mcp")
-
 
 class Conversation:
     """One conversation. Usable from any thread."""
@@ -85,32 +80,25 @@ class Conversation:
         """Begun when it is first needed. Raises StoreError."""
         with self._lock:
             if self._session is None:
+                memory, services = self.memory, self.memory.services
                 session = AgentSession.start(
-                    self.memory, tools=tools, on_ask=self.on_ask, session_id=self.name
+                    memory, tools=tools, on_ask=self.on_ask, session_id=self.name
                 )
-                services = self.memory.services
-                modes = services.settings.guard
+                store, modes = services.store(), services.settings.guard
                 if modes.repeats == "advise":  # the framework's loop would go on
                     modes = replace(modes, repeats="enforce")
-                store = services.store()
-                guard = Guard(
-                    store,
-                    self.memory.workspace_id,
-                    services.clock,
-                    modes,
-                    protected=[store.location],
+                session.recorder.guard = Guard(
+                    store, memory.workspace_id, services.clock, modes, protected=[store.location]
                 )
-                session.recorder.guard = guard
                 self._session = session
             return self._session
 
-    def prompt(self, tools: Iterable[Any] = (), said: str = "") -> str:
+    def prompt(self, tools: list[Any], said: str) -> str:
         """Rules and guidance for the system prompt, after the user's newest message was read."""
 
         def work() -> str:
-            schemas = list(tools)
-            session = self.session(schemas)
-            for each in schemas_of(schemas):
+            session = self.session(tools)
+            for each in schemas_of(tools):
                 session.recorder.schemas.setdefault(folded_name(each.name), each)
             words = typed(said)
             with self._lock:
@@ -126,16 +114,14 @@ class Conversation:
         """What is to become of a call. `arguments`: an object, or its JSON."""
         given = read_arguments(arguments)
         known = as_json(given if isinstance(given, Mapping) else {"": given})
-        try:
+        unheld = CallRecorder().begin(tool_name, known)
+        now, settings = self.memory.services.clock.now(), self.memory.services.settings
+        unheld.decision = undecided(tool_name, self.name, now, settings.guard.on_error)
+
+        def work() -> RecordedCall:
             return self.session().recorder.begin(tool_name, known)
-        except Exception as error:  # whatever it is, the agent goes on
-            log.error("a call is not held against the memory: %s", error)
-        services = self.memory.services
-        now, on_error = services.clock.now(), services.settings.guard.on_error
-        decision = undecided(tool_name, self.name, now, on_error)
-        record = {"tool_name": tool_name, "input": known, "id": uuid.uuid4().hex}
-        record["create_time"] = now.isoformat()
-        return RecordedCall(record, known, time.perf_counter(), decision)
+
+        return self._try("a call is not held against the memory", work, unheld)
 
     def end(
         self, call: RecordedCall, output: Any = None, *, error: BaseException | str | None = None
@@ -165,9 +151,21 @@ class Conversation:
         text = "\n".join(filter(None, advice))
         return f"[Added by toolmem] {text}" if text else ""
 
-    def takes_notes(self, tool_name: str) -> bool:
-        """Whether it is a note tool: no rule stops it, and it is no call of the agent's."""
-        return tool_name in NOTE_TOOLS
+    async def result(
+        self,
+        call: RecordedCall,
+        run: Callable[..., Awaitable[Any]],
+        *given: Any,
+        later: tuple[type[BaseException], ...] = (),
+    ) -> Any:
+        """What a call answers. What it raises is kept, but for `later`: then it runs again."""
+        try:
+            return await run(*given)
+        except later:
+            raise
+        except BaseException as error:
+            await asyncio.to_thread(self.end, call, error=error)
+            raise
 
     def note(self, tool_name: str, arguments: Mapping[str, Any] | str) -> str:
         """What a note tool answers the model, as JSON."""
@@ -200,17 +198,6 @@ def keep(known: OrderedDict[str, Any], name: str, value: Any) -> None:
 def beside(output: str, advice: str) -> str:
     """A tool's text with the advice below it."""
     return "\n\n".join(filter(None, (output, advice)))
-
-
-def described(tools: Iterable[Any], describe: Callable[[Any], Any]) -> list[Any]:
-    """The tools' schemas, as far as `describe` can tell them."""
-    found = []
-    for tool in tools:
-        try:
-            found.append(describe(tool))
-        except Exception as error:  # of whatever object a framework takes for a tool
-            log.warning("a tool of type %s is unknown to the rules: %s", type(tool).__name__, error)
-    return found
 
 
 def schema_of(tool: Any, parameters: Any) -> dict[str, Any]:

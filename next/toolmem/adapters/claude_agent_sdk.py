@@ -34,12 +34,6 @@ def toolmem_hooks(
     return {event: [HookMatcher(hooks=[hooks.called])] for event in EVENTS}
 
 
-def _known_tools(memory: Workspace) -> list[str]:
-    """The SDK does not tell which tools there are: every class, and what is in the store."""
-    known = memory.services.store().tool_names(memory.workspace_id)
-    return list(dict.fromkeys([*CLASSES, *known, *memory.rules.list_tool_names()]))
-
-
 class _Hooks:
     def __init__(self, talks: Conversations) -> None:
         self._talks = talks
@@ -62,7 +56,11 @@ class _Hooks:
 
     def _answer(self, talk: Conversation, event: Event) -> Answer:
         if event.kind == "prompt":
-            section = talk.prompt(_known_tools(talk.memory), event.prompt)
+            # The SDK does not tell which tools there are: every class, and what is in the store.
+            memory = talk.memory
+            called = memory.services.store().tool_names(memory.workspace_id)
+            tools = dict.fromkeys([*CLASSES, *called, *memory.rules.list_tool_names()])
+            section = talk.prompt(list(tools), event.prompt)
             if section == self._told.get(event.session, ""):
                 return Answer()
             keep(self._told, event.session, section)

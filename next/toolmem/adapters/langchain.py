@@ -17,8 +17,9 @@ from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphBubbleUp
 
-from toolmem.adapters.base import Conversation, Conversations, beside, described
+from toolmem.adapters.base import Conversation, Conversations, beside, log
 from toolmem.memory.toolmem import Workspace
+from toolmem.session.agent_session import NOTE_TOOLS, AgentSession
 from toolmem.session.recorder import OnAsk, RecordedCall
 
 
@@ -37,7 +38,7 @@ class ToolMemMiddleware(AgentMiddleware):
                 args_schema=each["inputSchema"],
                 func=lambda **_: "",  # wrap_tool_call answers it
             )
-            for each in self._talks.note_tools()
+            for each in AgentSession.tools("mcp")
         ]
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
@@ -69,13 +70,7 @@ class ToolMemMiddleware(AgentMiddleware):
         call = await asyncio.to_thread(_begin, talk, request)
         if isinstance(call, ToolMessage):
             return call
-        try:
-            result = await handler(request)
-        except GraphBubbleUp:
-            raise
-        except BaseException as error:
-            await asyncio.to_thread(talk.end, call, error=error)
-            raise
+        result = await talk.result(call, handler, request, later=(GraphBubbleUp,))
         return await asyncio.to_thread(_ended, talk, call, result)
 
     def _of(self, request: Any) -> Conversation:
@@ -85,24 +80,30 @@ class ToolMemMiddleware(AgentMiddleware):
         return self._talks.of(thread or (config.get("configurable") or {}).get("thread_id", ""))
 
     def _prompted(self, request: Any) -> Any:
-        def describe(tool: Any) -> Any:
-            return tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
-
         said = [
             message.text
             for message in request.messages
             if isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs
         ]
-        tools = described(request.tools, describe)
-        section = self._of(request).prompt(tools, said[-1] if said else "")
+        section = self._of(request).prompt(_schemas(request.tools), said[-1] if said else "")
         base = request.system_message.text if request.system_message else ""
         return request.override(system_message=SystemMessage(beside(base, section)))
+
+
+def _schemas(tools: list[Any]) -> list[Any]:
+    found = []
+    for tool in tools:
+        try:
+            found.append(tool if isinstance(tool, dict) else convert_to_openai_tool(tool))
+        except Exception as error:  # of whatever object LangChain takes for a tool
+            log.warning("a tool of type %s is unknown to the rules: %s", type(tool).__name__, error)
+    return found
 
 
 def _begin(talk: Conversation, request: Any) -> RecordedCall | ToolMessage:
     """The call, or the message that answers it."""
     asked = request.tool_call
-    if talk.takes_notes(asked["name"]):
+    if asked["name"] in NOTE_TOOLS:
         return _told(asked, talk.note(asked["name"], asked["args"]))
     call = talk.begin(asked["name"], asked["args"])
     return _told(asked, call.reason, status="error") if call.is_denied else call

@@ -18,8 +18,9 @@ from agents.tool import (
     set_function_tool_failure_error_function,
 )
 
-from toolmem.adapters.base import Conversation, Conversations, beside, described, schema_of
+from toolmem.adapters.base import Conversation, Conversations, beside, schema_of
 from toolmem.memory.toolmem import Workspace
+from toolmem.session import AgentSession
 from toolmem.session.recorder import OnAsk
 
 
@@ -30,12 +31,11 @@ def with_toolmem(
 
     Agents that hand a conversation to each other name the same one.
     """
-    talks = Conversations(memory, conversation, on_ask=on_ask)
-    talk = talks.of()
+    talk = Conversations(memory, conversation, on_ask=on_ask).of()
     tools = [_held(each, talk) if isinstance(each, FunctionTool) else each for each in agent.tools]
-    tools += [_offered(each, talk) for each in talks.note_tools()]
+    tools += [_offered(each, talk) for each in AgentSession.tools("mcp")]
     own = [each for each in tools if isinstance(each, FunctionTool)]
-    known = described(own, lambda tool: schema_of(tool, tool.params_json_schema))
+    known = [schema_of(each, each.params_json_schema) for each in own]
 
     async def instructions(context: Any, _: Any) -> str:
         base = await agent.get_system_prompt(context)
@@ -64,11 +64,8 @@ def _held(tool: FunctionTool, talk: Conversation) -> FunctionTool:
         if call.is_denied:
             return call.reason
         errors: list[BaseException] = []
-        try:
-            result = await _noting(tool, context, errors).on_invoke_tool(context, arguments)
-        except BaseException as error:
-            await asyncio.to_thread(talk.end, call, error=error)
-            raise
+        run = _noting(tool, context, errors).on_invoke_tool
+        result = await talk.result(call, run, context, arguments)
         told = errors[0] if errors else None
         advice = await asyncio.to_thread(talk.end, call, result, error=told)
         return beside(result, advice) if isinstance(result, str) else result

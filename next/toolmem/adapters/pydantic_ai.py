@@ -16,8 +16,9 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import InstructionPart
 
-from toolmem.adapters.base import Conversations, beside, described, schema_of
+from toolmem.adapters.base import Conversations, beside, schema_of
 from toolmem.memory.toolmem import Workspace
+from toolmem.session.agent_session import NOTE_TOOLS, AgentSession
 from toolmem.session.recorder import OnAsk
 
 
@@ -31,7 +32,7 @@ class ToolMemCapability(AbstractCapability[Any]):
 
     def get_toolset(self) -> FunctionToolset[Any]:
         """What the model is offered beside the agent's tools."""
-        return FunctionToolset([self._offered(tool) for tool in self._talks.note_tools()])
+        return FunctionToolset([self._offered(tool) for tool in AgentSession.tools("mcp")])
 
     def _offered(self, tool: dict[str, Any]) -> Tool[Any]:
         async def note(ctx: Any, **given: Any) -> str:
@@ -45,8 +46,8 @@ class ToolMemCapability(AbstractCapability[Any]):
     async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
         """Before the model is asked."""
         parameters = request_context.model_request_parameters
-        given = parameters.function_tools
-        tools = described(given, lambda tool: schema_of(tool, tool.parameters_json_schema))
+        offered = parameters.function_tools
+        tools = [schema_of(each, each.parameters_json_schema) for each in offered]
         parts = [ctx.prompt] if isinstance(ctx.prompt, str) else ctx.prompt or ()
         said = "\n".join(part for part in parts if isinstance(part, str))
         talk = self._talks.of(ctx.conversation_id)
@@ -62,18 +63,13 @@ class ToolMemCapability(AbstractCapability[Any]):
     ) -> Any:
         """Around a call."""
         talk = self._talks.of(ctx.conversation_id)
-        if talk.takes_notes(call.tool_name):
+        if call.tool_name in NOTE_TOOLS:
             return await handler(args)
         held = await asyncio.to_thread(talk.begin, call.tool_name, call.args)
         if held.is_denied:
             raise ToolFailed(held.reason)
-        try:
-            result = await handler(args)
-        except (ApprovalRequired, CallDeferred):  # it runs later, elsewhere
-            raise
-        except BaseException as error:
-            await asyncio.to_thread(talk.end, held, error=error)
-            raise
+        later = (ApprovalRequired, CallDeferred)
+        result = await talk.result(held, handler, args, later=later)
         output = result.return_value if isinstance(result, ToolReturn) else result
         advice = await asyncio.to_thread(talk.end, held, output)
         if not advice or isinstance(result, ToolReturn):
