@@ -19,8 +19,9 @@ import logging
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -38,7 +39,6 @@ from toolmem.session.recorder import OnAsk, RecordedCall
 
 log = logging.getLogger("toolmem.adapters")
 MAX_KEPT = 1_000  # conversations, and calls under way
-Done = TypeVar("Done")
 
 
 class Conversations:
@@ -95,8 +95,7 @@ class Conversation:
 
     def prompt(self, tools: list[Any], said: str) -> str:
         """Rules and guidance for the system prompt, after the user's newest message was read."""
-
-        def work() -> str:
+        with _logged("the prompt has no rules and no guidance"):
             session = self.session(tools)
             for each in schemas_of(tools):
                 session.recorder.schemas.setdefault(folded_name(each.name), each)
@@ -107,21 +106,18 @@ class Conversation:
                 session.after_turn(calls=[])
             messages = session.messages(words if is_new else None)
             return "\n\n".join(m["content"] for m in messages if m["role"] == "system")
-
-        return self._try("the prompt has no rules and no guidance", work, "")
+        return ""
 
     def begin(self, tool_name: str, arguments: Any) -> RecordedCall:
         """What is to become of a call. `arguments`: an object, or its JSON."""
         given = read_arguments(arguments)
         known = as_json(given if isinstance(given, Mapping) else {"": given})
-        unheld = CallRecorder().begin(tool_name, known)
-        now, settings = self.memory.services.clock.now(), self.memory.services.settings
-        unheld.decision = undecided(tool_name, self.name, now, settings.guard.on_error)
-
-        def work() -> RecordedCall:
+        with _logged("a call is not held against the memory"):
             return self.session().recorder.begin(tool_name, known)
-
-        return self._try("a call is not held against the memory", work, unheld)
+        call = CallRecorder().begin(tool_name, known)
+        now, settings = self.memory.services.clock.now(), self.memory.services.settings
+        call.decision = undecided(tool_name, self.name, now, settings.guard.on_error)
+        return call
 
     def end(
         self, call: RecordedCall, output: Any = None, *, error: BaseException | str | None = None
@@ -130,8 +126,13 @@ class Conversation:
 
         `error`: what the tool raised, or what the framework made of it.
         """
-
-        def keep() -> None:
+        advice = [call.decision.advice if call.decision else ""]
+        if isinstance(error, str | Exception):
+            tool, told = str(call.record["tool_name"]), str(error)
+            with _logged("nothing is told of a failure"):
+                found = self.memory.advise(tool, call.arguments, told, conversation_id=self.name)
+                advice.append(found.text)
+        with _logged("a call was not kept"):
             session = self.session()
             if error is None:
                 session.recorder.succeeded(call, output)
@@ -139,15 +140,6 @@ class Conversation:
                 raised = ToolFailed(error) if isinstance(error, str) else error
                 session.recorder.failed(call, raised)
             session.keep_calls()
-
-        def advise() -> str:
-            tool, told = str(call.record["tool_name"]), str(error)
-            return self.memory.advise(tool, call.arguments, told, conversation_id=self.name).text
-
-        advice = [call.decision.advice if call.decision else ""]
-        if isinstance(error, str | Exception):
-            advice.append(self._try("nothing is told of a failure", advise, ""))
-        self._try("a call was not kept", keep, None)
         text = "\n".join(filter(None, advice))
         return f"[Added by toolmem] {text}" if text else ""
 
@@ -169,19 +161,18 @@ class Conversation:
 
     def note(self, tool_name: str, arguments: Mapping[str, Any] | str) -> str:
         """What a note tool answers the model, as JSON."""
-        refused = json.dumps({"outcome": "refused", "told": "the memory cannot be reached"})
-
-        def work() -> str:
+        with _logged("a demand was not noted"):
             return self.session().call_tool(tool_name, arguments)
+        return json.dumps({"outcome": "refused", "told": "the memory cannot be reached"})
 
-        return self._try("a demand was not noted", work, refused)
 
-    def _try(self, what_if_not: str, work: Callable[[], Done], otherwise: Done) -> Done:
-        try:
-            return work()
-        except Exception as error:
-            log.error("%s: %s: %s", what_if_not, type(error).__name__, error)
-            return otherwise
+@contextmanager
+def _logged(what_if_not: str) -> Iterator[None]:
+    """Any error ends the block and nothing more: the agent goes on."""
+    try:
+        yield
+    except Exception as error:
+        log.error("%s: %s: %s", what_if_not, type(error).__name__, error)
 
 
 class ToolFailed(Exception):

@@ -8,20 +8,18 @@ Without `conversation` it is the session. Payloads and answers are those of Clau
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import OrderedDict
 from typing import Any
 
 from claude_agent_sdk import HookMatcher
 
-from toolmem.adapters.base import Conversation, Conversations, keep
+from toolmem.adapters.base import Conversation, Conversations, keep, log
 from toolmem.hooks.agents import AGENTS
 from toolmem.hooks.protocol import Answer, Event, read, write
 from toolmem.memory.toolmem import Workspace
 from toolmem.session.recorder import OnAsk, RecordedCall
 from toolmem.view.tool_classes import CLASSES
 
-log = logging.getLogger("toolmem.adapters")
 AGENT = AGENTS["claude-code"]
 EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PreCompact")
 
