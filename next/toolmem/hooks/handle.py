@@ -14,7 +14,7 @@ from toolmem.guard import Guard
 from toolmem.guard.decision import strictest
 from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.hooks.agents import Agent
-from toolmem.hooks.ledger import MAX_PROMPTS, BegunCall, Ledger, Session, digest_of
+from toolmem.hooks.ledger import BegunCall, Ledger, Session, digest_of
 from toolmem.hooks.notes import answer_note, note_in
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.hooks.state import installed
@@ -72,7 +72,7 @@ class Hook(Struct, kw_only=True):
             from toolmem.hooks.prompts import said_at_rejected
             from toolmem.rules.turn import Turn
 
-            said = [*session.prompts, *said_at_rejected(self.agent, event)][-MAX_PROMPTS:]
+            said = session.prompts + said_at_rejected(self.agent, event)
             turn = Turn(session_id=event.session, number=session.turn)
             return answer_note(self.stores.rules(), self.agent, note, said, turn)
         digest = digest_of(event.tool, event.input)

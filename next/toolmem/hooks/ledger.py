@@ -22,8 +22,7 @@ from toolmem.rules.store import retry_on_conflict
 Answered = TypeVar("Answered")
 NAMESPACE = ".hooks"
 MAX_CALLS = 100
-MAX_PROMPTS = 200
-MAX_EVENTS = 200
+MAX_KEPT = 200  # of everything else
 KEPT = timedelta(days=30)
 
 
@@ -80,9 +79,9 @@ class Ledger:
             record = self.store.get(WORKSPACE, NAMESPACE, self.key)
             session = Session() if record is None else record.read(Session)
             answered = change(session)
-            session.prompts = session.prompts[-MAX_PROMPTS:]
-            session.events = session.events[-MAX_EVENTS:]
-            session.calls = session.calls[-MAX_CALLS:]
+            del session.calls[:-MAX_CALLS]
+            for kept in (session.prompts, session.events, session.shown):
+                del kept[:-MAX_KEPT]
             version = 0 if record is None else record.version
             self.store.put(WORKSPACE, NAMESPACE, self.key, session, expected_version=version)
             return answered

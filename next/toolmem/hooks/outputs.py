@@ -63,8 +63,6 @@ def read_output(
     `event`: Claude Code's name of it. `given`: the payload with Claude Code's keys.
     """
     response = given.get("tool_response")
-    if agent == "cursor":
-        response = read_json(response)
     output = text_in(given, "error") or text_of(agent, response)
     if event == "PostToolUseFailure":
         return output, True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolmem.guard.stores import WORKSPACE
 from toolmem.hooks.agents import Agent
-from toolmem.hooks.ledger import MAX_PROMPTS, Ledger, Session
+from toolmem.hooks.ledger import Ledger, Session
 from toolmem.hooks.notes import tools_of
 from toolmem.hooks.outputs import last_lines
 from toolmem.hooks.protocol import Answer, Event, is_plain, typed
@@ -79,7 +79,7 @@ def _waiting(hook: Hook, ledger: Ledger, session: Session) -> list[str]:
         return []
 
     def show(held: Session) -> None:
-        held.shown = [*held.shown, *(rule.id for rule in new)][-MAX_PROMPTS:]
+        held.shown += [rule.id for rule in new]
 
     ledger.change(show)
     return [

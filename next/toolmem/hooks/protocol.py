@@ -78,6 +78,8 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
     if claude_name not in KINDS:
         return None
     kind = KINDS[claude_name]
+    if agent.name == "cursor":  # JSON as text
+        given |= {key: read_json(given.get(key)) for key in ("tool_input", "tool_response")}
     parent = text_in(given, "parent_id")
     is_subagent = bool(parent or given.get("agent_id"))
     if is_subagent and kind == "session_start":
@@ -98,8 +100,6 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
     if kind in ("before_call", "after_call"):
         event.tool, event.server = own_tool(agent, text_in(given, "tool_name"), given)
         event.input = given.get("tool_input")
-        if agent.name == "cursor":
-            event.input = read_json(event.input)
     if kind == "after_call":
         event.output, event.failed = read_output(agent.name, claude_name, given, event.key)
         milliseconds: Any = given.get("duration_ms")
