@@ -226,7 +226,5 @@ GOOSE = Agent(
     closed={"on_failure": "block"},
     after_install="Start Goose anew: it looks for plugins when it starts.",
 )
-AGENTS = {
-    agent.name: agent
-    for agent in (CLAUDE_CODE, CODEX, GEMINI, COPILOT, CURSOR, OPENCODE, CLINE, GOOSE)
-}
+_ALL = (CLAUDE_CODE, CODEX, GEMINI, COPILOT, CURSOR, OPENCODE, CLINE, GOOSE)
+AGENTS = {agent.name: agent for agent in _ALL}

@@ -13,7 +13,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from itertools import dropwhile
 from typing import Any, NamedTuple
 
 import msgspec
@@ -73,9 +72,9 @@ def _lifts(command: str) -> bool | None:
         words = shlex.split(command)
     except ValueError:
         return None
-    if words[:1] == [sys.executable]:
-        rest = list(dropwhile(_FLAGS.__contains__, words[1:]))
-        words = rest[1:] if rest[:1] == ["-m"] else []
+    words = [word for word in words if word not in _FLAGS]
+    if words[:2] == [sys.executable, "-m"]:
+        words = words[2:]
     return {("toolmem", "note"): False, ("toolmem", "note", "--lift"): True}.get(tuple(words))
 
 

@@ -31,12 +31,7 @@ KINDS: dict[str, Kind] = {
     "PostToolUseFailure": "after_call",
     "SessionEnd": "session_end",
 }
-_KEYS = {  # by kind, the key that holds the agent's own id of an event
-    "prompt": "prompt_id",
-    "before_call": "tool_use_id",
-    "after_call": "tool_use_id",
-    "subagent_start": "agent_id",
-}
+_KEYS = {"prompt": "prompt_id", "subagent_start": "agent_id"}  # of ids; other events are calls
 
 
 class Event(Struct, kw_only=True):
@@ -84,7 +79,7 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
     is_subagent = bool(parent or given.get("agent_id"))
     if is_subagent and kind == "session_start":
         kind = "subagent_start"
-    key = text_in(given, _KEYS.get(kind, "") if agent.call_ids else "timestamp")
+    key = text_in(given, _KEYS.get(kind, "tool_use_id") if agent.call_ids else "timestamp")
     event = Event(
         kind=kind,
         name=name,
@@ -96,7 +91,10 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
     )
     # The prompt of a subagent was written by the model.
     if kind == "prompt" and not is_subagent and given.get("source") in (None, "", "user"):
-        event.prompt = _typed(agent, text_in(given, "prompt"))
+        said = text_in(given, "prompt")
+        if agent.name == "opencode" and (quoted := re.fullmatch(r'"([^"]*)"', said)):
+            said = quoted[1]  # `opencode run "never push"` keeps the quotation marks
+        event.prompt = typed(said)
     if kind in ("before_call", "after_call"):
         event.tool, event.server = own_tool(agent, text_in(given, "tool_name"), given)
         event.input = given.get("tool_input")
@@ -117,13 +115,6 @@ def _project(agent: Agent, given: Mapping[str, Any], environment: Mapping[str, s
     first = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else ""
     told = text_in(given, "project") or first or environment.get(agent.project_variable, "")
     return "" if told == "/" else told  # OpenCode, outside a repository
-
-
-def _typed(agent: Agent, prompt: str) -> str:
-    """`opencode run "never push"` puts quotation marks around what was typed."""
-    inner = prompt[1:-1]
-    is_quoted = len(prompt) > 1 and prompt == f'"{inner}"' and '"' not in inner
-    return typed(inner if agent.name == "opencode" and is_quoted else prompt)
 
 
 def own_tool(agent: Agent, name: str, given: Mapping[str, Any]) -> tuple[str, str]:
@@ -148,39 +139,39 @@ def own_tool(agent: Agent, name: str, given: Mapping[str, Any]) -> tuple[str, st
 
 def write(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
     """The JSON of an answer, with keys that this agent knows alone; {} says nothing."""
-    action = "deny" if answer.action == "ask" and not agent.asks else answer.action
-    stops = event.kind == "before_call" and action in ("deny", "ask")
-    reason = answer.reason or "toolmem: not run"
-    takes_context = event.kind in agent.context_at and not stops
-    context = answer.context[:MAX_CONTEXT] if takes_context else ""
     notice = answer.notice if event.kind in agent.notice_at else ""
-    if agent.dialect == "goose":
-        return {"decision": "block", "reason": reason} if stops else {}
+    message = {"systemMessage": notice} if notice else {}
+    if event.kind == "before_call" and answer.action in ("ask", "deny"):
+        return {**_stopped(agent, event, answer), **message}
+    context = answer.context[:MAX_CONTEXT] if event.kind in agent.context_at else ""
     if agent.dialect == "plugin":
-        if stops:
-            return {"stop": reason}
         if agent.name == "cline" and event.kind == "prompt":  # it shows its user no notice
-            context, notice = "\n\n".join(filter(None, (context, answer.notice))), ""
+            context = "\n\n".join(filter(None, (context, answer.notice)))
         texts = {"context": context, "notice": notice}
         return {name: text for name, text in texts.items() if text}
+    if not context or event.name == "postToolUseFailure":  # Cursor's, which takes none
+        return message
     if agent.dialect == "cursor":
-        if stops:
-            return {"permission": "deny", "user_message": reason, "agent_message": reason}
-        fits = context and event.name != "postToolUseFailure"
-        return {"additional_context": context} if fits else {}
-    told: dict[str, Any] = {"additionalContext": context} if context else {}
-    written: dict[str, Any] = {}
-    if stops and agent.dialect == "gemini":
-        written = {"decision": "deny", "reason": reason}
-    elif stops:
-        told = {"permissionDecision": action, "permissionDecisionReason": reason}
-    if agent.dialect == "copilot":  # reads both places for a decision, the top alone for context
-        written = dict(told)
-    if told and (stops or agent.dialect != "copilot"):
-        written["hookSpecificOutput"] = {"hookEventName": event.name, **told}
-    if notice:
-        written["systemMessage"] = notice
-    return written
+        return {"additional_context": context}
+    told: dict[str, Any] = {"additionalContext": context}
+    if agent.dialect != "copilot":
+        told = {"hookSpecificOutput": {"hookEventName": event.name, **told}}
+    return {**told, **message}
+
+
+def _stopped(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
+    action, reason = answer.action if agent.asks else "deny", answer.reason or "toolmem: not run"
+    told = {"permissionDecision": action, "permissionDecisionReason": reason}
+    inner: dict[str, Any] = {"hookSpecificOutput": {"hookEventName": event.name, **told}}
+    by_dialect: dict[str, dict[str, Any]] = {
+        "claude": inner,
+        "copilot": {**told, **inner},  # it reads both places
+        "gemini": {"decision": "deny", "reason": reason},
+        "goose": {"decision": "block", "reason": reason},
+        "cursor": {"permission": "deny", "user_message": reason, "agent_message": reason},
+        "plugin": {"stop": reason},
+    }
+    return by_dialect[agent.dialect]
 
 
 _ELEMENTS = (  # nobody said what stands in them; one without an end reaches to the end

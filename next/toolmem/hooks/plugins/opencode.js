@@ -76,7 +76,6 @@ export const Toolmem = async ({ directory, worktree, client }) => {
       for (const kept of [due, begun]) kept.delete(callID)
     },
     "experimental.session.compacting": async ({ sessionID }, { context }) => {
-      await tell("session.compacting", sessionID, {})
       if (rules.get(sessionID)) context.push(rules.get(sessionID))
     },
   }
