@@ -51,7 +51,7 @@ class Agent(Struct, frozen=True, kw_only=True):
     files: dict[str, str]  # path below project or home -> form; `settings`: not ours alone
     user_files: dict[str, str] = {}  # below home, where these are others
     home_variable: str = ""  # environment variable that names the first folder of these below home
-    form: str = "shell"  # of a command in settings: exec (no shell), shell, cursor
+    form: str = "shell"  # of a command in settings: shell, or exec (without one)
     timeout: int = 10  # in its own unit
     end_timeout: int = 0  # at a session's end; 0: what it gives by itself
     closed: dict[str, object] = {}  # what stops a call where the hook cannot run
@@ -157,7 +157,6 @@ CURSOR = Agent(
     dialect="cursor",
     context_at=frozenset(("session_start", "after_call")),
     files={".cursor/hooks.json": "settings"},
-    form="cursor",
     closed={"failClosed": True},
     after_install="Hooks of a project run only in a workspace that you trust: see Settings, Hooks.",
 )

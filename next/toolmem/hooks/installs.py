@@ -110,7 +110,7 @@ def plan_install(
 
 
 def _with_hooks(agent: Agent, path: Path, before: str | None, command: list[str]) -> Change:
-    fresh = '{\n  "version": 1\n}\n' if agent.form == "cursor" else ""
+    fresh = '{\n  "version": 1\n}\n' if agent.dialect == "cursor" else ""
     base = fresh if before is None else before
     if _OURS.search(_words(base)):
         raise RequestError(f"settings: {path} holds toolmem's hook already", "settings")
@@ -165,12 +165,11 @@ def _entries(agent: Agent, command: list[str]) -> dict[str, Any]:
         hook: dict[str, Any] = {"command": shlex.join(command)}
         if agent.form == "exec":
             hook = {"command": command[0], "args": command[1:]}
-        if agent.form != "cursor":
-            hook = {"type": "command", **hook}
         timeout = agent.timeout if claude_event != "SessionEnd" else agent.end_timeout
         hook |= {"timeout": timeout} if timeout else {}
         hook |= agent.closed if claude_event == "PreToolUse" and "closed" in command else {}
-        found[event] = hook if agent.form == "cursor" else {"hooks": [hook]}
+        is_flat = agent.dialect == "cursor"
+        found[event] = hook if is_flat else {"hooks": [{"type": "command", **hook}]}
     return found
 
 
