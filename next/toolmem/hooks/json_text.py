@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from toolmem.text.patterns import late_pattern
 
 BOM = "\ufeff"
-_STRING_OR_COMMENT = late_pattern(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
+_STRING_OR_COMMENT = late_pattern(r'("(?:[^"\\]|\\.)*")|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = late_pattern(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
 _decode = json.JSONDecoder().raw_decode  # answers the value, and where it ends
 
@@ -35,15 +35,12 @@ def readable(text: str) -> str:
 
     Raises ValueError with line and column where it is no JSON object.
     """
-    text = _STRING_OR_COMMENT.sub(_blank, text)
+    blank = partial(re.sub, r"[^\r\n]", " ")
+    text = _STRING_OR_COMMENT.sub(lambda found: found[1] or blank(found[0]), text)
     text = _TRAILING_COMMA.sub(lambda found: found[1] or " ", text)
     if not isinstance(json.loads(text.removeprefix(BOM)), dict):
         raise ValueError("expected an object: line 1 column 1")
     return text
-
-
-def _blank(found: re.Match[str]) -> str:
-    return found[0] if found[0][0] == '"' else re.sub(r"[^\r\n]", " ", found[0])
 
 
 def parts(text: str, start: int) -> Iterator[Part]:

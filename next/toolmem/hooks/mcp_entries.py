@@ -66,7 +66,8 @@ def plan_wrap(path: Path, name: str, python: Sequence[str], more: Sequence[str])
 def plan_unwrap(path: Path, name: str) -> EntryChange:
     """Raises RequestError where the entry is not as `wrap` left it."""
     text, entry = _read(path, name)
-    known = [n for n in _notes() if (n.file, n.name) == (str(path.resolve()), name)]
+    own = (str(path.resolve()), name)
+    known = [note for note in read_notes(_NOTES, list[Wrapped]) if (note.file, note.name) == own]
     if not known or known[-1].after != text[entry.value_start : entry.end]:
         raise RequestError(
             f"{name}: it is not as `toolmem mcp wrap` left it. What it started before stands "
@@ -78,16 +79,12 @@ def plan_unwrap(path: Path, name: str) -> EntryChange:
 def apply(change: EntryChange, *, wraps: bool) -> None:
     """Write the file and note it. Raises RequestError, StoreUnavailable."""
     own = (change.entry.file, change.entry.name)
-    others = [note for note in _notes() if (note.file, note.name) != own]
+    others = [note for note in read_notes(_NOTES, list[Wrapped]) if (note.file, note.name) != own]
     if wraps:  # first: killed here, the note fits no entry
         write_notes(_NOTES, [*others, change.entry])
     write_change(change.file)
     if not wraps:
         write_notes(_NOTES, others)
-
-
-def _notes() -> list[Wrapped]:
-    return read_notes(_NOTES, list[Wrapped])
 
 
 def _wrapped(name: str, entry: dict[str, Any], ours: list[str]) -> dict[str, Any]:

@@ -75,13 +75,8 @@ def _follow(hook: Hook, event: Event, session: Session, message: str) -> list[st
 def _waiting(hook: Hook, ledger: Ledger, session: Session) -> list[str]:
     """Requests of agents that the user was not told of yet."""
     new = [rule for rule in hook.stores.rules().requests() if rule.id not in session.shown]
-    if not new:
-        return []
-
-    def show(held: Session) -> None:
-        held.shown += [rule.id for rule in new]
-
-    ledger.change(show)
+    if new:
+        ledger.change(lambda held: held.shown.extend(rule.id for rule in new))
     return [
         f"An agent asks for a change of “{plain(rule.rule, 160)}”. To agree: lift {rule.id[:6]}"
         for rule in new[:3]
