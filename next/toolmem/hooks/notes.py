@@ -15,8 +15,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from toolmem.errors import RequestError
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.protocol import Answer, Event
@@ -110,8 +108,7 @@ def answer_note(
     else:
         done = keep.note_demand(rules, given, context)
     word = {"kept": "kept", "request": "proposed"}.get(done.outcome, "refused")
-    problems = msgspec.to_builtins(done.problems)
-    told = [done.told, *(f"{each['field']}: {each['problem']}" for each in problems)]
+    told = [done.told, *(f"{each.field}: {each.problem}" for each in done.problems)]
     reason = f"toolmem: {word}. {'; '.join(filter(None, told))}"
     if word != "refused":
         reason += " Nothing ran, and nothing more is to be done for it: go on with the task."
