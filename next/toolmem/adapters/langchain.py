@@ -18,6 +18,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphBubbleUp
 
 from toolmem.adapters.base import Conversation, Conversations, beside, log
+from toolmem.formats.records import read_schemas
 from toolmem.memory.toolmem import Workspace
 from toolmem.session.agent_session import NOTE_TOOLS, AgentSession
 from toolmem.session.recorder import OnAsk, RecordedCall
@@ -94,7 +95,9 @@ def _schemas(tools: list[Any]) -> list[Any]:
     found = []
     for tool in tools:
         try:
-            found.append(tool if isinstance(tool, dict) else convert_to_openai_tool(tool))
+            described = tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
+            read_schemas([described])  # a provider's own tool may have no name
+            found.append(described)
         except Exception as error:  # of whatever object LangChain takes for a tool
             log.warning("a tool of type %s is unknown to the rules: %s", type(tool).__name__, error)
     return found
