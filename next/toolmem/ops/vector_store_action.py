@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 
 import msgspec
@@ -19,6 +19,7 @@ from toolmem.models.tools import CallFailure, Window
 from toolmem.rules.store import GUARDED
 from toolmem.store.changes import KEEP_ALL
 
+ACTIONS = ("copy", "delete", "delete_ids", "delete_workspace", "dump", "load", "list")
 LONGEST_PATH = 200  # bytes
 
 Windows = Iterable[Window[ToolCallResult]]
@@ -39,31 +40,22 @@ class VectorStoreActionOp(Op):
     optional = ("path", "src_workspace_id", "memory_ids", "confirm", "replace")
 
     def run(self, context: Context) -> None:
-        actions: Mapping[str, Callable[[Context, Store], None]] = {
-            "copy": self._copy,
-            "delete": self._delete,
-            "delete_ids": self._delete_ids,
-            "delete_workspace": self._delete_workspace,
-            "dump": self._dump,
-            "load": self._load,
-            "list": self._list,
-        }
         action = context["action"]
-        if action not in actions:
-            told = f"action: unknown {action!r} ({hint(str(action), actions)})"
+        if action not in ACTIONS:
+            told = f"action: unknown {action!r} ({hint(str(action), ACTIONS)})"
             raise RequestError(told, field="action")
-        actions[action](context, context.services.store(self.settings))
+        getattr(self, f"_{action}")(context, context.services.store(self.settings))
 
     def _copy(self, context: Context, store: Store) -> None:
         source = context.get("src_workspace_id")
+        problem = ""
         if not isinstance(source, str) or not WORKSPACE_PATTERN.fullmatch(source):
-            told = "src_workspace_id: expected the name of a workspace"
-            raise RequestError(told, field="src_workspace_id")
-        if source == context.workspace:
-            told = "src_workspace_id: is the workspace itself; name another one"
-            raise RequestError(told, field="src_workspace_id")
-        names = store.tool_names(source)
-        if names:
+            problem = "expected the name of a workspace"
+        elif source == context.workspace:
+            problem = "is the workspace itself; name another one"
+        if problem:
+            raise RequestError(f"src_workspace_id: {problem}", field="src_workspace_id")
+        if names := store.tool_names(source):
             self._merge(context, store, _windows(store, source), len(names), "copied", source)
         else:
             _tell_missing(context, source)
