@@ -37,29 +37,23 @@ class AdviseToolCallOp(Op):
         budget = context.get("budget_tokens", self.params.budget_tokens)
         if budget < 1:
             raise RequestError("budget_tokens: expected at least 1", field="budget_tokens")
-        store = context.services.store(self.settings)
-        call = _call_of(context)
-        language = self.settings.language
-        if language is None:
-            language = context.services.settings.language
-        known = known_of(store, context.workspace, call.tool_name)
-        lines = within(at_error(known, call, language) if call.output else [], budget)
+        error = (context.get("error") or "")[:MAX_ERROR]
+        given: Any = read_arguments(context.get("input"))
+        call = ToolCallResult(
+            tool_name=context["tool_name"],
+            create_time=context.services.clock.now(),
+            input=given if isinstance(given, dict | list | str) else {},
+            output=error,
+            success=False,
+            error_class=error_class_of(error_line(error)),
+            metadata={"conversation_id": context.get("conversation_id") or ""},
+        )
+        own, whole = self.settings.language, context.services.settings.language
+        known = known_of(context.services.store(self.settings), context.workspace, call.tool_name)
+        found = at_error(known, call, whole if own is None else own) if error else []
+        lines = within(found, budget)
         context.response.answer = "\n".join(line.text for line in lines)
         context.response.metadata["lines"] = [
             {name: shown[name] for name in ("kind", "text", "k", "n", "call_ids") if name in shown}
             for shown in map(msgspec.to_builtins, lines)
         ]
-
-
-def _call_of(context: Context) -> ToolCallResult:
-    given: Any = read_arguments(context.get("input"))
-    error = (context.get("error") or "")[:MAX_ERROR]
-    return ToolCallResult(
-        tool_name=context["tool_name"],
-        create_time=context.services.clock.now(),
-        input=given if isinstance(given, dict | list | str) else {},
-        output=error,
-        success=False if error else None,
-        error_class=error_class_of(error_line(error)) if error else "",
-        metadata={"conversation_id": context.get("conversation_id") or ""},
-    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
+from typing import Any
 
 import msgspec
 
@@ -42,19 +43,15 @@ class VectorStoreActionOp(Op):
     def run(self, context: Context) -> None:
         action = context["action"]
         if action not in ACTIONS:
-            told = f"action: unknown {action!r} ({hint(str(action), ACTIONS)})"
-            raise RequestError(told, field="action")
+            raise _wrong("action", f"unknown {action!r} ({hint(str(action), ACTIONS)})")
         getattr(self, f"_{action}")(context, context.services.store(self.settings))
 
     def _copy(self, context: Context, store: Store) -> None:
         source = context.get("src_workspace_id")
-        problem = ""
         if not isinstance(source, str) or not WORKSPACE_PATTERN.fullmatch(source):
-            problem = "expected the name of a workspace"
-        elif source == context.workspace:
-            problem = "is the workspace itself; name another one"
-        if problem:
-            raise RequestError(f"src_workspace_id: {problem}", field="src_workspace_id")
+            raise _wrong("src_workspace_id", "expected the name of a workspace")
+        if source == context.workspace:
+            raise _wrong("src_workspace_id", "is the workspace itself; name another one")
         if names := store.tool_names(source):
             self._merge(context, store, _windows(store, source), len(names), "copied", source)
         else:
@@ -69,25 +66,22 @@ class VectorStoreActionOp(Op):
     def _delete_ids(self, context: Context, store: Store) -> None:
         ids = context.get("memory_ids")
         if not isinstance(ids, list) or not ids or not all(isinstance(one, str) for one in ids):
-            raise RequestError("memory_ids: expected a list of memory ids", field="memory_ids")
+            raise _wrong("memory_ids", "expected a list of memory ids")
         records = store.records(context.workspace, guidance=False)
         named = {record.memory_id: record.tool_name for record in records}
-        found = [named[each] for each in ids if each in named]
-        gone = store.delete_tools(context.workspace, found) if found else []
+        gone = store.delete_tools(context.workspace, [named[each] for each in ids if each in named])
         _tell_deleted(context, gone, [each for each in ids if each not in named])
 
     def _delete_workspace(self, context: Context, store: Store) -> None:
-        if context.get("confirm") != context.workspace:
-            told = f"confirm: expected {context.workspace!r}; everything in it would be deleted"
-            raise RequestError(told, field="confirm")
+        name = context.workspace
+        if context.get("confirm") != name:
+            raise _wrong("confirm", f"expected {name!r}; everything in it would be deleted")
         if store.get(*GUARDED) is not None:
             told = "the store is guarded: its rules are lifted one by one, by their user"
-            raise RequestError(f"action: {told}", field="action")
-        count = store.delete_workspace(context.workspace)
-        context.response.metadata["deleted"] = count
-        context.response.answer = (
-            f"Deleted workspace {context.workspace}: {count} tool memories and all records"
-        )
+            raise _wrong("action", told)
+        count = store.delete_workspace(name)
+        answer = f"Deleted workspace {name}: {count} tool memories and all records"
+        _tell(context, answer, deleted=count)
 
     def _dump(self, context: Context, store: Store) -> None:
         if not store.tool_names(context.workspace):
@@ -102,13 +96,12 @@ class VectorStoreActionOp(Op):
         except OSError as error:
             raise StoreError(f"{path.name}: cannot be written ({error.strerror})") from error
         shown = _shown(path, context)
-        context.response.metadata |= {"path": shown, "dumped": count}
-        context.response.answer = f"Dumped {count} tool memories to {shown}"
+        _tell(context, f"Dumped {count} tool memories to {shown}", path=shown, dumped=count)
 
     def _load(self, context: Context, store: Store) -> None:
         path = _path_of(context)
         if not path.is_file():
-            raise RequestError(f"path: there is no dump {_shown(path, context)}", field="path")
+            raise _wrong("path", f"there is no dump {_shown(path, context)}")
         read = read_dump(path, context.workspace, context.services.clock.now())
         context.response.metadata["passed_over"] = read.passed_over
         with store.transaction():
@@ -122,8 +115,8 @@ class VectorStoreActionOp(Op):
             msgspec.to_builtins(tool_memory(window.record, window.calls))
             for window in _windows(store, context.workspace)
         ]
-        context.response.metadata["memory_list"] = memories
-        context.response.answer = f"{len(memories)} tool memories in workspace {context.workspace}"
+        answer = f"{len(memories)} tool memories in workspace {context.workspace}"
+        _tell(context, answer, memory_list=memories)
 
     @staticmethod
     def _merge(
@@ -137,18 +130,16 @@ class VectorStoreActionOp(Op):
             duplicates += len(appended.duplicates)
             failures += appended.failures
             context.progress(number, count, done)
-        context.response.metadata |= {
+        answer = f"{done.capitalize()} {count} tool memories from {source}: {added} calls added"
+        answer += f", {duplicates} there already"
+        told = {
             done: count,
             "calls_added": added,
             "duplicates": duplicates,
             "failures": [msgspec.to_builtins(each) for each in failures],
             "partial": bool(failures),
         }
-        context.response.success = not failures
-        context.response.answer = (
-            f"{done.capitalize()} {count} tool memories from {source}: {added} calls added, "
-            f"{duplicates} there already" + (f", {len(failures)} failed" if failures else "")
-        )
+        _tell(context, answer + _count(failures, "failed"), not failures, **told)
 
 
 def _windows(store: Store, workspace: str) -> Iterator[Window[ToolCallResult]]:
@@ -157,19 +148,27 @@ def _windows(store: Store, workspace: str) -> Iterator[Window[ToolCallResult]]:
         yield from store.windows(workspace, [name])
 
 
+def _wrong(field: str, told: str) -> RequestError:
+    return RequestError(f"{field}: {told}", field)
+
+
+def _tell(context: Context, answer: str, success: bool = True, **metadata: Any) -> None:
+    context.response.answer, context.response.success = answer, success
+    context.response.metadata |= metadata
+
+
 def _tell_missing(context: Context, workspace: str) -> None:
-    context.response.success = False
-    context.response.metadata["not_found"] = [workspace]
-    context.response.answer = f"Workspace {workspace} holds no tool memories"
+    _tell(context, f"Workspace {workspace} holds no tool memories", False, not_found=[workspace])
 
 
 def _tell_deleted(context: Context, gone: list[str], missing: list[str]) -> None:
-    context.response.success = not missing
+    answer = f"Deleted {len(gone)} tool memories" + _count(missing, "not found")
     told = {"deleted": len(gone), "not_found": missing, "partial": bool(missing and gone)}
-    context.response.metadata |= told
-    context.response.answer = f"Deleted {len(gone)} tool memories" + (
-        f", {len(missing)} not found" if missing else ""
-    )
+    _tell(context, answer, not missing, **told)
+
+
+def _count(found: Sequence[Any], what: str) -> str:
+    return f", {len(found)} {what}" if found else ""
 
 
 def _path_of(context: Context) -> Path:
@@ -177,17 +176,16 @@ def _path_of(context: Context) -> Path:
     configured = context.services.settings.dump_dir
     given = context.get("path") or ""
     if not isinstance(given, str) or len(given.encode("utf-8", "replace")) > LONGEST_PATH:
-        raise RequestError(f"path: expected text of up to {LONGEST_PATH} bytes", field="path")
+        raise _wrong("path", f"expected text of up to {LONGEST_PATH} bytes")
     folder = Path(configured).resolve()
     try:
         path = (folder / PurePath(given)).resolve()
         file = path if path.suffix == ".jsonl" else path / f"{context.workspace}.jsonl"
         is_inside = path.is_relative_to(folder) and file.resolve().is_relative_to(folder)
     except (ValueError, OSError):  # a zero byte, links in a circle
-        raise RequestError("path: expected the name of a file or folder", field="path") from None
+        raise _wrong("path", "expected the name of a file or folder") from None
     if not is_inside:
-        told = f"path: {given!r} lies outside of dump_dir, which is {configured!r}"
-        raise RequestError(told, field="path")
+        raise _wrong("path", f"{given!r} lies outside of dump_dir, which is {configured!r}")
     return file
 
 

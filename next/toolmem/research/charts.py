@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from io import BytesIO
 
 import pandas as pd
@@ -26,7 +27,7 @@ class Chart(Figure):
 def failure_chart(tools: pd.DataFrame) -> Chart:
     """The share of calls that failed, by tool, with its 95 % interval (Wilson)."""
     shown = tools.head(MOST)[::-1]
-    axes = _axes(len(shown), "share of calls that failed", [_name(t) for t in shown["tool_name"]])
+    chart, axes = _chart(len(shown), "share of calls that failed", shown["tool_name"])
     failed = 1 - shown["success_rate"].astype(float)
     low, high = 1 - shown["high"].astype(float), 1 - shown["low"].astype(float)
     places = range(len(shown))
@@ -36,31 +37,31 @@ def failure_chart(tools: pd.DataFrame) -> Chart:
     for place, (k, n) in enumerate(zip(shown["failures"], shown["calls"], strict=True)):
         axes.text(1.02, place, f"{k} of {n}", va="center", fontsize=8)
     axes.set_xlim(0, 1)
-    return _done(axes)
+    return chart
 
 
 def score_chart(tools: pd.DataFrame) -> Chart:
     """The judge's average score, by tool."""
-    shown = tools[tools["avg_score"].notna()].sort_values("avg_score", ascending=False)
-    shown = shown.tail(MOST)
-    axes = _axes(len(shown), "average score", [_name(t) for t in shown["tool_name"]])
+    scored = tools[tools["avg_score"].notna()]
+    shown = scored.sort_values("avg_score", ascending=False).tail(MOST)
+    chart, axes = _chart(len(shown), "average score", shown["tool_name"])
     axes.barh(range(len(shown)), shown["avg_score"].astype(float), color=GOOD)
     axes.set_xlim(0, 1)
-    return _done(axes)
+    return chart
 
 
 def error_chart(errors: pd.DataFrame) -> Chart:
     """How many calls failed, by error class."""
     counts = errors.groupby("error_class")["calls"].sum().sort_values().tail(MOST)
-    axes = _axes(len(counts), "failed calls", [_name(each) for each in counts.index])
+    chart, axes = _chart(len(counts), "failed calls", counts.index)
     axes.barh(range(len(counts)), counts.astype(int), color=FAILED)
-    return _done(axes)
+    return chart
 
 
 def skip_chart(skips: pd.DataFrame) -> Chart:
     """What the two summaries did with the tools."""
     counts = skips.groupby(["run", "action"]).size().unstack(fill_value=0)[::-1]
-    axes = _axes(len(counts), "tools", list(counts.index))
+    chart, axes = _chart(len(counts), "tools", counts.index)
     left = pd.Series(0, index=counts.index)
     colours = {"summarized": GOOD, "skipped": DIM, "failed": FAILED}
     for action in counts.columns:
@@ -68,24 +69,14 @@ def skip_chart(skips: pd.DataFrame) -> Chart:
         axes.barh(range(len(counts)), counts[action], left=left, color=colour, label=action)
         left = left + counts[action]
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return _done(axes)
+    return chart
 
 
-def _axes(bars: int, label: str, names: list[str]) -> Axes:
-    axes: Axes = Chart(figsize=(7, 0.8 + 0.28 * max(bars, 1))).subplots()
-    axes.set_yticks(range(bars), names, parse_math=False)
+def _chart(bars: int, label: str, names: Iterable[str]) -> tuple[Chart, Axes]:
+    """`names`: words of calls, so they are shown without characters that cannot be seen."""
+    chart = Chart(figsize=(7, 0.8 + 0.28 * max(bars, 1)), layout="tight")
+    axes = chart.subplots()
+    axes.set_yticks(range(bars), [plain(name, 40) for name in names], parse_math=False)
     axes.set_xlabel(label)
     axes.spines[["top", "right"]].set_visible(False)
-    return axes
-
-
-def _done(axes: Axes) -> Chart:
-    figure = axes.figure
-    assert isinstance(figure, Chart)
-    figure.tight_layout()
-    return figure
-
-
-def _name(text: str) -> str:
-    """Words of calls, on one line and without characters that cannot be seen."""
-    return plain(text, 40)
+    return chart, axes

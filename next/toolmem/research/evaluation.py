@@ -104,7 +104,9 @@ def evaluate(
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     started_at = datetime.now(UTC)
     recorded = read_recording(files, started_at, format=format, limit=limit)
-    recorded.calls = [_prepared(call, ignore_success) for call in recorded.calls]
+    for call in recorded.calls:
+        call.id = call.id or os.urandom(12).hex()  # by which its row is found again
+        call.success = None if ignore_success else call.success
     own = ToolMem(":memory:", workspace=WORKSPACE) if memory is None else nullcontext(memory)
     with own as used:
         if begin_anew:
@@ -114,6 +116,7 @@ def evaluate(
         newest = kept.call_log(used.workspace_id, newest=True, limit=1)
         added = _add(used, recorded, [*tools, *recorded.tools] or None, progress)
         stored = _logged(kept, used.workspace_id, newest[-1].position if newest else 0)
+        calls, failed, refused = _results(recorded, stored, added.failures)
         names = sorted({call.tool_name for call in recorded.calls})
         if memory is None or begin_anew:
             _capture(used, recorded)
@@ -123,12 +126,12 @@ def evaluate(
         requests = read_ledger(kept, used.workspace_id, usage.requests)
         return Evaluation(
             source=", ".join(os.path.basename(path) for path in files),
-            calls=_evaluated(recorded, stored, added),
+            calls=calls,
             tools=kept.records(used.workspace_id, names),
             summary=summary,
             second_summary=second,
-            bad_records=_bad(recorded, stored, added),
-            failed_evaluations=_failed(recorded, stored, added),
+            bad_records=sorted([*recorded.bad, *refused], key=lambda bad: bad.line),
+            failed_evaluations=failed,
             notes=recorded.notes,
             duplicates=added.duplicates,
             stopped=added.stopped,
@@ -157,12 +160,6 @@ def _capture(memory: ToolMem, recorded: Recording) -> None:
     hook = ToolMemoryCaptureHook(memory.rules, enabled=True)
     for turn in turns.values():
         hook.after_turn(turn)
-
-
-def _prepared(call: ToolCallResult, ignore_success: bool) -> ToolCallResult:
-    """With an id, by which its row is found again."""
-    given = replace(call, success=None) if ignore_success else call
-    return replace(given, id=call.id or os.urandom(12).hex())
 
 
 def require_models(memory: ToolMem) -> None:
@@ -239,42 +236,28 @@ def _logged(store: Store, workspace: str, after: int) -> _Stored:
     return found
 
 
-def _is_kept(recorded: Recording, failure: CallFailure, stored: _Stored) -> bool:
-    """Whether the call of a failure is stored: its evaluation failed, and nothing else."""
-    call = recorded.calls[failure.index]
-    return (call.tool_name, call.id) in stored
-
-
-def _failed(recorded: Recording, stored: _Stored, added: _Added) -> list[int]:
-    """Rows of kept calls whose evaluation failed."""
-    return [
-        recorded.rows[each.index] for each in added.failures if _is_kept(recorded, each, stored)
-    ]
-
-
-def _bad(recorded: Recording, stored: _Stored, added: _Added) -> list[BadRecord]:
-    refused = [
-        BadRecord(recorded.lines[each.index], each.tool_name, each.error)
-        for each in added.failures
-        if not _is_kept(recorded, each, stored)
-    ]
-    return sorted([*recorded.bad, *refused], key=lambda bad: bad.line)
-
-
-def _evaluated(recorded: Recording, stored: _Stored, added: _Added) -> list[EvaluatedCall]:
-    failed = {each.index for each in added.failures}
-    found = []
+def _results(
+    recorded: Recording, stored: _Stored, failures: Sequence[CallFailure]
+) -> tuple[list[EvaluatedCall], list[int], list[BadRecord]]:
+    """The calls, the rows of kept ones whose evaluation failed, and records that were refused."""
+    calls: list[EvaluatedCall] = []
+    failed: list[int] = []
+    refused: list[BadRecord] = []
+    by_index = {each.index: each for each in failures}
     for index, (row, call) in enumerate(zip(recorded.rows, recorded.calls, strict=True)):
-        known = stored.get((call.tool_name, call.id))
-        if known is None and index in failed:
-            continue  # the store refused it
+        known, failure = stored.get((call.tool_name, call.id)), by_index.get(index)
+        if failure is not None and known is None:
+            refused.append(BadRecord(recorded.lines[index], failure.tool_name, failure.error))
+            continue
+        if failure is not None:
+            failed.append(row)
         if known is None:
             status: Any = "denied" if was_stopped(call.output) else "pending"
             known = replace(
                 call, input={}, output="", context="", metadata={}, evaluation_status=status
             )
-        found.append(EvaluatedCall(row, known))
-    return found
+        calls.append(EvaluatedCall(row, known))
+    return calls, failed, refused
 
 
 def agreement(found: Evaluation, labels: Mapping[int, bool]) -> Agreement:

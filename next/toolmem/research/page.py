@@ -16,7 +16,6 @@ from msgspec import Struct
 
 import toolmem
 from toolmem.guidance.shown import BULLET
-from toolmem.models.tools import ToolRecord
 from toolmem.research import tables
 from toolmem.research.csv_files import write_whole
 from toolmem.research.evaluation import Evaluation
@@ -30,13 +29,6 @@ MAX_BAD_RECORDS = 20
 MAX_NAME, MAX_TEXT = 80, 300  # characters of a tool's name, and of another text
 
 
-class Card(Struct):
-    """The guidance of one tool, as an agent gets it."""
-
-    tool_name: str
-    lines: list[str]
-
-
 class Shown(Struct):
     """The rows that the page shows, and how many it leaves out."""
 
@@ -46,13 +38,9 @@ class Shown(Struct):
 
 def write_page(found: Evaluation, folder: Path) -> Path:
     """Returns the path of the page."""
-    return write_whole(folder / "report.html", page(found, _notebook(folder)))
-
-
-def _notebook(folder: Path) -> str:
-    """The way from the page to the notebook with the same tables; "" where it is not there."""
-    path = Path(toolmem.__file__).parents[1] / "notebooks" / NOTEBOOK
-    return quote(os.path.relpath(path, folder)) if path.exists() else ""
+    notebook = Path(toolmem.__file__).parents[1] / "notebooks" / NOTEBOOK
+    address = quote(os.path.relpath(notebook, folder)) if notebook.exists() else ""
+    return write_whole(folder / "report.html", page(found, address))
 
 
 def page(found: Evaluation, notebook: str = "") -> str:
@@ -69,13 +57,17 @@ def page(found: Evaluation, notebook: str = "") -> str:
     environment.filters.update(
         name=lambda text: plain(text, MAX_NAME),
         text=lambda text: plain(text, MAX_TEXT),
-        percent=_percent,
+        percent=lambda share: "unknown" if share is None else f"{100 * share:.1f} %",
         number=_number,
     )
     tools = tables.tool_rows(found)
     records = {record.tool_name: record for record in found.tools}
-    known = [records[row.tool_name] for row in tools if row.tool_name in records]
-    cards = [_card(record) for record in known if record.guidance]
+    cards = []
+    for row in tools:
+        record = records.get(row.tool_name)
+        if record is not None and record.guidance:
+            lines = filter(None, record.guidance.text.splitlines())
+            cards.append((row.tool_name, [line.removeprefix(BULLET) for line in lines]))
     return environment.get_template("report.html.j2").render(
         totals=tables.totals(found),
         tools=_first(tools, MAX_TOOLS),
@@ -92,15 +84,6 @@ def page(found: Evaluation, notebook: str = "") -> str:
 
 def _first(rows: Sequence[Any], limit: int) -> Shown:
     return Shown(rows[:limit], max(0, len(rows) - limit))
-
-
-def _card(record: ToolRecord) -> Card:
-    text = record.guidance.text if record.guidance else ""
-    return Card(record.tool_name, [line.removeprefix(BULLET) for line in text.splitlines() if line])
-
-
-def _percent(share: float | None) -> str:
-    return "unknown" if share is None else f"{100 * share:.1f} %"
 
 
 def _number(value: float | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from statistics import mean
 from typing import Any, NamedTuple
 
 import msgspec
@@ -178,18 +177,11 @@ def tool_rows(found: Evaluation) -> list[ToolRow]:
 
 
 def _tool_row(name: str, calls: Sequence[ToolCallResult], record: ToolRecord | None) -> ToolRow:
-    outcomes = [call.failed for call in calls if call.failed is not None]
-    interval = wilson_interval(outcomes.count(False), len(outcomes))
-    figures = asdict(statistics(sums_of(calls)))
     guidance = record.guidance if record else None
     return ToolRow(
         tool_name=name,
-        failures=outcomes.count(True),
-        low=interval.low,
-        high=interval.high,
-        **figures,
+        **_figures(calls),
         unscored=sum(call.score is None for call in calls),
-        flag_wrong=sum(map(_is_flag_wrong, calls)),
         kept_calls=record.kept if record else 0,
         lifetime_calls=record.counters.calls if record else 0,
         guidance_lines=len(guidance.lines) if guidance else 0,
@@ -197,8 +189,13 @@ def _tool_row(name: str, calls: Sequence[ToolCallResult], record: ToolRecord | N
     )
 
 
-def _is_flag_wrong(call: ToolCallResult) -> bool:
-    return call.success is True and call.execution_failed is True
+def _figures(calls: Sequence[ToolCallResult]) -> dict[str, Any]:
+    """What is told alike of one tool's calls and of all."""
+    sums = sums_of(calls)
+    low, high = wilson_interval(sums.successes, sums.successes + sums.failures)
+    wrong = sum(call.success is True and call.execution_failed is True for call in calls)
+    told = {"failures": sums.failures, "flag_wrong": wrong, "low": low, "high": high}
+    return asdict(statistics(sums)) | told
 
 
 def error_rows(found: Evaluation) -> list[ErrorRow]:
@@ -290,22 +287,12 @@ TABLES: dict[str, Table] = {
 def totals(found: Evaluation) -> dict[str, Any]:
     """The figures of the whole evaluation, for summary.json and the head of the page."""
     calls = [each.call for each in found.calls]
-    outcomes = [call.failed for call in calls if call.failed is not None]
-    worked = outcomes.count(False)
-    scores = [call.score for call in calls if call.score is not None]
-    interval = wilson_interval(worked, len(outcomes))
     judges = sorted({str(call.judge) for call in calls if call.judge})
     return {
         "source": found.source,
-        "calls": len(calls),
+        **_figures(calls),
         "tools": len({call.tool_name for call in calls}),
-        "failures": outcomes.count(True),
-        "flag_wrong": sum(map(_is_flag_wrong, calls)),
-        "unknown_outcome": len(calls) - len(outcomes),
-        "success_rate": worked / len(outcomes) if outcomes else None,
-        "low": interval.low,
-        "high": interval.high,
-        "avg_score": mean(scores) if scores else None,
+        "unknown_outcome": sum(call.failed is None for call in calls),
         "duplicates": found.duplicates,
         "bad_records": len(found.bad_records),
         "failed_evaluations": len(found.failed_evaluations),
