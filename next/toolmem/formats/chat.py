@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -28,7 +28,6 @@ class ChatCall(Struct):
     id: str
     name: Any
     arguments: Any
-    message: int  # position of the message that made it
     context: str
     time: Any
     output: str | None = None
@@ -52,7 +51,8 @@ def is_conversation(value: Any) -> bool:
 
 def read_chat(messages: list[Any]) -> Chat:
     """What is wrong with a message is told, and takes no other with it."""
-    chat, waiting, context = Chat(), _Waiting(), ""
+    chat, context = Chat(), ""
+    waiting: list[list[ChatCall]] = []  # calls without an answer, those of one message together
     for position, message in enumerate(messages):
         if not isinstance(message, Mapping):
             chat.problems.append(f"message {position + 1} is no object")
@@ -61,11 +61,11 @@ def read_chat(messages: list[Any]) -> Chat:
         if role == "user":
             context = text_of(message.get("content"))
         elif role == "assistant":
-            made = list(_calls(message, position, context))
+            made = list(_calls(message, context))
             chat.calls += made
-            waiting.add(made)
+            waiting.append(made)
         elif role in ("tool", "function"):
-            call, by_order = waiting.take(message)
+            call, by_order = _answered(waiting, message)
             if call is None:
                 told = _text(message.get("tool_call_id")) or _text(message.get("name")) or "nothing"
                 chat.problems.append(f"message {position + 1} answers {told[:60]!r}: no such call")
@@ -75,7 +75,7 @@ def read_chat(messages: list[Any]) -> Chat:
     return chat
 
 
-def _calls(message: Mapping[str, Any], position: int, context: str) -> Iterator[ChatCall]:
+def _calls(message: Mapping[str, Any], context: str) -> Iterator[ChatCall]:
     asked = message.get("tool_calls")
     found = [each for each in asked if isinstance(each, Mapping)] if isinstance(asked, list) else []
     if isinstance(message.get("function_call"), Mapping):
@@ -86,38 +86,27 @@ def _calls(message: Mapping[str, Any], position: int, context: str) -> Iterator[
         body = next(one for one in bodies if isinstance(one, Mapping))
         arguments = body.get("arguments", body.get("input"))
         call_id = _text(each.get("id"))
-        yield ChatCall(call_id, body.get("name"), arguments, position, context, time)
+        yield ChatCall(call_id, body.get("name"), arguments, context, time)
 
 
-class _Waiting:
-    """Calls without an answer, those of one message together."""
+def _answered(
+    waiting: list[list[ChatCall]], message: Mapping[str, Any]
+) -> tuple[ChatCall | None, bool]:
+    """Take out the call that the message answers; and whether only the order told which.
 
-    def __init__(self) -> None:
-        self._groups: list[list[ChatCall]] = []
-
-    def add(self, calls: list[ChatCall]) -> None:
-        if calls:
-            self._groups.append(list(calls))
-
-    def take(self, message: Mapping[str, Any]) -> tuple[ChatCall | None, bool]:
-        """The call that the message answers, and whether only the order told which.
-
-        Of a used id, the newest message counts: nobody answers the earlier call any more.
-        """
-        call_id = _text(message.get("tool_call_id"))
-        name = _text(message.get("name")) or _text(message.get("tool_name"))
-        for group in reversed(self._groups):
-            fitting = [call for call in group if not call_id or call.id == call_id]
-            named = [call for call in fitting if call.name == name] if name else []
-            if not call_id and name and not named:
-                continue
-            fitting = named or fitting
-            if fitting:
-                group.remove(fitting[0])
-                if not group:
-                    self._groups.remove(group)
-                return fitting[0], len(fitting) > 1
-        return None, False
+    Of a used id, the newest message counts: nobody answers the earlier call any more.
+    """
+    call_id = _text(message.get("tool_call_id"))
+    name = _text(message.get("name")) or _text(message.get("tool_name"))
+    for group in reversed(waiting):
+        fitting = [call for call in group if not call_id or call.id == call_id]
+        named = [call for call in fitting if call.name == name] if name else []
+        if not call_id and name and not named:
+            continue
+        if fitting := named or fitting:
+            group.remove(fitting[0])
+            return fitting[0], len(fitting) > 1
+    return None, False
 
 
 def records_of(value: Any, seen: dict[str, int]) -> tuple[list[dict[str, Any]], Chat]:
@@ -208,17 +197,22 @@ _BEGINNINGS = {
 
 def without_pictures(call: ToolCallResult) -> ToolCallResult:
     """The call with `[image/png, 225 kB]` in place of base64, in its input and its output."""
-    return replace(call, input=_without(call.input), output=_without(call.output))
+    return replace(call, input=change_texts(call.input, _without), output=_without(call.output))
 
 
-def _without(value: Any) -> Any:
+def change_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with all of its texts changed, keys too."""
     if isinstance(value, str):
-        return _BASE64.sub(_named, value) if len(value) >= MIN_PICTURE else value
-    if isinstance(value, dict):
-        return {key: _without(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_without(each) for each in value]
+        return change(value)
+    if isinstance(value, Mapping):
+        return {change_texts(k, change): change_texts(v, change) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [change_texts(each, change) for each in value]
     return value
+
+
+def _without(text: str) -> str:
+    return _BASE64.sub(_named, text) if len(text) >= MIN_PICTURE else text
 
 
 def _named(found: re.Match[str]) -> str:

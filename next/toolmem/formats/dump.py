@@ -198,10 +198,8 @@ def _record(body: Mapping[str, Any], name: str, workspace: str, now: datetime) -
 
 def _calls_of_reme(results: list[Any], name: str, now: datetime) -> list[ToolCallResult]:
     """Ids are made of the content, so that a second load adds nothing. Raises ValueError."""
-    given = [{"tool_name": name, **each} if isinstance(each, Mapping) else each for each in results]
-    for each in given:
-        if isinstance(each, dict):
-            each.setdefault("call_hash", "")  # of ReMe: a time cost of 0 is an unknown one
+    reme = {"tool_name": name, "call_hash": ""}  # with a hash, a time cost of 0 is an unknown one
+    given = [{**reme, **each} if isinstance(each, Mapping) else each for each in results]
     read = read_records(given, now)
     if read.failures:
         first = read.failures[0]

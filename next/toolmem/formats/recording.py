@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -15,8 +14,8 @@ from msgspec import Struct
 
 from toolmem.errors import RequestError
 from toolmem.formats.chat import is_conversation, records_of
-from toolmem.formats.files import Line, read_lines
-from toolmem.formats.records import read_records, read_schemas, without_surrogates
+from toolmem.formats.files import Line, read_json, read_lines
+from toolmem.formats.records import read_records, read_schemas
 from toolmem.models.calls import ToolCallResult
 
 Format = Literal["calls", "openai"]
@@ -101,10 +100,9 @@ class _Reader:
         for tool in declared if isinstance(declared, list) else ():
             try:
                 (name,) = read_schemas([tool])
+                self._tools.setdefault(name, tool)
             except RequestError:
                 self._bad_tools += 1
-            else:
-                self._tools.setdefault(name, tool)
 
     def recording(self, now: datetime, limit: int | None) -> Recording:
         read = read_records(self.records[:limit], now)
@@ -130,10 +128,9 @@ class _Reader:
 def _lines(path: str | os.PathLike[str]) -> Iterator[Line]:
     if os.fspath(path).endswith(".json"):
         try:
-            value = json.loads(Path(path).read_text(encoding="utf-8-sig"))
-        except (OSError, ValueError) as error:
+            value = read_json(Path(path).read_bytes())
+        except (OSError, RequestError) as error:
             raise RequestError(f"{os.fspath(path)}: {error}", field="input") from error
-        value = without_surrogates(value)
         many = value if isinstance(value, list) and not is_conversation(value) else [value]
         yield from (Line(number, each) for number, each in enumerate(many, 1))
     else:
