@@ -50,9 +50,6 @@ class Environment(Struct, frozen=True):
                 return name, value
         return "", ""
 
-    def is_dotenvs(self, name: str) -> bool:
-        return bool(self.dotenv.get(name)) and not self.real.get(name)
-
 
 def read_dotenv(path: Path) -> dict[str, str]:
     """`NAME=value` lines. What cannot be read counts as absent."""
@@ -68,29 +65,26 @@ def read_dotenv(path: Path) -> dict[str, str]:
     }
 
 
-def fill_in(layer: Layer, real: Mapping[str, str]) -> tuple[Layer, list[str]]:
-    """The layer with its `${oc.env:...}` replaced, and problems."""
-    problems: list[str] = []
-    filled = {}
-    for path, setting in layer.items():
-        value, missing = _filled(setting.value, real)
-        origin = setting.origin
+def fill_in(layer: Layer, real: Mapping[str, str], problems: list[str]) -> Layer:
+    """The layer with its `${oc.env:...}` replaced."""
+    filled: Layer = {}
+    for path, (value, origin) in layer.items():
+        missing: list[str] = []
+        whole = _filled(value, real, missing)
         problems += [f"{'.'.join(path)}: {name} is not set [{origin}]" for name in missing]
-        if isinstance(setting.value, str) and (found := _OTHER_REFERENCE.search(setting.value)):
+        if isinstance(value, str) and (found := _OTHER_REFERENCE.search(value)):
             told = "only ${oc.env:NAME,default} is provided"
             problems.append(f"{'.'.join(path)}: {found[0]}: {told} [{origin}]")
         if not missing:
-            filled[path] = Setting(value, origin)
-    return filled, problems
+            filled[path] = Setting(whole, origin)
+    return filled
 
 
-def _filled(value: Any, real: Mapping[str, str]) -> tuple[Any, list[str]]:
+def _filled(value: Any, real: Mapping[str, str], missing: list[str]) -> Any:
     if isinstance(value, list):
-        parts = [_filled(each, real) for each in value]
-        return [part for part, _ in parts], [name for _, names in parts for name in names]
-    if not isinstance(value, str) or "${oc.env:" not in value:
-        return value, []
-    missing: list[str] = []
+        return [_filled(each, real, missing) for each in value]
+    if not isinstance(value, str):
+        return value
 
     def looked_up(found: re.Match[str]) -> str:
         if found[1] not in real and found[2] is None:
@@ -98,8 +92,7 @@ def _filled(value: Any, real: Mapping[str, str]) -> tuple[Any, list[str]]:
         return real.get(found[1], (found[2] or "").strip())
 
     text = _REFERENCE.sub(looked_up, value)
-    is_whole = _REFERENCE.fullmatch(value) is not None
-    return (_scalar(text) if is_whole else text), missing
+    return _scalar(text) if _REFERENCE.fullmatch(value) else text
 
 
 def _scalar(text: str) -> Any:
@@ -111,32 +104,32 @@ def _scalar(text: str) -> Any:
     return text if isinstance(value, dict | list) else value
 
 
-def fall_back(layer: Layer, env: Environment) -> tuple[Layer, list[str]]:
-    """Addresses and keys of models that no file gives, and problems."""
+def fall_back(layer: Layer, env: Environment, problems: list[str]) -> Layer:
+    """Addresses and keys of models that no file gives."""
     added: Layer = {}
-    problems: list[str] = []
     for path, setting in layer.items():
         kind = (path[0], str(setting.value))
         if len(path) == 3 and path[2] == "backend" and kind in _ADDRESSES:
-            model = (path[0], path[1])
-            more, wrong = _completed(layer, model, kind, env)
-            added |= more
-            problems += wrong
-    return added, problems
+            added |= _completed(layer, path[:2], kind, env, problems)
+    return added
 
 
 def _completed(
-    layer: Layer, model: tuple[str, str], kind: tuple[str, str], env: Environment
-) -> tuple[Layer, list[str]]:
+    layer: Layer,
+    model: tuple[str, ...],
+    kind: tuple[str, str],
+    env: Environment,
+    problems: list[str],
+) -> Layer:
     added: Layer = {}
     url_path, key_path = (*model, "params", "base_url"), (*model, "params", "api_key")
     given = layer.get(url_path)
     variable, address = ("", str(given.value)) if given else env.first(_ADDRESSES[kind])
     if variable:
         added[url_path] = Setting(address, variable)
-    is_dotenvs = env.is_dotenvs(variable)
+    is_dotenvs = bool(env.dotenv.get(variable)) and not env.real.get(variable)
     if key_path in layer:
-        key_name, key = "", str(layer[key_path].value)
+        is_others = bool(layer[key_path].value)
     else:
         names = _key_names(kind, variable, address)
         key_name, key = env.first(names, dotenv_alone=is_dotenvs)
@@ -144,28 +137,31 @@ def _completed(
             added[url_path] = Setting(OPENAI, key_name)
         if key:
             added[key_path] = Setting(key, key_name)
-        elif is_dotenvs and env.first(names)[1]:
-            return {}, [_kept_back(url_path)]
-    if is_dotenvs and key and not key_name:
-        return {}, [_kept_back(url_path)]
-    return added, []
+        is_others = not key and bool(env.first(names)[1])
+    if is_dotenvs and is_others:
+        problems.append(
+            f"{'.'.join(url_path)}: .env gives the address, and the key from elsewhere is not sent "
+            "there; put both into .env, or the address into the environment or a configuration"
+        )
+        return {}
+    return added
 
 
-def with_guard_switch(layer: Layer, real: Mapping[str, str]) -> tuple[Layer, list[str]]:
+def with_guard_switch(layer: Layer, real: Mapping[str, str], warnings: list[str]) -> Layer:
     """`guard: off` as its four sources; TOOLMEM_GUARD goes before files and overrides.
 
-    Also a warning where the variable says something else: the guard stays on then.
+    Warns where the variable says something else: the guard stays on then.
     """
-    whole, warnings = layer.get(("guard",)), []
+    whole = layer.get(("guard",))
     word = real.get("TOOLMEM_GUARD", "").strip().lower()
     if word in _OFF:
         whole = Setting("off", "TOOLMEM_GUARD")
     elif word and word not in _ON:
-        warnings = [f"TOOLMEM_GUARD: expected off or on, got {word[:40]!r}: the guard stays on"]
+        warnings.append(f"TOOLMEM_GUARD: expected off or on, got {word[:40]!r}: the guard stays on")
     if whole is None or whole.value not in ("off", False):
-        return layer, warnings
+        return layer
     others = {path: each for path, each in layer.items() if path[0] != "guard"}
-    return others | {("guard", name): Setting("off", whole.origin) for name in GUARDED}, warnings
+    return others | {("guard", name): Setting("off", whole.origin) for name in GUARDED}
 
 
 def _key_names(kind: tuple[str, str], variable: str, address: str) -> tuple[str, ...]:
@@ -190,10 +186,3 @@ def host_of(address: str) -> str:
         return urlsplit(address).hostname or ""
     except ValueError:  # half an IPv6 address
         return ""
-
-
-def _kept_back(path: tuple[str, ...]) -> str:
-    return (
-        f"{'.'.join(path)}: .env gives the address, and the key from elsewhere is not sent there; "
-        "put both into .env, or the address into the environment or a configuration"
-    )

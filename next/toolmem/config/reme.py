@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import yaml
 
@@ -19,12 +18,8 @@ IGNORED = (
     *("token_count", "external_mcp"),
 )
 TYPES = {
-    "str": "string",
-    "list": "array",
-    "int": "integer",
-    "float": "number",
-    "bool": "boolean",
-    "dict": "object",
+    **{"str": "string", "list": "array", "int": "integer"},
+    **{"float": "number", "bool": "boolean", "dict": "object"},
 }
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -36,19 +31,19 @@ def foreign_ops() -> frozenset[str]:
     return frozenset(name for names in yaml.safe_load(text).values() for name in names)
 
 
-class Translated(NamedTuple):
-    """A layer in our words, the keys that mean nothing here, and ops that toolmem lacks."""
+def read_as_ours(layer: Layer, provided: Collection[str]) -> tuple[Layer, list[str], list[str]]:
+    """A layer in our words, the keys that mean nothing here, and ops that toolmem lacks.
 
-    layer: Layer
-    ignored: list[str]
-    foreign_ops: list[str]
-
-
-def read_as_ours(layer: Layer, provided: Collection[str]) -> Translated:
-    """`provided`: names of ops that there are."""
+    `provided`: names of ops that there are.
+    """
     ours: Layer = {}
     ignored: list[str] = []
-    foreign = {key for key in names_in(layer, "op") if _is_foreign(_backend(layer, key), provided)}
+    backends = {key: layer.get(("op", key, "backend")) for key in names_in(layer, "op")}
+    foreign = {
+        key
+        for key, backend in backends.items()
+        if _is_foreign(str(backend.value) if backend else key, provided)
+    }
     for path, setting in layer.items():
         if path[0] in IGNORED or (path[0] == "llm" and path[2:3] == ("token_count",)):
             ignored.append(".".join(path[: 3 if path[0] == "llm" else 1]))
@@ -58,12 +53,7 @@ def read_as_ours(layer: Layer, provided: Collection[str]) -> Translated:
             ours[path] = Setting(TYPES.get(str(setting.value), setting.value), setting.origin)
         else:
             ours[path] = setting
-    return Translated(ours, list(dict.fromkeys(ignored)), sorted(foreign))
-
-
-def _backend(layer: Layer, key: str) -> str:
-    backend = layer.get(("op", key, "backend"))
-    return str(backend.value) if backend is not None else key
+    return ours, list(dict.fromkeys(ignored)), sorted(foreign)
 
 
 def _is_foreign(name: str, provided: Collection[str]) -> bool:

@@ -12,7 +12,6 @@ from toolmem.config.check import shown
 from toolmem.config.load import Configuration
 
 Path = tuple[str, ...]
-CLASS = "class default"
 
 
 class ShownSetting(NamedTuple):
@@ -49,10 +48,8 @@ def shown_settings(
 
 def _origin(layer: Mapping[Path, Any], path: Path) -> str:
     """A list or a mapping that stands whole in a file has the origin of its place."""
-    for end in range(len(path), 0, -1):
-        if path[:end] in layer:
-            return str(layer[path[:end]].origin)
-    return CLASS
+    places = (path[:end] for end in range(len(path), 0, -1))
+    return next((layer[place].origin for place in places if place in layer), "class default")
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
