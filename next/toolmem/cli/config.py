@@ -10,6 +10,7 @@ from toolmem.cli import options
 from toolmem.cli.console import print_json, print_table
 from toolmem.config.show import shown_settings
 from toolmem.errors import ConfigError
+from toolmem.memory.toolmem import ToolMem
 
 
 @click.group()
@@ -18,9 +19,8 @@ def config() -> None:
 
 
 @config.command()
-@options.config
-@options.overrides
-def check(config: str | None, overrides: tuple[str, ...]) -> None:
+@options.with_memory(options.config, options.overrides, exists=False)
+def check(memory: ToolMem) -> None:
     """Name every problem of the settings at once. Exit code 2: there are problems.
 
     \b
@@ -28,27 +28,23 @@ def check(config: str | None, overrides: tuple[str, ...]) -> None:
       toolmem config check --config my.yaml
       toolmem config check op.summary_tool_memory_op.params.recent_call_count=50
     """
-    with options.open_memory(overrides, config) as memory:
-        problems = memory.services.problems()
-        if problems:
-            raise ConfigError(problems)
-        flows = memory.engine.flows
+    if problems := memory.services.problems():
+        raise ConfigError(problems)
+    flows = memory.engine.flows
     click.echo(f"no problems; {len(flows.ready)} flows: {', '.join(sorted(flows.ready))}")
 
 
 @config.command()
-@options.config
-@options.overrides
+@options.with_memory(options.config, options.overrides, exists=False)
 @options.as_json
-def show(config: str | None, overrides: tuple[str, ...], as_json: bool) -> None:
+def show(memory: ToolMem, as_json: bool) -> None:
     """Print every value with its origin. Keys are not shown.
 
     \b
     Example:
       toolmem config show --config my.yaml llm.default.model_name=qwen-plus
     """
-    with options.open_memory(overrides, config) as memory:
-        rows = shown_settings(memory.engine.configuration, memory.engine.params())
+    rows = shown_settings(memory.engine.configuration, memory.engine.params())
     if as_json:
         print_json([{"name": n, "value": v, "origin": o} for n, v, o in rows])
         return

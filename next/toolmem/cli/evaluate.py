@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -59,10 +60,7 @@ def evaluate(
     labels: Path | None,
     ignore_success: bool,
     limit: int | None,
-    config: str | None,
-    store: str | None,
-    workspace: str,
-    overrides: tuple[str, ...],
+    **where: Any,
 ) -> None:
     """Judge a recording, summarize its tools, and write a report.
 
@@ -78,11 +76,12 @@ def evaluate(
     """
     known = read_labels(labels) if labels is not None else {}
     paths, tools = (list(sources), []) if sources else evaluation.sample()
-    names_store = store is not None or options.names_store(overrides, config)
-    is_own = not names_store and workspace == evaluation.WORKSPACE
+    names_store = where["store"] is not None or options.names_store(
+        where["overrides"], where["config"]
+    )
     if not names_store:
-        store = str(out / "memory.db")
-    with options.open_memory(overrides, config, store, workspace) as memory:
+        where["store"] = str(out / "memory.db")
+    with options.open_memory(**where) as memory:
         evaluation.require_models(memory)
         _make_folder(out)
         with progress_bar("judging calls") as progress:
@@ -94,18 +93,21 @@ def evaluate(
                 ignore_success=ignore_success,
                 limit=limit,
                 progress=progress,
-                begin_anew=is_own,
+                begin_anew=not names_store and memory.workspace_id == evaluation.WORKSPACE,
             )
     written = [write_page(found, out), *write_csv_files(found, out)]
     _print(found, written)
     if known:
         agreed = evaluation.agreement(found, known)
-        accuracy = agreed.balanced_accuracy
+        accuracy = "-" if (mean := agreed.balanced_accuracy) is None else f"{mean:.3f}"
         click.echo(
-            f"the judge agrees with {agreed.agreed} of {agreed.labelled} labels; balanced accuracy "
-            f"{'-' if accuracy is None else f'{accuracy:.3f}'}"
+            f"the judge agrees with {agreed.agreed} of {agreed.labelled} labels; "
+            f"balanced accuracy {accuracy}"
         )
-    sys.exit(_exit_code(found))
+    if not found.calls:
+        print_error(f"{found.source} holds no call that could be evaluated")
+    is_done = found.calls and found.summary.success and not found.failed_evaluations
+    sys.exit(3 if found.budget_reached else 0 if is_done else 1)
 
 
 def _make_folder(out: Path) -> None:
@@ -116,27 +118,6 @@ def _make_folder(out: Path) -> None:
         (out / ".toolmem").unlink()
     except OSError as error:
         raise click.UsageError(f"--out: cannot write there: {error}") from error
-
-
-def _exit_code(found: evaluation.Evaluation) -> int:
-    if found.budget_reached:
-        return 3
-    if not found.calls:
-        print_error(f"{found.source} holds no call that could be evaluated")
-    is_done = found.calls and found.summary.success and not found.failed_evaluations
-    return 0 if is_done else 1
-
-
-def _usage(found: evaluation.Evaluation) -> str:
-    """The requests; what they cost is told where the model has a price."""
-    usage = found.usage
-    costs = "".join(f", {cost:.4g} {currency}" for currency, cost in usage.costs.items())
-    sent = "requests to models" if found.requests else "requests were counted and not sent"
-    return (
-        f"{usage.requests} {sent}: {usage.prompt_tokens} prompt tokens, "
-        f"{usage.completion_tokens} reply tokens{costs}; the skips saved "
-        f"{usage.saved_prompt_tokens} prompt tokens"
-    )
 
 
 def _print(found: evaluation.Evaluation, written: list[Path]) -> None:
@@ -157,14 +138,23 @@ def _print(found: evaluation.Evaluation, written: list[Path]) -> None:
     if found.stopped:
         left = sum(each.call.evaluation_status in ("pending", "failed") for each in found.calls)
         print_error(f"stopped: {found.stopped}; {left} calls were not evaluated")
-    names = ("tool_name", "calls", "failures", "success_rate", "avg_score")
-    rows = [[getattr(tool, name) for name in names] for tool in tool_rows(found)]
+    rows = [
+        (row.tool_name, row.calls, row.failures, row.success_rate, row.avg_score)
+        for row in tool_rows(found)
+    ]
     if rows:
         print_table(("tool", "calls", "failed", "success rate", "score"), rows)
     click.echo(f"{len(found.calls)} calls, {len(found.bad_records)} bad records")
     if found.calls and not found.stopped:
         click.echo(found.summary.answer)
         click.echo(found.second_summary.answer)
-    if found.usage.requests:
-        click.echo(_usage(found))
+    usage = found.usage
+    if usage.requests:
+        costs = "".join(f", {cost:.4g} {currency}" for currency, cost in usage.costs.items())
+        sent = "requests to models" if found.requests else "requests were counted and not sent"
+        click.echo(
+            f"{usage.requests} {sent}: {usage.prompt_tokens} prompt tokens, "
+            f"{usage.completion_tokens} reply tokens{costs}; the skips saved "
+            f"{usage.saved_prompt_tokens} prompt tokens"
+        )
     click.echo("wrote " + ", ".join(map(str, written)))

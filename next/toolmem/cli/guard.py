@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from typing import Any
 
 import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_found, print_json
+from toolmem.formats.files import read_json
+from toolmem.memory.toolmem import ToolMem
 from toolmem.models.decisions import Decision
 from toolmem.text.display import plain
-
-EXIT_STOPPED = 5
 
 
 @click.group()
@@ -25,9 +23,11 @@ def guard() -> None:
 @click.argument("tool")
 @click.argument("arguments")
 @click.option("--conversation", help="In which the call is made.")
-@options.memory_options
+@options.with_memory()
 @options.as_json
-def check(tool: str, arguments: str, conversation: str | None, as_json: bool, **where: Any) -> None:
+def check(
+    memory: ToolMem, tool: str, arguments: str, conversation: str | None, as_json: bool
+) -> None:
     """Say what would become of a call. ARGUMENTS is a JSON object, or a command line.
 
     Exit code 0: it may run; 5: it is stopped, or the user is asked first.
@@ -37,29 +37,29 @@ def check(tool: str, arguments: str, conversation: str | None, as_json: bool, **
       toolmem guard check Bash "git push origin main"
       toolmem guard check send_email '{"to": "sarah@example.com"}' --json
     """
-    with options.open_existing(**where) as memory:
-        decision = memory.check_tool_call(tool, _arguments(arguments), conversation_id=conversation)
+    is_object = arguments.lstrip().startswith("{")
+    given = read_json(arguments, "ARGUMENTS") if is_object else {"command": arguments}
+    decision = memory.check_tool_call(tool, given, conversation_id=conversation)
     if as_json:
         print_json(decision)
     else:
         told = " ".join(filter(None, (decision.reason, decision.advice)))
         click.echo(f"{decision.action}: {plain(told, 2_000)}" if told else decision.action)
     if decision.action in ("ask", "deny"):
-        sys.exit(EXIT_STOPPED)
+        sys.exit(5)
 
 
 @guard.command("log")
 @click.option("--tool", help="Of one tool.")
 @click.option("--conversation", help="Of one conversation.")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1_000))
-@options.memory_options
+@options.with_memory()
 @options.as_json
 def show_log(
-    tool: str | None, conversation: str | None, limit: int, as_json: bool, **where: Any
+    memory: ToolMem, tool: str | None, conversation: str | None, limit: int, as_json: bool
 ) -> None:
     """List the newest decisions that were more than a plain allow."""
-    with options.open_existing(**where) as memory:
-        found = memory.decisions(conversation_id=conversation, tool_name=tool, limit=limit)
+    found = memory.decisions(conversation_id=conversation, tool_name=tool, limit=limit)
     columns = ("time", "tool", "decision", "sources", "outcome", "why")
     print_found(found, as_json, columns, _row, nothing="no call was held or advised against")
 
@@ -69,12 +69,3 @@ def _row(decision: Decision) -> tuple[str | None, ...]:
     kinds = ", ".join(dict.fromkeys(source.kind for source in decision.sources))
     why = decision.reason or decision.advice
     return time, decision.tool_name, decision.action, kinds, decision.outcome or None, why
-
-
-def _arguments(given: str) -> Any:
-    if not given.lstrip().startswith("{"):
-        return {"command": given}
-    try:
-        return json.loads(given)
-    except ValueError as error:
-        raise click.UsageError(f"ARGUMENTS: no JSON: {error}") from None

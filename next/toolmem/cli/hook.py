@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -25,24 +24,27 @@ from toolmem.hooks.installs import (
 )
 from toolmem.hooks.state import installed
 
-Command = Callable[..., None]
-agent_name = click.argument("agent", type=click.Choice(list(AGENTS)))
-project_folder = click.option(
-    "--project",
-    type=click.Path(exists=True, file_okay=False),
-    help="The project's folder; the current one, where it is left out.",
-)
-for_user = click.option("--user", is_flag=True, help="For all that you do, in every project.")
 
-
-def of_agent(command: Command) -> Command:
+def of_agent(command: options.Command) -> options.Command:
     """Decorator: AGENT, --project and --user, as the agent's row and the project's folder."""
 
+    @click.argument("agent", type=click.Choice(list(AGENTS)))
+    @click.option(
+        "--project",
+        type=click.Path(exists=True, file_okay=False),
+        help="The project's folder; the current one, where it is left out.",
+    )
+    @click.option("--user", is_flag=True, help="For all that you do, in every project.")
     @wraps(command)
     def run(agent: str, project: str | None, user: bool, **others: Any) -> None:
-        command(AGENTS[agent], _place(project, user), **others)
+        if user and project:
+            raise RequestError("--project and --user exclude each other: give one", "project")
+        folder = os.path.realpath(project or os.getcwd())
+        if not user and folder == os.path.realpath(Path.home()):
+            raise RequestError("this is your home folder: give --user, or --project DIR", "project")
+        command(AGENTS[agent], "" if user else folder, **others)
 
-    return agent_name(project_folder(for_user(run)))
+    return run
 
 
 @click.group()
@@ -53,7 +55,7 @@ def hook() -> None:
 @hook.command()
 @of_agent
 @console.dry_run
-@click.option("--store", help="A store file, in the place of the project's.")
+@options.store_file
 @console.on_error
 @click.option(
     "--config",
@@ -77,8 +79,6 @@ def install(
       toolmem hook install claude-code
       toolmem hook install codex --user --dry-run
     """
-    if store and "://" in store:
-        raise RequestError("--store: hooks work on a store file", "store")
     if not force and any(
         note.agent == row.name and bool(note.project) != bool(place) for note in installed()
     ):
@@ -152,16 +152,6 @@ def status(agent: str | None, as_json: bool) -> None:
         click.echo(f"{each.agent}  {each.project or 'user'}  {', '.join(each.files)}")
     if not found:
         click.echo("no hook is installed")
-
-
-def _place(project: str | None, user: bool) -> str:
-    """The project's folder, "" for the user. Raises RequestError."""
-    if user and project:
-        raise RequestError("--project and --user exclude each other: give one", "project")
-    folder = os.path.realpath(project or os.getcwd())
-    if not user and folder == os.path.realpath(Path.home()):
-        raise RequestError("this is your home folder: give --user, or --project DIR", "project")
-    return "" if user else folder
 
 
 def _show(changes: list[Change], agent: Agent, done: str, project: str) -> None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_json, print_table
 from toolmem.llm.usage import read_ledger
+from toolmem.memory.toolmem import ToolMem
 from toolmem.research.tables import cost_rows
 
 
 @click.command()
-@options.memory_options
+@options.with_memory()
 @click.option("--newest", type=int, help="Only so many of the last requests.")
 @options.as_json
-def ledger(newest: int | None, as_json: bool, **where: Any) -> None:
+def ledger(memory: ToolMem, newest: int | None, as_json: bool) -> None:
     """Show what requests to models cost, by op and model; with --json each request.
 
     \b
@@ -24,8 +23,7 @@ def ledger(newest: int | None, as_json: bool, **where: Any) -> None:
       toolmem ledger
       toolmem ledger --store report/memory.db --workspace evaluate --json
     """
-    with options.open_existing(**where) as memory:
-        requests = read_ledger(memory.services.store(), memory.workspace_id, newest)
+    requests = read_ledger(memory.services.store(), memory.workspace_id, newest)
     if as_json:
         print_json(requests)
         return

@@ -41,12 +41,9 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         code = 2
-    except ConfigError as error:
-        for problem in error.problems:
-            print_error(problem)
-        code = 2
     except ToolMemError as error:
-        print_error(str(error))
+        for problem in error.problems if isinstance(error, ConfigError) else [str(error)]:
+            print_error(problem)
         code = 2
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)

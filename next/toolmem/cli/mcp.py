@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import click
 
-from toolmem.cli import console
+from toolmem.cli import console, options
 from toolmem.cli.console import LazyGroup, require_mcp
 from toolmem.errors import RequestError
 from toolmem.guard.stores import stores_of
 from toolmem.hooks import mcp_entries
 from toolmem.hooks.installs import interpreter
 
-store_file = click.option("--store", help="A store file, in the place of the project's.")
 shadow_mode = click.option("--shadow", is_flag=True, help="Decide and record; change nothing.")
-server_name = click.argument("name")
 settings_file = click.option(
     "--file",
     "path",
@@ -45,17 +43,10 @@ def mcp() -> None:
 @click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
 @click.option("--url", help="The server's address, where it is no command.")
 @click.option("--name", default="mcp", show_default=True, help="The server's name in records.")
-@store_file
+@options.store_file
 @shadow_mode
 @console.on_error
-def proxy(
-    command: tuple[str, ...],
-    url: str | None,
-    name: str,
-    store: str | None,
-    shadow: bool,
-    on_error: Literal["open", "closed"],
-) -> None:
+def proxy(command: tuple[str, ...], url: str | None, store: str | None, **more: Any) -> None:
     """Stand between a host and an MCP server: hold its calls against the memory, and keep them.
 
     Everything but tools/call and tools/list passes as it came. What the proxy has to say is on
@@ -71,10 +62,7 @@ def proxy(
 
     if bool(command) == bool(url):
         raise RequestError("COMMAND: name the server's behind `--`, or its --url", "command")
-    _refuse_address(store)
-    memory = ProxyMemory(
-        lambda: stores_of(os.getcwd(), store or ""), name=name, shadow=shadow, on_error=on_error
-    )
+    memory = ProxyMemory(lambda: stores_of(os.getcwd(), store or ""), **more)
     if url is None:
         leave(run_child(command, memory))
     require_mcp()
@@ -84,9 +72,9 @@ def proxy(
 
 
 @mcp.command()
-@server_name
+@click.argument("name")
 @settings_file
-@store_file
+@options.store_file
 @shadow_mode
 @console.on_error
 @console.dry_run
@@ -99,7 +87,6 @@ def wrap(
     Example:
       toolmem mcp wrap files --file .mcp.json --dry-run
     """
-    _refuse_address(store)
     more = ["--store", os.path.abspath(store)] if store else []
     more += ["--shadow"] * shadow
     more += ["--on-error", on_error] if on_error != "open" else []
@@ -107,7 +94,7 @@ def wrap(
 
 
 @mcp.command()
-@server_name
+@click.argument("name")
 @settings_file
 @console.dry_run
 def unwrap(name: str, path: Path, dry_run: bool) -> None:
@@ -124,11 +111,6 @@ def _apply(change: mcp_entries.EntryChange, name: str, dry_run: bool, *, wraps: 
     if not dry_run:
         mcp_entries.apply(change, wraps=wraps)
     click.echo(f"{name} {'would start' if dry_run else 'starts'}: {change.starts}")
-
-
-def _refuse_address(store: str | None) -> None:
-    if store and "://" in store:
-        raise RequestError("--store: the proxy works on a store file", "store")
 
 
 def _headers() -> dict[str, str]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import click
 
 from toolmem.config.load import DEFAULT, load
 from toolmem.config.sections import OpSection
+from toolmem.errors import RequestError
 from toolmem.memory.services import store_path
 from toolmem.memory.toolmem import ToolMem
 
 Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 overrides = click.argument("overrides", nargs=-1, metavar="[NAME=VALUE]...")
 config = click.option(
@@ -25,7 +28,18 @@ store = click.option(
 )
 
 
-def workspace(default: str | None = "default") -> Callable[[Command], Command]:
+def _refuse_address(context: click.Context, option: click.Parameter, given: str | None) -> Any:
+    if given and "://" in given:
+        raise RequestError("--store: hooks and the proxy work on a store file", "store")
+    return given
+
+
+store_file = click.option(
+    "--store", callback=_refuse_address, help="A store file, in the place of the project's."
+)
+
+
+def workspace(default: str | None = "default") -> Decorator:
     """The option --workspace."""
     return click.option("--workspace", default=default, show_default=default is not None)
 
@@ -35,13 +49,39 @@ def memory_options(command: Command) -> Command:
     return overrides(config(store(workspace()(command))))
 
 
+def with_memory(*chosen: Decorator, exists: bool = True) -> Decorator:
+    """Decorator: all options, or those chosen; the command is given the memory in their place.
+
+    `exists`: there has to be a store, as commands that only read make none.
+    """
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def run(
+            overrides: Sequence[str] = (),
+            config: str | None = None,
+            store: str | None = None,
+            workspace: str = "default",
+            **others: Any,
+        ) -> None:
+            opened = open_existing if exists else open_memory
+            with opened(overrides, config, store, workspace) as memory:
+                command(memory, **others)
+
+        done: Command = run
+        for option in reversed(chosen or (memory_options,)):
+            done = option(done)
+        return done
+
+    return decorate
+
+
 def split_config(given: Sequence[str], config: str | None) -> tuple[list[str], str | None]:
     """Overrides, and the file that `config=my.yaml` among them names, as ReMe writes it."""
     plain = [item.lstrip("-") for item in given]
-    named = [item.partition("=")[2] for item in plain if item.startswith("config=")]
-    return [item for item in plain if not item.startswith("config=")], config or (
-        named[-1] if named else None
-    )
+    named = [item.removeprefix("config=") for item in plain if item.startswith("config=")]
+    others = [item for item in plain if not item.startswith("config=")]
+    return others, config or (named[-1] if named else None)
 
 
 def open_memory(
@@ -57,9 +97,9 @@ def open_memory(
     return ToolMem(config, workspace=workspace, overrides=settings)
 
 
-def open_existing(**where: Any) -> ToolMem:
-    """The same, where there is a store: commands that only read make none."""
-    memory = open_memory(**where)
+def open_existing(*where: Any, **more: Any) -> ToolMem:
+    """The same, where there is a store."""
+    memory = open_memory(*where, **more)
     section = memory.engine.configuration.settings.vector_store[OpSection().vector_store]
     if section.backend != "elasticsearch":
         path = store_path(section, "default")
@@ -72,13 +112,12 @@ def _store_settings(store: str) -> list[str]:
     """Of a file, or of http://user:password@host:9200/prefix."""
     if not store.startswith(("http://", "https://")):
         return [f"vector_store.default.params.path={json.dumps(store)}"]
-    host, _, prefix = store.partition("://")[2].partition("/")
-    url = f"{store.partition('://')[0]}://{host}"
+    scheme, _, place = store.partition("://")
+    host, _, prefix = place.partition("/")
     settings = ["vector_store.default.backend=elasticsearch"]
-    settings.append(f"vector_store.default.params.hosts={json.dumps(url)}")
-    if prefix.strip("/"):
-        name = json.dumps(prefix.strip("/"))
-        settings.append(f"vector_store.default.params.index_prefix={name}")
+    settings.append(f"vector_store.default.params.hosts={json.dumps(f'{scheme}://{host}')}")
+    if name := prefix.strip("/"):
+        settings.append(f"vector_store.default.params.index_prefix={json.dumps(name)}")
     return settings
 
 

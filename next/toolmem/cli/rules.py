@@ -14,14 +14,14 @@ from toolmem.cli import options
 from toolmem.cli.console import print_error, print_found, print_json, user_actor
 from toolmem.errors import RequestError
 from toolmem.formats.chat import is_conversation, read_chat, text_of
-from toolmem.formats.files import read_lines
+from toolmem.formats.files import read_json, read_lines
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.rules import Effect, Priority, ToolMemoryRule
 from toolmem.operations.rules import schemas_of
-from toolmem.rules.capture import ToolMemoryCaptureHook
+from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
 from toolmem.rules.reader import too_long
 from toolmem.rules.store import find_rule
-from toolmem.rules.turn import read_turn
+from toolmem.rules.turn import Turn, read_turn
 from toolmem.text.display import plain
 
 
@@ -33,9 +33,9 @@ def rules() -> None:
 @rules.command("list")
 @click.argument("tool", required=False)
 @click.option("--session", default="", help="Also what holds in this session alone.")
-@options.memory_options
+@options.with_memory()
 @options.as_json
-def list_rules(tool: str | None, session: str, as_json: bool, **where: Any) -> None:
+def list_rules(memory: ToolMem, tool: str | None, session: str, as_json: bool) -> None:
     """List the rules, of one tool or of all.
 
     \b
@@ -43,20 +43,18 @@ def list_rules(tool: str | None, session: str, as_json: bool, **where: Any) -> N
       toolmem rules list
       toolmem rules list send_email --json
     """
-    with options.open_existing(**where) as memory:
-        found = memory.rules.list_rules(tool) if tool else memory.rules.all_rules(session).rules
+    found = memory.rules.list_rules(tool) if tool else memory.rules.all_rules(session).rules
     columns = ("id", "tool", "priority", "effect", "said by", "rule")
     print_found(found, as_json, columns, _row, nothing="there are no rules")
 
 
 @rules.command("show")
 @click.argument("rule_id")
-@options.memory_options
+@options.with_memory()
 @options.as_json
-def show_rule(rule_id: str, as_json: bool, **where: Any) -> None:
+def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
     """Show a rule with its conditions and changes. An id's beginning is enough."""
-    with options.open_existing(**where) as memory:
-        rule = find_rule(_every_rule(memory), rule_id)
+    rule = find_rule(_every_rule(memory), rule_id)
     if as_json:
         print_json(rule)
         return
@@ -74,15 +72,9 @@ def show_rule(rule_id: str, as_json: bool, **where: Any) -> None:
 @click.option("--effect", type=click.Choice(get_args(Effect)), default="remind")
 @click.option("--when", help="Alternatives of tests, as JSON.")
 @click.option("--unless", help="The same: what they hold for is let through.")
-@options.memory_options
+@options.with_memory(exists=False)
 def add_rule(
-    tool: str,
-    text: str,
-    priority: Priority,
-    effect: Effect,
-    when: str | None,
-    unless: str | None,
-    **where: Any,
+    memory: ToolMem, tool: str, text: str, when: str | None, unless: str | None, **more: Any
 ) -> None:
     """Add a rule on a tool, or on a class of tools such as @shell.
 
@@ -92,26 +84,24 @@ def add_rule(
       toolmem rules add @shell "Never push to main" --effect deny \\
           --when '[{"command": "^git push", "word": "(.*:)?main"}]'
     """
-    more: Any = {"when": _alternatives("--when", when), "unless": _alternatives("--unless", unless)}
-    with options.open_memory(**where) as memory:
-        put = memory.acting_as(user_actor()).tool_rule_put
-        made = put(tool, text, priority=priority, source="user_explicit", effect=effect, **more)
+    put = memory.acting_as(user_actor()).tool_rule_put
+    more |= {"when": _alternatives("--when", when), "unless": _alternatives("--unless", unless)}
+    made = put(tool, text, source="user_explicit", **more)
     click.echo(made.id)
 
 
 @rules.command("delete")
 @click.argument("rule_id")
-@options.memory_options
-def delete_rule(rule_id: str, **where: Any) -> None:
+@options.with_memory()
+def delete_rule(memory: ToolMem, rule_id: str) -> None:
     """Delete a rule. Exit code 1: it only waits, as no user was seen to ask for it.
 
     \b
     Example:
       toolmem rules delete 1f0c9a
     """
-    with options.open_existing(**where) as memory:
-        rule = find_rule(_every_rule(memory), rule_id)
-        after = memory.rules.delete(rule, user_actor())
+    rule = find_rule(_every_rule(memory), rule_id)
+    after = memory.rules.delete(rule, user_actor())
     if after.status != "deleted":
         print_error("the store is guarded: the deletion waits, run this in a terminal of yours")
         sys.exit(1)
@@ -120,42 +110,45 @@ def delete_rule(rule_id: str, **where: Any) -> None:
 
 @rules.command("prompt")
 @click.argument("tools", nargs=-1)
-@options.config
-@options.store
-@options.workspace()
-def show_prompt(tools: tuple[str, ...], **where: Any) -> None:
+@options.with_memory(options.config, options.store, options.workspace())
+def show_prompt(memory: ToolMem, tools: tuple[str, ...]) -> None:
     """Print the block that a system prompt pins, for these tools or for all."""
-    with options.open_existing(**where) as memory:
-        text = memory.tool_rules_for_prompt(list(tools) or None).rendered
+    text = memory.tool_rules_for_prompt(list(tools) or None).rendered
     for line in text.splitlines():
         click.echo(plain(line, 3_000))
 
 
 @rules.command("review")
-@options.memory_options
+@options.with_memory()
 @options.as_json
-def review(as_json: bool, **where: Any) -> None:
+def review(memory: ToolMem, as_json: bool) -> None:
     """List what agents and programs ask to be kept or changed."""
-    with options.open_existing(**where) as memory:
-        found = memory.rules.requests()
+    found = memory.rules.requests()
     columns = ("id", "tool", "asked for", "rule")
     print_found(found, as_json, columns, _asked, nothing="nothing waits for you")
 
 
 @rules.command("approve")
 @click.argument("rule_id")
-@options.memory_options
-def approve(rule_id: str, **where: Any) -> None:
+@options.with_memory()
+def approve(memory: ToolMem, rule_id: str) -> None:
     """Do what is asked for a rule; needs a terminal of the user in a guarded store."""
-    _decide(rule_id, where, accepts=True)
+    rule = find_rule(memory.rules.requests(), rule_id)
+    after = memory.rules.accept(rule, user_actor())
+    if after.request is not None or after.status == "request":
+        print_error("the store is guarded: it goes on waiting, run this in a terminal of yours")
+        sys.exit(1)
+    click.echo(f"done: {plain(rule.rule, 300)}")
 
 
 @rules.command("reject")
 @click.argument("rule_id")
-@options.memory_options
-def reject(rule_id: str, **where: Any) -> None:
+@options.with_memory()
+def reject(memory: ToolMem, rule_id: str) -> None:
     """Leave a rule as it is, or drop one that was only asked for."""
-    _decide(rule_id, where, accepts=False)
+    rule = find_rule(memory.rules.requests(), rule_id)
+    memory.rules.reject(rule, user_actor())
+    click.echo(f"rejected: {plain(rule.rule, 300)}")
 
 
 @rules.command("capture")
@@ -179,20 +172,20 @@ def capture(
     if (turns is None) == (conversations is None):
         raise click.UsageError("give one of --turns and --conversations")
     found = list(_turns(turns) if turns else _turns_of_chats(conversations or ""))
-    trial = {**where, "store": ":memory:"} if not applies else where
-    with options.open_memory(**trial) as memory:
+    with options.open_memory(**(where if applies else {**where, "store": ":memory:"})) as memory:
         hook = ToolMemoryCaptureHook(memory.rules, enabled=True)
         for number, given in enumerate(found):
-            _capture_one(hook, number, given, as_json)
+            turn = read_turn({**given, "tools": []})
+            turn.tools = schemas_of(given.get("tools"))
+            turn.session_id = turn.session_id or f"turn {number}"
+            _print_captured(number, turn, hook.after_turn(turn), as_json)
 
 
-def _capture_one(
-    hook: ToolMemoryCaptureHook, number: int, given: dict[str, Any], as_json: bool
-) -> None:
-    turn = read_turn({**given, "tools": []})
-    turn.tools = schemas_of(given.get("tools"))
-    turn.session_id = turn.session_id or f"turn {number}"
-    done = hook.after_turn(turn)
+def _print_captured(number: int, turn: Turn, done: Captured, as_json: bool) -> None:
+    if not as_json:
+        for told in done.told:
+            click.echo(f"{number}: {plain(told, 600)}")
+        return
     names = ("tool_name", "rule", "priority", "source", "tags")
     row = {
         "turn": number,
@@ -200,11 +193,7 @@ def _capture_one(
         "session": [{n: getattr(r, n) for n in names[:2]} for r in done.kept if r.session],
         "too_long": too_long(turn.user_message),
     }
-    if as_json:
-        click.echo(json.dumps(row, ensure_ascii=False))
-    else:
-        for told in done.told:
-            click.echo(f"{number}: {plain(told, 600)}")
+    click.echo(json.dumps(row, ensure_ascii=False))
 
 
 def _turns(path: str) -> Iterator[dict[str, Any]]:
@@ -228,30 +217,13 @@ def _turns_of_chats(path: str) -> Iterator[dict[str, Any]]:
                 yield {"user_message": said, "tool_calls": ran, "tools": tools}
 
 
-def _decide(rule_id: str, where: dict[str, Any], *, accepts: bool) -> None:
-    with options.open_existing(**where) as memory:
-        rule = find_rule(memory.rules.requests(), rule_id)
-        decide = memory.rules.accept if accepts else memory.rules.reject
-        after = decide(rule, user_actor())
-    if accepts and (after.request is not None or after.status == "request"):
-        print_error("the store is guarded: it goes on waiting, run this in a terminal of yours")
-        sys.exit(1)
-    click.echo(f"{'done' if accepts else 'rejected'}: {plain(rule.rule, 300)}")
-
-
 def _every_rule(memory: ToolMem) -> list[ToolMemoryRule]:
     return [*memory.rules.all_rules().rules, *memory.rules.every_session_rule()]
 
 
 def _alternatives(option: str, given: str | None) -> list[dict[str, Any]] | None:
-    if given is None:
-        return None
-    try:
-        value = json.loads(given)
-    except ValueError as error:
-        raise click.UsageError(f"{option}: no JSON: {error}") from None
-    found: list[dict[str, Any]] = value if isinstance(value, list) else [value]
-    return found
+    value = None if given is None else read_json(given, option)
+    return value if value is None or isinstance(value, list) else [value]
 
 
 def _row(rule: ToolMemoryRule) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ import click
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_json, print_table, progress_bar
 from toolmem.errors import RequestError
-from toolmem.formats.dump import DumpRead, read_dump
+from toolmem.formats.dump import read_dump
+from toolmem.memory.toolmem import ToolMem
 from toolmem.store.changes import KEEP_ALL
 from toolmem.store.copying import copy_workspace
 from toolmem.store.sqlite import SqliteStore
@@ -25,24 +26,18 @@ def store() -> None:
 
 
 @store.command()
-@options.config
-@options.store
-@options.overrides
+@options.with_memory(options.config, options.store, options.overrides)
 @options.as_json
-def info(as_json: bool, **where: Any) -> None:
+def info(memory: ToolMem, as_json: bool) -> None:
     """Show the workspaces of a store.
 
     \b
     Example:
       toolmem store info --store memory.db
     """
-    with options.open_existing(**where) as memory:
-        kept = memory.services.store()
-        rows = [
-            (name, sum(r.kept for r in records), len(records))
-            for name in kept.workspaces()
-            for records in [kept.records(name, guidance=False)]
-        ]
+    kept = memory.services.store()
+    found = {name: kept.records(name, guidance=False) for name in kept.workspaces()}
+    rows = [(name, sum(r.kept for r in records), len(records)) for name, records in found.items()]
     columns = ("workspace", "calls", "tools")
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
@@ -51,22 +46,19 @@ def info(as_json: bool, **where: Any) -> None:
 
 
 @store.command()
-@options.config
-@options.store
-@options.overrides
-def trust(**where: Any) -> None:
+@options.with_memory(options.config, options.store, options.overrides)
+def trust(memory: ToolMem) -> None:
     """Follow the guidance of a store that was made elsewhere.
 
     \b
     Example:
       toolmem store trust --store memory.db
     """
-    with options.open_existing(**where) as memory:
-        kept = memory.services.store()
-        if not isinstance(kept, SqliteStore):
-            raise click.UsageError("only a store file can be trusted")
-        kept.trust()
-        click.echo(f"{kept.location} is trusted")
+    kept = memory.services.store()
+    if not isinstance(kept, SqliteStore):
+        raise click.UsageError("only a store file can be trusted")
+    kept.trust()
+    click.echo(f"{kept.location} is trusted")
 
 
 @store.command()
@@ -131,7 +123,10 @@ def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
             appended = [kept.merge(workspace, window, KEEP_ALL) for window in found.windows]
             failures += [each for one in appended for each in one.failures]
             added = sum(each.stored for each in appended)
-            click.echo(f"{file}: {len(found.windows)} tools, {added} calls added{_others(found)}")
+            told = [f"{file}: {len(found.windows)} tools", f"{added} calls added"]
+            for kind, lines in found.passed_over.items():
+                told.append(f"{len(lines)} {plain(kind, 40)} memories passed over")
+            click.echo(", ".join(told))
     for failure in failures:
         print_error(f"{failure.tool_name}: {failure.error}")
     if failures:
@@ -145,11 +140,3 @@ def _files(path: Path) -> list[Path]:
     if not found:
         raise RequestError(f"{path}: holds no .jsonl file", field="paths")
     return found
-
-
-def _others(read: DumpRead) -> str:
-    """The lines that hold no tool memories."""
-    return "".join(
-        f", {len(lines)} {plain(kind, 40)} memories passed over"
-        for kind, lines in read.passed_over.items()
-    )

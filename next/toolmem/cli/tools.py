@@ -10,6 +10,7 @@ import click
 from toolmem.cli import options
 from toolmem.cli.console import LazyGroup, print_error, print_found, print_json
 from toolmem.config.names import hint
+from toolmem.memory.toolmem import ToolMem
 from toolmem.operations.results import ToolOverview
 from toolmem.text.display import plain
 
@@ -20,9 +21,9 @@ def tools() -> None:
 
 
 @tools.command("list")
-@options.memory_options
+@options.with_memory()
 @options.as_json
-def list_tools(as_json: bool, **where: Any) -> None:
+def list_tools(memory: ToolMem, as_json: bool) -> None:
     """List the tools with their figures.
 
     \b
@@ -30,27 +31,25 @@ def list_tools(as_json: bool, **where: Any) -> None:
       toolmem tools list
       toolmem tools list --store report/memory.db --workspace evaluate --json
     """
-    with options.open_existing(**where) as memory:
-        found = memory.tools()
+    found = memory.tools()
     columns = ("tool", "calls", "success rate", "score", "not summarized")
-    nothing = f"workspace {where['workspace']!r} has no tools"
+    nothing = f"workspace {memory.workspace_id!r} has no tools"
     print_found(found, as_json, columns, _row, nothing=nothing, numbers=True)
 
 
 @tools.command("show")
 @click.argument("tool")
-@options.memory_options
+@options.with_memory()
 @options.as_json
-def show_tool(tool: str, as_json: bool, **where: Any) -> None:
+def show_tool(memory: ToolMem, tool: str, as_json: bool) -> None:
     """Show one tool's guidance, as an agent gets it. Exit code 1: the tool is not known.
 
     \b
     Example:
       toolmem tools show send_email --store memory.db
     """
-    with options.open_existing(**where) as memory:
-        found = memory.guidance([tool])
-        names = [each.tool_name for each in memory.tools()] if found.not_found else []
+    found = memory.guidance([tool])
+    names = [each.tool_name for each in memory.tools()] if found.not_found else []
     if found.not_found:
         print_error(f"no tool is called {tool!r} ({hint(tool, names)})")
         sys.exit(1)

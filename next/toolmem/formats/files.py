@@ -40,11 +40,12 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[Line]:
         raise RequestError(f"{os.fspath(path)}: {error}", field="input") from error
 
 
-def read_json(text: bytes) -> Any:
-    """JSON with or without a byte order mark. Raises RequestError."""
-    line = _read(1, text.removeprefix(b"\xef\xbb\xbf").strip())
+def read_json(text: bytes | str, name: str = "") -> Any:
+    """JSON with or without a byte order mark. Raises RequestError, which begins with `name`."""
+    encoded = text.encode("utf-8", "replace") if isinstance(text, str) else text
+    line = _read(1, encoded.removeprefix(b"\xef\xbb\xbf").strip())
     if line.error:
-        raise RequestError(line.error, field="request")
+        raise RequestError(f"{name}: {line.error}" if name else line.error, field="request")
     return line.value
 
 

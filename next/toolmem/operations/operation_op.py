@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from inspect import Parameter
 from typing import Any
 
 import msgspec
@@ -39,16 +38,17 @@ class OperationOp(Op):
             raise ConfigError([problem])
         return OPERATIONS[name]
 
+    def _names(self, *, needed: bool) -> tuple[str, ...]:
+        parameters = self._operation().signature.parameters.values()
+        return tuple(each.name for each in parameters if (each.default is each.empty) == needed)
+
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("workspace_id", *(each.name for each in self._parameters() if _is_needed(each)))
+        return ("workspace_id", *self._names(needed=True))
 
     @property
     def optional(self) -> tuple[str, ...]:  # type: ignore[override]
-        return tuple(each.name for each in self._parameters() if not _is_needed(each))
-
-    def _parameters(self) -> list[Parameter]:
-        return list(self._operation().signature.parameters.values())
+        return self._names(needed=False)
 
     def run(self, context: Context) -> None:
         operation = self._operation()
@@ -74,7 +74,3 @@ class _FlowMemory:
 
     def perform(self, operation: Operation[..., Any], given: Mapping[str, Any]) -> Any:
         return operation.run(self, operation.read(given))
-
-
-def _is_needed(parameter: Parameter) -> bool:
-    return parameter.default is parameter.empty
