@@ -25,14 +25,13 @@ _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(?:\"([^\"]*)\"|'([^'
 _REFERENCE = re.compile(r"\$\{oc\.env:\s*([A-Za-z_]\w*)\s*(?:,([^}]*))?\}")
 _OTHER_REFERENCE = re.compile(r"\$\{(?!oc\.env:)[\w.]+[:}]")
 _DASHSCOPE_KEYS = ("DASHSCOPE_API_KEY", "FLOW_DASHSCOPE_API_KEY")
+_DASHSCOPE_URL = ("DASHSCOPE_HTTP_BASE_URL",)
+_OPENAI_URLS = ("FLOW_LLM_BASE_URL", "OPENAI_BASE_URL")
 _ADDRESSES = {
-    ("llm", "openai_compatible"): ("FLOW_LLM_BASE_URL", "OPENAI_BASE_URL"),
-    ("embedding_model", "openai_compatible"): (
-        *("FLOW_EMBEDDING_BASE_URL", "FLOW_LLM_BASE_URL"),
-        "OPENAI_BASE_URL",
-    ),
-    ("llm", "dashscope"): ("DASHSCOPE_HTTP_BASE_URL",),
-    ("embedding_model", "dashscope"): ("DASHSCOPE_HTTP_BASE_URL",),
+    ("llm", "openai_compatible"): _OPENAI_URLS,
+    ("embedding_model", "openai_compatible"): ("FLOW_EMBEDDING_BASE_URL", *_OPENAI_URLS),
+    ("llm", "dashscope"): _DASHSCOPE_URL,
+    ("embedding_model", "dashscope"): _DASHSCOPE_URL,
 }
 
 

@@ -149,7 +149,17 @@ def _window(body: Any, workspace: str, now: datetime) -> Window[ToolCallResult] 
         guidance = _bounded(record.guidance) if record.guidance else None
         calls = [_own_call(each) for each in results]
         return Window(replace(record, workspace=workspace, guidance=guidance), calls)
-    return Window(_record(body, name, workspace, now), _calls_of_reme(results, name, now))
+    text = plain_lines(str(body.get("content") or ""), MAX_TEXT)
+    author = str(body.get("author") or "unknown")
+    record = ToolRecord(
+        workspace=workspace,
+        tool_name=name,
+        memory_id=str(body.get("memory_id") or os.urandom(8).hex()),
+        time_created=read_time(body.get("time_created"), now, "time_created"),
+        time_modified=read_time(body.get("time_modified"), now, "time_modified"),
+        guidance=Guidance(text=text, author=author, written=text) if text else None,
+    )
+    return Window(record, _calls_of_reme(results, name, now))
 
 
 def _bounded(guidance: Guidance) -> Guidance:
@@ -181,19 +191,6 @@ def _own_call(raw: Mapping[str, Any]) -> ToolCallResult:
     exact = metadata.pop(EXACT)
     unknown = dict.fromkeys(("success", "time_cost", "token_cost", "score"))
     return msgspec.convert({**raw, **unknown, **exact, "metadata": metadata}, ToolCallResult)
-
-
-def _record(body: Mapping[str, Any], name: str, workspace: str, now: datetime) -> ToolRecord:
-    text = plain_lines(str(body.get("content") or ""), MAX_TEXT)
-    author = str(body.get("author") or "unknown")
-    return ToolRecord(
-        workspace=workspace,
-        tool_name=name,
-        memory_id=str(body.get("memory_id") or os.urandom(8).hex()),
-        time_created=read_time(body.get("time_created"), now, "time_created"),
-        time_modified=read_time(body.get("time_modified"), now, "time_modified"),
-        guidance=Guidance(text=text, author=author, written=text) if text else None,
-    )
 
 
 def _calls_of_reme(results: list[Any], name: str, now: datetime) -> list[ToolCallResult]:

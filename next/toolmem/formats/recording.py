@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -54,7 +55,7 @@ def read_recording(
     reader = _Reader(format)
     for path in paths:
         for line in _lines(path):
-            if limit is not None and len(reader.records) >= limit:
+            if limit is not None and len(reader.lines) >= limit:
                 break
             reader.take(line)
     return reader.recording(now, limit)
@@ -62,39 +63,31 @@ def read_recording(
 
 class _Reader:
     def __init__(self, format: Format | None) -> None:
-        self.records: list[Any] = []
+        self.lines: list[Line] = []  # of each record; those of a conversation have its number
         self._format = format
-        self._places: list[int] = []  # lines of the records
-        self._errors: dict[int, str] = {}  # by row
         self._bad: list[BadRecord] = []
         self._tools: dict[str, Any] = {}
         self._ids: dict[str, int] = {}
-        self._unanswered = self._by_order = self._bad_tools = 0
+        self._counts: Counter[str] = Counter()  # of what the reader should know
 
     def take(self, line: Line) -> None:
         is_chat = self._format == "openai" or (self._format is None and is_conversation(line.value))
-        if line.error:
-            self._errors[len(self.records)] = line.error
-            self._add(line.number, {})
-        elif not is_chat:
-            self._add(line.number, line.value)
+        if line.error or not is_chat:
+            self.lines.append(line)
         elif is_conversation(line.value):
             self._take_chat(line)
         else:
             told = "no conversation: expected an object with a list `messages`"
             self._bad.append(BadRecord(line.number, "", told))
 
-    def _add(self, line: int, record: Any) -> None:
-        self.records.append(record)
-        self._places.append(line)
-
     def _take_chat(self, line: Line) -> None:
         records, chat = records_of(line.value, self._ids)
-        for record in records:
-            self._add(line.number, record)
+        self.lines += [Line(line.number, record) for record in records]
         self._bad += [BadRecord(line.number, "", problem) for problem in chat.problems]
-        self._unanswered += len(chat.calls) - len(records)
-        self._by_order += chat.order_decided
+        unanswered = len(chat.calls) - len(records)
+        self._counts["calls without an answer were left out"] += unanswered
+        by_order = "answers without an id were assigned by their order alone"
+        self._counts[by_order] += chat.order_decided
         body = line.value if isinstance(line.value, Mapping) else {}
         declared = body.get("tools")
         for tool in declared if isinstance(declared, list) else ():
@@ -102,26 +95,22 @@ class _Reader:
                 (name,) = read_schemas([tool])
                 self._tools.setdefault(name, tool)
             except RequestError:
-                self._bad_tools += 1
+                self._counts["declarations of tools could not be read"] += 1
 
     def recording(self, now: datetime, limit: int | None) -> Recording:
-        read = read_records(self.records[:limit], now)
+        lines = self.lines[:limit]
+        read = read_records([line.value for line in lines], now)
         found = Recording(bad=self._bad, tools=list(self._tools.values()))
         for failure in read.failures:
-            told = self._errors.get(failure.index, failure.error)
-            line = self._places[failure.index]
-            found.bad.append(BadRecord(line, failure.tool_name, told))
+            line = lines[failure.index]
+            told = line.error or failure.error
+            found.bad.append(BadRecord(line.number, failure.tool_name, told))
         for row, call in read.calls:
             found.calls.append(call)
             found.rows.append(row)
-            found.lines.append(self._places[row])
+            found.lines.append(lines[row].number)
         found.bad.sort(key=lambda bad: bad.line)
-        notes = {
-            "calls without an answer were left out": self._unanswered,
-            "answers without an id were assigned by their order alone": self._by_order,
-            "declarations of tools could not be read": self._bad_tools,
-        }
-        found.notes += [f"{count} {what}" for what, count in notes.items() if count]
+        found.notes = [f"{count} {what}" for what, count in self._counts.items() if count]
         return found
 
 
