@@ -12,16 +12,9 @@ import click
 
 from toolmem.cli import console, options
 from toolmem.errors import RequestError
+from toolmem.hooks import installs
 from toolmem.hooks.agents import AGENTS, Agent
 from toolmem.hooks.doctor import examine
-from toolmem.hooks.installs import (
-    Change,
-    apply_install,
-    apply_uninstall,
-    hook_command,
-    plan_install,
-    plan_uninstall,
-)
 from toolmem.hooks.state import installed
 
 
@@ -79,17 +72,15 @@ def install(
       toolmem hook install claude-code
       toolmem hook install codex --user --dry-run
     """
-    if not force and any(
-        note.agent == row.name and bool(note.project) != bool(place) for note in installed()
-    ):
-        raise RequestError(
-            "the hook is installed in the other place too: --force installs it twice"
-        )
+    elsewhere = any(n.agent == row.name and bool(n.project) != bool(place) for n in installed())
+    if elsewhere and not force:
+        told = "the hook is installed in the other place too: --force installs it twice"
+        raise RequestError(told)
     paths = [os.path.abspath(each) if each else "" for each in (store, config)]
-    command = hook_command(row, place, paths[0], on_error, paths[1])
-    changes = plan_install(row, place, command, os.environ)
+    command = installs.hook_command(row, place, paths[0], on_error, paths[1])
+    changes = installs.plan_install(row, place, command, os.environ)
     if not dry_run:
-        apply_install(row, place, command, changes)
+        installs.apply_install(row, place, command, changes)
     _show(changes, row, "would install" if dry_run else "installed", place)
     if row.after_install and not dry_run:
         click.echo(row.after_install)
@@ -105,9 +96,9 @@ def uninstall(row: Agent, place: str, dry_run: bool) -> None:
     Example:
       toolmem hook uninstall claude-code
     """
-    changes, kept = plan_uninstall(row, place, os.environ)
+    changes, kept = installs.plan_uninstall(row, place, os.environ)
     if not dry_run:
-        apply_uninstall(row, place, changes)
+        installs.apply_uninstall(row, place, changes)
     for path in kept:
         click.echo(f"{path} was changed since it was installed, and stays", err=True)
     if not changes:
@@ -154,7 +145,7 @@ def status(agent: str | None, as_json: bool) -> None:
         click.echo("no hook is installed")
 
 
-def _show(changes: list[Change], agent: Agent, done: str, project: str) -> None:
+def _show(changes: list[installs.Change], agent: Agent, done: str, project: str) -> None:
     for change in changes:
         if text := change.difference():
             click.echo(text)
