@@ -76,10 +76,7 @@ def copy(source: str, target: str, workspace: str | None) -> None:
       toolmem store copy .toolmem/memory.db http://localhost:9200/toolmem
       toolmem store copy http://localhost:9200/toolmem copy.db --workspace team
     """
-    with (
-        options.open_existing(store=source) as one,
-        options.open_memory(store=target) as other,
-    ):
+    with options.open_existing(store=source) as one, options.open_memory(store=target) as other:
         stores = (one.services.store(), other.services.store())
         names = stores[0].workspaces() if workspace is None else [workspace]
         copied = {}
