@@ -57,16 +57,11 @@ def with_memory(*chosen: Decorator, exists: bool = True) -> Decorator:
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def run(
-            overrides: Sequence[str] = (),
-            config: str | None = None,
-            store: str | None = None,
-            workspace: str = "default",
-            **others: Any,
-        ) -> None:
-            opened = open_existing if exists else open_memory
-            with opened(overrides, config, store, workspace) as memory:
-                command(memory, **others)
+        def run(**given: Any) -> None:
+            names = ("overrides", "config", "store", "workspace")
+            where = {name: given.pop(name) for name in names if name in given}
+            with open_existing(**where) if exists else open_memory(**where) as memory:
+                command(memory, **given)
 
         done: Command = run
         for option in reversed(chosen or (memory_options,)):
@@ -97,9 +92,9 @@ def open_memory(
     return ToolMem(config, workspace=workspace, overrides=settings)
 
 
-def open_existing(*where: Any, **more: Any) -> ToolMem:
+def open_existing(**where: Any) -> ToolMem:
     """The same, where there is a store."""
-    memory = open_memory(*where, **more)
+    memory = open_memory(**where)
     section = memory.engine.configuration.settings.vector_store[OpSection().vector_store]
     if section.backend != "elasticsearch":
         path = store_path(section, "default")
