@@ -17,10 +17,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from replay import replay
 from shared import RECORDINGS, Table, publish, recorded_calls
 
 from toolmem.guard import Guard
+from toolmem.guard.replay import replay
 from toolmem.models.calls import SystemClock
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.prompt import ToolMemoryRulesSection, choose
@@ -57,9 +57,8 @@ def is_stopped(sentence: str, tool: str, call: Mapping[str, Any], folder: str = 
 
 def of_recording(name: str) -> tuple[object, ...]:
     done = replay(recorded_calls(name))
-    counts = [
-        count[kind] for kind in ("repeat", "known_name") for count in (done.flagged, done.wrong)
-    ]
+    repeat, names = done.sources["repeat"], done.sources["known_name"]
+    counts = (repeat.flagged, repeat.wrong, names.flagged, names.wrong)
     return (name, done.calls, done.failures, *counts)
 
 

@@ -67,6 +67,7 @@ def test_a_rule_is_added_listed_shown_checked_and_deleted(run, add):
         (("rules", "add", "t", "x", "--when", "{", *STORE), "--when: no JSON"),
         (("rules", "add", " ", "x", *STORE), "tool_name is required"),
         (("guard", "check", "t", "{x", *STORE), "no JSON"),
+        (("guard", "replay", "--input", "no.jsonl"), "no.jsonl"),
         (("rules", "capture", *STORE), "--turns"),
     ],
 )
@@ -150,6 +151,16 @@ def test_a_note_is_kept_refused_or_waits(run):
     code, told = noted(*heard, colour="red")
     assert code == 2 and "colour" in told
     assert noted("--lift", *heard)[0] == 2
+
+
+def test_a_recording_is_replayed(run, tmp_path):
+    call = {"tool_name": "Bash", "input": {"command": "cat x"}, "conversation_id": "c"}
+    failed = {**call, "output": "cat: x: No such file or directory", "success": False}
+    (tmp_path / "r.jsonl").write_text("\n".join(json.dumps(failed) for _ in range(3)))
+    done = json.loads(run("guard", "replay", "--input", "r.jsonl", "--json").stdout)
+    assert (done["calls"], done["failures"]) == (3, 3)
+    assert done["sources"]["repeat"]["flagged"] == 2
+    assert [flag["index"] for flag in done["flags"]] == [1, 2]
 
 
 def test_commands_of_a_pseudo_terminal_are_the_users(add, run, tmp_path):

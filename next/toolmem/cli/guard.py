@@ -1,14 +1,18 @@
-"""`toolmem guard`: what is decided about calls."""
+"""`toolmem guard`: what is decided about calls, and what would have been."""
 
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 
 import click
+from msgspec.structs import astuple
 
 from toolmem.cli import options
-from toolmem.cli.console import print_found, print_json
+from toolmem.cli.console import print_found, print_json, print_table, progress_bar
 from toolmem.formats.files import read_json
+from toolmem.formats.recording import read_recording
+from toolmem.guard.replay import replay
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.decisions import Decision
 from toolmem.text.display import plain
@@ -62,6 +66,38 @@ def show_log(
     found = memory.decisions(conversation_id=conversation, tool_name=tool, limit=limit)
     columns = ("time", "tool", "decision", "sources", "outcome", "why")
     print_found(found, as_json, columns, _row, nothing="no call was held or advised against")
+
+
+@guard.command("replay")
+@click.option("--input", "paths", multiple=True, required=True, type=click.Path(exists=True))
+@click.option("--rules", "rules_of", help="A store whose rules are tried.")
+@options.as_json
+def replay_recording(paths: tuple[str, ...], rules_of: str | None, as_json: bool) -> None:
+    """Run a recording through the guard: what would have been flagged, and what wrongly.
+
+    \b
+    Examples:
+      toolmem guard replay --input calls.jsonl
+      toolmem guard replay --input calls.jsonl --rules memory.db --json
+    """
+    recording = read_recording(paths, datetime.now(UTC))
+    for bad in recording.bad[:20]:
+        click.echo(f"line {bad.line}: {plain(bad.error, 200)}", err=True)
+    rules = []
+    if rules_of:
+        with options.open_existing(store=rules_of) as memory:
+            place = memory.workspace_id
+            rules = memory.services.store().list_records(place, prefix="tool-", key_prefix="rule/")
+    with progress_bar("replaying calls") as progress:
+        total = len(recording.calls)
+        done = replay(recording.calls, rules, lambda number: progress(number, total))
+    if as_json:
+        counts = {"calls": done.calls, "failures": done.failures}
+        print_json({**counts, "sources": done.sources, "flags": done.flags})
+        return
+    click.echo(f"{done.calls:,} calls, {done.failures:,} failures")
+    columns = ("source", "flagged", "wrong", "recall", "precision")
+    print_table(columns, [(name, *astuple(of)) for name, of in done.sources.items()])
 
 
 def _row(decision: Decision) -> tuple[str | None, ...]:
