@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from toolmem.text.patterns import late_pattern
 
-CUT = "…"
 _UNSEEN = (
     "\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
@@ -28,7 +27,7 @@ def shown(text: str) -> str:
 def plain(text: str, limit: int = 500) -> str:
     """`shown`, in at most `limit` characters; a cut is marked by "…"."""
     text = shown(text)
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + CUT
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
 def bounded(text: str, limit: int) -> str:

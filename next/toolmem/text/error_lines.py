@@ -251,19 +251,12 @@ def _closed(line: str, following: Sequence[str]) -> str:
 
 _SCANNED = 800  # characters of a message that are classified
 _BY_STATUS = {
-    400: "invalid_value",
-    401: "permission_denied",
-    402: "insufficient_resources",
-    403: "permission_denied",
-    404: "not_found",
-    405: "unknown_tool",
-    408: "timeout",
-    409: "conflict",
-    410: "not_found",
-    422: "invalid_value",
-    423: "conflict",
-    429: "rate_limited",
-    504: "timeout",
+    **dict.fromkeys((400, 422), "invalid_value"),
+    **dict.fromkeys((401, 403), "permission_denied"),
+    **dict.fromkeys((404, 410), "not_found"),
+    **dict.fromkeys((408, 504), "timeout"),
+    **dict.fromkeys((409, 423), "conflict"),
+    **{402: "insufficient_resources", 405: "unknown_tool", 429: "rate_limited"},
 }
 
 

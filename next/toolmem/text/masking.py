@@ -68,10 +68,12 @@ class Masker:
         if isinstance(value, str):
             return self._named_text(name, value)
         if isinstance(value, Mapping):
-            return {
-                self._masked_key(key): self.value(each, _name_of(value, key, name))
-                for key, each in value.items()
-            }
+            masked = {}
+            for key, each in value.items():
+                is_long = isinstance(key, str) and len(key) >= _LONG_KEY
+                own_key = self.text(key) if is_long else key
+                masked[own_key] = self.value(each, _name_of(value, key, name))
+            return masked
         if isinstance(value, list | tuple):
             return [self.value(each, name) for each in self._with_options(value)]
         is_number = isinstance(value, int) and not isinstance(value, bool)
@@ -96,9 +98,6 @@ class Masker:
         self.secrets[secret] = None
         digest = hmac.digest(self._key, secret.encode("utf-8", "surrogatepass"), "sha256")
         return f"[masked:{digest.hex()[:6]}]"
-
-    def _masked_key(self, key: Any) -> Any:
-        return self.text(key) if isinstance(key, str) and len(key) >= _LONG_KEY else key
 
     def _named_text(self, name: str, value: str) -> str:
         kind = secret_kind(name) if name else ""

@@ -109,24 +109,19 @@ _WORD_TOKENS = late_pattern(
 )
 # Tokens of several words: (what each of them holds, its form).
 _OTHER_TOKENS = (
-    ("ya29.", late_pattern(r"\bya29\.[A-Za-z0-9_-]{20,2000}+")),  # Google
-    ("SG.", late_pattern(r"\bSG\.[A-Za-z0-9_-]{16,64}+\.[A-Za-z0-9_-]{16,64}+")),  # SendGrid
-    ("hvs.", late_pattern(r"\bhvs\.[A-Za-z0-9_-]{24,200}+")),  # Vault
-    (":AA", late_pattern(rf"\b\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}")),  # Telegram
+    ("ya29.", r"\bya29\.[A-Za-z0-9_-]{20,2000}+"),  # Google
+    ("SG.", r"\bSG\.[A-Za-z0-9_-]{16,64}+\.[A-Za-z0-9_-]{16,64}+"),  # SendGrid
+    ("hvs.", r"\bhvs\.[A-Za-z0-9_-]{24,200}+"),  # Vault
+    (":AA", rf"\b\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}"),  # Telegram
     (
         "hooks.slack.com",
-        late_pattern(
-            r"(?<=hooks\.slack\.com/services/)"
-            r"T[A-Z0-9]{6,14}+/B[A-Z0-9]{6,14}+/[A-Za-z0-9]{16,40}+"
-        ),
+        r"(?<=hooks\.slack\.com/services/)T[A-Z0-9]{6,14}+/B[A-Z0-9]{6,14}+/[A-Za-z0-9]{16,40}+",
     ),
     (
         "PRIVATE KEY",
-        late_pattern(
-            r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-            r"[^-]{0,16000}+(?:-(?!----)[^-]{0,4000}+){0,40}+"
-            r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?+"
-        ),
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        r"[^-]{0,16000}+(?:-(?!----)[^-]{0,4000}+){0,40}+"
+        r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?+",
     ),
 )
 
@@ -134,12 +129,6 @@ _OTHER_TOKENS = (
 def secret_spans(text: str) -> Sequence[Span]:
     """Where secrets stand, in order; none overlaps another."""
     return _spans_of_short(text) if len(text) <= _SHORT else _spans(text)
-
-
-@lru_cache(maxsize=10_000)
-def _spans_of_short(text: str) -> Sequence[Span]:
-    """The same names of models, tasks and users come with every call."""
-    return _spans(text)
 
 
 def _spans(text: str) -> Sequence[Span]:
@@ -159,6 +148,10 @@ def _spans(text: str) -> Sequence[Span]:
         if command in low:
             found += (each.span(1) for each in re.finditer(expression, low))
     return _apart(text, found) if found else ()
+
+
+# The same names of models, tasks and users come with every call.
+_spans_of_short = lru_cache(maxsize=10_000)(_spans)
 
 
 def _apart(text: str, found: list[Span]) -> list[Span]:
@@ -225,22 +218,17 @@ def _name_at(text: str, begin: int, end: int) -> tuple[int, str, Kind]:
 
 
 def _value(found: _Name) -> Span | None:
-    if found.sign == ">":
-        return _element(found)
+    if found.sign == ">":  # <password>x</password>
+        at = found.value_at
+        end = found.text.find("<", at, at + _LONGEST_VALUE)
+        is_element = found.before == "<" and end > at
+        value = found.text[at:end] if is_element else ""
+        return (at, end) if is_secret_value(found.name, value, found.kind) else None
     quote = _QUOTE.match(found.text, found.value_at)
     if quote is None:
         return _bare_value(found)
     must_look_chosen = found.sign not in ("=", ":", "：", "=>", ":=")
     return _quoted_value(found.text, quote, found.name, found.kind, must_look_chosen)
-
-
-def _element(found: _Name) -> Span | None:
-    """`<password>x</password>`"""
-    text, at = found.text, found.value_at
-    end = text.find("<", at, at + _LONGEST_VALUE)
-    if found.before != "<" or end <= at:
-        return None
-    return (at, end) if is_secret_value(found.name, text[at:end], found.kind) else None
 
 
 def _quoted_value(
@@ -359,16 +347,12 @@ def _of_urls(text: str) -> Iterator[Span]:
 def _of_headers(text: str, low: str) -> Iterator[Span]:
     for found in _HEADER.finditer(low):
         value = text[found.start(2) : found.end(2)]
-        if looks_random(value) if found[1] == "bearer" else _is_user_and_password(value):
+        try:
+            is_basic = b":" in base64.b64decode(value, validate=True)  # user:password
+        except ValueError:
+            is_basic = False
+        if looks_random(value) if found[1] == "bearer" else is_basic:
             yield found.span(2)
-
-
-def _is_user_and_password(value: str) -> bool:
-    """Whether it is `user:password` in Base64."""
-    try:
-        return b":" in base64.b64decode(value, validate=True)
-    except ValueError:
-        return False
 
 
 def _of_options(text: str) -> Iterator[Span]:
@@ -416,7 +400,7 @@ def _tokens(text: str) -> Iterator[Span]:
             yield token.span()
     for literal, form in _OTHER_TOKENS:
         if literal in text:
-            yield from (found.span() for found in form.finditer(text))
+            yield from (found.span() for found in re.finditer(form, text))
 
 
 def _behind_a_prefix(word: re.Match[str]) -> re.Match[str] | None:

@@ -33,24 +33,20 @@ _TABLE = late_pattern(
     r"([A-Za-z_][\w$.]*)",
     re.IGNORECASE,
 )
-_CLAUSES = (
-    ("JOIN", re.compile(r"\bJOIN\b", re.I)),
-    ("a subquery", re.compile(r"\(\s*SELECT\b", re.I)),
-    ("GROUP BY", re.compile(r"\bGROUP\s+BY\b", re.I)),
-    ("HAVING", re.compile(r"\bHAVING\b", re.I)),
-    ("ORDER BY", re.compile(r"\bORDER\s+BY\b", re.I)),
-    ("LIMIT", re.compile(r"\bLIMIT\b", re.I)),
-    ("WHERE", re.compile(r"\bWHERE\b", re.I)),
-    ("DISTINCT", re.compile(r"\bDISTINCT\b", re.I)),
-    ("SELECT *", re.compile(r"\bSELECT\s+\*", re.I)),
-    ("UNION/INTERSECT/EXCEPT", re.compile(r"\b(?:UNION|INTERSECT|EXCEPT)\b", re.I)),
-    ("an aggregate function", re.compile(r"\b(?:COUNT|SUM|AVG|MIN|MAX|GROUP_CONCAT)\s*\(", re.I)),
-    ("LIKE", re.compile(r"\b(?:I?LIKE|REGEXP|RLIKE)\b", re.I)),
-    ("a window function", re.compile(r"\bOVER\s*\(", re.I)),
-    ("CASE", re.compile(r"\A(?>.*?\bCASE\b).*\bEND\b", re.I | re.S)),
-    ("INFORMATION_SCHEMA", re.compile(r"\bINFORMATION_SCHEMA\b", re.I)),
-    ("several statements", re.compile(r";\s*\S")),
-)
+_CLAUSES = {
+    **{name: rf"\b{name}\b" for name in ("JOIN", "HAVING", "LIMIT", "WHERE", "DISTINCT")},
+    "GROUP BY": r"\bGROUP\s+BY\b",
+    "ORDER BY": r"\bORDER\s+BY\b",
+    "SELECT *": r"\bSELECT\s+\*",
+    "UNION/INTERSECT/EXCEPT": r"\b(?:UNION|INTERSECT|EXCEPT)\b",
+    "LIKE": r"\b(?:I?LIKE|REGEXP|RLIKE)\b",
+    "CASE": r"\A(?>.*?\bCASE\b).*\bEND\b",
+    "INFORMATION_SCHEMA": r"\bINFORMATION_SCHEMA\b",
+    "a subquery": r"\(\s*SELECT\b",
+    "an aggregate function": r"\b(?:COUNT|SUM|AVG|MIN|MAX|GROUP_CONCAT)\s*\(",
+    "a window function": r"\bOVER\s*\(",
+    "several statements": r";\s*\S",
+}
 
 
 class Statement(Struct, frozen=True):
@@ -82,6 +78,8 @@ def read_statement(text: str) -> Statement:
     second = words[1].upper() if len(words) > 1 else ""
     says_more = kind in {"SHOW", "CREATE", "DROP", "ALTER"} and second in _KEYWORDS
     form = f"{kind} {second}" if says_more else kind
-    clauses = frozenset(name for name, pattern in _CLAUSES if pattern.search(bare))
+    clauses = frozenset(
+        name for name, form in _CLAUSES.items() if re.search(form, bare, re.IGNORECASE | re.DOTALL)
+    )
     tables = {name.lower() for name in _TABLE.findall(bare) if name.upper() not in _KEYWORDS}
     return Statement(kind, form, clauses, frozenset(tables), names)

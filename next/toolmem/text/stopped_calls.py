@@ -7,11 +7,9 @@ that quotes a reason further inside is an ordinary output.
 
 from __future__ import annotations
 
-import re
-from functools import cache
+from toolmem.text.patterns import late_pattern
 
 STOPPED = "toolmem: not run"  # every reason of a stopped call begins so
-_ANSWERS = ("kept", "proposed", "refused")  # to a command that notes a demand; a hook answered it
 _FARTHEST = 1_000  # characters within which the reason begins
 
 _HOOK = r"(?:PreToolUse|preToolUse|BeforeTool|pre_tool_use|beforeShellExecution|beforeMCPExecution)"
@@ -39,16 +37,15 @@ _WRAPPINGS = (  # what hosts and frameworks put before a reason
     r"\s{0,4}:",
     r'"',
 )
-
-
-@cache
-def _stopped() -> re.Pattern[str]:
-    reason = rf"(?:{STOPPED}(?![\w-])|toolmem: (?:{'|'.join(_ANSWERS)})\. )"
-    return re.compile(rf"\s{{0,20}}(?:(?:{'|'.join(_WRAPPINGS)})\s{{0,20}}){{0,10}}{reason}")
+_WRAPPED = late_pattern(
+    rf"\s{{0,20}}(?:(?:{'|'.join(_WRAPPINGS)})\s{{0,20}}){{0,10}}"
+    # a reason, or what a hook answered to a command that notes a demand
+    rf"(?:{STOPPED}(?![\w-])|toolmem: (?:kept|proposed|refused)\. )"
+)
 
 
 def was_stopped(output: str) -> bool:
     """Whether the output says that its call was stopped before it ran."""
     if "toolmem: " not in output[: _FARTHEST + len(STOPPED)]:
         return False
-    return _stopped().match(output, 0, _FARTHEST + len(STOPPED) + 1) is not None
+    return _WRAPPED.match(output, 0, _FARTHEST + len(STOPPED) + 1) is not None
