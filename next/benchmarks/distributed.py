@@ -31,7 +31,7 @@ from toolmem.models.calls import ToolCallResult
 from toolmem.models.records import Document, EmbedderIdentity
 from toolmem.research.evaluation import evaluate, sample
 from toolmem.store.elasticsearch import ElasticsearchStore
-from toolmem.store.search import depth_of, query_words
+from toolmem.store.search import query_words
 
 CALLS, BATCH, WRITERS = 10_000, 1000, 4
 BATCHES = CALLS // BATCH
@@ -122,7 +122,7 @@ def search_rows(url: str, bare: Elasticsearch) -> list[tuple[str, object, str]]:
             vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
             store.put_vectors(IDENTITY, {r.id: v for r, v in zip(rows, vectors, strict=True)})
         unit = chance.normal(size=DIMENSION).astype(np.float32)
-        index, depth = f"{prefix}-records", depth_of(LIMIT)
+        index, depth = f"{prefix}-records", max(100, 10 * LIMIT)
         filters = [{"term": {"workspace": "w"}}, {"term": {"namespace": "notes"}}]
 
         def two_queries(query: str) -> None:

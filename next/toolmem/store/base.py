@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Self
 
+import msgspec
 from msgspec.structs import replace
 
 from toolmem.errors import RequestError
@@ -17,7 +18,7 @@ from toolmem.models.protocols import Store
 from toolmem.models.records import Document, Hit, Record
 from toolmem.models.tools import AppendResult, ToolRecord, Window
 from toolmem.store import changes, storable
-from toolmem.store.search import Query, Ranking, depth_of, fuse, query_words, scope_of, unit_vector
+from toolmem.store.search import Query, Ranking, fuse, query_words, scope_of, unit_vector
 from toolmem.store.storable import Place, Prepared
 from toolmem.text.masking import mask_call
 
@@ -121,7 +122,10 @@ class BaseStore(Store):
         expected_version: int | None = None,
     ) -> Record:
         storable.require_workspace(workspace)
-        body = storable.encode_value(value)
+        try:
+            body = bytes(value) if isinstance(value, msgspec.Raw) else msgspec.json.encode(value)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise RequestError(f"value: {error}", field="value") from error
         return self._put(Place(workspace, namespace, key), body, document, expected_version)
 
     @abstractmethod
@@ -178,7 +182,8 @@ class BaseStore(Store):
         identity = None if vector is None else self.embedder()
         unit = None if identity is None else unit_vector(vector, identity)
         scope, words = scope_of(workspace, namespace), query_words(text)
-        query = Query(scope, words, identity, unit, depth_of(limit), keys)
+        depth = max(100, 10 * limit)  # of each ranking, so that one fair in both can win
+        query = Query(scope, words, identity, unit, depth, keys)
         return fuse(self._rank(query), limit)
 
     @abstractmethod

@@ -227,12 +227,9 @@ class Client:
         """Searches see everything that any process was told is written."""
         self.ask(lambda es: es.indices.refresh(index=index))
 
-    def search(self, **body: Any) -> dict[str, Any]:
+    def search(self, **body: Any) -> Any:
         """The answer: to all that was asked or an error, whichever shard is missing."""
-        answer: dict[str, Any] = self.ask(
-            lambda es: es.search(allow_partial_search_results=False, **body)
-        )
-        return answer
+        return self.ask(lambda es: es.search(allow_partial_search_results=False, **body))
 
     def values(self, index: str, field: str, filters: Sequence[Any]) -> list[str]:
         """The different values of a field, sorted."""

@@ -91,11 +91,10 @@ class Layout:
             "properties": _MAPPINGS[alias.rpartition("-")[2]],
         }
         settings = {"number_of_shards": 1, "auto_expand_replicas": "0-1", "refresh_interval": "-1"}
-        self._tolerate(
+        self._ask(
             lambda es: es.indices.create(
                 index=name, mappings=mappings, settings=settings, aliases={alias: {}}
-            ),
-            "resource_already_exists_exception",
+            )
         )
 
     def vector_field(self, dimension: int) -> str:
@@ -109,14 +108,14 @@ class Layout:
                 "similarity": "cosine",
                 "index_options": {"type": "flat"},  # exact
             }
-            self._tolerate(
+            self._ask(
                 lambda es: es.indices.put_mapping(index=self.records, properties={field: vector})
             )
             self._dimensions.add(dimension)
         return field
 
-    def _tolerate(self, request: Callable[[Any], Any], kind: str = "") -> None:
-        answer = self._client.ask(request, ignore=(400,))
-        cause = answer.body.get("error")
-        if cause and (not kind or kind != cause.get("type")):
+    def _ask(self, request: Callable[[Any], Any]) -> None:
+        """Another process may have done the same. Raises RequestError."""
+        cause = self._client.ask(request, ignore=(400,)).body.get("error")
+        if cause and cause.get("type") != "resource_already_exists_exception":
             raise RequestError(f"Elasticsearch at {self._client.location}: {reason_of(cause)}")

@@ -65,10 +65,8 @@ class RecordStore(BaseStore):
         now = datetime.now(UTC)
         for field, name in (("namespace", place.namespace), ("key", place.key)):
             if len(name) > MAX_NAME or not storable.is_storable(name):
-                raise RequestError(
-                    f"{field}: expected text of at most {MAX_NAME:,} characters",
-                    field=field,
-                )
+                told = f"{field}: expected text of at most {MAX_NAME:,} characters"
+                raise RequestError(told, field)
 
         def change(held: Record | None) -> dict[str, Any]:
             version = storable.next_version(place, held, expected)

@@ -36,7 +36,10 @@ class SearchStore(RecordStore):
         if identity is not None and unit.any():
             field = self._layout.vector_field(identity.dimension)
             filters = [*filters, *terms(embedder=_mark(identity))]
-            bodies.append(_by_vector(field, unit, filters, depth))
+            near = min(depth + SPARE, MAX_DEPTH)
+            knn = {"field": field, "query_vector": unit.tolist(), "filter": filters}
+            knn |= {"k": near, "num_candidates": near}
+            bodies.append({"knn": knn, "size": near, **_SHOWN})
         if not bodies:
             return Ranking(())
         index = self._layout.records
@@ -47,12 +50,15 @@ class SearchStore(RecordStore):
         for each in answers:
             if "error" in each:
                 raise self._client.refusal(each["status"], each["error"])
-        found = [[(_key(h), h["_score"]) for h in each["hits"]["hits"]] for each in answers]
-        by_words = [key for key, _ in found[0]] if words else []
+        found = [
+            {hit["fields"]["key"][0]: hit["_score"] for hit in each["hits"]["hits"]}
+            for each in answers
+        ]
+        by_words = list(found[0]) if words else []
         if len(found) == bool(words):
             return Ranking(by_words)
         # The server's score of a cosine is (1 + cosine) / 2.
-        cosines = {key: round(2 * score - 1, 6) for key, score in found[-1]}
+        cosines = {key: round(2 * score - 1, 6) for key, score in found[-1].items()}
         nearest = sorted(cosines, key=lambda key: (-cosines[key], key))[:depth]
         return Ranking(by_words, nearest, cosines)
 
@@ -128,13 +134,3 @@ def _by_words(words: Sequence[str], filters: list[Any], depth: int) -> dict[str,
         "sort": [{"_score": "desc"}, {"key": "asc"}],
         **_SHOWN,
     }
-
-
-def _by_vector(field: str, unit: Any, filters: list[Any], depth: int) -> dict[str, Any]:
-    near = min(depth + SPARE, MAX_DEPTH)
-    knn = {"field": field, "query_vector": unit.tolist(), "filter": filters}
-    return {"knn": {**knn, "k": near, "num_candidates": near}, "size": near, **_SHOWN}
-
-
-def _key(hit: Mapping[str, Any]) -> str:
-    return str(hit["fields"]["key"][0])

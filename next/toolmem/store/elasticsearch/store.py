@@ -219,17 +219,14 @@ class ElasticsearchStore(SearchStore):
 def _shown(url: str) -> str:
     """A host without its credentials. Raises RequestError."""
     parts = urlsplit(url)
-    try:
-        port = parts.port
-    except ValueError:
-        port = None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port is None:
-        raise RequestError(
-            "hosts: expected a URL with a port, such as http://localhost:9200, got "
-            f"{parts._replace(netloc=parts.netloc.rpartition('@')[2]).geturl()!r}",
-            field="hosts",
-        )
-    return f"{parts.scheme}://{parts.hostname}:{port}"
+    with suppress(ValueError):  # of a port that is no number
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port is not None:
+            return f"{parts.scheme}://{parts.hostname}:{parts.port}"
+    raise RequestError(
+        "hosts: expected a URL with a port, such as http://localhost:9200, got "
+        f"{parts._replace(netloc=parts.netloc.rpartition('@')[2]).geturl()!r}",
+        field="hosts",
+    )
 
 
 def _credentials(given: str | Sequence[str]) -> tuple[str, str] | None:

@@ -57,14 +57,6 @@ class Kept(Struct, frozen=True, array_like=True):
     time_cost: float | None
     token_cost: int | None
 
-    def figures(self) -> CallFigures:
-        return CallFigures(
-            execution_failed=self.failed,
-            score=self.score,
-            time_cost=self.time_cost,
-            token_cost=self.token_cost,
-        )
-
 
 class Entry(Struct, frozen=True, array_like=True):
     """What is perhaps no document yet; its text stands at the same place in the outbox."""
@@ -118,8 +110,9 @@ class Found(Struct):
         (self.sources,) = self.tools.sources([(self, kept)])
         return self.shown(self.sources, ToolCallResult)
 
-    def figures(self, seqs: Sequence[int]) -> list[CallFigures]:
-        return [self.state.kept[seq - self.state.record.first_seq].figures() for seq in seqs]
+    def figures(self, seqs: Sequence[int]) -> list[Any]:
+        """`Kept` names them as `CallFigures` does."""
+        return [self.state.kept[seq - self.state.record.first_seq] for seq in seqs]
 
     def shown(self, sources: Mapping[int, dict[str, Any]], kind: Any) -> Window[Any]:
         """With these of its calls, and its guidance where that was read."""
@@ -200,15 +193,14 @@ class Tools:
 
     def _settle(self, committed: Sequence[Found]) -> None:
         """The commits stand. Where their documents cannot be written, the next commit does it."""
-        emptied: list[Write] = []
+        written, emptied = list[Write](), list[Write]()
+        for found in committed:
+            for entry, text in found.outbox.values():
+                index = self._layout.calls if entry.seq else self._layout.records
+                source = _source(found, entry, text)
+                written.append(Write(index, entry.id, source, entry.version))
         try:
-            self._client.bulk(
-                [
-                    self._document(found, entry, text)
-                    for found in committed
-                    for entry, text in found.outbox.values()
-                ]
-            )
+            self._client.bulk(written)
             for found in committed:
                 if found.outbox:
                     found.outbox = {}
@@ -224,10 +216,6 @@ class Tools:
         except StoreError as error:
             log = logging.getLogger("toolmem.store")
             log.warning("calls stay in the outbox of their tool until its next commit: %s", error)
-
-    def _document(self, found: Found, entry: Entry, text: str) -> Write:
-        index = self._layout.calls if entry.seq else self._layout.records
-        return Write(index, entry.id, _source(found, entry, text), entry.version)
 
     def _empty(self, found: Found) -> None:
         """Calls that the log has dropped are only known by their ids."""
