@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -107,7 +108,7 @@ class MemoryServices:
         """What is wrong with models, embedders and prompts, without asking anybody."""
         found: list[str] = []
         for name in self.settings.llm:
-            if name not in self._own.llms and self._section(name).backend != "offline":
+            if not self._is_offline(name):
                 found += _problems_of(partial(self.model, name))
         for name in self.settings.embedding_model:
             found += _problems_of(partial(self._open_embedder, name))
@@ -151,12 +152,8 @@ class MemoryServices:
             return _open_elasticsearch(section, name, mask)
         store = SqliteStore(store_path(section, name), mask=mask)
         if reason := store.untrusted:
-            import logging
-
-            logging.getLogger("toolmem").warning(
-                "%s: whoever made it wrote the guidance in it. To trust it: toolmem store trust",
-                reason,
-            )
+            told = "whoever made it wrote the guidance in it. To trust it: toolmem store trust"
+            logging.getLogger("toolmem").warning("%s: %s", reason, told)
         return store
 
     def _open_model(self, name: str) -> ChatModel:
@@ -220,10 +217,8 @@ def _open_elasticsearch(section: StoreSection, name: str, mask: bool) -> Store:
     """Raises ConfigError that names the parameter."""
     params, where = section.params, f"vector_store.{name}.params"
     if find_spec("elasticsearch") is None:
-        install = "pip install 'toolmem[elasticsearch]'"
-        raise ConfigError(
-            [f"vector_store.{name}.backend: elasticsearch is not installed: {install}"]
-        )
+        told = "elasticsearch is not installed: pip install 'toolmem[elasticsearch]'"
+        raise ConfigError([f"vector_store.{name}.backend: {told}"])
     from toolmem.store.elasticsearch import ElasticsearchStore
 
     if not params.hosts:

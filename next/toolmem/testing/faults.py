@@ -76,15 +76,10 @@ class Fault(Struct, frozen=True):
 
     def applies(self, number: int, prompt: str, applied: int) -> bool:
         """`number`: of the request, from 1; `applied`: how often it did."""
+        digest = blake2b(prompt.encode(errors="replace"), digest_size=8).digest()
         return (
             (not self.times or applied < self.times)
             and (not self.every or number % self.every == 0)
             and (not self.matching or re.search(self.matching, prompt) is not None)
-            and (not self.share or _hashed(prompt) < self.share)
+            and (not self.share or int.from_bytes(digest) / 2**64 < self.share)
         )
-
-
-def _hashed(prompt: str) -> float:
-    """A number in [0, 1) that belongs to the prompt."""
-    digest = blake2b(prompt.encode(errors="replace"), digest_size=8).digest()
-    return int.from_bytes(digest) / 2**64

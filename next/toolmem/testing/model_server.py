@@ -12,7 +12,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, Self
@@ -76,20 +76,11 @@ class ModelServer:
         self._under_way = 0
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.model_server = self
+        self.port = int(self._server.server_address[1])
+        self.openai_url = f"http://127.0.0.1:{self.port}/v1"
+        self.dashscope_url = f"http://127.0.0.1:{self.port}/api/v1"
         serve = partial(self._server.serve_forever, poll_interval=0.02)
         self._thread = threading.Thread(target=serve, daemon=True)
-
-    @property
-    def port(self) -> int:
-        return int(self._server.server_address[1])
-
-    @property
-    def openai_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    @property
-    def dashscope_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/api/v1"
 
     @property
     def most_under_way(self) -> int:
@@ -106,14 +97,12 @@ class ModelServer:
 
     def take(self, protocol: Protocol, embeds: bool, body: dict[str, Any]) -> Asked:
         """Note a request that begins."""
-        inner = body.get("input", {}) if protocol == "dashscope" else body
-        parameters = body.get("parameters", {}) if protocol == "dashscope" else body
-        texts: list[str] = []
-        if embeds:
-            texts = inner.get("texts", []) if protocol == "dashscope" else inner.get("input", [])
-            prompt = "\n".join(texts)
-        else:
-            prompt = "\n".join(str(each.get("content")) for each in inner.get("messages", []))
+        inner, parameters, name = body, body, "input"
+        if protocol == "dashscope":
+            inner, parameters, name = body.get("input", {}), body.get("parameters", {}), "texts"
+        texts = inner.get(name, []) if embeds else []
+        said = [str(each.get("content")) for each in inner.get("messages", [])]
+        prompt = "\n".join(texts if embeds else said)
         with self._lock:
             self._under_way += 1
             number = len(self.requests) + 1
@@ -176,32 +165,31 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(server.latency)
         if behaviour.cut == "before" or behaviour.hangs:
             return self._cut()
-        error, status = behaviour.error, behaviour.status
-        if behaviour.refuses:
-            if behaviour.refuses in asked.parameters:
-                status, error = 400, ("InvalidParameter", _refusal(behaviour.refuses))
-            elif behaviour.refuses == "max_tokens" and "max_completion_tokens" in asked.parameters:
-                error = None
+        error, status, refused = behaviour.error, behaviour.status, behaviour.refuses
+        if refused in asked.parameters:
+            told = f"Unsupported parameter: '{refused}' is not supported with this model"
+            instead = ", use max_completion_tokens instead" if refused == "max_tokens" else ""
+            status, error = 400, ("InvalidParameter", told + instead)
         headers = {"Retry-After": behaviour.retry_after} if behaviour.retry_after else {}
         if behaviour.body is not None:
             return self._send(status, behaviour.body, headers)
         if error is not None:
-            return self._send(status, _error(asked.protocol, *error), headers)
+            code, message = error
+            if asked.protocol == "openai":
+                answer: Any = {"error": {"message": message, "type": code, "code": code}}
+            else:
+                answer = {"code": code, "message": message, "request_id": "loopback"}
+            return self._send(status, msgspec.json.encode(answer), headers)
         if asked.parameters.get("stream"):
             return self._stream(server.reply(asked.prompt))
         body = msgspec.json.encode(_reply(asked, behaviour, server))
         self._send(status, body, headers, is_whole=behaviour.cut != "within")
 
     def _send(
-        self,
-        status: int,
-        body: bytes,
-        headers: dict[str, str] | None = None,
-        *,
-        is_whole: bool = True,
+        self, status: int, body: bytes, headers: Mapping[str, str] = {}, is_whole: bool = True
     ) -> None:
         kind = "text/html" if body.startswith(b"<") else "application/json"
-        lines = {"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})}
+        lines = {"Content-Type": kind, "Content-Length": str(len(body)), **headers}
         head = f"HTTP/1.1 {status} -\r\n" + "".join(f"{k}: {v}\r\n" for k, v in lines.items())
         self.wfile.write(f"{head}\r\n".encode() + (body if is_whole else body[: len(body) // 2]))
         if not is_whole:
@@ -216,25 +204,12 @@ class _Handler(BaseHTTPRequestHandler):
         pieces.append({"choices": [{"delta": {}, "finish_reason": "stop"}]})
         events = "".join(f"data: {msgspec.json.encode(each).decode()}\n\n" for each in pieces)
         body = f"{events}data: [DONE]\n\n".encode()
-        head = f"HTTP/1.1 200 -\r\nContent-Type: text/event-stream\r\nContent-Length: {len(body)}"
-        self.wfile.write(f"{head}\r\n\r\n".encode() + body)
+        self._send(200, body, {"Content-Type": "text/event-stream"})
 
     def _cut(self) -> None:
         self.wfile.flush()
         self.close_connection = True
         self.connection.shutdown(socket.SHUT_RDWR)
-
-
-def _refusal(parameter: str) -> str:
-    if parameter == "max_tokens":
-        return "max_tokens is not supported, use max_completion_tokens instead"
-    return f"Unsupported parameter: '{parameter}' is not supported with this model"
-
-
-def _error(protocol: Protocol, code: str, message: str) -> bytes:
-    if protocol == "dashscope":
-        return msgspec.json.encode({"code": code, "message": message, "request_id": "loopback"})
-    return msgspec.json.encode({"error": {"message": message, "type": code, "code": code}})
 
 
 def _reply(asked: Asked, behaviour: Behaviour, server: ModelServer) -> dict[str, Any]:
@@ -251,13 +226,10 @@ def _reply(asked: Asked, behaviour: Behaviour, server: ModelServer) -> dict[str,
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if server.agent is not None and asked.body.get("tools"):
         message = {"role": "assistant", **server.agent(asked.body["messages"])}
-    choices = [{"finish_reason": behaviour.finish_reason, "message": message}]
-    names = (
-        ("prompt_tokens", "completion_tokens") if is_openai else ("input_tokens", "output_tokens")
-    )
-    counts = (estimated_tokens(asked.prompt), estimated_tokens(text))
-    usage = dict(zip(names, counts, strict=True)) if behaviour.has_usage else {}
-    return {
-        **({"choices": choices} if is_openai else {"output": {"choices": choices}}),
-        "usage": usage,
-    }
+    answer = {"choices": [{"finish_reason": behaviour.finish_reason, "message": message}]}
+    asked_tokens, said_tokens = estimated_tokens(asked.prompt), estimated_tokens(text)
+    usage = {"input_tokens": asked_tokens, "output_tokens": said_tokens}
+    if is_openai:
+        usage = {"prompt_tokens": asked_tokens, "completion_tokens": said_tokens}
+    body = answer if is_openai else {"output": answer}
+    return {**body, "usage": usage if behaviour.has_usage else {}}
