@@ -143,27 +143,21 @@ def _messages(read: Any, depth: int) -> Iterator[str]:
         lowered = {str(key).lower(): value for key, value in read.items()}
         yield from _explained(lowered, depth)
         for key in _ERROR_KEYS:
-            value = lowered.get(key)
-            if isinstance(value, str) and value.strip():
-                yield _inner(value)
-            else:
-                yield from _messages(value, depth + 1)
+            value = lowered.get(key, "")
+            is_message = isinstance(value, str) and value.strip()
+            yield from [_inner(value)] if is_message else _messages(value, depth + 1)
         others = [each for key, each in lowered.items() if key not in (*_ERROR_KEYS, *_NAMING)]
         for value in others:
             is_short = isinstance(value, str) and len(value) <= MAX_MESSAGE and "{" not in value
             if is_short and _TELLING.search(value):
                 yield _without_tags(value)
         for value in others:
-            if isinstance(value, str) and _KEYED.search(value[:HEAD]):
-                yield _inner(value)
-            else:
-                yield from _messages(value, depth + 1)
+            holds_message = isinstance(value, str) and _KEYED.search(value[:HEAD])
+            yield from [_inner(value)] if holds_message else _messages(value, depth + 1)
     elif isinstance(read, list):
         for value in read[:5]:
-            if isinstance(value, str) and depth and value.strip():
-                yield value
-            else:
-                yield from _messages(value, depth + 1)
+            is_text = depth > 0 and isinstance(value, str) and value.strip()
+            yield from [value] if is_text else _messages(value, depth + 1)
 
 
 def _explained(lowered: Mapping[str, Any], depth: int) -> Iterator[str]:
@@ -224,10 +218,9 @@ def _without_tags(text: str) -> str:
 
 def _from_lines(head: str) -> str:
     lines = [line.strip() for line in head.splitlines() if line.strip()]
-    if any(line.startswith("Traceback") for line in lines):
-        raised = [line for line in lines if _RAISED.match(line)]
-        if raised:
-            return raised[-1]
+    raised = [line for line in lines if _RAISED.match(line)]
+    if raised and any(line.startswith("Traceback") for line in lines):
+        return raised[-1]
     for position, line in enumerate(lines):
         rest = _PREFIX.sub("", line)
         if _LISTING.match(rest):

@@ -395,18 +395,13 @@ def _tokens(text: str) -> Iterator[Span]:
         start = word.start()
         if text[start] in "nrt" and text[max(0, start - 1) : start] == "\\":  # \n of JSON text
             start += 1
-        token = _WORD_TOKENS.match(text, start) or _behind_a_prefix(word)
+        joints = _JOINT.finditer(
+            text, word.start(), min(word.start() + _LONGEST_PREFIX, word.end())
+        )
+        places = (start, *(joint.end() for joint in joints))
+        token = next(filter(None, (_WORD_TOKENS.match(text, at) for at in places)), None)
         if token is not None:
             yield token.span()
     for literal, form in _OTHER_TOKENS:
         if literal in text:
             yield from (found.span() for found in re.finditer(form, text))
-
-
-def _behind_a_prefix(word: re.Match[str]) -> re.Match[str] | None:
-    end = min(word.start() + _LONGEST_PREFIX, word.end())
-    for joint in _JOINT.finditer(word.string, word.start(), end):
-        token = _WORD_TOKENS.match(word.string, joint.end())
-        if token is not None:
-            return token
-    return None

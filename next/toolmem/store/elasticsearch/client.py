@@ -168,17 +168,14 @@ class Client:
 
         `fields`: those of the source to read; True: all.
         """
-        found: list[Doc | None] = []
-        for start in range(0, len(places), PAGE):
-            page = places[start : start + PAGE]
-            docs = [{"_index": index, "_id": each, "_source": fields} for index, each in page]
-            found += [
-                _doc(each) if each.get("found") else None
-                for each in self._answers(
-                    docs, lambda some: self.ask(lambda es: es.mget(docs=some))["docs"]
-                )
-            ]
-        return found
+        docs = [{"_index": index, "_id": each, "_source": fields} for index, each in places]
+        found: list[dict[str, Any]] = []
+        for start in range(0, len(docs), PAGE):
+            found += self._answers(
+                docs[start : start + PAGE],
+                lambda some: self.ask(lambda es: es.mget(docs=some))["docs"],
+            )
+        return [_doc(each) if each.get("found") else None for each in found]
 
     def bulk(self, writes: Sequence[Write]) -> list[Position | None]:
         """Where each document stands now; None: a version or position was in the way (409)."""
