@@ -6,7 +6,6 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -49,7 +48,7 @@ class MemoryServices:
         self.settings = settings
         self.clock = clock
         self._own = own
-        self._opened_things: dict[tuple[str | None, ...], Any] = {}
+        self._opened_things: dict[tuple[str, ...], Any] = {}
         self._budget = Budget(settings.budget, settings.prices)
         self._opening = threading.RLock()
         self._is_closed = False
@@ -59,12 +58,10 @@ class MemoryServices:
         return self._opened("stores", name, lambda: self._open_store(name))
 
     def judge(self, op: OpSection) -> Judge:
-        variant = (self._language(op), op.prompt_path)
-        return self._opened("judges", op.llm, lambda: self._make_judge(op), variant)
+        return self._opened("judges", op.llm, lambda: self._make_judge(op), *self._wording(op))
 
     def writer(self, op: OpSection) -> GuidanceWriter:
-        variant = (self._language(op), op.prompt_path)
-        return self._opened("writers", op.llm, lambda: self._make_writer(op), variant)
+        return self._opened("writers", op.llm, lambda: self._make_writer(op), *self._wording(op))
 
     def model(self, name: str) -> ChatModel:
         """Raises ConfigError with every problem of its section."""
@@ -106,25 +103,27 @@ class MemoryServices:
 
     def problems(self) -> list[str]:
         """What is wrong with models, embedders and prompts, without asking anybody."""
-        found: list[str] = []
+        found: dict[str, None] = {}
+
+        def check(opens: Callable[[Any], object], name: Any) -> None:
+            try:
+                opens(name)
+            except ConfigError as error:
+                found.update(dict.fromkeys(error.problems))
+
         for name in self.settings.llm:
             if not self._is_offline(name):
-                found += _problems_of(partial(self.model, name))
+                check(self.model, name)
         for name in self.settings.embedding_model:
-            found += _problems_of(partial(self._open_embedder, name))
+            check(self._open_embedder, name)
         for op in self.settings.op.values() if not found else ():
-            found += _problems_of(partial(self.judge, op)) + _problems_of(partial(self.writer, op))
-        return list(dict.fromkeys(found))
+            check(self.judge, op)
+            check(self.writer, op)
+        return list(found)
 
     # ------------------------------------------------------------ opening
 
-    def _opened(
-        self,
-        kind: str,
-        name: str,
-        open_it: Callable[[], Opened],
-        variant: tuple[str | None, ...] = (),
-    ) -> Opened:
+    def _opened(self, kind: str, name: str, open_it: Callable[[], Opened], *variant: str) -> Opened:
         """What the caller handed over under this name, else what was opened at the first use."""
         own: Mapping[str, Opened] = getattr(self._own, kind, {})
         if name in own:
@@ -139,8 +138,9 @@ class MemoryServices:
         found: Opened = self._opened_things[key]
         return found
 
-    def _language(self, op: OpSection) -> Language:
-        return self.settings.language if op.language is None else op.language
+    def _wording(self, op: OpSection) -> tuple[Language, str]:
+        language = self.settings.language if op.language is None else op.language
+        return language, op.prompt_path
 
     def _section(self, name: str) -> ModelSection:
         return _configured("llm", name, self.settings.llm)
@@ -174,11 +174,11 @@ class MemoryServices:
         from toolmem.llm.models import DryRunModel
 
         model = self.model(op.llm)
-        judge = ModelJudge(model, self._language(op), op.prompt_path)
+        judge = ModelJudge(model, *self._wording(op))
         return DryRunJudge(judge, model) if isinstance(model, DryRunModel) else judge
 
     def _make_writer(self, op: OpSection) -> GuidanceWriter:
-        language, limit = self._language(op), self.settings.guidance.max_tokens
+        (language, prompt_path), limit = self._wording(op), self.settings.guidance.max_tokens
         card = CardWriter(language, max_tokens=limit)
         if self._is_offline(op.llm):
             return card
@@ -186,7 +186,7 @@ class MemoryServices:
         from toolmem.llm.models import DryRunModel
 
         model = self.model(op.llm)
-        writer = ModelWriter(model, card, language, op.prompt_path, max_tokens=limit)
+        writer = ModelWriter(model, card, language, prompt_path, max_tokens=limit)
         return DryRunWriter(writer, card, model) if isinstance(model, DryRunModel) else writer
 
     def _is_offline(self, name: str) -> bool:
@@ -232,11 +232,3 @@ def _open_elasticsearch(section: StoreSection, name: str, mask: bool) -> Store:
         )
     except RequestError as error:
         raise ConfigError([f"{where}.{error}"]) from error
-
-
-def _problems_of(open_it: Callable[[], object]) -> list[str]:
-    try:
-        open_it()
-    except ConfigError as error:
-        return error.problems
-    return []

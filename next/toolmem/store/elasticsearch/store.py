@@ -107,20 +107,18 @@ class ElasticsearchStore(SearchStore):
         return len(tools)
 
     def tool_names(self, workspace: str) -> list[str]:
-        return list(self._tools.read_all(workspace, outbox=False))
+        return list(self._tools.read_all(workspace))
 
     def records(
         self, workspace: str, names: Sequence[str] | None = None, *, guidance: bool = True
     ) -> list[ToolRecord]:
         if guidance:
             return [each.record for each in self.windows(workspace, names, recent=0)]
-        return [each.state.record for each in self._found(workspace, names, outbox=False)]
+        return [each.state.record for each in self._found(workspace, names)]
 
-    def _found(
-        self, workspace: str, names: Sequence[str] | None, outbox: bool = True
-    ) -> list[Found]:
+    def _found(self, workspace: str, names: Sequence[str] | None) -> list[Found]:
         if names is None:
-            found = self._tools.read_all(workspace, outbox)
+            found = self._tools.read_all(workspace)
         else:
             found = self._tools.read(workspace, dict.fromkeys(names, ()))
         return [found[name] for name in names or found if found[name].is_alive]

@@ -262,11 +262,10 @@ class Tools:
             found.known = {e for e in asks[found.tool] if _call_id(found.state.stem, e) in ids}
         return tools
 
-    def read_all(self, workspace: str, outbox: bool) -> dict[str, Found]:
+    def read_all(self, workspace: str) -> dict[str, Found]:
         """Every tool of a workspace, by name."""
         filters = terms(workspace=workspace, live=True)
-        fields = ["name", "state", "outbox"] if outbox else ["name", "state"]
-        docs = self._client.scan(self._layout.tools, filters, fields)
+        docs = self._client.scan(self._layout.tools, filters, True)
         by_name = {doc.source["name"]: doc for doc in docs}
         return {name: self._found(workspace, name, by_name[name]) for name in sorted(by_name)}
 
@@ -275,8 +274,8 @@ class Tools:
             record = new_record(workspace, tool, datetime.now(UTC))
             return Found(self, workspace, tool, State(record))
         state: State = decoder(State)(doc.source["state"])
-        texts = doc.source.get("outbox") or [""] * len(state.entries)
-        outbox = {entry.id: (entry, text) for entry, text in zip(state.entries, texts, strict=True)}
+        waiting = zip(state.entries, doc.source["outbox"], strict=True)
+        outbox = {entry.id: (entry, text) for entry, text in waiting}
         return Found(self, workspace, tool, state, doc.position, outbox)
 
     def sources(
