@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from toolmem.text.forms import INVISIBLE
 from toolmem.text.patterns import late_pattern
 
-_UNSEEN = (
-    "\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-    "\U000110bd\U000110cd\U00013430-\U0001343f\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff"
+_HIDDEN = late_pattern(
+    f"[{INVISIBLE}\x00-\x1f\x7f-\x9f\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u2028\u2029\u2800"
+    "\ud800-\udfff\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U00016fe4"
+    "\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a]+"
 )
-_HIDDEN = late_pattern(f"[{_UNSEEN}]+")
 _OPENS = late_pattern(
     r"[#＃﹟>]|[-*+•‣◦·∙⁃‐‑‒–—―−](?:\s|$)|[-=_*]{2,}\s*$|`{3}|~{3}|<[A-Za-z/!?]|[*_]+\s*[\[［【〔]"
 )

@@ -138,8 +138,8 @@ class ElasticsearchStore(SearchStore):
                 asked = (seqs or {}).get(found.tool)
                 wanted.append((found, kept_seqs(found.state.record, recent, asked)))
             with suppress(Lagging):
-                read = zip(wanted, self._tools.sources(wanted, guidance=True), strict=True)
-                return [found.shown(sources, type) for (found, _), sources in read]
+                self._tools.fetch(wanted, guidance=True)
+                return [found.shown(type) for found, _ in wanted]
         raise StoreUnavailable(
             f"Elasticsearch at {self.location}: a call that a tool keeps could not be read"
         )

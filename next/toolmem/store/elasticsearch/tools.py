@@ -93,7 +93,7 @@ class Found(Struct):
     position: Position | None = None  # None: it was never stored
     outbox: Outbox = {}
     known: set[str] = field(default_factory=set)  # of the ids that were asked for
-    sources: dict[int, dict[str, Any]] = {}  # of calls whose verdict changes, by seq
+    sources: dict[int, dict[str, Any]] = {}  # documents of its calls, by seq; 0: of its guidance
     emptied: tuple[int, int] = (1, 0)  # as in `Change`
     answer: Any = None  # what the caller of the commit is told
 
@@ -107,18 +107,18 @@ class Found(Struct):
 
     def window(self, seqs: Sequence[int]) -> Window[ToolCallResult]:
         kept = kept_seqs(self.state.record, None, seqs)
-        (self.sources,) = self.tools.sources([(self, kept)])
-        return self.shown(self.sources, ToolCallResult)
+        self.tools.fetch([(self, kept)])
+        return self.shown(ToolCallResult)
 
     def figures(self, seqs: Sequence[int]) -> list[Any]:
         """`Kept` names them as `CallFigures` does."""
         return [self.state.kept[seq - self.state.record.first_seq] for seq in seqs]
 
-    def shown(self, sources: Mapping[int, dict[str, Any]], kind: Any) -> Window[Any]:
-        """With these of its calls, and its guidance where that was read."""
-        if 0 in sources:
-            add_guidance(self.state.record, sources[0]["body"])
-        rows = [(seq, source["body"]) for seq, source in sources.items() if seq]
+    def shown(self, kind: Any) -> Window[Any]:
+        """With what was fetched of its calls and guidance."""
+        if 0 in self.sources:
+            add_guidance(self.state.record, self.sources[0]["body"])
+        rows = [(seq, source["body"]) for seq, source in self.sources.items() if seq]
         return read_window(self.state.record, rows, kind)
 
 
@@ -278,34 +278,29 @@ class Tools:
         outbox = {entry.id: (entry, text) for entry, text in waiting}
         return Found(self, workspace, tool, state, doc.position, outbox)
 
-    def sources(
+    def fetch(
         self, wanted: Sequence[tuple[Found, Collection[int]]], guidance: bool = False
-    ) -> list[dict[int, dict[str, Any]]]:
-        """Documents of calls in the window of each tool, by seq; 0: of its guidance.
-
-        Raises Lagging.
-        """
-        places: list[tuple[int, int, tuple[str, str], int]] = []
-        for at, (found, seqs) in enumerate(wanted):
+    ) -> None:
+        """Read the documents of calls in the window of each tool. Raises Lagging."""
+        places: list[tuple[Found, int, tuple[str, str], int]] = []
+        for found, seqs in wanted:
             state = found.state
             for seq in seqs:
                 kept = state.kept[seq - state.record.first_seq]
-                places.append((at, seq, (self._layout.calls, kept.id), kept.version))
+                places.append((found, seq, (self._layout.calls, kept.id), kept.version))
             if guidance and state.guidance:
                 place = (self._layout.records, _guidance_id(found))
-                places.append((at, 0, place, state.guidance))
-        stored = [place for at, _, place, _ in places if place[1] not in wanted[at][0].outbox]
+                places.append((found, 0, place, state.guidance))
+        stored = [place for found, _, place, _ in places if place[1] not in found.outbox]
         docs = dict(zip(stored, self._client.mget(stored), strict=True))
-        read: list[dict[int, dict[str, Any]]] = [{} for _ in wanted]
-        for at, seq, place, version in places:
-            found, doc = wanted[at][0], docs.get(place)
+        for found, seq, place, version in places:
+            doc = docs.get(place)
             if place[1] in found.outbox:
-                read[at][seq] = _source(found, *found.outbox[place[1]])
+                found.sources[seq] = _source(found, *found.outbox[place[1]])
             elif doc is not None and doc.version == version and "body" in doc.source:
-                read[at][seq] = doc.source
+                found.sources[seq] = doc.source
             else:
                 raise Lagging
-        return read
 
 
 def _call_id(stem: str, call_id: str) -> str:
@@ -347,12 +342,11 @@ def _decide(found: Found, ask: Ask, name: str, tried: dict[str, Any]) -> None:
             raise Lagging
         return
     tried[name] = found.answer
-    recent = [*found.state.recent, name][-RECENT:]
     if change is DELETED:
         _delete(found)
     else:
         _change(found, change)
-    found.state.recent = recent
+    found.state.recent = [*found.state.recent, name][-RECENT:]
 
 
 def _delete(found: Found) -> None:
@@ -361,7 +355,7 @@ def _delete(found: Found) -> None:
     record.version = before.record.version + 1
     has_guidance = before.guidance or place in found.outbox
     found.outbox = {place: (Entry(place, record.version), "")} if has_guidance else {}
-    found.state = State(record, position=before.position)
+    found.state = State(record, position=before.position, recent=before.recent)
 
 
 def _change(found: Found, change: Change) -> None:
