@@ -242,8 +242,7 @@ def _quoted_value(
     value = text[at:end]
     if "\n" in value or value.startswith((")", ",", ";")):  # the quote closes: print("Password: ")
         return None
-    scheme = scheme_length(value)
-    if scheme:
+    if scheme := scheme_length(value):
         return at + scheme, end
     is_secret = is_secret_value(name, value, kind)
     return (at, end) if is_secret and (looks_chosen(value) or not must_look_chosen) else None
@@ -280,9 +279,7 @@ def _bare_value(found: _Name) -> Span | None:
     text, at, kind = found.text, found.value_at, found.kind
     if "cookie" in found.name.lower():
         line = _BARE_COOKIE.match(text, at) if found.sign == ":" else None
-        if line is None or not is_secret_value(found.name, line[0], kind):
-            return None
-        return line.span()
+        return line.span() if line and is_secret_value(found.name, line[0], kind) else None
     scheme = _SCHEME.match(text, at)
     if scheme is not None and "auth" in found.name.lower():
         at, kind = scheme.end(), "sure"
@@ -290,9 +287,8 @@ def _bare_value(found: _Name) -> Span | None:
     if bare is None or text[bare.end() : bare.end() + 1] in ("(", "["):
         return None
     value = bare[0].rstrip(".,;:，。")
-    if not value or not _is_bare_secret(found, kind, value, bare.end()):
-        return None
-    return at, at + len(value)
+    is_secret = _is_bare_secret(found, kind, value, bare.end())
+    return (at, at + len(value)) if is_secret else None
 
 
 def _is_bare_secret(found: _Name, kind: Kind, value: str, end: int) -> bool:

@@ -6,7 +6,7 @@ document's vector carries the mark of its embedder; vectors of another one count
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from toolmem.errors import RequestError
@@ -19,6 +19,7 @@ from toolmem.store.storable import GUIDANCE
 
 _EMBEDDER = (SYSTEM, SYSTEM, "embedder")
 MAX_DEPTH = 10_000  # the server's own limit for the hits of a search
+_SHOWN = {"_source": False, "docvalue_fields": ["key"], "track_total_hits": False}
 SPARE = 8  # neighbours beyond the depth, so that equal ones at its end are ordered by key
 
 
@@ -32,7 +33,11 @@ class SearchStore(RecordStore):
         depth = min(depth, MAX_DEPTH)
         if keys is not None:
             filters.append({"ids": {"values": _ids(scope, keys)}})
-        bodies = [_by_words(words, filters, depth)] if words else []
+        bodies: list[dict[str, Any]] = []
+        if words:
+            match = {"match": {"words": {"query": " ".join(words)}}}
+            by_score = {"size": depth, "sort": [{"_score": "desc"}, {"key": "asc"}], **_SHOWN}
+            bodies.append({"query": {"bool": {"must": [match], "filter": filters}}, **by_score})
         if identity is not None and unit.any():
             field = self._layout.vector_field(identity.dimension)
             filters = [*filters, *terms(embedder=_mark(identity))]
@@ -54,11 +59,11 @@ class SearchStore(RecordStore):
             {hit["fields"]["key"][0]: hit["_score"] for hit in each["hits"]["hits"]}
             for each in answers
         ]
-        by_words = list(found[0]) if words else []
-        if len(found) == bool(words):
+        by_words = list(found.pop(0)) if words else []
+        if not found:
             return Ranking(by_words)
         # The server's score of a cosine is (1 + cosine) / 2.
-        cosines = {key: round(2 * score - 1, 6) for key, score in found[-1].items()}
+        cosines = {key: round(2 * score - 1, 6) for key, score in found[0].items()}
         nearest = sorted(cosines, key=lambda key: (-cosines[key], key))[:depth]
         return Ranking(by_words, nearest, cosines)
 
@@ -121,16 +126,3 @@ def _mark(identity: EmbedderIdentity) -> str:
 
 def _ids(scope: Scope, keys: Collection[str]) -> list[str]:
     return [digest(*scope, key) for key in keys]
-
-
-_SHOWN = {"_source": False, "docvalue_fields": ["key"], "track_total_hits": False}
-
-
-def _by_words(words: Sequence[str], filters: list[Any], depth: int) -> dict[str, Any]:
-    match = {"match": {"words": {"query": " ".join(words)}}}
-    return {
-        "query": {"bool": {"must": [match], "filter": filters}},
-        "size": depth,
-        "sort": [{"_score": "desc"}, {"key": "asc"}],
-        **_SHOWN,
-    }

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from toolmem.errors import StoreUnavailable
@@ -22,11 +23,9 @@ def reason_against(path: str, store_id: str) -> str:
     """Why a store is not trusted; "" where it is, and where there is no store yet."""
     if not store_id or (os.path.realpath(path), store_id) in _made_here:
         return ""
-    try:
+    with suppress(OSError):
         if _entry(path).read_bytes() == _description(path, store_id):
             return ""
-    except OSError:
-        pass
     return f"the store {path} was not made by this user's toolmem, and is not trusted"
 
 
