@@ -46,6 +46,5 @@ _WRAPPED = late_pattern(
 
 def was_stopped(output: str) -> bool:
     """Whether the output says that its call was stopped before it ran."""
-    if "toolmem: " not in output[: _FARTHEST + len(STOPPED)]:
-        return False
-    return _WRAPPED.match(output, 0, _FARTHEST + len(STOPPED) + 1) is not None
+    head = output[: _FARTHEST + len(STOPPED) + 1]
+    return "toolmem: " in head and _WRAPPED.match(head) is not None

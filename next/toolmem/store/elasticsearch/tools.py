@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import StoreError, StoreUnavailable, ToolMemError
@@ -92,7 +92,7 @@ class Found(Struct):
     state: State
     position: Position | None = None  # None: it was never stored
     outbox: Outbox = {}
-    known: set[str] = field(default_factory=set)  # of the ids that were asked for
+    known: set[str] = set()  # of the ids that were asked for
     sources: dict[int, dict[str, Any]] = {}  # documents of its calls, by seq; 0: of its guidance
     emptied: tuple[int, int] = (1, 0)  # as in `Change`
     answer: Any = None  # what the caller of the commit is told
