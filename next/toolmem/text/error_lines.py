@@ -171,8 +171,8 @@ def _explained(lowered: Mapping[str, Any], depth: int) -> Iterator[str]:
     said = next(filterfalse(_is_code, told), "")
     code = next((text for text in told if _is_code(text) and not _BARE.match(text)), "")
     if code and not said:
-        inside = [lowered[key] for key in _ERROR_KEYS if isinstance(lowered.get(key), dict | list)]
-        texts = (text for value in inside for text in _messages(value, depth + 1))
+        inside = (_messages(lowered.get(key), depth + 1) for key in _ERROR_KEYS)
+        texts = (text for each in inside for text in each)
         said = next(filterfalse(_is_code, texts), "")
     if said and named and named not in said:
         yield f"{named}: {said}"
@@ -189,15 +189,11 @@ def _field(value: Any) -> str:
 
 def _is_code(text: str) -> bool:
     """Whether it is one word (E_FORMAT, not_found) or the name of an HTTP status."""
-    words = text.split()
-    return text.strip().lower() in _status_names() or (len(words) == 1 and words[0].isascii())
-
-
-@cache
-def _status_names() -> frozenset[str]:
     from http import HTTPStatus
 
-    return frozenset(status.phrase.lower() for status in HTTPStatus)
+    words, name = text.split(), text.strip().lower()
+    is_word = len(words) == 1 and words[0].isascii()
+    return is_word or any(name == status.phrase.lower() for status in HTTPStatus)
 
 
 def _inner(text: str) -> str:
