@@ -391,9 +391,8 @@ def _tokens(text: str) -> Iterator[Span]:
         start = word.start()
         if text[start] in "nrt" and text[max(0, start - 1) : start] == "\\":  # \n of JSON text
             start += 1
-        joints = _JOINT.finditer(
-            text, word.start(), min(word.start() + _LONGEST_PREFIX, word.end())
-        )
+        end = min(word.start() + _LONGEST_PREFIX, word.end())
+        joints = _JOINT.finditer(text, word.start(), end)
         places = (start, *(joint.end() for joint in joints))
         token = next(filter(None, (_WORD_TOKENS.match(text, at) for at in places)), None)
         if token is not None:
