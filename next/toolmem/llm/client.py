@@ -13,11 +13,11 @@ import msgspec
 from msgspec import Struct
 
 from toolmem.errors import ModelError
-from toolmem.llm.budget import Budget
-from toolmem.llm.failures import Answer, ContentFiltered, ParameterRefused, PassingError, error_of
+from toolmem.llm.budget import Budget, Reservation
+from toolmem.llm.failures import Answer, ParameterRefused, PassingError, error_of
 from toolmem.llm.pool import current_batch
 from toolmem.llm.tokens import estimated_tokens
-from toolmem.llm.usage import LedgerRow, Purpose, Usage, current_purpose
+from toolmem.llm.usage import LedgerRow, current_purpose
 from toolmem.models.protocols import Clock
 
 log = logging.getLogger("toolmem.llm")
@@ -26,7 +26,6 @@ Value = TypeVar("Value")
 
 FIRST_PAUSE = 0.5  # seconds before the second attempt; each further one waits twice as long
 LONGEST_PAUSE = 30.0
-SAME_REFUSAL = 3  # equal refusals before any reply, after which the run ends
 
 
 class Endpoint(Struct, frozen=True):
@@ -79,7 +78,7 @@ class Client:
     """Requests to one model, whoever makes them.
 
     The first request goes alone until it is answered, so that a wrong key costs one. Where the
-    service denies a request, no further one of the same run is sent.
+    service denies a request, no further one of the same batch is sent.
     """
 
     def __init__(
@@ -91,35 +90,30 @@ class Client:
         self._clock = clock
         self._max_retries = max_retries
         self._is_answered = False  # by anything but a denial
-        self._denied: tuple[Usage, ModelError] | None = None  # in which run, and why
-        self._refusals: list[str] = []  # before the first reply
 
     async def make(
         self, prompt: str, send: Callable[[], Awaitable[Answer]], read: Read[Value]
     ) -> Value:
         """The value that the reply holds. `prompt`: all text that is sent. Raises ModelError."""
         purpose = current_purpose.get()
-        limit = purpose.max_retries if purpose else None
-        limit = self._max_retries if limit is None else limit
-        for number in range(limit + 1):
-            if number and (batch := current_batch.get()) is not None:
-                await batch.pool.wait_for_turn(batch.interval)
+        own = purpose.max_retries if purpose else None
+        for number in range(self._max_retries if own is None else own):
             try:
-                return await self._first_alone(_Attempt(prompt, send, read, purpose))
+                return await self._first_alone(_Attempt(prompt, send, read))
             except PassingError as error:
-                if number == limit:
-                    raise
                 await self._pause(number, error)
-        raise AssertionError("unreachable")
+        return await self._first_alone(_Attempt(prompt, send, read))
 
-    async def _pause(self, attempt: int, error: PassingError) -> None:
+    async def _pause(self, number: int, error: PassingError) -> None:
         batch = current_batch.get()
         if error.retry_after is not None and batch is not None:
             batch.pool.hold(error.retry_after)  # the next turn waits, and everybody with it
-            return
-        seconds = min(FIRST_PAUSE * 2.0**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
-        log.info("%s; again in %.2g s", error, error.retry_after or seconds)
-        await self._clock.sleep(error.retry_after or seconds)
+        else:
+            seconds = min(FIRST_PAUSE * 2.0**number, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+            log.info("%s; again in %.2g s", error, error.retry_after or seconds)
+            await self._clock.sleep(error.retry_after or seconds)
+        if batch is not None:
+            await batch.pool.wait_for_turn(batch.interval)
 
     async def _first_alone(self, attempt: _Attempt[Value]) -> Value:
         batch = current_batch.get()
@@ -130,9 +124,9 @@ class Client:
         return await self._make(attempt)
 
     async def _make(self, attempt: _Attempt[Value]) -> Value:
-        purpose, denied = attempt.purpose, self._denied
-        if purpose is not None and denied is not None and denied[0] is purpose.usage:
-            raise ModelError(f"not sent: {denied[1]}", fatal=True)
+        batch = current_batch.get()
+        if batch is not None and batch.denied is not None:
+            raise ModelError(f"not sent: {batch.denied}", fatal=True)
         started, began = self._clock.now(), self._clock.monotonic()
         reserved = self._budget.reserve(self.endpoint.model, estimated_tokens(attempt.prompt))
         try:
@@ -141,15 +135,17 @@ class Client:
             return value
         except ModelError as error:
             attempt.outcome = type(error).__name__
-            raise self._learned(error, attempt) from None
+            if not (error.fatal or isinstance(error, ParameterRefused)):
+                self._is_answered = True  # the service is there and took the key
+            if error.fatal and batch is not None:
+                batch.denied = error
+            raise
         except asyncio.CancelledError:
             attempt.outcome = "cancelled"
             raise
         finally:
-            row = self._row(attempt, started, round(self._clock.monotonic() - began, 3))
-            self._budget.settle(reserved, row.prompt_tokens + row.completion_tokens, row.cost)
-            if purpose is not None:
-                purpose.book(row)
+            seconds = round(self._clock.monotonic() - began, 3)
+            self._settle(attempt, reserved, started, seconds)
 
     async def _exchange(self, attempt: _Attempt[Value]) -> Value:
         name, timeout = self.endpoint.name, self.endpoint.timeout
@@ -171,21 +167,11 @@ class Client:
             raise reading.problem
         return reading.value
 
-    def _learned(self, error: ModelError, attempt: _Attempt[Any]) -> ModelError:
-        """The error; a refusal that every request meets before the first reply ends the run."""
-        if isinstance(error, PassingError | ContentFiltered) or attempt.may_be_billed:
-            self._is_answered = True  # the service is there and took the key
-        elif not self._is_answered and not isinstance(error, ParameterRefused) and not error.fatal:
-            self._refusals = [*self._refusals, str(error)][-SAME_REFUSAL:]
-            if len(self._refusals) == SAME_REFUSAL and len(set(self._refusals)) == 1:
-                error = ModelError(f"{error} (the same for {SAME_REFUSAL} requests)", fatal=True)
-        if error.fatal and attempt.purpose is not None:
-            self._denied = (attempt.purpose.usage, error)
-        return error
-
-    def _row(self, attempt: _Attempt[Any], started: datetime, seconds: float) -> LedgerRow:
+    def _settle(
+        self, attempt: _Attempt[Any], reserved: Reservation, started: datetime, seconds: float
+    ) -> None:
         """A refused request costs nothing; one whose reply was lost may have been worked on."""
-        reading, model, purpose = attempt.reading, self.endpoint.model, attempt.purpose
+        reading, model, purpose = attempt.reading, self.endpoint.model, current_purpose.get()
         prompt_tokens, completion_tokens = reading.prompt_tokens, reading.completion_tokens
         is_estimated = attempt.may_be_billed and prompt_tokens is None
         if prompt_tokens is None:
@@ -195,11 +181,14 @@ class Client:
             completion_tokens = estimated_tokens(text)
         cached = min(reading.cached_tokens, prompt_tokens)
         cost, currency = self._budget.price(model, prompt_tokens, completion_tokens, cached)
-        return LedgerRow(
+        self._budget.settle(reserved, prompt_tokens + completion_tokens, cost)
+        if purpose is None:
+            return
+        row = LedgerRow(
             time=started,
-            flow=purpose.flow if purpose else "",
-            op=purpose.op if purpose else "",
-            tool=purpose.tool if purpose else "",
+            flow=purpose.flow,
+            op=purpose.op,
+            tool=purpose.tool,
             backend=self.endpoint.backend,
             model=model,
             prompt_tokens=prompt_tokens,
@@ -211,6 +200,7 @@ class Client:
             cost=cost,
             currency=currency,
         )
+        purpose.book(row)
 
 
 class _Attempt(Struct, Generic[Value]):
@@ -219,7 +209,6 @@ class _Attempt(Struct, Generic[Value]):
     prompt: str
     send: Callable[[], Awaitable[Answer]]
     read: Read[Value]
-    purpose: Purpose | None
     reading: Reading[Value] = msgspec.field(default_factory=Reading)
     may_be_billed: bool = True
     outcome: str = "ok"

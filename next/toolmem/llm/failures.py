@@ -7,8 +7,8 @@ model-studio/error-code) and of OpenAI (`invalid_api_key`), compared without cas
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -36,8 +36,7 @@ _ADVICE = {401: " (is the key right?)", 404: " (are model_name and base_url righ
 _NO_SUCH_MODEL = re.compile(r"\bmodel\b.{0,80}?(does not exist|not found|not supported)", re.I)
 _KEY_LIKE = re.compile(r"\b(sk-[\w*-]{6,}|Bearer\s+\S+)")
 _PARAMETER = re.compile(
-    r"\b(temperature|top_p|seed|max_tokens|enable_thinking|response_format|stream_options"
-    r"|encoding_format)\b"
+    r"\b(temperature|top_p|seed|max_tokens|enable_thinking|response_format|encoding_format)\b"
 )
 _JSON_MODE = re.compile(r"json[ _](object|mode|schema)|structured output", re.I)
 
@@ -135,10 +134,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         elif said.strip().replace(".", "", 1).isdigit():
             seconds = float(said)
         else:
-            moment = parsedate_to_datetime(said)
-            seconds = (
-                moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)
-            ).total_seconds()
+            seconds = parsedate_to_datetime(said).timestamp() - time.time()
     except ValueError:
         return None
-    return min(max(seconds, 0.0), MAX_RETRY_AFTER) if seconds == seconds else None
+    return min(max(0.0, seconds), MAX_RETRY_AFTER)

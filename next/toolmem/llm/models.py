@@ -26,7 +26,6 @@ URLS = {
 }
 DEFAULT_MODEL = "qwen-plus"
 _SENT = ("temperature", "top_p", "seed", "max_tokens", "enable_thinking")
-_MAX_LEFT_OUT = 5  # parameters that the service does not take
 
 
 class RemoteModel:
@@ -41,18 +40,16 @@ class RemoteModel:
 
     async def complete(self, prompt: str, *, json_reply: bool = False) -> str:
         """The reply's text. `json_reply`: ask for a JSON object, where the service can."""
-        for _ in range(_MAX_LEFT_OUT):
+        while True:  # until nothing is left that could be left out
             given = self._parameters(json_reply)
             send = partial(self._client.service.chat, prompt, given)
             try:
                 return await self._client.make(prompt, send, read_chat)
             except ParameterRefused as error:
                 self._leave_out(error, given)
-        raise ModelError(f"{self._client.endpoint.name} refuses too many parameters")
 
     def _parameters(self, json_reply: bool) -> dict[str, Any]:
         given = {name: getattr(self._params, name) for name in _SENT}
-        given["stream"] = self._params.stream or None
         given["response_format"] = {"type": "json_object"} if json_reply else None
         named = {self._sent_as.get(name, name): value for name, value in given.items()}
         return {name: value for name, value in named.items() if name and value is not None}
@@ -96,10 +93,7 @@ def open_model(section: ModelSection, setting: str, budget: Budget, clock: Clock
         model = section.model_name or DEFAULT_MODEL
         budget.check_model(model, f"{setting}.model_name")
         return DryRunModel(model, budget)
-    client = open_client(section, setting, budget, clock)
-    if section.params.stream and section.backend != "openai_compatible":
-        raise ConfigError([f"{setting}.params.stream: only openai_compatible streams"])
-    return RemoteModel(client, section)
+    return RemoteModel(open_client(section, setting, budget, clock), section)
 
 
 def open_client(
