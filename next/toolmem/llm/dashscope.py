@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import weakref
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolmem.errors import ConfigError
 from toolmem.llm.client import Endpoint, NoAnswer
 from toolmem.llm.failures import Answer
 from toolmem.llm.openai import is_loopback, mapping
 
-if TYPE_CHECKING:
-    import aiohttp
-
-# Requests that the running attempt has sent: None outside of an attempt of ours.
-_sent: ContextVar[list[bool] | None] = ContextVar("sent", default=None)
+_is_ours: ContextVar[bool] = ContextVar("is_ours", default=False)  # the request under way
 
 
 class DashScopeService:
@@ -28,7 +21,6 @@ class DashScopeService:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._opened: tuple[asyncio.AbstractEventLoop, aiohttp.ClientSession] | None = None
 
     async def chat(self, prompt: str, parameters: dict[str, Any]) -> Answer:
         messages = [{"role": "user", "content": prompt}]
@@ -52,68 +44,46 @@ class DashScopeService:
         )
 
     async def _ask(self, call: Callable[..., Awaitable[Any]], **request: Any) -> Answer:
+        """In a session of its own: a connection that was kept may be cut at its next request."""
         import aiohttp
 
-        place, sent = self._endpoint, [False]
-        token = _sent.set(sent)
+        sent: list[bool] = []
+
+        async def note_sent(*_: Any) -> None:
+            sent.append(True)
+
+        async def refuse_second(*_: Any) -> None:
+            if sent:
+                raise _SentTwice
+
+        trace = aiohttp.TraceConfig()
+        trace.on_request_start.append(refuse_second)
+        trace.on_request_headers_sent.append(note_sent)
+        place = self._endpoint
+        trusts = not is_loopback(place.base_url)
+        token = _is_ours.set(True)
         try:
-            got = await call(
-                model=place.model,
-                api_key=place.key,
-                base_address=place.base_url,
-                request_timeout=place.timeout,
-                session=self._session(),
-                **request,
-            )
+            async with aiohttp.ClientSession(trust_env=trusts, trace_configs=[trace]) as session:
+                got = await call(
+                    model=place.model,
+                    api_key=place.key,
+                    base_address=place.base_url,
+                    request_timeout=place.timeout,
+                    session=session,
+                    **request,
+                )
         except TimeoutError:
             raise
         except (aiohttp.ClientError, OSError, _SentTwice) as error:
-            told = "the connection was cut" if sent[0] else f"no connection ({error})"
-            raise NoAnswer(told, was_sent=sent[0]) from None
+            told = "the connection was cut" if sent else f"no connection ({error})"
+            raise NoAnswer(told, was_sent=bool(sent)) from None
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             # what the SDK makes of a body that is no JSON, or of JSON in another shape
             detail = f"the SDK cannot read the answer ({type(error).__name__})"
-            raise NoAnswer(detail, was_sent=sent[0]) from None
+            raise NoAnswer(detail, was_sent=bool(sent)) from None
         finally:
-            _sent.reset(token)
-        headers = {str(key).lower(): str(value) for key, value in (got.headers or {}).items()}
-        output, usage = mapping(got.get("output")), mapping(got.get("usage"))
-        prompt_tokens = usage.get("input_tokens" if "choices" in output else "total_tokens")
-        body = {
-            "code": got.get("code"),
-            "message": got.get("message"),
-            "choices": output.get("choices"),
-            "data": output.get("embeddings"),
-            "usage": {
-                "prompt_tokens": prompt_tokens or None,  # the SDK says 0 where none were told
-                "completion_tokens": usage.get("output_tokens"),
-                "prompt_tokens_details": usage.get("prompt_tokens_details"),
-            },
-        }
-        return Answer(got.status_code, body, headers)
-
-    def _session(self) -> aiohttp.ClientSession:
-        import aiohttp
-
-        loop = asyncio.get_running_loop()
-        if self._opened is None or self._opened[0] is not loop:
-            trace = aiohttp.TraceConfig()
-            trace.on_request_start.append(_refuse_second)
-            trace.on_request_headers_sent.append(_note_sent)
-            trusts = not is_loopback(self._endpoint.base_url)
-            session = aiohttp.ClientSession(trust_env=trusts, trace_configs=[trace])
-            weakref.finalize(self, _close, loop, session)
-            self._opened = (loop, session)
-        return self._opened[1]
-
-
-def _close(loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession) -> None:
-    """Where the service is no longer used, and at the end of the process."""
-    if loop.is_running():
-        closed = asyncio.run_coroutine_threadsafe(session.close(), loop)
-        with suppress(RuntimeError, TimeoutError):
-            if asyncio._get_running_loop() is not loop:
-                closed.result(1)
+            _is_ours.reset(token)
+        return _in_openai_shape(got)
 
 
 class _SentTwice(Exception):
@@ -121,14 +91,22 @@ class _SentTwice(Exception):
     takes its turn and its row in the ledger."""
 
 
-async def _refuse_second(*_: Any) -> None:
-    if (sent := _sent.get()) is not None and sent[0]:
-        raise _SentTwice
-
-
-async def _note_sent(*_: Any) -> None:
-    if (sent := _sent.get()) is not None:
-        sent[0] = True
+def _in_openai_shape(got: Any) -> Answer:
+    output, usage = mapping(got.get("output")), mapping(got.get("usage"))
+    prompt_tokens = usage.get("input_tokens" if "choices" in output else "total_tokens")
+    body = {
+        "code": got.get("code"),
+        "message": got.get("message"),
+        "choices": output.get("choices"),
+        "data": output.get("embeddings"),
+        "usage": {
+            "prompt_tokens": prompt_tokens or None,  # the SDK says 0 where none were told
+            "completion_tokens": usage.get("output_tokens"),
+            "prompt_tokens_details": usage.get("prompt_tokens_details"),
+        },
+    }
+    headers = {str(key).lower(): str(value) for key, value in (got.headers or {}).items()}
+    return Answer(got.status_code, body, headers)
 
 
 @cache
@@ -138,5 +116,5 @@ def _sdk() -> Any:
     except ImportError:
         problem = "llm.backend=dashscope: the package dashscope is missing"
         raise ConfigError([f"{problem}; install toolmem[dashscope]"]) from None
-    logging.getLogger("dashscope").addFilter(lambda record: _sent.get() is None)  # shows prompts
+    logging.getLogger("dashscope").addFilter(lambda record: not _is_ours.get())  # shows prompts
     return dashscope

@@ -74,20 +74,20 @@ class RemoteEmbedder:
 
         send = partial(self._client.service.embed, texts, self._params.dimensions)
         items = await self._client.make("\n".join(texts), send, read_vectors)
-        told = list(map(mapping, items))
         pairs = [
-            (each.get("index", each.get("text_index")), each.get("embedding")) for each in told
+            (each.get("index", each.get("text_index")), each.get("embedding"))
+            for each in map(mapping, items)
         ]
         name, count = self._client.endpoint.name, len(texts)
         if sorted(index for index, _ in pairs if isinstance(index, int)) != list(range(count)):
             raise ModelError(f"{name}: asked for {count} embeddings, got {len(pairs)} others")
         try:
-            matrix = np.array([vector for _, vector in sorted(pairs)], dtype=np.float64)
+            vectors = [vector for _, vector in sorted(pairs)]
+            matrix = np.array(vectors, dtype=np.float64).reshape(count, -1)
         except (TypeError, ValueError):
             raise ModelError(f"{name}: an embedding that is no list of numbers") from None
-        if matrix.ndim != 2 or matrix.shape[1] != self.identity.dimension:
-            got = matrix.shape[1] if matrix.ndim == 2 else "no"
-            problem = f"{name}: vectors of {got} numbers, expected {self.identity.dimension}"
+        if (length := matrix.shape[1]) != self.identity.dimension:
+            problem = f"{name}: vectors of {length} numbers, expected {self.identity.dimension}"
             raise ModelError(f"{problem}; set params.dimensions", fatal=True)
         if not np.isfinite(matrix).all() or not matrix.any(axis=1).all():
             raise ModelError(f"{name}: an embedding that is all zero, or not finite")

@@ -90,10 +90,9 @@ def error_of(answer: Answer, who: str, *, secret: str, prompt: str) -> ModelErro
         return PassingError(f"{who}: HTTP 200, but no reply ({came})")
     if status < 400 or status in (401, 402, 403, 404, 405, 407, 410):
         return ModelError(told + _ADVICE.get(status, ""), fatal=True)
-    if named := _PARAMETER.search(message):
-        return ParameterRefused(told, named[1])
-    if _JSON_MODE.search(message):
-        return ParameterRefused(told, "response_format")
+    named = _PARAMETER.search(message)
+    if named or _JSON_MODE.search(message):
+        return ParameterRefused(told, named[1] if named else "response_format")
     return ModelError(told)
 
 
@@ -117,7 +116,7 @@ def _clean(text: str, secret: str, prompt: str) -> str:
     if secret:
         text = text.replace(secret, "***")
     text = _KEY_LIKE.sub("***", text[:20_000])
-    for start in range(len(text) - _ECHO + 1) if prompt else ():
+    for start in range(len(text) - _ECHO + 1):
         if text[start : start + _ECHO] in prompt:
             text = text[:start] + "[... as in the prompt ...]"
             break

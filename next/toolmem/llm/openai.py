@@ -45,20 +45,18 @@ class OpenAIService:
 
         content = msgspec.json.encode({"model": self._endpoint.model, **body})
         try:
-            url = self._endpoint.base_url + path
-            async with self._client().stream("POST", url, content=content) as response:
-                headers = dict(response.headers)  # in lower case
+            async with self._client().stream("POST", path, content=content) as response:
                 got = bytearray()
                 async for chunk in response.aiter_bytes():
                     got += chunk
                     if len(got) > MAX_BYTES:
                         raise NoAnswer(f"an answer of over {MAX_BYTES} bytes", was_sent=True)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise NoAnswer(f"no connection ({error})", was_sent=False) from None
         except httpx.HTTPError as error:
             kind = type(error).__name__
             raise NoAnswer(f"the connection was cut ({kind})", was_sent=True) from None
-        return Answer(response.status_code, _read_json(bytes(got)), headers)
+        return Answer(response.status_code, _read_json(bytes(got)), response.headers)
 
     def _client(self) -> httpx.AsyncClient:
         import httpx
@@ -68,8 +66,10 @@ class OpenAIService:
             headers = {"Content-Type": "application/json"}
             if self._endpoint.key:
                 headers["Authorization"] = f"Bearer {self._endpoint.key}"
-            trusts_proxies = not is_loopback(self._endpoint.base_url)
-            client = httpx.AsyncClient(headers=headers, timeout=None, trust_env=trusts_proxies)
+            url = self._endpoint.base_url
+            client = httpx.AsyncClient(
+                base_url=url, headers=headers, timeout=None, trust_env=not is_loopback(url)
+            )
             self._opened = (loop, client)
         return self._opened[1]
 

@@ -91,11 +91,11 @@ def as_json(value: Any) -> str:
 
 def cut_longest(texts: Mapping[str, str], limit: int) -> dict[str, str]:
     """Cut the longest texts so that all together have `limit` characters; short ones stay whole."""
-    left, waiting = limit, sorted(map(len, texts.values()))
-    share = max(waiting, default=0)
-    for position, length in enumerate(waiting):
-        if length > left // (len(waiting) - position):
-            share = left // (len(waiting) - position)
+    left = share = limit
+    lengths = sorted(map(len, texts.values()))
+    for position, length in enumerate(lengths):
+        share = left // (len(lengths) - position)
+        if length > share:
             break
         left -= length
     return {name: cut_middle(text, share) for name, text in texts.items()}

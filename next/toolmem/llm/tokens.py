@@ -25,12 +25,12 @@ def estimated_tokens(text: str) -> int:
 def token_weight(text: str) -> float:
     """The same before it is rounded: the weights of texts add up to that of the joined text."""
     words = _WORD.findall(text)
-    parts = (
-        1.03 * len(words) + 0.1 * sum(len(word) - 8 for word in words if len(word) > 8),
-        0.7 * len(_WIDE.findall(text)),
-        1.24 * len(_DIGIT.findall(text)),
-        1.0 * len(_BREAK.findall(text)),
-        0.55 * len(_SIGN.findall(text)),
-        0.7 * len(_OTHER.findall(text)),
+    return (
+        1.03 * len(words)
+        + 0.1 * sum(len(word) - 8 for word in words if len(word) > 8)
+        + 0.7 * len(_WIDE.findall(text))
+        + 1.24 * len(_DIGIT.findall(text))
+        + 1.0 * len(_BREAK.findall(text))
+        + 0.55 * len(_SIGN.findall(text))
+        + 0.7 * len(_OTHER.findall(text))
     )
-    return sum(parts)
