@@ -72,9 +72,9 @@ def check(text: str, expected: Expectation) -> Evidence | None:
     )
 
 
-def runs_code(command: str) -> bool:
-    """The command line calls an interpreter or a build tool, which may fail in its own ways."""
-    return not _INTERPRETERS.isdisjoint(_WORD.findall(command[:2_000]))
+def _only_echoes(expected: Expectation) -> bool:
+    """grep, cat, git log: its lines are data. An interpreter or a build tool fails in its ways."""
+    return expected.echoes and _INTERPRETERS.isdisjoint(_WORD.findall(expected.command[:2_000]))
 
 
 def _windows(text: str) -> list[tuple[int, int]]:
@@ -154,10 +154,9 @@ def _usage(text: str, expected: Expectation) -> Evidence | None:
 
 def _traceback(text: str, expected: Expectation) -> Evidence | None:
     """A traceback with which the output begins or ends, and the exception that it names."""
-    if expected.echoes and not runs_code(expected.command):
-        return None
     is_content = expected.kind == "content"
-    if is_content and not text[:200].lstrip().startswith(("Traceback", "---------")):
+    opens = text[:200].lstrip().startswith(("Traceback", "---------"))
+    if (is_content and not opens) or _only_echoes(expected):
         return None
     for begin, end in _windows(text):
         found = _python_traceback(text, begin, end, 0 if is_content else 600)
@@ -196,10 +195,8 @@ def _exception(text: str, start: int) -> Evidence:
 
 def _closing_line(text: str, expected: Expectation) -> Evidence | None:
     """The last lines of a build, a test run or an installer."""
-    if expected.kind == "unknown" and len(text) < 40:
+    if (expected.kind == "unknown" and len(text) < 40) or _only_echoes(expected):
         return None
-    if expected.echoes and not runs_code(expected.command):
-        return None  # grep, cat, git log: its lines are data
     lines = text[max(0, len(text) - 1_500) :].rstrip().split("\n")[-CLOSING_LINES:]
     start = len(text.rstrip()) - len("\n".join(lines))
     for line in lines:

@@ -16,9 +16,10 @@ import msgspec
 from toolmem.errors import ModelError
 
 MAX_READ = 20_000  # characters, the newest
-_THOUGHT = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
-_END_OF_THOUGHT = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-_FIELDS = ("summary", "evaluation", "score")
+_THOUGHT = re.compile(  # one that never ends goes on to the end; one may lack its beginning
+    r"\A\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)|\A(?:(?!```).)*?</think(?:ing)?>",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 class ReplyUnreadable(ModelError):
@@ -35,7 +36,7 @@ class ReadVerdict(NamedTuple):
 
 def read_verdict(text: str) -> ReadVerdict:
     """Raises ReplyUnreadable. A score between 0 and 1 counts as 0 below 0.5."""
-    answer = without_thought(text)[-MAX_READ:]
+    answer = _THOUGHT.sub("", text)[-MAX_READ:]
     if not answer.strip():
         raise ReplyUnreadable("it is empty, or a thought without an end")
     found = [fields for value in _objects(answer) for fields in _verdicts(value)]
@@ -50,14 +51,6 @@ def read_verdict(text: str) -> ReadVerdict:
     if not (summary or evaluation):
         raise ReplyUnreadable("its summary and its evaluation are empty")
     return ReadVerdict(summary, evaluation, scores.pop() or 0)
-
-
-def without_thought(text: str) -> str:
-    """Without a `<think>` block at the start; one that never ends leaves nothing."""
-    end = _END_OF_THOUGHT.search(text)
-    if _THOUGHT.match(text.lstrip()):
-        return text[end.end() :] if end else ""
-    return text[end.end() :] if end and "```" not in text[: end.start()] else text
 
 
 def _objects(text: str) -> Iterator[Any]:
@@ -91,16 +84,13 @@ def _top_level(text: str) -> Iterator[str]:
 
 def _verdicts(value: Any) -> Iterator[dict[str, Any]]:
     """The object itself where it has a verdict's fields, else those that it wraps."""
-    if isinstance(value, list):
-        for each in value:
-            yield from _verdicts(each)
-    if not isinstance(value, dict):
-        return
-    fields = {str(key).strip().lower(): each for key, each in value.items()}
-    if "score" in fields and (fields.keys() & {"summary", "evaluation"}):
-        yield {name: fields.get(name) for name in _FIELDS}
-        return
-    for each in value.values():
+    if isinstance(value, dict):
+        fields = {str(key).strip().lower(): each for key, each in value.items()}
+        if "score" in fields and (fields.keys() & {"summary", "evaluation"}):
+            yield fields
+            return
+        value = list(value.values())
+    for each in value if isinstance(value, list) else ():
         yield from _verdicts(each)
 
 
