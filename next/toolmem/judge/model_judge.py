@@ -42,14 +42,14 @@ class ModelJudge:
     def prompt(self, call: ToolCallResult, schema: ToolSchema | None) -> str:
         """The evaluation prompt, as it is sent."""
         body = (
-            {"description": schema.description, "parameters": schema.parameters} if schema else {}
+            {"description": schema.description, "parameters": schema.parameters} if schema else ""
         )
         texts = {
             "tool_name": call.tool_name,
             "success_flag": "" if call.success is None else str(call.success).lower(),
             "time_cost": "" if call.time_cost is None else f"{call.time_cost:.3g}",
             "token_cost": "" if call.token_cost is None else str(call.token_cost),
-            "tool_schema": as_json(body) if body else "",
+            "tool_schema": as_json(body),
             "context": call.context,
             "input_params": as_json(call.input),
             "output": call.output,
@@ -67,15 +67,8 @@ class ModelJudge:
             read = read_verdict(reply)
         except ReplyUnreadable as error:
             read = await self._asked_again(prompt, reply, str(error))
-        checked = check(call, schema)
-        return Verdict(
-            summary=read.summary,
-            evaluation=read.evaluation,
-            score=1 if read.score else 0,
-            execution_failed=checked.execution_failed,
-            judge=self.identity,
-            error_class=checked.error_class,
-        )
+        said = read._asdict()  # its summary, its evaluation and its score
+        return replace(check(call, schema), judge=self.identity, **said)
 
     async def _asked_again(self, prompt: str, reply: str, problem: str) -> ReadVerdict:
         shown = cut_middle(reply, SHOWN_REPLY)
