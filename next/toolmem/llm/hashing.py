@@ -42,9 +42,8 @@ class HashingEmbedder:
         rows = np.zeros((len(texts), self.identity.dimension))
         for row, text in enumerate(texts):
             for ngram, times in Counter(_ngrams(text[:_LONGEST])).items():
-                number = int.from_bytes(
-                    blake2b(ngram.encode(errors="replace"), digest_size=8).digest()
-                )
+                digest = blake2b(ngram.encode(errors="replace"), digest_size=8).digest()
+                number = int.from_bytes(digest)
                 sign = 1.0 if number >> 63 else -1.0
                 rows[row, number % self.identity.dimension] += sign * (1.0 + math.log(times))
         return unit_rows(rows)

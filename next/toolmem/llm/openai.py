@@ -98,9 +98,8 @@ def read_chat(body: Any, name: str) -> Reading[str]:
 def read_vectors(body: Any, _: str) -> Reading[list[Any]]:
     """The items that hold vectors, as they came."""
     items, usage = mapping(body).get("data"), mapping(mapping(body).get("usage"))
-    return Reading(
-        items if isinstance(items, list) else None, _count(usage.get("prompt_tokens")), 0
-    )
+    vectors = items if isinstance(items, list) else None
+    return Reading(vectors, _count(usage.get("prompt_tokens")), 0)
 
 
 def _content(content: Any) -> str | None:
