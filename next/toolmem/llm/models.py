@@ -100,17 +100,6 @@ def open_client(
     section: ModelSection | EmbeddingSection, setting: str, budget: Budget, clock: Clock
 ) -> Client:
     """A client of the section's service. Raises ConfigError with every problem."""
-    endpoint = _endpoint(section, setting)
-    budget.check_model(endpoint.model, f"{setting}.model_name")
-    service: Service = OpenAIService(endpoint)
-    if section.backend == "dashscope":
-        from toolmem.llm.dashscope import DashScopeService
-
-        service = DashScopeService(endpoint)
-    return Client(endpoint, service, budget, clock, section.params.max_retries)
-
-
-def _endpoint(section: ModelSection | EmbeddingSection, setting: str) -> Endpoint:
     params, problems = section.params, []
     url = (params.base_url or URLS[section.backend]).rstrip("/")
     address = urlsplit(url) if host_of(url) else None
@@ -130,4 +119,11 @@ def _endpoint(section: ModelSection | EmbeddingSection, setting: str) -> Endpoin
     if problems:
         raise ConfigError(problems)
     model = section.model_name or DEFAULT_MODEL
-    return Endpoint(section.backend, model, url, params.api_key, params.timeout)
+    budget.check_model(model, f"{setting}.model_name")
+    endpoint = Endpoint(section.backend, model, url, params.api_key, params.timeout)
+    service: Service = OpenAIService(endpoint)
+    if section.backend == "dashscope":
+        from toolmem.llm.dashscope import DashScopeService
+
+        service = DashScopeService(endpoint)
+    return Client(endpoint, service, budget, clock, params.max_retries)
