@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from toolmem.config.sections import GuardSection
 from toolmem.errors import StoreError
 from toolmem.guard.decision import Finding, decide, of_rule, quoted
-from toolmem.guard.history import CallHistory, KnownHistory, count_key, micros, record, test_begins
+from toolmem.guard.history import CallHistory, KnownHistory, count_key, record, still_counted
 from toolmem.guard.known_names import KnownNames, statement_in
 from toolmem.guard.repeats import ConversationFailures, check_repeat, ended_as, identity, take
 from toolmem.guard.rule_cache import RuleSet
@@ -38,6 +38,7 @@ from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
 from toolmem.rules.replies import is_this_once
 from toolmem.rules.store import ToolMemoryStore, retry_on_conflict
+from toolmem.store.storable import micros
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
 from toolmem.view.conditions import Conditions, Match, MoreThan
@@ -218,15 +219,11 @@ class Guard:
         return found
 
     def _of_repeats(self, call: _Call) -> list[Finding]:
-        mode, held = self.modes.repeats, call.known.failures
-        failure = held.failures.get(call.identity)
-        if mode == "off" or failure is None:
+        held, forgiven, mode = call.known.failures, call.forgiven.errors, self.modes.repeats
+        if mode == "off":
             return []
-        outside = CallEffects(call.view.tool, call.view.arguments).asks_outside()
-        has_force, forgiven = call.force is not None, set(call.forgiven.errors)
-        found = check_repeat(held, call.identity, forgiven, mode, outside, has_force)
-        is_forced = call.force if has_force else failure.is_denied and not failure.is_forced
-        return [replace(f, is_forced=bool(is_forced and f.action == "deny")) for f in found]
+        effects = CallEffects(call.view.tool, call.view.arguments)
+        return check_repeat(held, call.identity, forgiven, mode, effects, call.force)
 
     def _of_schema(self, call: _Call) -> list[Finding]:
         if call.schema is None or self.modes.schema == "off":
@@ -327,10 +324,10 @@ class Guard:
 
     def _take(self, conversation: str, rule_id: str, test: MoreThan, now: datetime) -> bool:
         """Count a call; False where others have taken the last place meanwhile."""
-        key, since = count_key(rule_id, test), micros(test_begins(test, now))
+        key = count_key(rule_id, test)
 
         def change(held: Conversation | Forgiveness) -> bool:
-            taken = [at for at in held.counted.get(key, ()) if at >= since]
+            taken = still_counted(held.counted.get(key, ()), test, now)
             held.counted[key] = [*taken, micros(now)][: test.calls]
             return len(taken) < test.calls
 

@@ -7,12 +7,13 @@ among the writes of files. What nobody knows lets nothing through and stops noth
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from toolmem.store.storable import micros
 from toolmem.text.forms import word_set
-from toolmem.view.conditions import SHOWS_ONLY, Conditions, EarlierTest, History, MoreThan
+from toolmem.view.conditions import SHOWS_ONLY, EarlierTest, History, MoreThan
 from toolmem.view.effects import CallEffects, may_write
 from toolmem.view.shell import SimpleCommand
 from toolmem.view.view import CallView
@@ -20,8 +21,6 @@ from toolmem.view.view import CallView
 _CHECKERS = word_set("ruff mypy eslint flake8 pylint tsc pyright shellcheck gh pytest tox jest")
 _CHECKS = word_set("test lint check typecheck clippy vet status view list")
 _GIT_KEEPS_FILES = word_set("add commit fetch push tag remote config branch")
-MAX_TESTS = 100  # that rules ask for
-MAX_COUNTED = 1_000  # calls that `more_than` counts to
 
 
 class Met(Struct):
@@ -54,11 +53,8 @@ class KnownHistory(History):
         return place > (self.calls.wrote if test.since else 0)
 
     def exceeded(self, test: MoreThan) -> bool:
-        since = micros(test_begins(test, self.now))
-        return (
-            sum(at >= since for at in self.counted.get(count_key(self.rule_id, test), ()))
-            >= test.calls
-        )
+        times = self.counted.get(count_key(self.rule_id, test), ())
+        return len(still_counted(times, test, self.now)) >= test.calls
 
 
 def _may_write_files(command: SimpleCommand) -> bool:
@@ -79,28 +75,14 @@ def count_key(rule_id: str, test: MoreThan) -> str:
     return f"{rule_id}/{test.per}/{test.calls}"
 
 
-def test_begins(test: MoreThan, now: datetime) -> datetime:
-    """Calls before it count no more."""
+def still_counted(times: Iterable[int], test: MoreThan, now: datetime) -> list[int]:
+    """Of the times of calls, in microseconds since 1970, those within the time of the test."""
     if test.per == "conversation":
-        return datetime(1970, 1, 1, tzinfo=UTC)
-    if test.per == "day":
-        return now.replace(hour=0, minute=0, second=0, microsecond=0)
-    return now - timedelta(seconds=int(test.per[:-1]))
-
-
-def micros(moment: datetime) -> int:
-    """Microseconds since 1970."""
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-
-
-def asked_tests(conditions: Iterable[Conditions]) -> dict[str, EarlierTest]:
-    """The tests of earlier calls that rules ask for, by key."""
-    found: dict[str, EarlierTest] = {}
-    for each in conditions:
-        for alternative in (*each.when, *each.unless):
-            if alternative.earlier is not None and len(found) < MAX_TESTS:
-                found[alternative.earlier.key] = alternative.earlier
-    return found
+        return list(times)
+    is_day = test.per == "day"
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    begins = midnight if is_day else now - timedelta(seconds=int(test.per[:-1]))
+    return [at for at in times if at >= micros(begins)]
 
 
 def record(

@@ -13,9 +13,11 @@ import hashlib
 import hmac
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolmem.guard.decision import Finding, Mode, quoted, times
 from toolmem.guard.failure_output import CHANGED, NOT_YET, TESTS_FAILED, says, without_exit_code
@@ -84,26 +86,28 @@ def identity(tool_name: str, arguments: Any, key: bytes) -> str:
 def check_repeat(
     held: ConversationFailures,
     call: str,
-    forgiven: set[str],
+    forgiven: Collection[str],
     mode: Mode,
-    asks_outside: bool,
-    has_force: bool,
+    effects: CallEffects,
+    force: bool | None,
 ) -> list[Finding]:
-    """What stands against a call by its identity. `has_force`: the host can say it."""
+    """What stands against a call by its identity. `force` as in `Guard.before`."""
     failure = held.failures.get(call)
     if failure is None or failure.error in forgiven or failure.error in held.here:
         return []
     line, n = quoted(failure.line), failure.times
     action: Action = "advise"
+    is_forced = False
     if failure.is_transient and n <= len(WAITS):
         wait = f"wait {WAITS[n - 1]} s before it is sent again"
         text = f"This call failed {times(n)} with {line}; {wait}."
     else:
         since = "It may fail again"
         way_out = ""
-        if not (failure.is_uncertain or held.is_running or asks_outside):
+        if not (failure.is_uncertain or held.is_running or effects.asks_outside()):
             action, since = "deny", "Nothing that could change the outcome has changed since"
-            if mode == "enforce" and has_force:
+            is_forced = failure.is_denied and not failure.is_forced if force is None else force
+            if mode == "enforce" and force is not None:
                 way_out = ", or repeat it with force"
             elif mode == "enforce" and not failure.is_forced:
                 way_out = ", or send it once more as it is"
@@ -111,8 +115,8 @@ def check_repeat(
             f"This exact call failed {times(n)} in this conversation: {line}. "
             f"{since}: change the input or what it depends on{way_out}."
         )
-    ids = tuple(failure.call_ids)
-    return [Finding(kind="repeat", action=action, text=text, mode=mode, k=n, n=n, call_ids=ids)]
+    found = Finding(kind="repeat", action=action, text=text, mode=mode, is_forced=is_forced)
+    return [replace(found, k=n, n=n, call_ids=tuple(failure.call_ids))]
 
 
 def take(

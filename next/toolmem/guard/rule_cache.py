@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from toolmem.errors import RequestError
-from toolmem.guard.history import asked_tests
 from toolmem.models.rules import UNSCOPED, ToolMemoryRule
 from toolmem.rules.identity import folded_name
 from toolmem.rules.store import ToolMemoryStore
@@ -15,6 +14,7 @@ from toolmem.view.conditions import Conditions, EarlierTest, read_conditions
 from toolmem.view.view import CallView
 
 log = logging.getLogger("toolmem.guard")
+MAX_TESTS = 100  # earlier calls that rules ask for
 
 
 class CheckedRule(NamedTuple):
@@ -30,20 +30,21 @@ class RuleSet:
     def __init__(self, rules: ToolMemoryStore, stamp: str) -> None:
         self.stamp = stamp
         self._by_tool: dict[str, list[CheckedRule]] = {}
-        every = [*rules.all_rules().rules, *rules.every_session_rule()]
-        for rule in every:
-            try:
-                conditions = read_conditions(rule.when, rule.unless) if rule.is_checked else None
-            except RequestError as error:
-                log.warning(
-                    "rule %r only reminds: its condition cannot be read: %s", rule.id, error
-                )
+        self.asked: dict[str, EarlierTest] = {}  # earlier calls that rules ask for, by key
+        for rule in (*rules.all_rules().rules, *rules.every_session_rule()):
+            if not rule.is_checked:
                 continue
-            if conditions is not None:
-                of_tool = self._by_tool.setdefault(folded_name(rule.tool_name), [])
-                of_tool.append(CheckedRule(rule, conditions))
-        checked = [each.conditions for of_tool in self._by_tool.values() for each in of_tool]
-        self.asked: Mapping[str, EarlierTest] = asked_tests(checked)
+            try:
+                conditions = read_conditions(rule.when, rule.unless)
+            except RequestError as error:
+                told = "rule %r only reminds: its condition cannot be read: %s"
+                log.warning(told, rule.id, error)
+                continue
+            of_tool = self._by_tool.setdefault(folded_name(rule.tool_name), [])
+            of_tool.append(CheckedRule(rule, conditions))
+            for each in (*conditions.when, *conditions.unless):
+                if each.earlier is not None and len(self.asked) < MAX_TESTS:
+                    self.asked[each.earlier.key] = each.earlier
 
     def of(self, view: CallView, session: str) -> Iterator[CheckedRule]:
         """Those that hold for a call in this session."""

@@ -86,10 +86,9 @@ def stores_of(folder: str, named: str = "") -> Stores:
     A store that came with the folder is not used until the user trusts it: its author wrote the
     rules in it.
     """
-    home = os.path.realpath(os.path.expanduser("~"))
-    users = os.path.join(home, OWN_STORE)
+    users = os.path.join(os.path.realpath(os.path.expanduser("~")), OWN_STORE)
     root = project_root(folder)
-    path = named or (users if root in (home, os.sep) else os.path.join(root, OWN_STORE))
+    path = named or (users if root == os.sep else os.path.join(root, OWN_STORE))
     main = SqliteStore(path, busy_timeout=PATIENCE)
     untrusted = main.untrusted
     if untrusted:
