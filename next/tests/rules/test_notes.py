@@ -57,7 +57,7 @@ def test_a_note_that_must_not_bind_does_not(row):
     try:
         found = verify(read_note(given), NoteContext(user_messages=messages, tools=TOOLS), NOW)
     except NoteRefused as error:
-        assert error.problems[0][0]
+        assert error.problems[0].field
         assert row["expect"] in ("refused", "proposed_or_refused")
         return
     match row["expect"]:
@@ -133,7 +133,7 @@ def test_a_condition_that_says_more_than_the_quote_asks_in_this_session_alone(no
     given["passes"] = [{"tool": "Bash", "arguments": {"command": "pwd"}}]
     assert note(given, "never touch the moon").outcome == "kept"
     assert rules.all_rules().rules == []
-    [rule] = rules.session_rules("s1")
+    [rule] = rules.all_rules("s1").rules
     assert rule.effect == "ask"
 
 

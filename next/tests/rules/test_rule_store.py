@@ -173,7 +173,7 @@ def test_a_session_rule_is_in_no_list_and_ends_with_its_session(rules, put, cloc
     put(rule="Later", session="s2", expires_at=ends)
     assert rules.end_session("s1") == 1
     clock.advance(8 * 86_400)
-    assert rules.session_rules("s2") == []
+    assert rules.all_rules("s2").rules == []
 
 
 def test_workspaces_are_apart(rules, put, store, clock):

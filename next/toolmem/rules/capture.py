@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,11 +20,11 @@ from toolmem.errors import ToolMemError
 from toolmem.models.rules import UNSCOPED, Said, ToolMemoryRule
 from toolmem.rules.changes import Actor
 from toolmem.rules.failures import count_uses, repeated_failures
+from toolmem.rules.identity import SURROGATE
 from toolmem.rules.replies import follow_reply, keep_aloud
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Turn
 from toolmem.text.display import plain
-from toolmem.text.patterns import late_pattern
 
 if TYPE_CHECKING:  # the reader is loaded when a sentence is read
     from toolmem.rules.reader import Demand
@@ -33,14 +32,12 @@ if TYPE_CHECKING:  # the reader is loaded when a sentence is read
 log = logging.getLogger("toolmem.rules")
 
 USER_EDICT = "user-edict"  # the tag of rules that the user's sentences made
-SESSION_LASTS = timedelta(days=7)  # at most, where a session is not ended
 _VARIABLES = (
     "TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED",
     "OPENHUMAN_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED",
 )
 _OFF = frozenset(("0", "false", "no", "off"))
 _SHOWN = 160  # characters of a rule in what the user is told
-_SURROGATE = late_pattern("[\ud800-\udfff]")
 
 
 class Captured(Struct):
@@ -87,7 +84,7 @@ class ToolMemoryCaptureHook:
     def _read(self, turn: Turn, *steps: Callable[[Turn], Captured]) -> Captured:
         """Take the steps, each whether or not the one before failed."""
         captured = Captured()
-        turn.user_message = _SURROGATE.sub("\ufffd", turn.user_message)
+        turn.user_message = SURROGATE.sub("\ufffd", turn.user_message)
         for step in steps if self.enabled else ():
             try:
                 captured.add(step(turn))
@@ -97,8 +94,8 @@ class ToolMemoryCaptureHook:
         return captured
 
     def _follow(self, turn: Turn) -> Captured:
-        said = {"words": turn.user_message, "session": turn.session_id}
-        actor = replace(self.actor, kind="user", **said)
+        words, session = turn.user_message, turn.session_id
+        actor = replace(self.actor, kind="user", words=words, session=session)
         return follow_reply(self.rules, turn, actor, Captured())
 
     def _keep(self, turn: Turn, *, named_only: bool = False) -> Captured:
@@ -114,13 +111,11 @@ class ToolMemoryCaptureHook:
                 why = "as it holds for a session that is not named"
                 captured.told.append(f"not kept, {why}: {plain(demand.sentence, _SHOWN)}")
                 continue
-            captured.kept += [
-                self._put(turn, _rule_of(demand, each, turn)) for each in demand.tools
-            ]
+            captured.kept += (self._put(turn, _rule_of(demand, t, turn)) for t in demand.tools)
         if aloud and not found:
             self._keep_reminder(turn, aloud, captured)
-        if long := too_long(message):
-            told = f"not kept: {long} sentence(s) of over 500 characters; say it shorter"
+        if n := too_long(message):
+            told = f"not kept: {n} sentence(s) of over 500 characters; say it shorter"
             captured.told.append(told)
         by_text: dict[str, list[ToolMemoryRule]] = {}
         for rule in captured.kept:
@@ -145,8 +140,6 @@ class ToolMemoryCaptureHook:
         given.priority, given.source = "critical", "user_explicit"
         given.tags = [USER_EDICT]
         given.said = Said("user", turn.session_id, (turn.mark,) if turn.mark else ())
-        if given.session:
-            given.expires_at = self.rules.clock.now() + SESSION_LASTS
         return self.rules.put_rule(given, Actor("user"), captured=True)
 
     def _learn(self, turn: Turn) -> Captured:

@@ -27,7 +27,7 @@ MAX_TAG = 100
 
 _OWN = uuid.UUID("6f7b7a4e-52b1-5c1c-9d5e-3f4a8f0c2d11")  # whose version-5 ids these are
 _FINAL = " .!?,;:…。！？，；：、"
-_SURROGATE = late_pattern("[\ud800-\udfff]")
+SURROGATE = late_pattern("[\ud800-\udfff]")
 
 
 @lru_cache(maxsize=4_000)
@@ -67,7 +67,7 @@ def read_tool_name(given: str) -> str:
 
 def read_text(given: str, field: str, limit: int = MAX_RULE) -> str:
     """Trimmed, never cut. Raises RequestError, which tells the limit."""
-    text = _SURROGATE.sub("\ufffd", given).strip()
+    text = SURROGATE.sub("\ufffd", given).strip()
     if len(text) > limit:
         problem = f"{len(text):,} characters; the limit is {limit:,}, and nothing is cut"
         raise RequestError(f"{field}: {problem}", field)
@@ -78,7 +78,7 @@ def read_text(given: str, field: str, limit: int = MAX_RULE) -> str:
 
 def read_id(given: str) -> str:
     """Trimmed; "" where it is to be made. Raises RequestError."""
-    rule_id = _SURROGATE.sub("\ufffd", given).strip()
+    rule_id = SURROGATE.sub("\ufffd", given).strip()
     if rule_id != shown(rule_id) or len(rule_id) > MAX_ID:
         problem = f"expected at most {MAX_ID} characters that can be seen"
         raise RequestError(f"id: {problem}", "id")
@@ -87,8 +87,8 @@ def read_id(given: str) -> str:
 
 def read_tags(given: Iterable[str]) -> list[str]:
     """Trimmed, each once, in the order given. Raises RequestError."""
-    tags = [tag for tag in dict.fromkeys(_SURROGATE.sub("\ufffd", each).strip() for each in given)]
-    tags = [tag for tag in tags if tag]
+    trimmed = (SURROGATE.sub("\ufffd", each).strip() for each in given)
+    tags = list(dict.fromkeys(filter(None, trimmed)))
     if len(tags) > MAX_TAGS or any(len(tag) > MAX_TAG for tag in tags):
         problem = f"expected at most {MAX_TAGS} of at most {MAX_TAG} characters"
         raise RequestError(f"tags: {problem}", "tags")

@@ -7,9 +7,7 @@ A message that is just `undo`, `just this time`, `always` acts on what the messa
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING
 
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.changes import Actor
@@ -21,13 +19,10 @@ from toolmem.text.patterns import late_pattern
 if TYPE_CHECKING:
     from toolmem.rules.capture import Captured
 
-Word = Literal["undo", "session"]
 LEAST_ID = 6  # characters of an id that `lift` takes
 _AROUND = " \t\r\n.!。！*`\"'“”"
-_WORDS: dict[str, Word] = {
-    **dict.fromkeys(("undo", "undo that", "undo it", "撤销", "取消"), "undo"),
-    **dict.fromkeys(("just this time", "just for now", "仅这次", "只这次"), "session"),
-}
+_UNDO = frozenset(("undo", "undo that", "undo it", "撤销", "取消"))
+_THIS_SESSION = frozenset(("just this time", "just for now", "仅这次", "只这次"))
 _ONCE = frozenset(("yes, this once", "yes this once", "this once", "就这一次", "就这次"))
 _LIFT = late_pattern(rf"(?:lift|解除)\s+([0-9a-f-]{{{LEAST_ID},36}})")
 
@@ -40,8 +35,11 @@ def is_this_once(message: str) -> bool:
 def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captured) -> Captured:
     """Do what a reply says, or what a sentence takes back."""
     said = turn.user_message.strip(_AROUND).casefold()
-    if word := _WORDS.get(said):
-        _act_on(rules, word, turn, actor, captured)
+    if said in _UNDO:
+        for rule in _rules_of_last_message(rules, turn):
+            _tell(captured, rule, rules.delete(rule, actor), "undone")
+    elif said in _THIS_SESSION:
+        _keep_for_session(rules, turn, actor, captured)
     elif found := _LIFT.fullmatch(said):
         _lift(rules, found[1], actor, captured)
     else:
@@ -49,21 +47,13 @@ def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Cap
     return captured
 
 
-def _act_on(
-    rules: ToolMemoryStore, word: Word, turn: Turn, actor: Actor, captured: Captured
-) -> None:
-    from toolmem.rules.capture import SESSION_LASTS
-
+def _keep_for_session(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captured) -> None:
     for rule in _rules_of_last_message(rules, turn):
-        what = "undone"
-        if word == "session":
-            if rule.session:
-                continue
-            what, ends = "holds in this session", rules.clock.now() + SESSION_LASTS
-            given = RuleInput(**{name: getattr(rule, name) for name in RuleInput.__struct_fields__})
-            given = replace(given, id="", session=turn.session_id, expires_at=ends)
-            rules.put_rule(given, Actor("user"))
-        _tell(captured, rule, rules.delete(rule, actor), what)
+        if not rule.session:
+            given = {name: getattr(rule, name) for name in RuleInput.__struct_fields__}
+            given |= {"id": "", "session": turn.session_id, "expires_at": None}
+            rules.put_rule(RuleInput(**given), Actor("user"))
+            _tell(captured, rule, rules.delete(rule, actor), "holds in this session")
 
 
 def _rules_of_last_message(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemoryRule]:

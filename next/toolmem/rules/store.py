@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import msgspec
@@ -38,6 +39,7 @@ log = logging.getLogger("toolmem.rules")
 Written = TypeVar("Written")
 
 GUARDED = (".store", ".store", "guarded")  # workspace, namespace and key of an install's mark
+SESSION_LASTS = timedelta(days=7)  # at most, where a session is not ended
 MAX_TURNS = 20  # in which a rule was said that are kept
 _ATTEMPTS = 50  # of a change that others' changes overtake
 _CONTENT = ("priority", "source", "tags", "effect", "when", "unless", "stops", "passes", "unread")
@@ -127,12 +129,9 @@ class ToolMemoryStore:
         """Everything that holds now, with what holds in this session alone."""
         now, listing = self.clock.now(), self._listing(prefix=TOOL_PREFIX)
         rules = [rule for rule in listing.rules if rule.holds_at(now)]
-        rules += self.session_rules(session) if session else []
+        if session:
+            rules += [rule for rule in self.every_session_rule() if rule.session == session]
         return RuleListing(rules, listing.damaged)
-
-    def session_rules(self, session: str) -> list[ToolMemoryRule]:
-        """What holds in this session alone."""
-        return [rule for rule in self.every_session_rule() if rule.session == session]
 
     def every_session_rule(self) -> list[ToolMemoryRule]:
         """What holds in any one session."""
@@ -187,6 +186,9 @@ class ToolMemoryStore:
         deleted where its turn is played again.
         """
         checked = self._masked(given.checked())
+        if checked.session:
+            latest = self.clock.now() + SESSION_LASTS
+            checked.expires_at = min(checked.expires_at or latest, latest)
         return retry_on_conflict(lambda: self._put(checked, actor, captured))
 
     def _masked(self, given: RuleInput) -> RuleInput:

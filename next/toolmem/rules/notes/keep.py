@@ -11,12 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.models.rules import UNSCOPED, Said, ToolMemoryRule
-from toolmem.rules.capture import SESSION_LASTS, USER_EDICT
+from toolmem.rules.capture import USER_EDICT
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import same_text
-from toolmem.rules.notes.note import NoteRefused, read_note
+from toolmem.rules.notes.note import NoteProblem, NoteRefused, read_note
 from toolmem.rules.notes.verify import NoteContext, Verified, shown_call, verify, why_unheard
 from toolmem.rules.notes.width import telling_words
+from toolmem.rules.replies import LEAST_ID
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.text.display import plain
 
@@ -27,16 +28,8 @@ MAX_REFUSALS = 3  # of one quote in a session; then it is kept as a reminder
 _REFUSALS = ".note-refusals"
 _SHOWN = 160  # characters of a quote or a call that the user is told
 _LEAST_FIT = 0.34  # share of the words naming a rule that it holds
-_LEAST_ID = 6
 
 Outcome = Literal["kept", "request", "refused"]
-
-
-class NoteProblem(Struct, frozen=True):
-    """What is to be changed in a note."""
-
-    field: str
-    problem: str
 
 
 class NoteResult(Struct, kw_only=True):
@@ -75,8 +68,7 @@ def _refused(
     rules: ToolMemoryStore, error: NoteRefused, given: Any, context: NoteContext, now: datetime
 ) -> NoteResult:
     """After three refusals of a quote that the user said, it is kept as a reminder."""
-    problems = [NoteProblem(*each) for each in error.problems]
-    refused = NoteResult(outcome="refused", problems=problems)
+    refused = NoteResult(outcome="refused", problems=error.problems)
     quote = given.get("quote") if isinstance(given, Mapping) else None
     if not isinstance(quote, str) or not context.session or error.field == "quote":
         return refused
@@ -95,7 +87,7 @@ def _refused(
     made = _put(rules, verified, verified.waits, context)
     told = f"{_confirmation(verified)} (its condition was refused {number} times)"
     outcome: Outcome = "request" if verified.waits else "kept"
-    return NoteResult(outcome=outcome, rules=made, told=told, problems=problems)
+    return NoteResult(outcome=outcome, rules=made, told=told, problems=error.problems)
 
 
 def _too_many(rules: ToolMemoryStore, context: NoteContext) -> str:
@@ -113,8 +105,6 @@ def _put(
 ) -> list[ToolMemoryRule]:
     """One rule under each place. `waits`: why they are requests."""
     note, conditions = verified.note, verified.conditions
-    is_session = note.lasting == "session"
-    ends = [note.ends, rules.clock.now() + SESSION_LASTS if is_session else None]
     by: Literal["agent", "user"] = "agent" if waits else "user"
     given = RuleInput(
         tool_name=UNSCOPED,
@@ -127,8 +117,8 @@ def _put(
         unless=[] if conditions is None else msgspec.to_builtins(conditions.unless),
         stops=msgspec.to_builtins(note.stops),
         passes=msgspec.to_builtins(note.passes),
-        session=context.session if is_session else "",
-        expires_at=min(filter(None, ends), default=None),
+        session=context.session if note.lasting == "session" else "",
+        expires_at=note.ends,
         said=Said(
             by,
             context.session,
@@ -175,14 +165,13 @@ def lift_demand(
         waits = why_unheard(quote, context)
         meant = _rules_meant(lifted, rules.all_rules(context.session).rules)
     except NoteRefused as error:
-        problems = [NoteProblem(*each) for each in error.problems]
-        return NoteResult(outcome="refused", problems=problems)
+        return NoteResult(outcome="refused", problems=error.problems)
     messages = context.user_messages or ()
     if not waits and not any(lifted_by(message, meant[:1]) for message in messages):
         waits = "the user's words do not say so for sure"
     by = Actor("agent", "", quote, context.session, context.noted_by) if waits else actor
     done = [rules.delete(rule, by) for rule in meant]
-    shown, code = plain(meant[0].rule, _SHOWN), meant[0].id[:_LEAST_ID]
+    shown, code = plain(meant[0].rule, _SHOWN), meant[0].id[:LEAST_ID]
     if all(rule.status == "deleted" for rule in done):
         return NoteResult(outcome="kept", rules=done, told=f"Lifted: “{shown}”")
     why = waits or "only its user lets it bind less here"
@@ -192,7 +181,7 @@ def lift_demand(
 
 def _rules_meant(words: str, rules: Sequence[ToolMemoryRule]) -> list[ToolMemoryRule]:
     """The rules of one sentence that fit best, under whichever tools. Raises NoteRefused."""
-    named = [r for r in rules if len(words) >= _LEAST_ID and r.id.startswith(words)]
+    named = [r for r in rules if len(words) >= LEAST_ID and r.id.startswith(words)]
     if named:
         return named
     sought = telling_words(words)

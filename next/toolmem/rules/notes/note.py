@@ -51,12 +51,19 @@ class DemandNote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return found.astimezone(UTC) if found else None
 
 
+class NoteProblem(Struct, frozen=True):
+    """What is to be changed in a note."""
+
+    field: str
+    problem: str
+
+
 class NoteRefused(RequestError):
-    """A note that has to be written anew. `problems`: the place in the note, and what to change."""
+    """A note that has to be written anew."""
 
     def __init__(self, *problems: tuple[str, str]) -> None:
         super().__init__("; ".join(": ".join(each) for each in problems), problems[0][0])
-        self.problems = list(problems)
+        self.problems = [NoteProblem(*each) for each in problems]
 
 
 def read_note(given: Any) -> DemandNote:

@@ -163,18 +163,16 @@ class _Trial:
         except RequestError as error:
             raise NoteRefused((error.field or "when", str(error))) from None
         self.conditions = _each(partial(_by_class, tools), conditions)
-        self._in_time = _as_if_it_were_time(self.conditions)
         self._refuse_bare_calls()
         if problems := list(self._problems(note)):
             self.conditions = _each(_looking_into_words, self.conditions)
-            self._in_time = _as_if_it_were_time(self.conditions)
             if any(self._problems(note)):
                 raise NoteRefused(*problems)
 
     def stops(self, view: CallView, replayed: bool = False) -> bool:
         if not self.tools.binds(view):
             return False
-        conditions = self.conditions if replayed else self._in_time
+        conditions = self.conditions if replayed else _as_if_it_were_time(self.conditions)
         return conditions.check(view, self.now, _Assumed(replayed)) is Match.YES
 
     def _refuse_bare_calls(self) -> None:
@@ -191,8 +189,8 @@ class _Trial:
                 raise NoteRefused(("when", told))
 
     def _problems(self, note: DemandNote) -> Iterator[tuple[str, str]]:
-        for name, examples in (("stops", note.stops), ("passes", note.passes)):
-            must_stop = name == "stops"
+        kinds = (("stops", note.stops, True), ("passes", note.passes, False))
+        for name, examples, must_stop in kinds:
             for number, each in enumerate(examples):
                 view = self.tools.view(each.tool, each.arguments)
                 if must_stop and not self.tools.has(each.tool):
@@ -218,8 +216,8 @@ def _each(change: Callable[[Alternative], Alternative], conditions: Conditions) 
 
 def _without(each: Alternative, test: str) -> Alternative:
     """An alternative that had no other test means every call."""
-    tests = {name: getattr(each, name) for name in each.__struct_fields__ if name != test}
-    rest = {name: value for name, value in tests.items() if value}
+    names = (name for name in each.__struct_fields__ if name != test)
+    rest = {name: value for name in names if (value := getattr(each, name))}
     return Alternative(**rest) if rest else Alternative(always=True)
 
 
