@@ -8,7 +8,6 @@ import pytest
 
 from toolmem.errors import StoreUnavailable
 from toolmem.rules.prompt import (
-    PromptCaps,
     ToolMemoryRulesSection,
     changed_since,
     choose,
@@ -21,9 +20,8 @@ TEXT = "never email Sarah at sarah@example.com"
 
 @pytest.fixture
 def section(rules):
-    def make(*tools, language="", **options):
-        pinned = choose(rules.all_rules(), tools, PromptCaps(**options))
-        return ToolMemoryRulesSection(pinned, language)
+    def make(*tools, language=""):
+        return ToolMemoryRulesSection(choose(rules.all_rules(), tools), language)
 
     return make
 

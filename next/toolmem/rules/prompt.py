@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from toolmem.config.sections import RulesSection
 from toolmem.errors import StoreError, StoreUnavailable
 from toolmem.models.rules import RANK, UNSCOPED, ToolMemoryRule
 from toolmem.rules.identity import folded_name
@@ -79,14 +80,6 @@ _WITHDRAWN = {
 _THIS_SESSION = {"": "this session", "zh": "本次会话"}
 
 
-class PromptCaps(Struct, frozen=True):
-    """How much room rules have in a prompt."""
-
-    rules: int = 30  # high rules fill what critical ones leave of it
-    characters: int = 6_000  # of the block; critical rules may pass it
-    critical_characters: int = 20_000  # of the block, where critical rules alone are more
-
-
 class PinnedRules(Struct, frozen=True):
     """The rules that a prompt shows, and those for which it had no room."""
 
@@ -113,13 +106,13 @@ class ToolMemoryRulesSection:
 
 
 def choose(
-    listing: RuleListing, tools: Iterable[str] | None = None, caps: PromptCaps | None = None
+    listing: RuleListing, tools: Iterable[str] | None = None, caps: RulesSection | None = None
 ) -> PinnedRules:
     """The rules of these tools that stand in the prompt. No tools: of all.
 
     Rules without a tool, and those of classes of tools, are always among them.
     """
-    caps = caps or PromptCaps()
+    caps = caps or RulesSection()
     wanted = {folded_name(name) for name in tools or ()}
     eager = [rule for rule in listing.rules if rule.is_pinned]
     if wanted:
@@ -132,10 +125,10 @@ def choose(
         if tool not in headed:
             more += len(tool_shown(rule.tool_name, "")) + 6
         if rule.priority == "critical":
-            if size + more > caps.critical_characters:
+            if size + more > caps.max_critical_characters:
                 pinned.not_shown.append(rule)
                 continue
-        elif len(pinned.rules) >= caps.rules or size + more > caps.characters:
+        elif len(pinned.rules) >= caps.max_in_prompt or size + more > caps.max_characters:
             pinned.left_out.append(rule)
             continue
         pinned.rules.append(rule)
@@ -232,7 +225,7 @@ def prefetch_tool_memory_rules_blocking(
     tools: Sequence[str] = (),
     *,
     language: Language = "",
-    caps: PromptCaps | None = None,
+    caps: RulesSection | None = None,
     recalls: bool = False,
     timeout: float = 5.0,  # seconds
     on_error: Literal["raise", "empty"] = "raise",

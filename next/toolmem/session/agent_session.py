@@ -25,7 +25,7 @@ from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import folded_name
 from toolmem.rules.notes import contract
-from toolmem.rules.prompt import PromptCaps, changed_since, prefetch_tool_memory_rules_blocking
+from toolmem.rules.prompt import changed_since, prefetch_tool_memory_rules_blocking
 from toolmem.rules.store import RuleListing
 from toolmem.rules.turn import ToolUse, Turn
 from toolmem.session.messages import (
@@ -136,13 +136,13 @@ class AgentSession:
     def _freeze(
         self, base_prompt: str, timeout: float, on_error: Literal["raise", "empty"]
     ) -> None:
-        settings, caps = self.memory.services.settings, self.memory.services.settings.rules
+        settings = self.memory.services.settings
         names = [each.name for each in self.recorder.schemas.values()]
         section = prefetch_tool_memory_rules_blocking(
             self.rules,
             names,
             language=settings.language,
-            caps=PromptCaps(caps.max_in_prompt, caps.max_characters, caps.max_critical_characters),
+            caps=settings.rules,
             timeout=timeout,
             on_error=on_error,
         )
