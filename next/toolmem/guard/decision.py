@@ -19,7 +19,6 @@ from toolmem.text.display import plain
 from toolmem.text.stopped_calls import STOPPED
 
 Mode = Literal["off", "shadow", "advise", "enforce"]
-Kind = Literal["rule", "repeat", "known_name", "schema", "self"]
 
 _ORDER: dict[str, int] = {"allow": 0, "advise": 1, "ask": 2, "deny": 3}
 _MAX_TOLD = 3  # sources that one reason names
@@ -28,18 +27,14 @@ _MAX_SENTENCE = 500
 _ASK_FIRST = "; ask the user first"
 
 
-class Finding(Struct, kw_only=True):
+class Finding(Struct):
     """One thing that stands against a call."""
 
-    kind: Kind
+    source: DecisionSource
     action: Action  # as the source says, whatever its mode
     text: str  # for the agent
     remedy: str = ""  # what may be done instead
     mode: Mode = "enforce"
-    rule_id: str = ""
-    k: int = 0
-    n: int = 0
-    call_ids: tuple[str, ...] = ()
     is_forced: bool = False  # the call runs all the same
 
     @property
@@ -73,10 +68,7 @@ def decide(
         action=action,
         reason=reason,
         advice=_told(advising, advising),
-        sources=tuple(
-            DecisionSource(kind=f.kind, rule_id=f.rule_id, k=f.k, n=f.n, call_ids=f.call_ids)
-            for f in findings
-        ),
+        sources=tuple(f.source for f in findings),
         mode=mode,
     )
 
@@ -87,7 +79,7 @@ def undecided(
     """Where the memory cannot be asked at all: `guard.on_error` says what becomes of the call."""
     action: Action = "deny" if on_error == "closed" else "allow"
     text = "The user's rules could not be read, and guard.on_error is closed."
-    finding = Finding(kind="self", action=action, text=text, remedy="Tell the user.")
+    finding = Finding(DecisionSource(kind="self"), action, text, "Tell the user.")
     return decide("", time, tool_name, conversation, [finding])
 
 
@@ -121,7 +113,7 @@ def of_rule(rule: ToolMemoryRule, mode: Mode, first: str = "", *, is_sure: bool 
     remedy = "Get their consent, or leave it out."
     if is_sure and rule.effect == "deny":
         action, remedy = "deny", "Leave it out, or ask them to take it back."
-    return Finding(kind="rule", action=action, text=text, remedy=remedy, mode=mode, rule_id=rule.id)
+    return Finding(DecisionSource(kind="rule", rule_id=rule.id), action, text, remedy, mode)
 
 
 def times(number: int) -> str:

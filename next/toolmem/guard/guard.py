@@ -30,14 +30,13 @@ from toolmem.guard.known_names import KnownNames, statement_in
 from toolmem.guard.repeats import ConversationFailures, check_repeat, ended_as, identity, take
 from toolmem.guard.rule_cache import RuleSet
 from toolmem.guard.self_protection import check_self
-from toolmem.models.decisions import Action, Decision
+from toolmem.models.decisions import Action, Decision, DecisionSource
 from toolmem.models.protocols import Clock, Store
-from toolmem.models.records import Record
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
 from toolmem.rules.replies import is_this_once
-from toolmem.rules.store import ToolMemoryStore, retry_on_conflict
+from toolmem.rules.store import ToolMemoryStore, read_or_new, swap
 from toolmem.store.storable import micros
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
@@ -46,7 +45,6 @@ from toolmem.view.effects import CallEffects
 from toolmem.view.view import CallView
 
 log = logging.getLogger("toolmem.guard")
-Decoded = TypeVar("Decoded")
 Told = TypeVar("Told")
 
 NAMESPACE = ".guard"
@@ -164,7 +162,7 @@ class Guard:
         log.warning("calls are not held against rules: %s", error)
         text = f"The user's rules could not be read ({type(error).__name__})."
         action: Action = "deny" if self.modes.on_error == "closed" else "advise"
-        findings = [Finding(kind="self", action=action, text=text, remedy="Tell the user.")]
+        findings = [Finding(DecisionSource(kind="self"), action, text, "Tell the user.")]
         if self._rule_set is not None:
             with suppress(StoreError):  # calls cannot be counted
                 blank = replace(call, known=Conversation(), forgiven=Forgiveness())
@@ -235,7 +233,7 @@ class Guard:
             return []
         told = "; ".join(problem.message for problem in problems[:3])
         text = f"The arguments do not fit the tool: {quoted(Masker(self._secret).text(told))}."
-        return [Finding(kind="schema", action="deny", text=text, mode=self.modes.schema)]
+        return [Finding(DecisionSource(kind="schema"), "deny", text, mode=self.modes.schema)]
 
     def _remember_stop(self, decision: Decision, call: _Call) -> None:
         """What a decision leaves for the next one."""
@@ -290,7 +288,8 @@ class Guard:
 
         passing = self._change(decision.conversation_id, change)
         if passing:
-            self._swap(FORGIVENESS, Forgiveness, lambda held: held.forgive(passing))
+            forgiveness = (self.workspace, FORGIVENESS, Forgiveness)
+            swap(self.store, *forgiveness, lambda held: held.forgive(passing))
         if decision.sources:
             ran = "failed" if failed else "unknown" if failed is None else "worked"
             self.store.log_decision(self.workspace, replace(decision, outcome=ran))
@@ -317,10 +316,10 @@ class Guard:
         rule_set = self._rule_set
         if rule_set is None or rule_set.stamp != snapshot.rules_stamp:
             rule_set = self._rule_set = RuleSet(self._rules, snapshot.rules_stamp)
-        return _decoded(known, Conversation), _decoded(forgiven, Forgiveness), rule_set
+        return read_or_new(known, Conversation), read_or_new(forgiven, Forgiveness), rule_set
 
     def _change(self, conversation: str, change: Callable[[Conversation], Told]) -> Told:
-        return self._swap(_place_of(conversation), Conversation, change)
+        return swap(self.store, self.workspace, _place_of(conversation), Conversation, change)
 
     def _take(self, conversation: str, rule_id: str, test: MoreThan, now: datetime) -> bool:
         """Count a call; False where others have taken the last place meanwhile."""
@@ -333,22 +332,7 @@ class Guard:
 
         if test.per == "conversation":
             return self._change(conversation, change)
-        return self._swap(FORGIVENESS, Forgiveness, change)
-
-    def _swap(
-        self, place: tuple[str, str], kind: type[Decoded], change: Callable[[Decoded], Told]
-    ) -> Told:
-        """Change a record in place, and what the change tells of it."""
-
-        def write() -> Told:
-            record = self.store.get(self.workspace, *place)
-            held = _decoded(record, kind)
-            told = change(held)
-            version = 0 if record is None else record.version
-            self.store.put(self.workspace, *place, held, expected_version=version)
-            return told
-
-        return retry_on_conflict(write)
+        return swap(self.store, self.workspace, FORGIVENESS, Forgiveness, change)
 
 
 def _place_of(conversation: str) -> tuple[str, str]:
@@ -357,14 +341,6 @@ def _place_of(conversation: str) -> tuple[str, str]:
 
 def _forget_once(held: Conversation) -> None:
     held.once = ""
-
-
-def _decoded(record: Record | None, kind: type[Decoded]) -> Decoded:
-    """A damaged record teaches nothing."""
-    try:
-        return kind() if record is None else record.read(kind)
-    except ValueError:
-        return kind()
 
 
 def _what_is_missing(conditions: Conditions) -> str:

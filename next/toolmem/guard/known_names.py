@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from toolmem.guard.decision import Finding, Mode, quoted, times
+from toolmem.models.decisions import DecisionSource
 from toolmem.text.patterns import late_pattern
 from toolmem.text.sql import Statement, looks_like_sql, read_statement
 
@@ -133,4 +134,5 @@ def _finding(kind: str, name: str, of: str, told: int, listed: list[str], mode: 
     why = f"an error said so {times(told)}" if told else "a complete list does not hold it"
     there = f" There are: {quoted(', '.join(listed))}." if listed else ""
     text = f"There is no {kind} {quoted(name)}{where} here: {why}, and nothing has used it since."
-    return Finding(kind="known_name", action="deny", text=text + there, mode=mode, k=told, n=told)
+    source = DecisionSource(kind="known_name", k=told, n=told)
+    return Finding(source, "deny", text + there, mode=mode)

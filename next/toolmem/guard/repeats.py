@@ -17,11 +17,10 @@ from collections.abc import Collection
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from toolmem.guard.decision import Finding, Mode, quoted, times
 from toolmem.guard.failure_output import CHANGED, NOT_YET, TESTS_FAILED, says, without_exit_code
-from toolmem.models.decisions import Action
+from toolmem.models.decisions import Action, DecisionSource
 from toolmem.text.error_lines import error_class_of, error_line
 from toolmem.text.patterns import late_pattern
 from toolmem.view.effects import CallEffects
@@ -115,8 +114,8 @@ def check_repeat(
             f"This exact call failed {times(n)} in this conversation: {line}. "
             f"{since}: change the input or what it depends on{way_out}."
         )
-    found = Finding(kind="repeat", action=action, text=text, mode=mode, is_forced=is_forced)
-    return [replace(found, k=n, n=n, call_ids=tuple(failure.call_ids))]
+    source = DecisionSource(kind="repeat", k=n, n=n, call_ids=tuple(failure.call_ids))
+    return [Finding(source, action, text, mode=mode, is_forced=is_forced)]
 
 
 def take(

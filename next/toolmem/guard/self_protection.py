@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 
 from toolmem.guard.decision import Finding, Mode, quoted
+from toolmem.models.decisions import DecisionSource
 from toolmem.text.forms import normalized, word_set
 from toolmem.text.patterns import late_pattern
 from toolmem.view.shell import SimpleCommand
@@ -34,7 +35,7 @@ def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Fin
         return []
     text = f"This may change toolmem itself ({what}), which only the user does."
     remedy = "Get their consent, or leave it out."
-    return [Finding(kind="self", action="ask", text=text, remedy=remedy, mode=mode)]
+    return [Finding(DecisionSource(kind="self"), "ask", text, remedy, mode)]
 
 
 def _touched(view: CallView, protected: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from toolmem.models.protocols import Store
 from toolmem.rules.identity import folded_name, made_id
-from toolmem.rules.store import RuleInput, retry_on_conflict
+from toolmem.rules.store import RuleInput, swap
 from toolmem.rules.turn import ToolUse
 from toolmem.text.display import plain
 from toolmem.text.error_lines import error_class_of, error_line
@@ -96,13 +96,11 @@ class ToolEffectiveness(Struct):
 def count_uses(store: Store, workspace: str, uses: Iterable[ToolUse]) -> None:
     """Count the calls of a turn; those that were stopped before they ran are left out."""
     for tool, of_tool in _by_tool(uses).items():
-        retry_on_conflict(partial(_count, store, workspace, tool, of_tool))
+        count = partial(_count, of_tool, Masker(store.secret_key()))
+        swap(store, workspace, (NAMESPACE, f"tool/{tool}"), ToolEffectiveness, count)
 
 
-def _count(store: Store, workspace: str, tool: str, uses: list[ToolUse]) -> None:
-    key = f"tool/{tool}"
-    record = store.get(workspace, NAMESPACE, key)
-    found = ToolEffectiveness() if record is None else record.read(ToolEffectiveness)
+def _count(uses: list[ToolUse], masker: Masker, found: ToolEffectiveness) -> None:
     for use in uses:
         found.total_calls += 1
         found.successes += use.success is True
@@ -111,12 +109,9 @@ def _count(store: Store, workspace: str, tool: str, uses: list[ToolUse]) -> None
             found.timed_calls += 1
             found.avg_duration_ms += (use.duration_ms - found.avg_duration_ms) / found.timed_calls
         if use.success is False:
-            masked = Masker(store.secret_key()).text(use.output_summary)
-            line = plain(error_line(masked), _MAX_CHARACTERS)
+            line = plain(error_line(masker.text(use.output_summary)), _MAX_CHARACTERS)
             others = [each for each in found.common_error_patterns if each != line]
             found.common_error_patterns = [*others, line][-MAX_PATTERNS:]
-    version = 0 if record is None else record.version
-    store.put(workspace, NAMESPACE, key, found, expected_version=version)
 
 
 def effectiveness(store: Store, workspace: str, tool_name: str) -> ToolEffectiveness | None:

@@ -37,6 +37,7 @@ from toolmem.view.conditions import read_conditions
 
 log = logging.getLogger("toolmem.rules")
 Written = TypeVar("Written")
+Kept = TypeVar("Kept")
 
 GUARDED = (".store", ".store", "guarded")  # workspace, namespace and key of an install's mark
 SESSION_LASTS = timedelta(days=7)  # at most, where a session is not ended
@@ -357,6 +358,34 @@ def retry_on_conflict(write: Callable[[], Written]) -> Written:
 
             time.sleep(random.random() * 0.002 * min(attempt + 1, 20))
     return write()
+
+
+def swap(
+    store: Store,
+    workspace: str,
+    place: tuple[str, str],
+    kind: type[Kept],
+    change: Callable[[Kept], Written],
+) -> Written:
+    """Change a record, of a namespace and key, in place; what the change tells of it."""
+
+    def write() -> Written:
+        record = store.get(workspace, *place)
+        held = read_or_new(record, kind)
+        told = change(held)
+        version = 0 if record is None else record.version
+        store.put(workspace, *place, held, expected_version=version)
+        return told
+
+    return retry_on_conflict(write)
+
+
+def read_or_new(record: Record | None, kind: type[Kept]) -> Kept:
+    """A damaged record is as none."""
+    try:
+        return kind() if record is None else record.read(kind)
+    except ValueError:
+        return kind()
 
 
 _decode = msgspec.json.Decoder(ToolMemoryRule).decode
