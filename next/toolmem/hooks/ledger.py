@@ -17,7 +17,7 @@ from msgspec import Struct
 from toolmem.guard.stores import WORKSPACE
 from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
-from toolmem.rules.store import retry_on_conflict
+from toolmem.rules.store import swap
 
 Answered = TypeVar("Answered")
 NAMESPACE = ".hooks"
@@ -75,18 +75,14 @@ class Ledger:
     def change(self, change: Callable[[Session], Answered]) -> Answered:
         """Apply a change, again where another hook was faster; what it answered."""
 
-        def write() -> Answered:
-            record = self.store.get(WORKSPACE, NAMESPACE, self.key)
-            session = Session() if record is None else record.read(Session)
+        def bounded(session: Session) -> Answered:
             answered = change(session)
             del session.calls[:-MAX_CALLS]
             for kept in (session.prompts, session.events, session.shown):
                 del kept[:-MAX_KEPT]
-            version = 0 if record is None else record.version
-            self.store.put(WORKSPACE, NAMESPACE, self.key, session, expected_version=version)
             return answered
 
-        return retry_on_conflict(write)
+        return swap(self.store, WORKSPACE, (NAMESPACE, self.key), Session, bounded)
 
 
 def forget_old_sessions(store: Store, now: datetime) -> None:

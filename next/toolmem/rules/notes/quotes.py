@@ -43,20 +43,15 @@ def find_quote(quote: str, user_messages: Iterable[str]) -> Standing:
     return found
 
 
-def own_words(message: str) -> str:
-    """The message with what its author only shows masked, character by character."""
-    from toolmem.rules.reader.own_text import MASK, mask_pasted  # takes long to load
-
-    return _FOUND.sub(lambda line: MASK * len(line[0]), mask_pasted(message))
-
-
 def _compared(text: str) -> str:
     return " ".join(normalized(text).translate(_MARKS).split())
 
 
 def _stands_in_own_words(quote: str, message: str) -> bool:
     """Whether a word of it is the author's own; a name in backquotes changes no author."""
-    own = own_words(message)
+    from toolmem.rules.reader.own_text import MASK, mask_pasted  # takes long to load
+
+    own = _FOUND.sub(lambda line: MASK * len(line[0]), mask_pasted(message))
     sought = [_compared(piece[0]) for piece in _PIECE.finditer(quote)]
     pieces = list(_PIECE.finditer(message))
     for at in _runs_of(sought, [_compared(piece[0]) for piece in pieces]):
