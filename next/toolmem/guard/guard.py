@@ -165,8 +165,7 @@ class Guard:
         findings = [Finding(DecisionSource(kind="self"), action, text, "Tell the user.")]
         if self._rule_set is not None:
             with suppress(StoreError):  # calls cannot be counted
-                blank = replace(call, known=Conversation(), forgiven=Forgiveness())
-                findings += self._of_rules(blank, self._rule_set)
+                findings += self._of_rules(call, self._rule_set)
         return findings
 
     def _findings(self, call: _Call, decision_id: str) -> list[Finding]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from toolmem.errors import RequestError
 from toolmem.models.rules import UNSCOPED, ToolMemoryRule
@@ -15,13 +14,7 @@ from toolmem.view.view import CallView
 
 log = logging.getLogger("toolmem.guard")
 MAX_TESTS = 100  # earlier calls that rules ask for
-
-
-class CheckedRule(NamedTuple):
-    """A rule that calls are held against."""
-
-    rule: ToolMemoryRule
-    conditions: Conditions
+CheckedRule = tuple[ToolMemoryRule, Conditions]  # that calls are held against
 
 
 class RuleSet:
@@ -41,7 +34,7 @@ class RuleSet:
                 log.warning(told, rule.id, error)
                 continue
             of_tool = self._by_tool.setdefault(folded_name(rule.tool_name), [])
-            of_tool.append(CheckedRule(rule, conditions))
+            of_tool.append((rule, conditions))
             for each in (*conditions.when, *conditions.unless):
                 if each.earlier is not None and len(self.asked) < MAX_TESTS:
                     self.asked[each.earlier.key] = each.earlier
@@ -51,6 +44,6 @@ class RuleSet:
         if not self._by_tool:
             return
         for place in dict.fromkeys((folded_name(view.tool), *view.classes, UNSCOPED)):
-            for each in self._by_tool.get(place, ()):
-                if each.rule.session in ("", session):
-                    yield each
+            for rule, conditions in self._by_tool.get(place, ()):
+                if rule.session in ("", session):
+                    yield rule, conditions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -80,19 +81,11 @@ class RuleInput(Struct, kw_only=True):
         )
 
 
-class DamagedRule(Struct, frozen=True):
-    """A record that is no rule. It hides no other, and may be put anew."""
-
-    namespace: str
-    key: str
-    problem: str
-
-
 class RuleListing(Struct, frozen=True):
-    """Rules, and the records beside them that could not be read."""
+    """Rules, and the records beside them that are none; they hide no other and may be put anew."""
 
     rules: list[ToolMemoryRule]
-    damaged: list[DamagedRule]
+    damaged: list[Record]
 
 
 class _Place(Struct):
@@ -168,12 +161,11 @@ class ToolMemoryStore:
         )
         listing = RuleListing([], [])
         for record in records:
-            found = _read(record)
-            if isinstance(found, ToolMemoryRule):
-                listing.rules.append(found)
-            else:
-                listing.damaged.append(found)
-                log.warning("%s/%s is no rule: %s", found.namespace, found.key, found.problem)
+            try:
+                listing.rules.append(_read(record))
+            except ValueError as error:
+                listing.damaged.append(record)
+                log.warning("%s/%s is no rule: %.300s", record.namespace, record.key, error)
         return listing
 
     # ------------------------------------------------------------ changing
@@ -326,9 +318,10 @@ class ToolMemoryStore:
         record = self.store.get(self.workspace, namespace, rule_key(rule_id))
         if record is None:
             return _Place(namespace, rule_id)
-        found = _read(record)
-        before = found if isinstance(found, ToolMemoryRule) else None
-        return _Place(namespace, rule_id, record.version, before)
+        place = _Place(namespace, rule_id, record.version)
+        with suppress(ValueError):
+            place.before = _read(record)
+        return place
 
     def _refuse_of_another_tool(self, given: RuleInput) -> None:
         key = rule_key(given.id)
@@ -391,15 +384,13 @@ def read_or_new(record: Record | None, kind: type[Kept]) -> Kept:
 _decode = msgspec.json.Decoder(ToolMemoryRule).decode
 
 
-def _read(record: Record) -> ToolMemoryRule | DamagedRule:
-    try:
-        rule = _decode(record.value)
-        if rule_key(rule.id) != record.key or _namespace(rule) != record.namespace:
-            raise ValueError("its id or tool is another one")
-        if rule.status != "deleted" and not rule.rule.strip():
-            raise ValueError("rule: expected a text")
-    except ValueError as error:
-        return DamagedRule(record.namespace, record.key, str(error)[:300])
+def _read(record: Record) -> ToolMemoryRule:
+    """Raises ValueError where the record is damaged."""
+    rule = _decode(record.value)
+    if rule_key(rule.id) != record.key or _namespace(rule) != record.namespace:
+        raise ValueError("its id or tool is another one")
+    if rule.status != "deleted" and not rule.rule.strip():
+        raise ValueError("rule: expected a text")
     return rule
 
 
