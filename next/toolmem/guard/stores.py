@@ -39,12 +39,9 @@ class Stores(Struct):
 
     def listing(self, session: str = "") -> RuleListing:
         """The rules of all stores."""
-        listing = RuleListing([], [])
-        for store in self.all:
-            found = self.rules(store).all_rules(session)
-            listing.rules.extend(found.rules)
-            listing.damaged.extend(found.damaged)
-        return listing
+        found = [self.rules(store).all_rules(session) for store in self.all]
+        rules = [rule for each in found for rule in each.rules]
+        return RuleListing(rules, [record for each in found for record in each.damaged])
 
     def guards(
         self,
