@@ -217,7 +217,7 @@ class Guard:
 
     def _of_repeats(self, call: _Call) -> list[Finding]:
         held, forgiven, mode = call.known.failures, call.forgiven.errors, self.modes.repeats
-        if mode == "off":
+        if mode == "off" or call.identity not in held.failures:
             return []
         effects = CallEffects(call.view.tool, call.view.arguments)
         return check_repeat(held, call.identity, forgiven, mode, effects, call.force)
