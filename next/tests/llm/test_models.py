@@ -8,6 +8,7 @@ from toolmem import ToolMem
 from toolmem.errors import ConfigError
 from toolmem.llm.failures import Answer, error_of
 from toolmem.testing.faults import FAULTS, Fault
+from toolmem.testing.model_server import ModelServer
 
 PASSING = ("server_error", "throttled", "error_in_200", "broken_json", "no_body", "empty", "cut")
 LASTING = (*PASSING, "cut_within", "garbage", "wrong_type", "broken_reply", "endless_thought")
@@ -143,6 +144,13 @@ def test_a_denial_stops_the_run_after_one_request_and_a_later_run_asks_again(
         assert it.memory.run("retry_evaluations").metadata["evaluation"]["evaluated"] == 20
 
 
+def test_the_same_refusal_of_the_first_requests_ends_the_run(asking, records):
+    with asking(Fault("bad_request"), more=["llm.default.params.max_concurrency=1"]) as it:
+        done = it.memory.add(records(20))
+        assert "the same for 3 requests" in done.stopped
+        assert len(it.server.requests) <= 5
+
+
 @pytest.mark.parametrize("fault", ["content_filter", "filtered_reply", "truncated"])
 def test_a_prompt_that_is_refused_alone_does_not_end_the_run(asking, records, fault):
     narrow = "llm.default.params.max_concurrency=1"
@@ -267,6 +275,19 @@ def test_a_dry_run_counts_prompts_and_sends_nothing(path, records, clock):
         summary = memory.summarize()
         assert summary.usage.requests == 1
         assert memory.summarize().usage.saved_prompt_tokens == summary.usage.prompt_tokens
+
+
+def test_a_service_that_only_streams_is_read_from_its_stream(records, path):
+    with ModelServer() as server:
+        overrides = [
+            "llm.default.backend=openai_compatible",
+            f"llm.default.params.base_url={server.openai_url}",
+            "llm.default.model_name=m",
+            "llm.default.params.stream=true",
+        ]
+        with ToolMem(path, overrides=overrides) as memory:
+            assert memory.add(records(1)).success
+        assert server.requests[0].parameters["stream_options"] == {"include_usage": True}
 
 
 def test_every_fault_can_be_asked_for(asking, records):

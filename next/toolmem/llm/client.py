@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from toolmem.errors import ModelError
 from toolmem.llm.budget import Budget, Reservation
-from toolmem.llm.failures import Answer, ParameterRefused, PassingError, error_of
+from toolmem.llm.failures import Answer, ContentFiltered, ParameterRefused, PassingError, error_of
 from toolmem.llm.pool import current_batch
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.llm.usage import LedgerRow, current_purpose
@@ -26,6 +26,7 @@ Value = TypeVar("Value")
 
 FIRST_PAUSE = 0.5  # seconds before the second attempt; each further one waits twice as long
 LONGEST_PAUSE = 30.0
+SAME_REFUSAL = 3  # equal refusals before any answer, after which the run ends
 
 
 class Endpoint(Struct, frozen=True):
@@ -90,6 +91,7 @@ class Client:
         self._clock = clock
         self._max_retries = max_retries
         self._is_answered = False  # by anything but a denial
+        self._refusals: list[str] = []  # before the first answer
 
     async def make(
         self, prompt: str, send: Callable[[], Awaitable[Answer]], read: Read[Value]
@@ -135,17 +137,26 @@ class Client:
             return value
         except ModelError as error:
             attempt.outcome = type(error).__name__
-            if not (error.fatal or isinstance(error, ParameterRefused)):
-                self._is_answered = True  # the service is there and took the key
+            error = self._learned(error, attempt)
             if error.fatal and batch is not None:
                 batch.denied = error
-            raise
+            raise error from None
         except asyncio.CancelledError:
             attempt.outcome = "cancelled"
             raise
         finally:
             seconds = round(self._clock.monotonic() - began, 3)
             self._settle(attempt, reserved, started, seconds)
+
+    def _learned(self, error: ModelError, attempt: _Attempt[Any]) -> ModelError:
+        """The error; a refusal that each of the first requests meets ends the run."""
+        if isinstance(error, PassingError | ContentFiltered) or attempt.may_be_billed:
+            self._is_answered = True  # the service is there and took the key
+        elif not (self._is_answered or error.fatal or isinstance(error, ParameterRefused)):
+            self._refusals = [*self._refusals, str(error)][-SAME_REFUSAL:]
+            if self._refusals == [str(error)] * SAME_REFUSAL:
+                return ModelError(f"{error} (the same for {SAME_REFUSAL} requests)", fatal=True)
+        return error
 
     async def _exchange(self, attempt: _Attempt[Value]) -> Value:
         name, timeout = self.endpoint.name, self.endpoint.timeout

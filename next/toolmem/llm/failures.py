@@ -36,7 +36,8 @@ _ADVICE = {401: " (is the key right?)", 404: " (are model_name and base_url righ
 _NO_SUCH_MODEL = re.compile(r"\bmodel\b.{0,80}?(does not exist|not found|not supported)", re.I)
 _KEY_LIKE = re.compile(r"\b(sk-[\w*-]{6,}|Bearer\s+\S+)")
 _PARAMETER = re.compile(
-    r"\b(temperature|top_p|seed|max_tokens|enable_thinking|response_format|encoding_format)\b"
+    r"\b(temperature|top_p|seed|max_tokens|enable_thinking|response_format|stream_options"
+    r"|encoding_format)\b"
 )
 _JSON_MODE = re.compile(r"json[ _](object|mode|schema)|structured output", re.I)
 

@@ -50,6 +50,7 @@ class RemoteModel:
 
     def _parameters(self, json_reply: bool) -> dict[str, Any]:
         given = {name: getattr(self._params, name) for name in _SENT}
+        given["stream"] = self._params.stream or None
         given["response_format"] = {"type": "json_object"} if json_reply else None
         named = {self._sent_as.get(name, name): value for name, value in given.items()}
         return {name: value for name, value in named.items() if name and value is not None}
@@ -93,7 +94,10 @@ def open_model(section: ModelSection, setting: str, budget: Budget, clock: Clock
         model = section.model_name or DEFAULT_MODEL
         budget.check_model(model, f"{setting}.model_name")
         return DryRunModel(model, budget)
-    return RemoteModel(open_client(section, setting, budget, clock), section)
+    client = open_client(section, setting, budget, clock)
+    if section.params.stream and section.backend != "openai_compatible":
+        raise ConfigError([f"{setting}.params.stream: only openai_compatible streams"])
+    return RemoteModel(client, section)
 
 
 def open_client(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -33,6 +33,8 @@ class OpenAIService:
 
     async def chat(self, prompt: str, parameters: dict[str, Any]) -> Answer:
         body = {"messages": [{"role": "user", "content": prompt}], **parameters}
+        if body.get("stream"):
+            body["stream_options"] = {"include_usage": True}
         return await self._post("/chat/completions", body)
 
     async def embed(self, texts: list[str], dimensions: int | None) -> Answer:
@@ -46,6 +48,8 @@ class OpenAIService:
         content = msgspec.json.encode({"model": self._endpoint.model, **body})
         try:
             async with self._client().stream("POST", path, content=content) as response:
+                if "event-stream" in response.headers.get("content-type", ""):
+                    return Answer(response.status_code, await _joined(response.aiter_lines()))
                 got = bytearray()
                 async for chunk in response.aiter_bytes():
                     got += chunk
@@ -72,6 +76,29 @@ class OpenAIService:
             )
             self._opened = (loop, client)
         return self._opened[1]
+
+
+async def _joined(lines: AsyncIterator[str]) -> Any:
+    """A streamed answer as if it had come whole; None where it is none."""
+    text, reason, usage, size = "", None, None, 0
+    async for line in lines:
+        size += len(line)
+        if size > MAX_BYTES:
+            raise NoAnswer(f"an answer of over {MAX_BYTES} bytes", was_sent=True)
+        part = mapping(_read_json(line.removeprefix("data:").strip().encode()))
+        if part.get("error"):
+            return part
+        usage = part.get("usage") or usage
+        choices = part.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            text += _content(mapping(mapping(choice).get("delta")).get("content")) or ""
+            reason = mapping(choice).get("finish_reason") or reason
+    if reason is None:
+        raise NoAnswer("the stream ended before the reply did", was_sent=True)
+    return {
+        "choices": [{"finish_reason": reason, "message": {"content": text}}],
+        "usage": usage,
+    }
 
 
 def read_chat(body: Any, name: str) -> Reading[str]:
