@@ -79,8 +79,7 @@ def ordinary_stopped(
 def _ordinary(name: str) -> list[CallView]:
     """Of a class; read once, since every note is held against them."""
     text = Path(__file__).with_name("ordinary_calls.txt").read_text(encoding="utf-8")
-    lines = text.partition(f"[{name}]\n")[2].partition("\n[")[0].splitlines()
-    calls = [call for line in lines for call in line.split(" ;; ")]
+    calls = text.partition(f"[{name}]\n")[2].partition("\n[")[0].splitlines()
     is_shell = name == "@shell"
     return [CallView(name, {"command": c} if is_shell else json.loads(c)) for c in calls]
 
