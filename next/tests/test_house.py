@@ -12,33 +12,31 @@ from importlinter.cli import lint_imports
 PACKAGE = Path(__file__).parents[1] / "toolmem"
 KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
 BUDGETS = {
-    "models": 878,
-    "text": 1519,
-    "config": 1234,
-    "store": 3798,
-    "llm": 1698,
-    "judge": 2382,
-    "guidance": 2167,
-    "formats": 881,
-    "view": 2203,
-    "flow": 1135,
-    "ops": 1382,
-    "operations": 1133,
-    "memory": 470,
-    "research": 1143,
-    "cli": 1842,
-    "testing": 471,
-    "rules": 4283,
-    "guard": 1559,
-    "session": 966,
-    "server": 1811,
-    "hooks": 2555,
-    "adapters": 801,
+    "models": 838,
+    "text": 1419,
+    "config": 1141,
+    "store": 3463,
+    "llm": 1570,
+    "judge": 2206,
+    "guidance": 2037,
+    "formats": 842,
+    "view": 2082,
+    "flow": 1064,
+    "ops": 1258,
+    "operations": 1066,
+    "memory": 440,
+    "research": 1062,
+    "cli": 1676,
+    "testing": 434,
+    "rules": 4055,
+    "guard": 1380,
+    "session": 883,
+    "server": 1581,
+    "hooks": 2270,
+    "adapters": 752,
 }
 SINGLE_FILES = 336  # __init__, __main__, errors, client
 MAX_LINES = 34_150
-# Too many by so much since hooks, MCP and adapters are here. It has to fall to 0.
-OVER = 2_497
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 33, "summarize": 32, "guidance": 15, "sentence": 27, "planned call": 31}
 MAX_FILES = 250
@@ -58,7 +56,7 @@ def test_each_folder_stays_within_its_budget(folder: str) -> None:
 
 
 def test_who_takes_more_room_takes_it_from_another_folder() -> None:
-    assert sum(BUDGETS.values()) + SINGLE_FILES <= MAX_LINES + OVER
+    assert sum(BUDGETS.values()) + SINGLE_FILES <= MAX_LINES
 
 
 def test_every_folder_has_a_budget() -> None:
