@@ -33,12 +33,17 @@ def spent() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def answer(command: list[str], event: dict[str, object], folder: Path) -> bytes:
+    environment = {"HOME": str(folder / "home"), "PATH": os.defpath}
+    data = json.dumps({"session_id": "s", "cwd": str(folder), **event}).encode()
+    done = subprocess.run(command, input=data, capture_output=True, env=environment, check=True)
+    return done.stdout
+
+
 def start(command: list[str], event: dict[str, object], folder: Path) -> float:
     """Milliseconds of CPU."""
-    environment = {"HOME": str(folder / "home"), "PATH": os.defpath}
     before = spent()
-    data = json.dumps({"session_id": "s", "cwd": str(folder), **event}).encode()
-    subprocess.run(command, input=data, capture_output=True, env=environment, check=True)
+    answer(command, event, folder)
     return 1_000 * (spent() - before)
 
 
@@ -51,6 +56,10 @@ def main() -> None:
         for number in range(RULES):
             said = {"hook_event_name": "UserPromptSubmit", "prompt": f"Never push to b{number}."}
             start(HOOK, {**said, "prompt_id": f"p{number}"}, folder)
+        call = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "forbidden"}
+        for number in (0, RULES - 1):
+            forbidden = {**call, "tool_input": {"command": f"git push origin b{number}"}}
+            assert b"toolmem: not run" in answer(HOOK, forbidden, folder)
         bare = [sys.executable, "-P", "-E", "-c", "pass"]
         for what, (tool, given) in CALLS.items():
             event = {"hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": given}

@@ -42,15 +42,19 @@ def started(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def called(process: subprocess.Popen[bytes], number: int) -> float:
-    """Milliseconds from a request to its answer."""
+def answer(process: subprocess.Popen[bytes], to: str, number: int) -> bytes:
     assert process.stdin is not None and process.stdout is not None
-    params = {"name": "send_email", "arguments": {"to": f"user{number}@example.org"}}
+    params = {"name": "send_email", "arguments": {"to": to}}
     asked = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
-    begun = time.perf_counter()
     process.stdin.write(json.dumps(asked).encode() + b"\n")
     process.stdin.flush()
-    process.stdout.readline()
+    return process.stdout.readline()
+
+
+def called(process: subprocess.Popen[bytes], number: int) -> float:
+    """Milliseconds from a request to its answer."""
+    begun = time.perf_counter()
+    answer(process, f"user{number}@example.org", number)
     return 1_000 * (time.perf_counter() - begun)
 
 
@@ -64,6 +68,7 @@ def measured(tools: tuple[str, ...]) -> tuple[float, float, float, float]:
     """Milliseconds of a call without and with the proxy; megabytes of an interpreter, and of it."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        os.environ["HOME"] = name  # of whoever makes the store, too: else it is not trusted
         (folder / "server.py").write_text(SERVER)
         with ToolMem(folder / "m.db") as memory:
             for number in range(RULES):
@@ -74,6 +79,7 @@ def measured(tools: tuple[str, ...]) -> tuple[float, float, float, float]:
         server = [sys.executable, "server.py"]
         proxy = [sys.executable, "-P", "-m", "toolmem", "mcp", "proxy", "--store", "m.db", "--"]
         direct, through = started(server, folder), started([*proxy, *server], folder)
+        assert b"toolmem: not run" in answer(through, "person0@example.com", CALLS)
         pairs = [(called(direct, n), called(through, n)) for n in range(CALLS)][20:]
         bare = started([sys.executable, "-c", "import sys; sys.stdin.read()"], folder)
         time.sleep(0.3)

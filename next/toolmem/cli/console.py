@@ -16,7 +16,7 @@ from typing import Any
 import click
 import msgspec
 
-from toolmem.errors import ConfigError
+from toolmem.errors import ConfigError, RequestError
 from toolmem.rules.changes import Actor
 from toolmem.text.display import plain
 
@@ -27,6 +27,17 @@ on_error = click.option(
     type=click.Choice(["open", "closed"]),
     default="open",
     help="What becomes of a call that cannot be checked.  [default: open]",
+)
+
+
+def _refuse_address(context: click.Context, option: click.Parameter, given: str | None) -> Any:
+    if given and "://" in given:
+        raise RequestError("--store: hooks and the proxy work on a store file", "store")
+    return given
+
+
+store_file = click.option(
+    "--store", callback=_refuse_address, help="A store file, in the place of the project's."
 )
 
 

@@ -48,7 +48,7 @@ def hook() -> None:
 @hook.command()
 @of_agent
 @console.dry_run
-@options.store_file
+@console.store_file
 @console.on_error
 @click.option(
     "--config",

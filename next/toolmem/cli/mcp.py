@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from toolmem.cli import console, options
+from toolmem.cli import console
 from toolmem.cli.console import LazyGroup, require_mcp
 from toolmem.errors import RequestError
 from toolmem.guard.stores import stores_of
@@ -43,7 +43,7 @@ def mcp() -> None:
 @click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
 @click.option("--url", help="The server's address, where it is no command.")
 @click.option("--name", default="mcp", show_default=True, help="The server's name in records.")
-@options.store_file
+@console.store_file
 @shadow_mode
 @console.on_error
 def proxy(command: tuple[str, ...], url: str | None, store: str | None, **more: Any) -> None:
@@ -74,7 +74,7 @@ def proxy(command: tuple[str, ...], url: str | None, store: str | None, **more: 
 @mcp.command()
 @click.argument("name")
 @settings_file
-@options.store_file
+@console.store_file
 @shadow_mode
 @console.on_error
 @console.dry_run

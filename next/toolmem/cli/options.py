@@ -12,7 +12,6 @@ import click
 
 from toolmem.config.load import DEFAULT, load
 from toolmem.config.sections import OpSection
-from toolmem.errors import RequestError
 from toolmem.memory.services import store_path
 from toolmem.memory.toolmem import ToolMem
 
@@ -25,17 +24,6 @@ config = click.option(
 )
 store = click.option(
     "--store", help="A store file, or the URL of Elasticsearch with an index prefix as its path."
-)
-
-
-def _refuse_address(context: click.Context, option: click.Parameter, given: str | None) -> Any:
-    if given and "://" in given:
-        raise RequestError("--store: hooks and the proxy work on a store file", "store")
-    return given
-
-
-store_file = click.option(
-    "--store", callback=_refuse_address, help="A store file, in the place of the project's."
 )
 
 

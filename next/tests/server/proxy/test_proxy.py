@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 import sys
 from datetime import UTC, datetime
 
@@ -309,3 +310,13 @@ def test_a_command_that_is_none_is_told(tmp_path):
     command = [sys.executable, "-m", "toolmem", "mcp", "proxy", "--", "no-such-program"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60)
     assert done.returncode == 127 and b"cannot be started: no-such-program" in done.stderr
+
+
+def test_the_proxy_loads_no_flows_servers_or_models():
+    """What a host starts beside each of its servers stays small."""
+    program = "import sys, toolmem.cli.mcp, toolmem.server.proxy.child; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True
+    ).stdout.split()
+    heavy = ("toolmem.memory", "toolmem.flow", "toolmem.llm", "asyncio", "starlette", "mcp", "yaml")
+    assert [each for each in heavy if each in loaded] == []
