@@ -38,7 +38,7 @@ BUDGETS = {
 SINGLE_FILES = 336  # __init__, __main__, errors, client
 MAX_LINES = 34_150
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
-MAX_ENTERED = {"add": 33, "summarize": 32, "guidance": 15, "sentence": 27, "planned call": 31}
+MAX_ENTERED = {"add": 32, "summarize": 32, "guidance": 15, "sentence": 27, "planned call": 31}
 MAX_FILES = 250
 MAX_MODULE = 450
 MAX_FUNCTION = 60
