@@ -1,16 +1,21 @@
 """What the guard decides: rules of the user, repeats, order and counts, names, toolmem itself."""
 
 import threading
+from contextlib import closing
 from datetime import timedelta
 
+import apsw
 import pytest
 
 from toolmem.config.sections import GuardSection
 from toolmem.guard import Guard
 from toolmem.guard.decision import quoted
 from toolmem.models.tools import ToolSchema
+from toolmem.rules.store import RuleInput, ToolMemoryStore
+from toolmem.store.sqlite import SqliteStore
 
 FAILED = "cat: x: No such file or directory"
+PUSH = {"command": "^git push"}
 
 
 # ---------------------------------------------------------------- rules
@@ -125,6 +130,20 @@ def test_a_store_that_fails_is_told_and_the_setting_decides(store, clock, on_err
     decision = guard.before("Bash", {"command": "ls"})
     assert decision.action == action
     assert "rules could not be read" in decision.reason + decision.advice
+
+
+def test_a_decision_holds_where_it_cannot_be_kept(tmp_path, clock):
+    path = tmp_path / "m.db"
+    with (
+        SqliteStore(path, busy_timeout=0.05) as store,
+        closing(apsw.Connection(str(path))) as other,
+    ):
+        rule = RuleInput(tool_name="@shell", rule="Never push", effect="deny", when=[PUSH])
+        ToolMemoryStore(store, "default", clock).put_rule(rule)
+        guard = Guard(store, "default", clock)
+        guard.before("Bash", {"command": "ls"})
+        other.execute("BEGIN IMMEDIATE")  # another process writes, and goes on writing
+        assert guard.before("Bash", {"command": "git push"}).action == "deny"
 
 
 def test_a_hostile_text_of_a_call_stands_in_a_reason_as_one_quoted_line():

@@ -149,8 +149,11 @@ class Guard:
             return decide(decision_id, now, tool_name, conversation, findings)
         decision = decide(decision_id, now, tool_name, conversation, findings)
         if findings:
-            self._remember_stop(decision, call)
-            self.store.log_decision(self.workspace, decision)
+            try:
+                self._remember_stop(decision, call)
+                self.store.log_decision(self.workspace, decision)
+            except StoreError as error:  # it holds all the same
+                log.warning("a decision is not kept: %s", error)
         return decision
 
     def load(self) -> None:
