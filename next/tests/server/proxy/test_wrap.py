@@ -83,3 +83,10 @@ def test_an_entry_that_was_changed_since_is_left_to_the_user(toolmem, tmp_path):
     path.write_text(changed := path.read_text().replace('"srv"', '"other"'))
     assert "change it by hand" in toolmem("unwrap", "files", "--file", "mcp.json", code=2)
     assert path.read_text() == changed
+
+
+def test_an_entry_that_was_never_wrapped_is_told(toolmem, tmp_path):
+    (tmp_path / "mcp.json").write_text(
+        '{"mcpServers": {"files": {"command": "srv", "args": null}}}'
+    )
+    assert "change it by hand" in toolmem("unwrap", "files", "--file", "mcp.json", code=2)
