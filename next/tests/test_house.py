@@ -14,7 +14,7 @@ KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
 BUDGETS = {
     "models": 838,
     "text": 1419,
-    "config": 1141,
+    "config": 1142,
     "store": 3463,
     "llm": 1570,
     "judge": 2206,

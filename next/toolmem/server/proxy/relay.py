@@ -45,10 +45,10 @@ class Relay:
         self.memory, self.to_client, self.to_server = memory, to_client, to_server
         self._consents = Consents()
         self._capabilities: Any = None  # of the client, where it says so once
-        # Two threads change these, each time by one operation, which is atomic.
+        # Both threads change these two, each time by one operation, which is atomic.
         self._calls: dict[str, ToolCall] = {}
-        self._waiting: dict[str, ToolCall] = {}  # by our request to the user
         self._lists: set[str] = set()
+        self._waiting: dict[str, ToolCall] = {}  # by our request to the user; the client's thread
 
     # ------------------------------------------------------------ from the client
 
@@ -83,7 +83,7 @@ class Relay:
         key = _key(request_id)
         for ours, call in self._waiting.items():
             if _key(call.message["id"]) == key:
-                del self._waiting[ours]
+                del self._waiting[ours]  # the loop ends here
                 told = {"requestId": ours, "reason": "the call is cancelled"}
                 self._tell({"method": "notifications/cancelled", "params": told})
                 return True
