@@ -1,90 +1,94 @@
-# One door for every habit; CI calls the same ones. Needs Python 3.11+ with venv, and make.
+# Needs Python 3.11 or newer with venv, and make.
 PYTHON ?= python3
-VENV   := .venv
-BIN    := $(VENV)/bin
-# The versions that are installed. `make test VENV=.venv-lowest CONSTRAINTS=constraints-lowest.txt` tries the lowest ones.
-CONSTRAINTS := constraints.txt
-PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c $(CONSTRAINTS)
+VENV := .venv
+LOWEST := .venv-lowest
+NEWER := .venv-newer
+WHEEL := .venv-wheel
+RUN := $(VENV)/bin
+ARGS ?=
+HERE := not slow and not hosts and not frameworks
 
-.DEFAULT_GOAL := help
-.PHONY: help evaluate serve test test-all test-server test-hosts lint bench docs lowest clean
+.PHONY: help evaluate docs test test-all test-slow test-hosts test-frameworks test-lowest test-newer test-wheel lint bench ci clean
 
-# Tests run in as many processes as there are cores, four at most; those of one xdist_group in one process.
-PARALLEL := -n logical --maxprocesses 4 --dist loadgroup
+evaluate: $(VENV)/.ready  ## judge the packaged sample and write report/
+	$(RUN)/toolmem evaluate $(ARGS)
 
-help:  ## show this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+test: $(VENV)/.ready  ## run the tests
+	$(RUN)/python -m pytest -q -n 2 -m "$(HERE)" $(ARGS)
 
-evaluate: $(VENV)/.evaluate  ## judge, summarize and report the project's own recording (no key, no network)
-	@$(BIN)/toolmem evaluate $(ARGS)
+test-all: test test-slow test-wheel  ## also notebooks, killed nodes, and the built wheel
 
-serve: $(VENV)/.serve  ## serve the flows and rules on http://127.0.0.1:8002
-	@$(BIN)/toolmem serve $(ARGS)
+test-slow: $(VENV)/.ready  ## execute notebooks, kill Elasticsearch nodes (JDK 17 or newer, Maven)
+	$(RUN)/python -m pytest -q -n 2 -m slow
 
-test: $(VENV)/.dev  ## run the tests, a few minutes: without a server, without what is marked slow, few examples per property
-	@$(BIN)/python -m pytest $(PARALLEL) -m 'not slow and not server' $(ARGS)
+test-hosts: $(VENV)/.ready .hosts/.ready  ## the agents' own programs, offline (needs npm; 1.5 GB, once)
+	$(RUN)/python -m pytest -q -m hosts -rA -s $(ARGS)
 
-test-all: $(VENV)/.dev  ## run every test, as CI does after `make docs`; those of Elasticsearch where a server can be had
-	@$(BIN)/python -m pytest $(PARALLEL) --hypothesis-profile=thorough --durations=60 --durations-min=1 $(ARGS)
+test-frameworks: .frameworks/.ready  ## adapters, in the frameworks' own agents
+	.frameworks/bin/python -m pytest -q -m frameworks --override-ini addopts=--import-mode=importlib \
+		tests/frameworks $(ARGS)
 
-test-server: $(VENV)/.dev  ## run only those that need an Elasticsearch server (ELASTICSEARCH_URL, Docker, or Java and Maven)
-	@$(BIN)/python -m pytest tests/elasticsearch $(ARGS)
+# How pages and notebooks look is a matter of the versions in constraints.txt.
+PLAIN := -m "$(HERE)" --ignore tests/test_house.py --ignore tests/test_docs.py
 
-test-hosts: $(VENV)/.dev .hosts/.programs  ## run the agents' own programs and the frameworks through it all (needs npm)
-	@$(BIN)/python -m tests.hosts_live.editions || echo "npm did not say what is newest: that was not tried" >&2
-	@$(BIN)/python -m pytest tests/hosts_live -m hosts -rA $(ARGS); programs=$$?; \
-	  $(BIN)/python tests/hosts_live/adapters/run.py; frameworks=$$?; \
-	  $(BIN)/python docs/generate.py; exit $$((programs + frameworks))
+test-lowest: $(LOWEST)/.ready  ## with the oldest libraries that are allowed
+	$(LOWEST)/bin/python -m pytest -q -n 2 $(PLAIN) $(ARGS)
 
-lint: $(VENV)/.dev  ## style, types, import direction
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports
+test-newer: $(NEWER)/.ready  ## on another Python: make test-newer PYTHON=python3.13
+	$(NEWER)/bin/python -m pytest -q -n 2 $(PLAIN) $(ARGS)
 
-bench: $(VENV)/.dev  ## measure: prints tables, writes benchmarks/results/*.json
-	@$(BIN)/python benchmarks/run_all.py $(ARGS)
+test-wheel: $(VENV)/.ready  ## the wheel, in an empty folder, evaluates its sample
+	rm -rf build $(WHEEL)
+	$(RUN)/python -m pip wheel -q --no-deps -w build/wheel .
+	$(PYTHON) -m venv $(WHEEL)
+	$(WHEEL)/bin/python -m pip install -q -c constraints.txt build/wheel/*.whl
+	mkdir build/wheel/empty build/wheel/home
+	cd build/wheel/empty && HOME=$(CURDIR)/build/wheel/home XDG_STATE_HOME= \
+		../../../$(WHEEL)/bin/toolmem evaluate && test -s report/report.html
+	$(WHEEL)/bin/python -c "import toolmem, pathlib; assert (pathlib.Path(toolmem.__file__).parent / 'py.typed').is_file()"
 
-docs: $(VENV)/.dev  ## build the documentation into docs/_build/html; some of its pages run tests
-	@$(BIN)/python -m sphinx -W --keep-going -q -j 2 -b html docs docs/_build/html
-	@$(BIN)/python docs/check_site.py docs/_build/html
-	@echo "docs/_build/html/index.html"
+lint: $(VENV)/.ready  ## check style and types
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/mypy
 
-lowest: $(VENV)/.dev  ## write constraints-lowest.txt: the lowest versions that pyproject.toml allows, on Python 3.11
-	@$(PIP) uv
-	@$(BIN)/uv pip compile pyproject.toml --extra dev --resolution lowest-direct --python-version 3.11 \
-	  --upgrade --no-annotate --no-header --quiet -o constraints-lowest.txt
+docs: $(VENV)/.ready  ## build docs/_build/html; its pages and notebooks are executed
+	$(RUN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 
-clean:  ## remove what was built (the memory in .toolmem/ stays)
-	rm -rf $(VENV) .venv-* report build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+bench: $(VENV)/.ready  ## measure all, or one: make bench ARGS=judge; needs the shared recordings
+	$(RUN)/python benchmarks/run.py $(ARGS)
 
-$(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "toolmem needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 ..." >&2; exit 1; }
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || \
-	  { echo "$(PYTHON) has no venv module. On Debian: apt-get install python3-venv" >&2; exit 1; }
-	@echo "making $(VENV) ..." >&2
-	@$(PYTHON) -m venv $(VENV)
+help:
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 18
 
-$(VENV)/.evaluate: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
-	@echo "installing toolmem and what a report needs into $(VENV) (about 490 MB, once) ..." >&2
-	@$(PIP) -e '.[dashscope,elasticsearch,research]'
-	@touch $@
+ci: lint docs test-all  ## what must hold on a fresh clone
 
-$(VENV)/.serve: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
-	@echo "installing toolmem and what serving needs into $(VENV) (about 200 MB, once) ..." >&2
-	@$(PIP) -e '.[serve]'
-	@touch $@
+clean:
+	rm -rf .hosts .frameworks $(VENV) $(LOWEST) $(NEWER) $(WHEEL) .elasticsearch build dist *.egg-info report docs/_build docs/jupyter_execute docs/notebooks docs/reference .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
-# In a folder of its own, at the versions of package.json: a second run downloads nothing.
-.hosts/.programs: tests/hosts_live/package.json
-	@command -v npm >/dev/null || { echo "npm is needed: the agents are its packages (Node.js 20 or newer)" >&2; exit 1; }
-	@echo "installing the agents into .hosts (about 1.5 GB, once) ..." >&2
-	@mkdir -p .hosts && cp tests/hosts_live/package.json .hosts/
-	@npm install --prefix .hosts --no-audit --no-fund --loglevel=error
-	@touch $@
+.frameworks/.ready: pyproject.toml tests/frameworks/requirements.txt
+	$(PYTHON) -m venv .frameworks
+	.frameworks/bin/python -m pip install -q -e . -r tests/frameworks/requirements.txt
+	touch $@
 
-$(VENV)/.dev: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
-	@echo "installing toolmem and its development tools into $(VENV) (once) ..." >&2
-	@$(PIP) -e '.[dev]'
-	@touch $@ $(VENV)/.evaluate $(VENV)/.serve
+.hosts/.ready: tests/hosts_live/package.json
+	mkdir -p .hosts/home && cp tests/hosts_live/package.json .hosts/
+	for name in CACHE CONFIG DATA STATE; do export XDG_$${name}_HOME=$(CURDIR)/.hosts/home; done; \
+		npm install --prefix .hosts --cache .hosts/cache --no-audit --no-fund --loglevel=error
+	touch $@
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(RUN)/python -m pip install -q -c constraints.txt -e ".[dev]"
+	touch $@
+
+$(LOWEST)/.ready: pyproject.toml constraints.txt constraints-lowest.txt
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install -q -c constraints-lowest.txt -e ".[all]" \
+		$$(grep -E '^(pytest|pytest-xdist|hypothesis|greenlet)==' constraints.txt)
+	touch $@
+
+$(NEWER)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(NEWER)
+	$(NEWER)/bin/python -m pip install -q -c constraints.txt -e ".[dev]"
+	touch $@

@@ -1,435 +1,214 @@
-"""What notes of demands are worth: on messages in ordinary words, with the notes that a large model wrote of them.
+"""Print what the offline reader and a model's notes keep of what users demand.
 
-    python benchmarks/demands.py [--quick] [--json FILE]
+    python benchmarks/demands.py
 
-Data: `../shared/data/demands` beside the project (170 labelled messages of one author, the notes of one model). Each
-note is verified against its message and kept in a store of its own; then the labelled calls are asked about.
+Labelled sentences and messages lie in the shared data (`decrees/`, `demands/`, `guard/`); they were
+visible while the reader was written. *near* calls are those that a careful human would let pass.
 """
 
 from __future__ import annotations
 
-import asyncio
-import io
+import csv
 import json
-import os
-import re
-import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Any
-from unittest import mock
 
-from tables import Figure, arguments, show
+from shared import PROJECT, Table, publish, shared_data
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "demands"
-ELSEWHERE = {  # how other agents hand the same call over
-    "codex": {"shell": ("exec_command", "command")},
-    "gemini": {"shell": ("run_shell_command", "command")},
-    "opencode": {"shell": ("bash", "command")},
-}
+from toolmem.models.calls import SystemClock
+from toolmem.models.tools import ToolSchema
+from toolmem.rules.identity import folded_name
+from toolmem.rules.notes.keep import note_demand
+from toolmem.rules.notes.verify import NoteContext
+from toolmem.rules.reader import demands
+from toolmem.rules.store import ToolMemoryStore
+from toolmem.store.sqlite import SqliteStore
+from toolmem.view.conditions import Conditions, Match, read_conditions
+from toolmem.view.view import CallView
 
-
-def read(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (SHARED / name).read_text(encoding="utf-8").splitlines()]
-
-
-class Message:
-    """One labelled message, its notes kept in a store of its own."""
-
-    def __init__(self, labelled: Mapping[str, Any], calls: Sequence[Mapping[str, Any]]) -> None:
-        self.kind: str = labelled["kind"]
-        self.text: str = labelled["text"]
-        self.labelled = labelled
-        self.tools = [
-            {
-                "name": tool["name"],
-                "description": tool["description"],
-                "inputSchema": {
-                    "type": "object",
-                    "properties": {name: {"type": kind} for name, kind in tool["parameters"].items()},
-                },
-            }
-            for tool in labelled["tools"]
-        ]
-        self.calls = calls
-
-    def labelled_calls(self, of: str) -> Iterator[Mapping[str, Any]]:
-        for demand in self.labelled["demands"]:
-            yield from demand[of]
-
-
-async def measure(quick: bool) -> list[Figure]:
-    from toolmem import AsyncToolMem
-
-    written = {each["id"]: each["calls"] for each in read("A.notes.repaired.jsonl")}
-    messages = [Message(each, written[each["id"]]) for each in read("A.jsonl")]
-    messages = messages[:60] if quick else messages
-    counts = dict.fromkeys(("notes", "in force", "false", "stops", "stopped", "near", "near stopped"), 0)
-    elsewhere = dict.fromkeys(("calls", "stopped"), 0)
-    joined = dict.fromkeys(("calls", "stopped"), 0)
-    seconds: list[float] = []
-    for message in messages:
-        async with AsyncToolMem(":memory:") as mem:
-            for call in message.calls:
-                if call["name"] != "note_demand":
-                    continue
-                began = time.perf_counter()
-                noted = await mem.note_demand(
-                    **call["arguments"],
-                    user_message=message.text,
-                    tools_available=message.tools,
-                    conversation_id="here",
-                )
-                seconds.append(time.perf_counter() - began)
-                if message.kind == "standing":
-                    counts["notes"] += 1
-                    counts["in force"] += noted.outcome == "kept"
-                elif message.kind != "session":
-                    counts["false"] += noted.outcome == "kept"
-
-            async def stops(call: Mapping[str, Any], mem: AsyncToolMem = mem, message: Message = message) -> bool:
-                decided = await mem.check_tool_call(
-                    call["tool"], call["arguments"], conversation_id="here", tools=message.tools
-                )
-                return decided.stops
-
-            of_standing = message.kind == "standing"
-            for call in message.labelled_calls("stops"):
-                stopped = await stops(call)
-                counts["stops"] += of_standing
-                counts["stopped"] += of_standing and stopped
-                for other in _in_other_agents(call) if of_standing and stopped else ():
-                    elsewhere["calls"] += 1
-                    elsewhere["stopped"] += await stops(other)
-            for call in message.labelled_calls("passes"):
-                counts["near"] += 1
-                counts["near stopped"] += await stops(call)
-            for call in [each async for each in _joined(message, stops)]:
-                joined["calls"] += 1
-                joined["stopped"] += await stops(call)
-    lifted = await taken_back(messages)
-    hooks = through_hooks(messages)
-    basis = f"{len(messages)} messages of one author, notes of one model"
-    return [
-        Figure(
-            "notes of standing demands in force",
-            counts["in force"],
-            "notes",
-            counts["notes"],
-            at_least=True,
-            basis=f"of {counts['notes']}",
-        ),
-        Figure(
-            "forbidden calls stopped",
-            counts["stopped"],
-            "calls",
-            124,
-            at_least=True,
-            basis=f"of {counts['stops']}; {basis}",
-        ),
-        Figure("near calls stopped", counts["near stopped"], "calls", 5, basis=f"of {counts['near']}"),
-        Figure("notes in force of other messages", counts["false"], "notes", 1),
-        Figure(
-            "the same calls by other agents' tools, stopped",
-            elsewhere["stopped"],
-            "calls",
-            elsewhere["calls"],
-            at_least=True,
-            basis=f"of {elsewhere['calls']}",
-        ),
-        Figure(
-            "stopped calls joined to one that passes, stopped",
-            joined["stopped"],
-            "calls",
-            joined["calls"],
-            at_least=True,
-            basis=f"of {joined['calls']}",
-        ),
-        Figure(
-            "withdrawals that name the right rule",
-            lifted["right"],
-            "messages",
-            lifted["withdrawals"],
-            at_least=True,
-            basis=f"of {lifted['withdrawals']}, {lifted['lifted']} of them lifted at once",
-        ),
-        Figure("rules lifted by other messages", lifted["wrong"], "rules", 0, basis=f"of {lifted['others']} messages"),
-        Figure(
-            "the same notes through the hooks of Claude Code, in force",
-            hooks["in force"],
-            "notes",
-            hooks["notes"],
-            at_least=True,
-            basis=f"of {hooks['notes']}",
-        ),
-        Figure(
-            "forbidden calls stopped by these hooks",
-            hooks["stopped"],
-            "calls",
-            135,
-            at_least=True,
-            basis=f"of {hooks['stops']}",
-        ),
-        Figure("near calls stopped by these hooks", hooks["near stopped"], "calls", 5, basis=f"of {hooks['near']}"),
-        Figure(
-            "a note, verified and kept",
-            median(seconds) * 1000,
-            "ms",
-            20,
-            basis=f"median of {len(seconds)}, store in memory",
-        ),
-    ]
+DECREES = [
+    "send_email",
+    "read_inbox",
+    "slack_post_message",
+    "calendar_create_event",
+    "calendar_delete_event",
+    "shell",
+    "bash_exec",
+    "browser_open",
+    "web_search",
+    "http_request",
+    "read_file",
+    "write_file",
+    "delete_file",
+    "sql_execute",
+    "drop_table",
+    "git_push",
+    "git_force_push",
+    "create_payment",
+    "issue_refund",
+    "cancel_order",
+    "book_flight",
+    "transfer_to_human",
+    "create_ticket",
+    "deploy_service",
+    "translate_text",
+]
+PASTED = {"en": "Never push to main.", "zh": "永远不要推送到 main 分支。"}
+Stops = Callable[[str, Mapping[str, Any]], bool]
 
 
-async def read_offline() -> list[Figure]:
-    """The same messages, read without a model: what is kept, and what is stopped by it."""
-    from toolmem import AsyncToolMem
-
-    counts = dict.fromkeys(("standing", "kept", "others", "false", "stops", "stopped", "near", "near stopped"), 0)
-    for message in (Message(each, ()) for each in read("A.jsonl")):
-        async with AsyncToolMem(":memory:") as mem:
-            captured = await mem.capture_rules(message.text, tools=message.tools, session_id="here")
-            if message.kind != "session":
-                total, kept = ("standing", "kept") if message.kind == "standing" else ("others", "false")
-                counts[total] += 1
-                counts[kept] += bool(captured.rules)
-            for of, total, stopped in (("stops", "stops", "stopped"), ("passes", "near", "near stopped")):
-                for call in message.labelled_calls(of):
-                    decided = await mem.check_tool_call(call["tool"], call["arguments"], tools=message.tools)
-                    counts[total] += 1
-                    counts[stopped] += decided.stops
-    of = "of {} of one author, without any model"
-    return [
-        Figure("standing demands kept offline", counts["kept"], "messages", basis=of.format(counts["standing"])),
-        Figure("other messages kept offline", counts["false"], "messages", basis=of.format(counts["others"])),
-        Figure("forbidden calls stopped offline", counts["stopped"], "calls", basis=of.format(counts["stops"])),
-        Figure("near calls stopped offline", counts["near stopped"], "calls", 0, basis=of.format(counts["near"])),
-    ]
+def json_lines(path: Path) -> Iterator[Any]:
+    with path.open(encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
 
 
-DAY = Path(__file__).with_name("ordinary_day.json")
-
-
-async def ordinary_day() -> list[Figure]:
-    """20 notes in force, 100 calls of an ordinary day, and 40 that only name what is forbidden."""
-    from toolmem import AsyncToolMem
-
-    day = json.loads(DAY.read_text(encoding="utf-8"))
-    figures = []
-    async with AsyncToolMem(":memory:") as mem:
-        for number, note in enumerate(day["notes"]):
-            heard = {"user_message": note["quote"], "conversation_id": f"c{number}"}
-            noted = await mem.note_demand(**note, **heard, tools_available=DAY_TOOLS)
-            assert (noted.outcome, noted.why) == ("kept", ""), (note["quote"], noted)
-        for named, calls in (
-            ("calls of an ordinary day", day["calls"]),
-            ("calls that only name it", day["only_named"]),
-        ):
-            stopped = []
-            for call in calls:
-                decided = await mem.check_tool_call(call["tool"], call["arguments"], conversation_id="day")
-                if decided.stops:
-                    stopped.append((call, decided.reason))
-            for call, reason in stopped:
-                print(f"stopped: {json.dumps(call)[:200]}: {reason[:160]}", file=sys.stderr)
-            basis = f"of {len(calls)} of one author, {len(day['notes'])} notes in force"
-            figures.append(Figure(f"{named}, stopped", len(stopped), "calls", 0, basis=basis))
-    return figures
-
-
-DAY_TOOLS = ["Bash", "Edit", "Write", "Read", "Grep", "Glob", "WebFetch", "send_email", "slack_post", "run_sql"]
-NOTE: Mapping[str, Any] = {
-    "quote": "--no-verify is cheating",
-    "effect": "deny",
-    "lasting": "always",
-    "tools": ["Bash"],
-    "when": [{"command": r"^git (commit|push|merge)\b", "word": "--no-verify"}],
-    "stops": [{"tool": "Bash", "arguments": {"command": "git commit --no-verify -m x"}}],
-    "passes": [{"tool": "Bash", "arguments": {"command": "git commit -m wip"}}],
-}
-
-
-async def on_a_full_store(quick: bool) -> list[Figure]:
-    """A note on a store of 1,000 rules, without calls and with 500 to be held against."""
-    from toolmem import AsyncToolMem, ToolCall
-
-    with TemporaryDirectory(prefix="toolmem-") as folder:
-        async with AsyncToolMem(f"{folder}/memory.db") as mem:
-            for number in range(100 if quick else 1000):
-                await mem.rules.put(f"tool_{number % 200}", f"Never use it for case {number}.", source="user_explicit")
-            bare = await _seconds_of_notes(mem)
-            calls = [ToolCall("Bash", {"command": f"git commit -m 'step {n}' && make"}, "done") for n in range(500)]
-            await mem.add(calls)
-            replayed = await _seconds_of_notes(mem)
-    basis = "processor time, median of 9; 1,000 rules of 200 tools, SQLite file"
-    return [
-        Figure("a note on a full store", bare * 1000, "ms", 20, basis=basis),
-        Figure("the same, held against the newest 500 calls", replayed * 1000, "ms", 150, basis=basis),
-    ]
-
-
-async def _seconds_of_notes(mem: Any) -> float:
-    """Processor time of all threads: of this machine's clock others have their share."""
-    seconds = []
-    for number in range(9):
-        said = f"{NOTE['quote']}, and I said so {number} times"
-        began = time.process_time()
-        noted = await mem.note_demand(
-            **{**NOTE, "quote": said}, user_message=said, tools_available=["Bash"], conversation_id=f"c{number}"
-        )
-        seconds.append(time.process_time() - began)
-        assert noted.outcome == "kept", noted
-        for rule in noted.rules:
-            await mem.rules.delete(rule.tool_name, rule.id)
-    return median(seconds)
-
-
-# ---------------------------------------------------------------- through an agent's hooks
-
-
-def through_hooks(messages: Sequence[Message]) -> dict[str, int]:
-    """Each message of a standing demand in a session of its own: prompt, notes, then the calls, as events of hooks.
-
-    Tools that are none of Claude Code's stand there as those of an MCP server.
-    """
-    counts = dict.fromkeys(("notes", "in force", "stops", "stopped", "near", "near stopped"), 0)
-    for message in messages:
-        if message.kind != "standing":
-            continue
-        with (
-            TemporaryDirectory() as home,
-            mock.patch.dict(os.environ, {"HOME": home, "XDG_STATE_HOME": f"{home}/state"}),
-        ):
-            agent = _ClaudeCode(home)
-            agent.tell("UserPromptSubmit", prompt=message.text, prompt_id="p1")
-            for call in message.calls:
-                if call["name"] == "note_demand":
-                    counts["notes"] += 1
-                    counts["in force"] += agent.notes(call["arguments"])
-            for of, total, stopped in (("stops", "stops", "stopped"), ("passes", "near", "near stopped")):
-                for call in message.labelled_calls(of):
-                    counts[total] += 1
-                    counts[stopped] += agent.asks(call["tool"], call["arguments"]) in ("deny", "ask")
-    return counts
-
-
-class _ClaudeCode:
-    """What Claude Code tells its hooks, in this process."""
-
-    def __init__(self, home: str) -> None:
-        self._base = {"session_id": "s1", "cwd": home, "transcript_path": ""}
-        self._number = 0
-
-    def tell(self, event: str, **more: Any) -> dict[str, Any]:
-        from toolmem.hosts.hook_process import answered
-
-        payload = json.dumps({**self._base, "hook_event_name": event, **more}).encode()
-        told = answered(["claude-code"], io.BytesIO(payload), os.environ)
-        return json.loads(told).get("hookSpecificOutput", {}) if told else {}
-
-    def asks(self, tool: str, given: Any) -> str:
-        """What becomes of a call; "" where it runs as ever."""
-        self._number += 1
-        call = {"tool_name": _in_claude_code(tool), "tool_input": given, "tool_use_id": f"toolu_{self._number}"}
-        return str(self.tell("PreToolUse", **call).get("permissionDecision", ""))
-
-    def notes(self, note: Mapping[str, Any]) -> bool:
-        """Is it in force?"""
-        from toolmem.hosts.kept_prompts import PromptsFile
-        from toolmem.hosts.note_command import command_line
-
-        text = json.dumps(_renamed(note), ensure_ascii=False)
-        self.asks("Bash", {"command": f"{command_line()} <<'TOOLMEM'\n{text}\nTOOLMEM\n"})
-        heard = PromptsFile()
-        outcome = heard.outcome_of(text) or {}
-        heard.close()
-        return outcome.get("outcome") == "kept"
-
-
-def _in_claude_code(tool: str) -> str:
-    from toolmem.hosts.claude_code import HOST
-
-    return tool if tool in HOST.tools or tool.startswith("mcp__") else f"mcp__app__{tool}"
-
-
-def _renamed(note: Mapping[str, Any]) -> dict[str, Any]:
-    names = {name: _in_claude_code(name) for name in note.get("tools", ())}
-    renamed = {**note, "tools": list(names.values())}
-    for field in {"stops", "passes", "when", "unless"} & set(note):
-        renamed[field] = [_with_names(each, names) for each in note[field]]
-    return renamed
-
-
-def _with_names(each: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    tool = str(each.get("tool", ""))
-    for name, shown in names.items():
-        tool = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", shown, tool)
-    return {**each, "tool": tool} if tool else dict(each)
-
-
-def _in_other_agents(call: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    if call["tool"] == "Bash":
-        for names in ELSEWHERE.values():
-            tool, parameter = names["shell"]
-            yield {"tool": tool, "arguments": {parameter: call["arguments"]["command"]}}
-
-
-async def _joined(message: Message, stops: Any) -> Any:
-    """Each command that is stopped, joined to one that is let through, in both orders."""
-    shell = [[each for each in message.labelled_calls(of) if each["tool"] == "Bash"] for of in ("stops", "passes")]
-    for one in shell[0]:
-        for other in shell[1]:
-            if await stops(one) and not await stops(other):
-                for first, second in ((one, other), (other, one)):
-                    command = f"{first['arguments']['command']} && {second['arguments']['command']}"
-                    yield {"tool": "Bash", "arguments": {"command": command}}
-
-
-async def taken_back(messages: Sequence[Message]) -> dict[str, int]:
-    """All notes in one store, and of each withdrawal what it takes back; then every message as a lift's quote."""
-    from toolmem import AsyncToolMem
-
-    found = dict.fromkeys(("withdrawals", "right", "lifted", "others", "wrong"), 0)
-    async with AsyncToolMem(":memory:") as mem:
-        for number, message in enumerate(messages):
-            given = {"user_message": message.text, "tools_available": message.tools, "conversation_id": str(number)}
-            for call in message.calls:
-                if call["name"] == "note_demand":
-                    await mem.note_demand(**call["arguments"], **given)
-            if message.kind == "withdrawal":
-                tool = message.labelled["tools"][0]["name"]
-                await mem.rules.put(tool, message.labelled["withdraws"], priority="critical", source="user_explicit")
-        targets = [rule for message in messages[:40] for rule in await _own_rules(mem, message)]
-        for number, message in enumerate(messages):
-            if message.kind != "withdrawal" and targets:
-                found["others"] += 1
-                told = await mem.lift_demand(message.text, targets[number % len(targets)], user_message=message.text)
-                found["wrong"] += told.outcome == "kept"
-        for message in messages:
-            for call in message.calls:
-                if call["name"] == "lift_demand" and message.kind == "withdrawal":
-                    found["withdrawals"] += 1
-                    told = await mem.lift_demand(**call["arguments"], user_message=message.text)
-                    found["right"] += any(rule.rule == message.labelled["withdraws"] for rule in told.rules)
-                    found["lifted"] += told.outcome == "kept"
+def schemas(tools: list[dict[str, Any]]) -> list[ToolSchema]:
+    """As the data has them: a parameter is a name and a type, or JSON Schema."""
+    found = []
+    for tool in tools:
+        parameters = tool["parameters"]
+        if "properties" not in parameters:
+            parameters = {"properties": {k: {"type": v} for k, v in parameters.items()}}
+        found.append(ToolSchema(tool["name"], tool.get("description", ""), parameters))
     return found
 
 
-async def _own_rules(mem: Any, message: Message) -> list[str]:
-    names = [tool["name"] for tool in message.labelled["tools"]]
-    return [rule.id for name in names for rule in await mem.rules.list(name)]
+def checker(rules: list[tuple[str, Conditions]], tools: list[ToolSchema]) -> Stops:
+    """Whether a call is stopped or asked about."""
+    declared = {tool.name: tool.parameters for tool in tools}
+
+    def stops(tool: str, arguments: Mapping[str, Any]) -> bool:
+        view = CallView(tool, arguments, declared.get(tool))
+        names, now = {folded_name(tool), *view.classes}, datetime.now(UTC)
+        return any(
+            folded_name(name) in names and conditions.check(view, now) is not Match.NO
+            for name, conditions in rules
+        )
+
+    return stops
+
+
+def read_offline(
+    message: str, tools: list[ToolSchema]
+) -> tuple[bool, list[tuple[str, Conditions]]]:
+    """Whether anything is kept for good, and the conditions by tool."""
+    found = demands(message, [], tools)
+    pairs = [
+        (tool, read_conditions(conditions.when, conditions.unless))
+        for demand in found
+        for tool, conditions in demand.conditions.items()
+    ]
+    return any(not demand.session for demand in found), pairs
+
+
+def noted(labelled: Any, notes: Any, tools: list[ToolSchema]) -> tuple[bool, list[Any]]:
+    """The same by the notes of a model, verified and kept in a store of their own."""
+    store = SqliteStore(":memory:")
+    rules = ToolMemoryStore(store, "default", SystemClock())
+    context = NoteContext(user_messages=[labelled["text"]], tools=tools, session="here", turn="1")
+    calls = [call["arguments"] for call in notes if call["name"] == "note_demand"]
+    kept = [note_demand(rules, call, context).outcome == "kept" for call in calls]
+    pairs = [
+        (rule.tool_name, read_conditions(rule.when, rule.unless))
+        for rule in rules.all_rules("here").rules
+        if rule.is_checked
+    ]
+    store.close()
+    return any(kept), pairs
+
+
+def of_demands(name: str, read: Callable[[Any, list[ToolSchema]], tuple[bool, list[Any]]]) -> Any:
+    count: Counter[str] = Counter()
+    for labelled in json_lines(shared_data() / "demands" / "A.jsonl"):
+        tools = schemas(labelled["tools"])
+        kept, pairs = read(labelled, tools)
+        stops = checker(pairs, tools)
+        is_standing = labelled["kind"] == "standing"
+        count["standing"] += is_standing
+        count["kept"] += is_standing and kept
+        count["false"] += kept and labelled["kind"] not in ("standing", "session")
+        for demand in labelled["demands"]:
+            for call in demand["stops"] if is_standing else ():
+                count["forbidden"] += 1
+                count["stopped"] += stops(call["tool"], call["arguments"])
+            for call in demand["passes"]:
+                count["near"] += 1
+                count["near stopped"] += stops(call["tool"], call["arguments"])
+    columns = ("standing", "kept", "false", "forbidden", "stopped", "near", "near stopped")
+    return (name, *(count[each] for each in columns))
+
+
+def of_decrees(lang: str) -> tuple[Any, ...]:
+    """Precision and recall of messages whose rules land on the right tools."""
+    right = wrong = missed = 0
+    with (shared_data() / "decrees" / "written.csv").open(encoding="utf-8") as opened:
+        for row in csv.DictReader(opened):
+            if row["lang"] != lang:
+                continue
+            ran = [name for name in row["ran"].split("|") if name]
+            found = demands(row["message"], ran, DECREES)
+            tools = {tool for demand in found if not demand.session for tool in demand.tools}
+            wanted = set(row["tools"].split("|")) if row["kind"] == "standing" else set()
+            right += bool(wanted) and tools >= wanted
+            missed += bool(wanted) and not tools >= wanted
+            wrong += bool(tools - wanted) and not (wanted and tools >= wanted)
+    return f"decrees, {lang}", right / (right + wrong), right / (right + missed)
+
+
+def of_pasted(lang: str) -> tuple[Any, ...]:
+    """Shares: own demands beside a task that are seen, and pasted ones that are taken."""
+    folder = PROJECT / "tests" / "rules"
+    lines = (folder / f"own_{lang}.txt").read_text(encoding="utf-8").splitlines()
+    parts = (folder / f"pasted_{lang}.txt").read_text(encoding="utf-8").split("@@ ")[1:]
+
+    def taken(text: str) -> bool:
+        message = text.replace("\\n", "\n").replace("§", PASTED[lang])
+        words = PASTED[lang].rstrip(".。")
+        return any(words in each.sentence for each in demands(message, ["send_email"], DECREES))
+
+    own = [taken(line) for line in lines]
+    pasted = [taken(part.split("\n", 1)[1]) for part in parts]
+    return f"messages, {lang}", sum(own) / len(own), sum(pasted) / len(pasted)
+
+
+def of_agentdojo() -> tuple[int, int, int]:
+    forbidden = stopped = wrong = 0
+    suites = json.loads((shared_data() / "guard" / "agentdojo.json").read_text(encoding="utf-8"))
+    for suite in suites.values():
+        tools = schemas(suite["tools"])
+        for case in suite["cases"]:
+            stops = checker(read_offline(case["said"], tools)[1], tools)
+            hits = {c["id"] for c in suite["calls"] if stops(c["name"], c["arguments"])}
+            forbidden += len(case["stops"])
+            stopped += len(hits & set(case["stops"]))
+            wrong += len(hits - set(case["stops"]))
+    return forbidden, stopped, wrong
 
 
 def main() -> None:
-    given = arguments(__doc__)
-    if not SHARED.is_dir():
-        print(f"no labelled messages here: {SHARED.name} is not beside the project", file=sys.stderr)
-        return
-    parts = (measure(given.quick), read_offline(), ordinary_day(), on_a_full_store(given.quick))
-    show([figure for part in parts for figure in asyncio.run(part)], given.json)
+    notes = {
+        row["id"]: row["calls"]
+        for row in json_lines(shared_data() / "demands" / "A.notes.repaired.jsonl")
+    }
+    columns = ("demands/A", "standing", "kept", "false", "forbidden", "stopped", "near")
+    labelled = [
+        of_demands("offline", lambda labelled, tools: read_offline(labelled["text"], tools)),
+        of_demands("with notes", lambda each, tools: noted(each, notes[each["id"]], tools)),
+    ]
+    decrees = [of_decrees(lang) for lang in ("en", "zh")]
+    messages = [of_pasted(lang) for lang in ("en", "zh")]
+    tools = [("sentences", *of_agentdojo())]
+    publish(
+        "demands",
+        "What the user demands",
+        Table("Decrees in plain words", ("written.csv", "precision", "recall"), decrees),
+        Table("A demand in a message", ("messages", "own seen", "pasted taken"), messages),
+        Table("Labelled messages", (*columns, "near stopped"), labelled),
+        Table("AgentDojo", ("agentdojo", "forbidden", "stopped", "wrong"), tools),
+    )
 
 
 if __name__ == "__main__":

@@ -1,224 +1,182 @@
-"""What the embedded store costs: adding a call, retrieving by name, the idle summary's read, vector search.
+"""Print what the embedded store costs, by counts, bytes and ratios of one run.
 
-    python benchmarks/store.py [--quick] [--json FILE]
+    python benchmarks/store.py
 
-Prints a table and writes JSON. Times are medians inside the process, from the await to its answer. Bytes are those of
-one write transaction in the write-ahead log; moving the log into the file (the checkpoint) happens after a write was
-acknowledged and is reported apart. The peer is ReMe's tool memory, as measured for the design.
+Times are medians inside the process and stand beside a bare synced write of the same run; bytes
+are those of one transaction in the write-ahead log. Times of other processes are CPU seconds.
 """
 
 from __future__ import annotations
 
-import asyncio
+import compileall
 import os
-import random
+import resource
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import apsw
-import numpy as np
-from tables import Figure, arguments, median_ms, show
+from shared import PROJECT, Table, publish
 
-from toolmem.models import Claim, Guidance, JudgeIdentity, ToolCallResult, Verdict
-from toolmem.protocols import EmbedderIdentity
-from toolmem.store.sqlite import SqliteStore, documents
-from toolmem.store.sqlite.connection import PAGE_BYTES, open_writer, write_transaction
-from toolmem.stored import Document
-from toolmem.testing.clock import ManualClock
+from toolmem import ToolMem
+from toolmem.config.sections import OpSection
+from toolmem.models.calls import JudgeIdentity, ToolCallResult, Verdict
+from toolmem.store.sqlite import SqliteStore
+from toolmem.store.sqlite.files import PAGE_BYTES
 
-W = "benchmark"
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+JUDGE = JudgeIdentity("offline", "rule_based_check", "1")
+VERDICT = Verdict("Searched.", "Ran and answered (90 characters).", 1, False, JUDGE)
 KEEP = 100
-JUDGE = JudgeIdentity(backend="offline", model="rule_based_check", prompt_version="0123456789ab")
-START = datetime(2026, 1, 1, tzinfo=UTC)
 FRAME_BYTES = PAGE_BYTES + 24  # a page in the log, with its header
+ENCODERS = ("onnxruntime", "tokenizers", "fastembed", "torch", "sentence_transformers")
+
+FRESH = """
+import sys, time
+from toolmem import ToolMem
+calls = [{"tool_name": "search", "input": {"q": n}, "output": "Error: no such thing" if n % 3 else
+          '{"rows": [1]}', "conversation_id": "a"} for n in range(36)]
+with ToolMem(sys.argv[1]) as memory:
+    memory.add(calls)
+    memory.summarize("search")
+print(time.process_time(), *(name for name in sys.argv[2:] if name in sys.modules))
+"""
 
 
-def tool_call(number: int, tool: str) -> ToolCallResult:
-    """About 700 bytes of row, as many recorded calls have."""
-    verdict = Verdict(
-        summary=f"Searched for question {number}.",
-        evaluation="The call ran and answered; usefulness not judged. Evidence: no error in the output.",
-        score=1.0,
-        execution_failed=False,
-        judge=JUDGE,
-    )
+def call(number: int, tool: str) -> ToolCallResult:
+    """About 700 bytes, as many recorded calls have."""
     return ToolCallResult(
         tool_name=tool,
         input={"query": f"question {number}", "limit": number % 10},
         output=f"[{number}] " + "an answer of some length " * (8 + number % 15),
         success=True,
-        create_time=START + timedelta(seconds=number),
+        create_time=BEGIN + timedelta(seconds=number),
         time_cost=0.25,
         token_cost=40,
         id=f"call-{number}",
         metadata={"conversation_id": f"conversation-{number // 20}"},
-    ).judged(verdict)
+    ).judged(VERDICT)
 
 
-def written_guidance(tool: str, covered: list[int]) -> Guidance:
-    ids = tuple(f"call-{n}" for n in range(8))
-    claims = [Claim(text=f"{tool}: value {n} succeeded in {n} of 30 calls", k=n, n=30, call_ids=ids) for n in range(12)]
-    text = "\n".join(claim.text for claim in claims)
-    return Guidance(text=text, claims=claims, covered=covered, author="offline/data_driven", prompt_version="1")
+def median_ms(rounds: int, work: Callable[[int], object]) -> float:
+    """Milliseconds of one execution."""
+    times = []
+    for number in range(rounds):
+        started = time.perf_counter()
+        work(number)
+        times.append(1000 * (time.perf_counter() - started))
+    return statistics.median(times)
 
 
-def open_store(path: Path, embedder: EmbedderIdentity | None = None) -> SqliteStore:
-    return SqliteStore(path, clock=ManualClock(), embedder=embedder)
+def filled(path: Path, tools: int) -> SqliteStore:
+    """Tools with 100 calls each, summarized."""
+    store = SqliteStore(path)
+    for first in range(0, tools, 50):
+        some = range(first, min(first + 50, tools))
+        store.append_calls("w", [call(i, f"tool {n}") for n in some for i in range(KEEP)], KEEP)
+    with ToolMem(stores={"default": store}, workspace="w") as memory:
+        memory.summarize()
+    return SqliteStore(path)
 
 
-async def fill(store: SqliteStore, tools: range, calls: int) -> None:
-    for n in tools:
-        tool = f"tool {n}"
-        await store.append_calls(W, tool, [tool_call(i, tool) for i in range(calls)], KEEP)
-        guidance = written_guidance(tool, list(range(1, calls + 1)))
-        await store.put_guidance(W, tool, guidance, document=Document(guidance.text), guidance_version=0)
-
-
-# -- one call added
-
-
-async def measure_adding(path: Path, store: SqliteStore, tools: int, rounds: int) -> list[Figure]:
-    chance = random.Random(1)
+def adding(folder: Path, tools: int, rounds: int = 200) -> list[tuple[str, object, str]]:
+    """One call added, and an idle summary."""
+    path = folder / f"{tools}.db"
+    store = filled(path, tools)
     number = 1_000_000
 
-    async def add(_: int) -> None:
+    def add(_: int) -> None:
         nonlocal number
         number += 1
-        tool = f"tool {chance.randrange(tools)}"
-        await store.append_calls(W, tool, [tool_call(number, tool)], KEEP)
+        store.append_calls("w", [call(number, f"tool {number * 7 % tools}")], KEEP)
 
-    milliseconds = await median_ms(rounds, add)
-    disk = bare_write_ms(path.with_name("bare"), rounds)
+    add(0)
+    milliseconds = median_ms(rounds, add)
+    bare = bare_write_ms(folder / "bare", rounds)
     log = apsw.Connection(str(path))
     log.set_busy_timeout(10_000)
     log.execute("SELECT count(*) FROM workspaces").fetchall()
     log.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
-    frames = []
+    kilobytes = []
     for n in range(rounds):
-        await add(n)
-        # All that the log holds is moved into the file, so the next write begins the log anew.
-        frames.append(log.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)[0])
-    kilobytes = statistics.median(frames) * FRAME_BYTES / 1000
-    for n in range(60):
-        await add(n)
-    start = time.perf_counter()
-    pages = log.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)[0]
-    checkpoint = (time.perf_counter() - start) * 1000
+        add(n)
+        # All that the log holds goes into the file, so that the next write begins the log anew.
+        frames, _ = log.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        kilobytes.append(frames * FRAME_BYTES / 1000)
     log.close()
-    case = f"add 1 call, {tools:,} tools x {KEEP} calls"
-    peer = {1: ("70 ms", "85 kB"), 1000: ("3690 ms", "168700 kB")}.get(tools, ("", ""))
-    basis = f"median of {rounds}"
+    case = f"{tools:,} tools x {KEEP} calls"
+    with ToolMem(stores={"default": store}, workspace="w") as memory:
+        memory.summarize()
+        idle = median_ms(5, lambda _: memory.summarize())
+        prompt = median_ms(20, lambda _: memory.guidance("tool 3"))
+        window = memory.services.store(OpSection()).windows("w", ["tool 3"])[0]
+    assert window.record.kept == KEEP
     return [
-        Figure(f"{case}: time", milliseconds, "ms", 0.8, peer[0], basis),
-        Figure(f"{case}: bytes in the transaction", kilobytes, "kB", 24, peer[1], basis),
-        Figure(f"{case}: the disk alone, 16 kB written and synced", disk, "ms", None, "", basis),
-        Figure(f"{case}: checkpoint after 60 adds", checkpoint, "ms", None, "", f"{pages} pages of {PAGE_BYTES} bytes"),
+        (f"{case}: one call added, ms", milliseconds, "1"),
+        ("  a bare synced write of 16 kB, ms", bare, ""),
+        (f"{case}: one call added, kB in the log", statistics.median(kilobytes), "26"),
+        (f"{case}: idle summary of all tools, ms", idle, "60" if tools == 1000 else ""),
+        (f"{case}: guidance of one tool, ms", prompt, ""),
     ]
 
 
 def bare_write_ms(path: Path, rounds: int) -> float:
-    """What the disk takes for the same amount at that moment: an addition cannot be quicker than this."""
+    """What the disk alone takes: eight pages written and synced."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT)
+
+    def write(_: int) -> None:
+        os.write(file, b"x" * 8 * PAGE_BYTES)
+        os.fsync(file)
+
+    found = median_ms(rounds, write)
+    os.close(file)
+    return found
+
+
+def cpu_seconds(*arguments: str) -> float:
+    """Least CPU time of 15 processes."""
     times = []
-    with path.open("wb", buffering=0) as file:
-        for _ in range(rounds):
-            start = time.perf_counter()
-            file.write(b"x" * 16_384)
-            os.fdatasync(file.fileno())
-            times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1000
+    for _ in range(15):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, *arguments], check=True, cwd=PROJECT)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+        times.append(user + system)
+    return min(times)
 
 
-# -- reading
-
-
-async def measure_reading(store: SqliteStore, tools: int, rounds: int) -> list[Figure]:
-    chance = random.Random(2)
-    retrieve = await median_ms(rounds, lambda _: store.memories(W, [f"tool {chance.randrange(tools)}"]))
-    fifty = [f"tool {n * tools // 50}" for n in range(50)]
-    first = await median_ms(1, lambda _: store.records(W, fifty))
-    idle = await median_ms(rounds, lambda _: store.records(W, fifty))
-    basis = f"median of {rounds}"
+def processes(folder: Path) -> list[tuple[str, object, str]]:
+    """A fresh process, and what importing costs. Everything is compiled before."""
+    compileall.compile_dir(PROJECT / "toolmem", quiet=2)
+    bare = cpu_seconds("-c", "pass")
+    imported = cpu_seconds("-c", "import toolmem")
+    done = subprocess.run(
+        [sys.executable, "-c", FRESH, str(folder / "fresh.db"), *ENCODERS],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=PROJECT,
+    )
+    seconds, *encoders = done.stdout.split()
     return [
-        Figure(f"retrieve 1 tool by name among {tools:,}", retrieve, "ms", 1, "1500 ms (5000 tools)", basis),
-        Figure("records of 50 tools (the idle summary's read)", idle, "ms", 5, "55 requests, 2.2 MB", basis),
-        Figure("records of 50 tools, guidance not read before", first, "ms", None, "", "once"),
+        ("import toolmem over a bare interpreter, CPU ms", 1000 * (imported - bare), "20"),
+        ("36 calls and a summary in a fresh process, CPU s", float(seconds), "0.5"),
+        ("  encoders that it loaded", ", ".join(encoders) or "none", "none"),
     ]
-
-
-# -- vectors
-
-
-def fill_vectors(path: Path, matrix: np.ndarray, embedder: EmbedderIdentity) -> None:
-    """Straight into the tables, thousands per transaction: this part is not what is measured."""
-    db = open_writer(str(path), "NORMAL", 30)
-    for start in range(0, len(matrix), 5000):
-        with write_transaction(db):
-            if not start:
-                db.execute("INSERT INTO workspaces (name) VALUES (?)", (W,))
-            for i, row in enumerate(matrix[start : start + 5000], start):
-                documents.write(db, 1, documents.GUIDANCE, "", f"tool {i}", Document(f"tool {i}", row), 0, embedder)
-    db.close()
-
-
-async def measure_vectors(folder: Path, count: int, dimension: int, rounds: int) -> list[Figure]:
-    generator = np.random.default_rng(3)
-    matrix = generator.normal(size=(count, dimension)).astype(np.float32)
-    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
-    queries = generator.normal(size=(rounds, dimension)).astype(np.float32)
-    queries /= np.linalg.norm(queries, axis=1, keepdims=True)
-    embedder = EmbedderIdentity("benchmark", "random", dimension)
-    fill_vectors(folder / "vectors.db", matrix, embedder)
-    async with open_store(folder / "vectors.db", embedder) as store:
-        load = await median_ms(1, lambda _: store.search(W, "", queries[0], 10))
-        # Alternately, so that both see the same machine.
-        bare, ours = [], []
-        for query in queries:
-            start = time.perf_counter()
-            products = matrix @ query
-            np.argpartition(products, -10)[-10:]
-            middle = time.perf_counter()
-            hits = await store.search(W, "", query, 10)
-            ours.append(time.perf_counter() - middle)
-            bare.append(middle - start)
-            assert hits[0].key == f"tool {products.argmax()}"
-            assert abs((hits[-1].similarity or 0.0) - np.sort(products)[-10]) < 1e-5
-    ratio = statistics.median(ours) / statistics.median(bare)
-    case = f"vector search {count:,} x {dimension}"
-    basis = f"median of {rounds}"
-    return [
-        Figure(f"{case}: store over numpy", ratio, "x", 1.5, "", basis),
-        Figure(f"{case}: store", statistics.median(ours) * 1000, "ms", None, "", basis),
-        Figure(f"{case}: numpy product and top 10", statistics.median(bare) * 1000, "ms", None, "", basis),
-        Figure(f"{case}: first search, loads the vectors", load, "ms", None, "", "once"),
-    ]
-
-
-# -- the whole
-
-
-async def measure(quick: bool) -> list[Figure]:
-    many, most, vectors, rounds = (100, 500, 10_000, 100) if quick else (1000, 5000, 100_000, 400)
-    figures: list[Figure] = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for tools in (1, many):
-            path = folder / f"{tools}.db"
-            async with open_store(path) as store:
-                await fill(store, range(tools), KEEP)
-                figures += await measure_adding(path, store, tools, rounds)
-                if tools == many:
-                    await fill(store, range(many, most), KEEP)
-                    figures += await measure_reading(store, most, rounds)
-        figures += await measure_vectors(folder, vectors, 384, min(rounds, 100))
-    return figures
 
 
 def main() -> None:
-    options = arguments(__doc__)
-    show(asyncio.run(measure(options.quick)), options.json)
+    with tempfile.TemporaryDirectory() as name:
+        os.environ["XDG_STATE_HOME"] = name
+        folder = Path(name)
+        rows = [*adding(folder, 10), *adding(folder, 1000), *processes(folder)]
+        table = Table("Times, bytes and processes", ("figure", "measured", "goal"), rows)
+        publish("store", "The embedded store", table)
 
 
 if __name__ == "__main__":

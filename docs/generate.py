@@ -1,76 +1,301 @@
-"""Writes the generated pages of the documentation from the code, from runs and from benchmark results.
+"""Write the pages that are made of the code and of results: `docs/reference/`.
 
-python docs/generate.py          write them
-python docs/generate.py --check  exit 1 where a page is not what would be written
+    python docs/generate.py
+
+`conf.py` does so before each build. A page is a function; its docstring says what it holds.
 """
 
 from __future__ import annotations
 
-import argparse
-import difflib
-import logging
-import sys
-from collections.abc import Callable
+import ast
+import inspect
+import json
+import runpy
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from page_writers.benchmarks import benchmarks
-from page_writers.command_line import command_line
-from page_writers.configuration import configuration
-from page_writers.data_types import data_types, files
-from page_writers.elasticsearch import elasticsearch
-from page_writers.flows import flows
-from page_writers.frameworks import frameworks
-from page_writers.front_page import front_page
-from page_writers.last_report import last_report
-from page_writers.limits import limits
-from page_writers.mcp_conformance import mcp_conformance
-from page_writers.one_call import one_call
-from page_writers.ops import ops
-from page_writers.python_api import python_api
-from page_writers.rpc import rpc
+import click
+from msgspec import NODEFAULT
+from msgspec.structs import fields
 
-HERE = Path(__file__).resolve().parent
-PAGES: dict[str, Callable[[], str]] = {
-    "reference/ops.md": ops,
-    "reference/configuration.md": configuration,
-    "reference/flows.md": flows,
-    "reference/command-line.md": command_line,
-    "reference/rpc.md": rpc,
-    "reference/python.md": python_api,
-    "reference/data-types.md": data_types,
-    "reference/files.md": files,
-    "concepts/one-call.md": one_call,
-    "benchmarks.md": benchmarks,
-    "elasticsearch.md": elasticsearch,
-    "limits.md": limits,
-    "how-to/hosts/frameworks.md": frameworks,
-    "how-to/hosts/last-report.md": last_report,
-    "how-to/hosts/mcp-conformance.md": mcp_conformance,
-    "../README.md": front_page,
+import toolmem
+import toolmem.ops
+from toolmem import errors
+from toolmem.cli.main import commands as command_line
+from toolmem.config import sections
+from toolmem.flow.op import known_ops
+from toolmem.operations import OPERATIONS
+
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "docs" / "reference"
+PACKAGE = ROOT / "toolmem"
+LOW = {".py", ".yaml", ".json", ".md", ".j2", ".css", ".txt", ".sql"}  # files whose lines count
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """In Markdown."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(map(_cell, row)) + " |" for row in lines) + "\n"
+
+
+def _cell(value: object) -> str:
+    return " ".join(str(value).split()).replace("|", "\\|")
+
+
+def code(text: object) -> str:
+    """As code; nothing where there is none."""
+    return f"`{text}`" if str(text) else ""
+
+
+# ---------------------------------------------------------------- commands
+
+
+def commands() -> str:
+    """The command line."""
+    parts = ["# Commands\n"]
+    for path, command in _walk(command_line, "toolmem"):
+        help_text = command.get_help(click.Context(command, info_name=path, max_content_width=90))
+        parts.append(f"## {path}\n\n```text\n{help_text}\n```\n")
+    return "\n".join(parts)
+
+
+def _walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in sorted(command.list_commands(context)):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from _walk(inner, f"{path} {name}")
+
+
+# ---------------------------------------------------------------- configuration
+
+
+def configuration() -> str:
+    """Every setting, from the source of `toolmem/config/sections.py`."""
+    source = Path(sections.__file__).read_text(encoding="utf-8")
+    lines, parts = source.splitlines(), ["# Configuration\n"]
+    parts.append("`toolmem config show` prints what holds, `toolmem config check` what is wrong.\n")
+    classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    for node in reversed(classes):  # the whole comes first
+        rows = [_setting(each, lines) for each in node.body if isinstance(each, ast.AnnAssign)]
+        heading = f"## {node.name}\n\n{ast.get_docstring(node) or ''}\n"
+        parts.append(heading + "\n" + table(("setting", "type", "default", ""), rows))
+    return "\n".join(parts)
+
+
+def _setting(node: ast.AnnAssign, lines: Sequence[str]) -> tuple[str, str, str, str]:
+    default = "" if node.value is None else ast.unparse(node.value)
+    comment = lines[(node.end_lineno or 1) - 1].partition("  # ")[2]
+    return (
+        code(ast.unparse(node.target)),
+        code(ast.unparse(node.annotation)),
+        code(default),
+        comment,
+    )
+
+
+# ---------------------------------------------------------------- ops and operations
+
+
+def ops() -> str:
+    """The ops that flows are made of."""
+    parts = ["# Ops\n", "Flows compose them: `A() >> B()`, `A() | B()`.\n"]
+    for name, kind in sorted(known_ops().items()):
+        if not kind.__module__.startswith("toolmem."):
+            continue
+        keys = {"reads": kind.reads, "reads, if there": kind.optional, "leaves": kind.leaves}
+        told = [
+            f"{what}: {', '.join(map(code, names))}"
+            for what, names in keys.items()
+            if isinstance(names, tuple) and names  # an operation's op reads what it is asked
+        ]
+        rows = [(code(each.name), code(_default(each))) for each in fields(kind.Params)]
+        params = table(("param", "default"), rows) if rows else "No params.\n"
+        text = inspect.getdoc(kind) or ""
+        parts.append(f"## {kind.__name__}\n\n`{name}`. {text}\n\n{'; '.join(told)}\n\n{params}")
+    return "\n".join(parts)
+
+
+def _default(field: Any) -> str:
+    if field.default is not NODEFAULT:
+        return repr(field.default)
+    return "" if field.default_factory is NODEFAULT else repr(field.default_factory())
+
+
+def operations() -> str:
+    """What toolmem can be asked, everywhere alike."""
+    parts = ["# Operations\n"]
+    parts.append(
+        "Each is a method of `ToolMem`, `AsyncToolMem`, `Client` and `AsyncClient`, and "
+        "`POST /<name>` with these fields and `workspace_id` over HTTP.\n"
+    )
+    for name, each in sorted(OPERATIONS.items()):
+        roads = [f"JSON-RPC `{each.rpc}`"] if each.rpc else []
+        roads += [f"flow `{each.flow}`"] if each.flow else []
+        shown = f"```python\n{name}{_signature(each.function, skip=1)}\n```"
+        parts.append(f"## {name}\n\n{shown}\n\n{each.__doc__}\n\n{', '.join(roads)}\n")
+    return "\n".join(parts)
+
+
+def _signature(function: Callable[..., Any], skip: int = 0) -> str:
+    whole = inspect.signature(function)
+    shown = whole.replace(parameters=list(whole.parameters.values())[skip:])
+    return str(shown).replace("'", "")
+
+
+# ---------------------------------------------------------------- Python, errors
+
+
+def python() -> str:
+    """The public names of the package."""
+    parts = ["# Python\n"]
+    for name in sorted(toolmem.__all__):
+        value = getattr(toolmem, name)
+        if not callable(value):
+            continue
+        head = f"## {name}\n\n```python\n{name}{_signature_of(value)}\n```\n\n"
+        parts.append(head + (inspect.getdoc(value) or "") + "\n")
+        if inspect.isclass(value):
+            rows = [*_methods(value)]
+            parts.append(table(("method", ""), rows) if rows else "")
+    return "\n".join(parts)
+
+
+def _signature_of(value: Callable[..., Any]) -> str:
+    try:
+        return _signature(value)
+    except (TypeError, ValueError):
+        return "(...)"
+
+
+def _methods(kind: type) -> Iterator[tuple[str, str]]:
+    for name, value in inspect.getmembers(kind):
+        if name.startswith("_") or name in dir(Exception) or not callable(value):
+            continue
+        first = (inspect.getdoc(value) or "").partition("\n\n")[0]
+        yield code(name), first
+
+
+def errors_() -> str:
+    """The tree of errors."""
+    return f"# Errors\n\n```text\n{inspect.getdoc(errors)}\n```\n"
+
+
+# ---------------------------------------------------------------- measured
+
+
+def benchmarks() -> str:
+    """The results of `make bench`."""
+    parts = ["# Measured\n", "`make bench` measures all of this, `make bench ARGS=NAME` one.\n"]
+    results = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
+    for path in results:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        basis = f"`make bench ARGS={told['name']}`, {told['date']}, {told['commit']}"
+        parts.append(f"## {told['title']}\n\n{basis}; {told['machine']}.\n")
+        for each in told["tables"]:
+            parts.append(f"**{each['title']}**\n\n{table(each['columns'], each['rows'])}")
+    if not results:
+        parts.append("Nothing has been measured on this tree yet.\n")
+    return "\n".join(parts)
+
+
+# ---------------------------------------------------------------- the folders
+
+
+def folders() -> str:
+    """The folders in the order of imports, and the paths of a call and of a sentence."""
+    (REFERENCE / "folders.svg").write_text(_picture(), encoding="utf-8")
+    rows = [(code(name), lines, told) for name, lines, told in _folders()]
+    return (
+        "# The folders\n\nA folder imports from those below it only. The left path is a call that "
+        "is added, the right one a sentence of the user; a dot is a folder that it enters, and the "
+        "number the order.\n\n![The folders and both paths](folders.svg)\n\n"
+        + table(("folder", "lines", ""), rows)
+    )
+
+
+def _folders() -> list[tuple[str, int, str]]:
+    """Name, lines and first sentence of each, from the top."""
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = contract["tool"]["importlinter"]["contracts"][0]["layers"]
+    found = []
+    for name in (each.strip() for layer in layers for each in layer.split("|")):
+        folder = PACKAGE / name
+        place = folder / "__init__.py" if folder.is_dir() else PACKAGE / f"{name}.py"
+        files = folder.rglob("*") if folder.is_dir() else [place]
+        lines = sum(len(each.read_bytes().splitlines()) for each in files if each.suffix in LOW)
+        told = ast.get_docstring(ast.parse(place.read_text(encoding="utf-8"))) or ""
+        found.append((name, lines, told.replace("\n", " ").partition(". ")[0].rstrip(".:")))
+    return found
+
+
+def _picture() -> str:
+    paths = runpy.run_path(str(ROOT / "benchmarks" / "paths.py"))["paths"]()
+    folders, height = _folders(), 26
+    drawn, places = [], {}
+    for row, (name, lines, told) in enumerate(folders):
+        top = 30 + row * height
+        places[name] = top + 10
+        label = told if len(told) < 84 else told[:82].rsplit(" ", 1)[0] + " …"
+        label = label.replace("&", "&amp;").replace("<", "&lt;")
+        width = 4 + lines / 50
+        drawn.append(
+            f'<rect x="150" y="{top}" width="{width:.0f}" height="20" class="size"/>'
+            f'<text x="140" y="{top + 15}" text-anchor="end" class="name">{name}</text>'
+            f'<text x="256" y="{top + 15}">{label}</text>'
+        )
+    for title, path, left in (("call", "add", 16), ("sentence", "sentence", 50)):
+        drawn.append(
+            f'<text x="{left + 4}" y="18" text-anchor="middle" class="path">{title}</text>'
+        )
+        drawn.append(_path(paths[path], places, left))
+    total = 40 + len(folders) * height
+    style = (
+        "text{font:12px sans-serif;fill:#1f2933}.name{font-weight:bold}.size{fill:#d9e2ec}"
+        "line{stroke:#4a6fa5;stroke-width:2}circle{fill:#4a6fa5}.path{fill:#4a6fa5}"
+        ".order{fill:white;font-size:10px}rect.back{fill:white}"
+    )
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 {total}" role="img">'
+    back = f'<rect width="860" height="{total}" class="back"/>'
+    title = "<title>The folders of toolmem, and the paths of a call and of a sentence</title>"
+    return f"{head}{title}<style>{style}</style>{back}{''.join(drawn)}</svg>\n"
+
+
+def _path(files: Sequence[str], places: dict[str, int], left: int) -> str:
+    """A line through the folders, numbered in the order of entry."""
+    entered = dict.fromkeys(file.partition("/")[0].removesuffix(".py") for file in files)
+    points = [places[name] for name in entered if name in places]
+    x = left + 4
+    line = f'<line x1="{x}" y1="{min(points)}" x2="{x}" y2="{max(points)}"/>'
+    dots = [
+        f'<circle cx="{x}" cy="{y}" r="9"/>'
+        f'<text x="{x}" y="{y + 4}" text-anchor="middle" class="order">{order}</text>'
+        for order, y in enumerate(points, 1)
+    ]
+    return line + "".join(dots)
+
+
+PAGES = {
+    "commands": commands,
+    "configuration": configuration,
+    "ops": ops,
+    "operations": operations,
+    "python": python,
+    "errors": errors_,
+    "benchmarks": benchmarks,
+    "folders": folders,
 }
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true")
-    options = parser.parse_args()
-    logging.getLogger("toolmem").setLevel(logging.ERROR)
-    stale = 0
-    for name, write in PAGES.items():
-        text = write()
-        path = HERE / name
-        if not options.check:
-            path.write_text(text, encoding="utf-8")
-            continue
-        there = path.read_text(encoding="utf-8") if path.is_file() else ""
-        if there != text:
-            stale += 1
-            diff = difflib.unified_diff(there.splitlines(), text.splitlines(), name, "generated", lineterm="", n=1)
-            print("\n".join(list(diff)[:40]), file=sys.stderr)
-    if stale:
-        print("run: python docs/generate.py", file=sys.stderr)
-    return int(stale > 0)
+def main() -> None:
+    REFERENCE.mkdir(exist_ok=True)
+    for name, page in PAGES.items():
+        (REFERENCE / f"{name}.md").write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,11 +1,5 @@
-"""`toolmem` and `python -m toolmem`."""
+"""`python -m toolmem` is the `toolmem` command."""
 
-import os
-import sys
+from toolmem.cli.main import main
 
-if __name__ == "__main__":
-    if not sys.flags.safe_path and sys.path[0] == os.getcwd():
-        del sys.path[0]  # `python -m` puts the working directory first: what lies there is not ours to run
-    from toolmem.cli import main
-
-    main()
+main()

@@ -1,9 +1,6 @@
-"""A trial of tool memory: agents at the desk of an animal clinic, whose tools have conventions that no schema tells.
+"""An agent at the front desk of an animal clinic, with tool memory and without.
 
-    python -m examples.office --memory none --memory card --model NAME
-
-`clinic` is the environment: eight tools and the state that they change; `tasks` what agents are asked to do there, with
-the end state and answers by which the program knows whether they did it; `agent` one agent: a chat model that calls
-tools; `memories` what each arm of the trial puts into the prompt; `trial` runs the arms and writes every call down.
-`python -m examples.office --help` has the options.
+The eight tools have conventions that no schema tells; refused calls do. The agent does some tasks
+to learn from, and then others, with an empty prompt and with what toolmem wrote of the calls. Any
+model with tools behind OpenAI's protocol plays the agent: `python -m examples.office --help`.
 """

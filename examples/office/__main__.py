@@ -2,136 +2,120 @@
 
 from __future__ import annotations
 
-import argparse
-import asyncio
+import json
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
-from examples.office.agent import ToolCallingModel
-from examples.office.memories import ARMS
-from examples.office.tasks import LEARNING, TRIAL
-from examples.office.trial import Options, Trial, refuse_to_overwrite, table, write_results
-from toolmem.config import load
-from toolmem.errors import BudgetReached, ConfigError, Refused, ToolMemError
-from toolmem.flow.runner import SystemClock
-from toolmem.providers.budget import Budget
-from toolmem.providers.prices import PriceTable
-from toolmem.providers.tokenizer import QwenTokenizer
+import click
+import yaml
+from msgspec import Struct
+from msgspec.structs import asdict
 
-_DONE, _PARTIAL, _REFUSED, _BUDGET, _INTERRUPTED = 0, 1, 2, 3, 130
-_CHAT = "openai_compatible"
-_HELP = """\
-Agents do tasks at the front desk of an animal clinic whose tools have conventions that no schema tells: first those to
-learn from, without memory; then others, once for each kind of memory. The program checks the end state of each task.
+from examples.office.agent import Call, Conversation, Model
+from examples.office.clinic import TODAY, TOOLS, Clinic, stock, takings_of
+from toolmem import ToolMem
+from toolmem.cli.console import print_table
+from toolmem.errors import ToolMemError
 
-examples:
-  export OPENAI_API_KEY=...           # and OPENAI_BASE_URL=http://127.0.0.1:8080/v1 for another service
-  python -m examples.office --memory none --memory card --model NAME
-  python -m examples.office --memory all --model NAME --seed 2 --out second budget.max_tokens=2000000
-  python -m examples.office --memory card --learned first/learning.jsonl --model NAME --out third
-  toolmem evaluate --input office-trial/learning.jsonl
-
-Any override of toolmem's configuration may stand behind the options (llm.default.params.temperature=0.7); --config
-takes a file of it. exit codes: 0 all tasks were tried, 1 the model failed (what was done is kept), 2 refused before any
-work, 3 budget reached, 130 interrupted.
-"""
+TASKS = yaml.safe_load(Path(__file__).with_name("tasks.yaml").read_text(encoding="utf-8"))
+ROLE = (
+    f"You work at the front desk of an animal clinic; today is {TODAY:%A}, {TODAY}. Do what you "
+    "are asked with the tools, and book, hand out and bill nothing else. Where a tool refuses a "
+    "call, find out what it wants and go on. When all is done, end with one line: `Answer:` and "
+    "the values that were asked for, in order, as digits, separated by semicolons; `Answer: done` "
+    "where nothing was asked."
+)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Answers the exit code."""
-    options = _read(arguments)
+class Arm(Struct):
+    """What came of one prompt."""
+
+    name: str
+    tasks: int = 0
+    solved: int = 0
+    calls: int = 0
+    failed: int = 0
+    tokens: int = 0
+
+
+def is_solved(task: dict[str, Any], clinic: Clinic, said: str) -> bool:
+    """Whether the clinic stands as asked, nothing else was done, and the answers are right."""
+    if clinic.state() != sorted(tuple(each) for each in task.get("end", [])):
+        return False
+    lines = re.findall(r"answer[ *_`]*:(.*)$", said, re.IGNORECASE | re.MULTILINE)
+    told = [each.strip(" *_`.") for each in lines[-1].split(";")] if lines else []
+    expected = [str(_value(each)) for each in task.get("answers", [])]
+    return not expected or told == expected
+
+
+def _value(asked: str) -> int:
+    kind, *rest = asked.split()
+    if kind == "stock":
+        return stock(*rest)
+    return takings_of(int(rest[0]), int(rest[1]), *rest[2:])
+
+
+def try_tasks(model: Model, kind: str, memory: str, arm: Arm, most: int) -> list[Call]:
+    """A fresh agent and a fresh clinic for each task; the calls of all."""
+    calls: list[Call] = []
+    for name, task in TASKS[kind].items():
+        talk, clinic = Conversation(f"{arm.name} {name}", task["text"]), Clinic()
+        model.converse(f"{ROLE}\n\n{memory}".strip(), talk, TOOLS, clinic.call, most)
+        solved = is_solved(task, clinic, talk.said)
+        failed = sum(not call["success"] for call in talk.calls)
+        told = f"{len(talk.calls)} calls, {failed} failed, {'' if solved else 'not '}solved"
+        click.echo(f"{talk.name}: {told}", err=True)
+        arm.tasks, arm.solved = arm.tasks + 1, arm.solved + solved
+        arm.calls, arm.failed = arm.calls + len(talk.calls), arm.failed + failed
+        arm.tokens += talk.tokens
+        calls += talk.calls
+    return calls
+
+
+@click.command()
+@click.option("--model", "name", required=True, help="The chat model's name.")
+@click.option("--base-url", default="https://api.openai.com/v1", show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), default="office.jsonl", show_default=True)
+@click.option("--most-calls", default=40, show_default=True, help="Of one task.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def main(name: str, base_url: str, out: Path, most_calls: int, as_json: bool) -> None:
+    """Try an agent with tool memory and without.
+
+    The agent does the tasks to learn from, then the others twice: with an empty prompt, and with
+    the guidance that toolmem wrote of its calls. Its calls are kept in OUT.
+
+    \b
+    Examples:
+      OPENAI_API_KEY=... python -m examples.office --model gpt-4.1-mini
+      python -m examples.office --model qwen3 --base-url http://127.0.0.1:8080/v1
+      toolmem evaluate --input office.jsonl
+    """
+    if out.exists():
+        raise click.UsageError(f"--out: {out} is there already, perhaps paid for; choose another")
+    model, arms = Model(base_url, name), [Arm("learning"), Arm("no memory"), Arm("tool memory")]
     try:
-        refuse_to_overwrite(options)
-        trial = Trial(options, _model(options))
-    except Refused as error:
-        print(f"examples.office: {error}", file=sys.stderr)
-        return _REFUSED
-    return _run(trial)
-
-
-def _run(trial: Trial) -> int:
-    stopped: ToolMemError | None = None
-    code = _DONE
-    try:
-        asyncio.run(_closing(trial))
-    except KeyboardInterrupt:
-        code = _INTERRUPTED
+        calls = try_tasks(model, "learning", "", arms[0], most_calls)
+        out.write_text("".join(json.dumps(call) + "\n" for call in calls), encoding="utf-8")
+        with ToolMem(":memory:") as memory:
+            memory.add(calls, tools=TOOLS)
+            memory.summarize()
+            guidance = memory.prompt(TOOLS)
+        try_tasks(model, "trial", "", arms[1], most_calls)
+        try_tasks(model, "trial", guidance, arms[2], most_calls)
     except ToolMemError as error:
-        stopped = error
-        code = _BUDGET if isinstance(error, BudgetReached) else _REFUSED if isinstance(error, Refused) else _PARTIAL
-    if trial.done:
-        write_results(trial, stopped)
-        print(table(trial.done))
-        print(f"The calls and texts are in {trial.options.out}", file=sys.stderr)
-    if stopped is not None:
-        print(f"examples.office: stopped: {stopped}", file=sys.stderr)
-    return code
-
-
-async def _closing(trial: Trial) -> None:
-    try:
-        await trial.run()
-    finally:
-        await trial.model.close()
-
-
-def _model(options: Options) -> ToolCallingModel:
-    """The model of the agents, as toolmem's own configuration has it. Raises ConfigError."""
-    settings = load([] if options.config is None else [options.config], options.overrides).settings
-    section = settings.llm["default"]
-    if section.backend != _CHAT:
-        raise ConfigError([f"llm.default.backend: agents need tools, which {_CHAT} has; got {section.backend!r}"])
-    price = PriceTable(settings.prices)
-    budget = Budget(settings.budget.max_tokens, settings.budget.max_cost, price=price)
-    return ToolCallingModel(
-        section,
-        tokenizer=QwenTokenizer(),
-        clock=SystemClock(),
-        price=price,
-        budget=budget if budget.limited else None,
-    )
-
-
-def _read(arguments: list[str] | None) -> Options:
-    parser = argparse.ArgumentParser(
-        prog="python -m examples.office", description=_HELP, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add = parser.add_argument
-    add("--memory", action="append", choices=[*ARMS, "all"], help="what the prompt holds; several times for several")
-    add("--model", metavar="NAME", help="of the chat model, in place of llm.default.model_name")
-    add("--seed", type=int, default=0, help="of the order of the tasks (0)")
-    add("--out", type=Path, default=Path("office-trial"), metavar="DIR", help="calls, texts and results (office-trial)")
-    add("--learned", type=Path, metavar="FILE", help="calls of an earlier learning phase, which is left out then")
-    add("--config", type=Path, metavar="FILE", help="a configuration of toolmem")
-    add("--tasks", type=_positive, default=len(TRIAL), metavar="N", help=f"only N of the {len(TRIAL)} tasks")
-    add("--learning-tasks", type=_positive, default=len(LEARNING), metavar="N", help=f"only N of the {len(LEARNING)}")
-    add("--most-calls", type=_positive, default=40, metavar="N", help="calls of one task, at most (40)")
-    add("overrides", nargs="*", metavar="KEY=VALUE", help="overrides of the configuration")
-    given = parser.parse_intermixed_args(arguments)
-    chosen = given.memory or ["none", "card"]
-    arms = tuple(ARMS) if "all" in chosen else tuple(dict.fromkeys(chosen))
-    # A file of one's own says which backend it means; without one there is only one that has tools.
-    overrides = [] if given.config else [f"llm.default.backend={_CHAT}"]
-    overrides += [f"llm.default.model_name={given.model}"] if given.model else []
-    return Options(
-        arms,
-        given.out,
-        seed=given.seed,
-        tasks=given.tasks,
-        learning_tasks=given.learning_tasks,
-        most_calls=given.most_calls,
-        learned=given.learned,
-        config=given.config,
-        overrides=(*overrides, *given.overrides),
-    )
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("expected 1 or more")
-    return number
+        click.echo(f"stopped: {error}", err=True)
+        sys.exit(1)
+    if as_json:
+        click.echo(json.dumps([asdict(arm) for arm in arms]))
+        return
+    rows = []
+    for arm in arms:
+        figures = (arm.calls, arm.failed, arm.tokens)
+        rows.append((arm.name, f"{arm.solved} of {arm.tasks}", *map(str, figures)))
+    print_table(("prompt", "solved", "calls", "failed", "tokens"), rows)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

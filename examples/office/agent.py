@@ -1,123 +1,86 @@
-"""One agent: a chat model behind OpenAI's protocol that calls tools until it says that it is done."""
+"""One agent: a chat model behind OpenAI's protocol that calls tools until it says it is done."""
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolmem.errors import ReplyBroken
-from toolmem.providers.exchange import Exchange
-from toolmem.providers.openai_compatible import OpenAICompatibleLLM
+import httpx
+from msgspec import Struct
 
-Call = dict[str, Any]  # a record as `toolmem evaluate --input` reads it
+from toolmem.errors import ModelError
 
-
-@dataclass
-class Usage:
-    """Of requests to a model. `estimated`: some of the counts are not the service's own."""
-
-    requests: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    estimated: bool = False
-
-    def add(self, exchange: Exchange) -> None:
-        self.requests += 1
-        self.prompt_tokens += exchange.prompt_tokens or 0
-        self.completion_tokens += exchange.completion_tokens or 0
-        self.estimated = self.estimated or exchange.estimated
+Call = dict[str, Any]  # a record, as `toolmem evaluate --input` reads it
+Run = Callable[[str, Any], tuple[str, bool]]
 
 
-class ToolCallingModel(OpenAICompatibleLLM):
-    """toolmem's own adapter (keys, retries, requests in flight, budget), asked with a conversation and tools."""
-
-    async def turn(
-        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], usage: Usage
-    ) -> Mapping[str, Any]:
-        """The model's next message, `content` and `tool_calls`; what it cost is added to `usage`. Raises ModelError."""
-        asked = {"messages": messages, "tools": [{"type": "function", "function": tool} for tool in tools]}
-
-        async def send(exchange: Exchange) -> Mapping[str, Any]:
-            choices = await self._service.chat(exchange, "", {**self._parameters(False), **asked})
-            message = choices[0].get("message") if isinstance(choices, list) and choices else None
-            if not isinstance(message, Mapping):
-                raise ReplyBroken(f"{self.backend}/{self.model}: an answer without a message")
-            if exchange.completion_tokens is None:
-                exchange.completion_tokens = self._tokenizer.count(json.dumps(message, ensure_ascii=False))
-                exchange.estimated = True
-            return message
-
-        message, exchange = await self._attempts.make(send, json.dumps(asked, ensure_ascii=False), None, self._queue)
-        usage.add(exchange)
-        return message
-
-
-@dataclass
-class Conversation:
-    """What one agent did: each call, and its last words."""
+class Conversation(Struct):
+    """What one agent did."""
 
     name: str
     task: str
-    usage: Usage = field(default_factory=Usage)
-    calls: list[Call] = field(default_factory=list)
-    said: str = ""  # "": it was still calling when it had made `most` calls
+    calls: list[Call] = []
+    said: str = ""  # "": it was still calling when it had made its last call
+    tokens: int = 0  # of prompts and replies, as the service counts them
 
 
-async def converse(
-    model: ToolCallingModel,
-    system: str,
-    conversation: Conversation,
-    tools: Sequence[Mapping[str, Any]],
-    run: Callable[[str, Any], tuple[str, bool]],
-    *,
-    most: int,
-    keep: Callable[[Call], None],
-) -> None:
-    """Have a fresh agent do `conversation.task`: its calls are run, kept and answered, `most` of them.
+class Model:
+    """`base_url`: up to and with /v1. The key stands in OPENAI_API_KEY."""
 
-    `run`: (output, whether it worked) of a call. Raises ModelError; what was done until then stands in `conversation`.
-    """
-    messages: list[Mapping[str, Any]] = [
-        {"role": "system", "content": system},
-        {"role": "user", "content": conversation.task},
-    ]
-    while len(conversation.calls) < most:
-        reply = await model.turn(messages, tools, conversation.usage)
-        asked = [each for each in reply.get("tool_calls") or () if isinstance(each, Mapping)]
-        said = reply.get("content")
-        if not asked:
-            conversation.said = said if isinstance(said, str) else ""
-            return
-        messages.append({"role": "assistant", "content": said, "tool_calls": asked})
-        for each in asked[: most - len(conversation.calls)]:
-            call = _made(each, conversation, run)
-            conversation.calls.append(call)
-            keep(call)
-            messages.append({"role": "tool", "tool_call_id": each.get("id"), "content": call["output"]})
+    def __init__(self, base_url: str, name: str) -> None:
+        key = os.environ.get("OPENAI_API_KEY", "")
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._http = httpx.Client(base_url=base_url, headers=headers, timeout=120)
+        self.name = name
+
+    def turn(self, messages: Sequence[Any], tools: Sequence[Any]) -> tuple[dict[str, Any], int]:
+        """The model's next message, and the tokens of the request. Raises ModelError."""
+        offered = [{"type": "function", "function": tool} for tool in tools]
+        body = {"model": self.name, "messages": messages, "tools": offered}
+        try:
+            reply = self._http.post("chat/completions", json=body).raise_for_status().json()
+            usage = reply.get("usage") or {}
+            tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
+            return reply["choices"][0]["message"], tokens
+        except (httpx.HTTPError, ValueError, LookupError, TypeError) as error:
+            raise ModelError(f"{self.name} at {self._http.base_url}: {error}") from error
+
+    def converse(
+        self, system: str, talk: Conversation, tools: Sequence[Any], run: Run, most: int
+    ) -> None:
+        """Have a fresh agent do the task: its calls are run and answered, `most` of them."""
+        messages: list[Any] = [{"role": "system", "content": system}]
+        messages.append({"role": "user", "content": talk.task})
+        while len(talk.calls) < most:
+            reply, tokens = self.turn(messages, tools)
+            talk.tokens += tokens
+            asked = reply.get("tool_calls") or []
+            if not asked:
+                talk.said = str(reply.get("content") or "")
+                return
+            messages.append({"role": "assistant", "content": None, "tool_calls": asked})
+            for each in asked:
+                call = _made(each, talk, run)
+                talk.calls.append(call)
+                answer = {"role": "tool", "tool_call_id": each.get("id"), "content": call["output"]}
+                messages.append(answer)
 
 
-def _made(asked: Mapping[str, Any], conversation: Conversation, run: Callable[[str, Any], tuple[str, bool]]) -> Call:
-    function = asked.get("function")
-    function = function if isinstance(function, Mapping) else {}
-    name, text = str(function.get("name") or "unnamed"), function.get("arguments")
+def _made(asked: dict[str, Any], talk: Conversation, run: Run) -> Call:
+    name, text = asked["function"]["name"], asked["function"].get("arguments") or "{}"
     try:
-        arguments = json.loads(text) if text else {}
-    except (TypeError, ValueError):
-        arguments = str(text)
-    began, started = datetime.now(UTC), time.perf_counter()
+        arguments = json.loads(text)
+    except ValueError:
+        arguments = text
     output, success = run(name, arguments)
     return {
-        "id": f"{conversation.name}-{len(conversation.calls):02d}",
-        "conversation_id": conversation.name,
+        "id": f"{talk.name}-{len(talk.calls)}",
+        "conversation_id": talk.name,
         "tool_name": name,
-        "input": arguments if isinstance(arguments, dict | list | str) else str(arguments),
+        "input": arguments,
         "output": output,
         "success": success,
-        "create_time": began.isoformat(),
-        "time_cost": round(time.perf_counter() - started, 6),
-        "context": conversation.task,
+        "context": talk.task,
     }

@@ -1,12 +1,12 @@
 """A server with the tools, resources and prompts that the conformance suite asks for by name.
 
-PORT=8000 python conformance_server.py
+python conformance_server.py [PORT]   over HTTP, or over stdin
 """
 
 from __future__ import annotations
 
 import base64
-import os
+import sys
 from typing import Any, Literal
 
 from mcp.server.mcpserver import Context, MCPServer, UserMessage
@@ -61,7 +61,8 @@ def test_embedded_resource() -> list[Any]:
 
 @server.tool(description="As the conformance suite asks for it.")
 def test_multiple_content_types() -> list[Any]:
-    return [_text("text, an image and a resource"), _image(), _resource("test://mixed-content-resource")]
+    mixed = _resource("test://mixed-content-resource")
+    return [_text("text, an image and a resource"), _image(), mixed]
 
 
 @server.tool(description="As the conformance suite asks for it.")
@@ -147,7 +148,7 @@ def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
 
 
 @server.prompt(description="As the conformance suite asks for it.")
-def test_prompt_with_embedded_resource(resourceUri: str) -> list[Any]:  # noqa: N803  # as the suite names it
+def test_prompt_with_embedded_resource(resourceUri: str) -> list[Any]:  # as the suite names it
     return [UserMessage(_resource(resourceUri))]
 
 
@@ -157,4 +158,7 @@ def test_prompt_with_image() -> list[Any]:
 
 
 if __name__ == "__main__":
-    server.run("streamable-http", port=int(os.environ["PORT"]))
+    if sys.argv[1:]:
+        server.run("streamable-http", port=int(sys.argv[1]))
+    else:
+        server.run("stdio")

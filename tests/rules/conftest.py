@@ -1,34 +1,32 @@
-"""A rule store on a file of the embedded store."""
-
-from __future__ import annotations
-
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
-from toolmem.providers.hashing import HashingEmbedder
-from toolmem.rules.rule_store import RuleStore
-from toolmem.store.sqlite import SqliteStore
-from toolmem.testing.clock import ManualClock
+from toolmem.models.tools import ToolSchema
+from toolmem.rules.capture import ToolMemoryCaptureHook
+from toolmem.rules.store import RuleInput, ToolMemoryStore
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
+def rules(store, clock):
+    return ToolMemoryStore(store, "default", clock)
 
 
 @pytest.fixture
-def embedder() -> HashingEmbedder:
-    return HashingEmbedder(64)
+def hook(rules):
+    return ToolMemoryCaptureHook(rules, enabled=True)
 
 
 @pytest.fixture
-async def store(tmp_path: Path, clock: ManualClock, embedder: HashingEmbedder) -> AsyncIterator[SqliteStore]:
-    async with SqliteStore(tmp_path / "memory.db", clock=clock, embedder=embedder.identity) as store:
-        yield store
+def put(rules):
+    def make(tool="send_email", rule="Never email Bob", **fields):
+        return rules.put_rule(RuleInput(tool_name=tool, rule=rule, **fields))
+
+    return make
 
 
 @pytest.fixture
-def rules(store: SqliteStore, clock: ManualClock, embedder: HashingEmbedder) -> RuleStore:
-    return RuleStore(store, "team", clock=clock, embedder=embedder)
+def mail_tools():
+    properties = {"to": {"type": "string"}, "body": {"type": "string"}}
+    return [
+        ToolSchema("send_email", "Send an e-mail", {"type": "object", "properties": properties}),
+        ToolSchema("shell"),
+    ]

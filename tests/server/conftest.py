@@ -1,52 +1,60 @@
-"""Real `toolmem serve` processes, and the load generator of the benchmarks."""
+"""A real `toolmem serve`, in a process of its own, for each test that asks for one."""
 
-from __future__ import annotations
-
-import importlib.util
+import os
+import signal
+import socket
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import ModuleType
-from typing import Any
+import time
 
+import httpx
 import pytest
-
-from toolmem.testing.service_process import ServiceProcess
-
-ROOT = Path(__file__).resolve().parents[2]
-READ_TIMEOUT = 3.0  # seconds for a head or a body to arrive at `served`
-
-StartService = Callable[..., ServiceProcess]
-
-
-@pytest.fixture(scope="session")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
-    """One service for all tests that do not stop it; they keep apart by their workspaces."""
-    with ServiceProcess(tmp_path_factory.mktemp("served"), f"http.read_timeout={READ_TIMEOUT}") as service:
-        yield service
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[StartService]:
-    """Starts services of the test's own; what still runs at its end is killed."""
-    started: list[ServiceProcess] = []
+def serve(tmp_path):
+    """Starts services in the test's own folder."""
+    yield from _starter(tmp_path)
 
-    def start(*overrides: str, folder: str = "service", **given: Any) -> ServiceProcess:
-        started.append(ServiceProcess(tmp_path / folder, *overrides, **given))
-        return started[-1].start()
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    """One service for the tests of a module, each with a workspace of its own."""
+    starter = _starter(tmp_path_factory.mktemp("service"))
+    yield next(starter)()[0]
+    next(starter, None)
+
+
+def _starter(folder):
+    running = []
+
+    def start(*overrides, token="", store=None, command=("serve",), section="http"):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        environment = {**os.environ, "TOOLMEM_TOKEN": token}
+        service = [sys.executable, "-m", "toolmem", *command, "--store", store or "m.db"]
+        process = subprocess.Popen(
+            [*service, f"{section}.port={port}", *overrides],
+            cwd=folder,
+            env=environment,
+            stderr=subprocess.PIPE,
+        )
+        running.append(process)
+        url = f"http://127.0.0.1:{port}"
+        for _ in range(400):
+            try:
+                httpx.get(f"{url}/health", trust_env=False)
+                break
+            except httpx.TransportError:
+                if process.poll() is not None:
+                    raise AssertionError(process.stderr.read().decode()) from None
+                time.sleep(0.05)
+        return url, process
 
     yield start
-    for service in started:
-        service.kill()
-
-
-@pytest.fixture(scope="session")
-def http_load() -> ModuleType:
-    """benchmarks/http_load.py"""
-    spec = importlib.util.spec_from_file_location("http_load", ROOT / "benchmarks" / "http_load.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclasses look themselves up there
-    spec.loader.exec_module(module)
-    return module
+    for process in running:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        process.wait(timeout=40)
+        process.stderr.close()

@@ -1,126 +1,160 @@
-"""`toolmem evaluate`: a recording in; judged calls, guidance and a report out."""
+"""`toolmem evaluate`: judge a recording, and write a report."""
 
 from __future__ import annotations
 
-from collections import Counter
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Any
 
-import typer
+import click
 
-from toolmem.cli.console import (
-    Config,
-    Overrides,
-    ProgressLine,
-    counted,
-    logs_to_stderr,
-    print_json_text,
-    print_table,
-    require_format,
-    say,
-    tell,
+from toolmem.cli import options
+from toolmem.cli.console import print_error, print_table, progress_bar
+from toolmem.formats.recording import Format, read_labels
+from toolmem.research import evaluation
+from toolmem.research.csv_files import write_csv_files
+from toolmem.research.page import write_page
+from toolmem.research.tables import tool_rows
+from toolmem.text.display import plain
+
+MAX_BAD_RECORDS = 20  # named on the terminal
+
+
+@click.command()
+@click.option(
+    "--input",
+    "sources",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="JSON Lines of calls or of OpenAI conversations, also gzipped; may be given several "
+    "times. Left out: the packaged sample.",
 )
-from toolmem.config.extras import lacks
-
-if TYPE_CHECKING:
-    from toolmem.research.report.findings import Evaluation
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command `evaluate`."""
-    app.command("evaluate", short_help="Judge, summarize and report a recording of tool calls.")(evaluate)
-
-
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["calls", "openai"]),
+    help="What the files hold. Left out: it is recognized.",
+)
+@click.option(
+    "--out",
+    default="report",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the report.",
+)
+@click.option(
+    "--labels",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="CSV with `index` and `label` (1 worked, 0 did not): how often the judge agrees.",
+)
+@click.option("--ignore-success", is_flag=True, help="Withhold the recorded flag from the judge.")
+@click.option("--limit", type=click.IntRange(min=1), help="Read so many records.")
+@options.config
+@options.store
+@options.workspace(evaluation.WORKSPACE)
+@options.overrides
 def evaluate(
-    overrides: Overrides = None,
-    inputs: Annotated[
-        list[Path] | None,
-        typer.Option("--input", help="A recording; may be given several times. Default: the project's own sample."),
-    ] = None,
-    format: Annotated[
-        str | None, typer.Option("--format", help="calls or openai; recognized by content where not given.")
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the report.")] = Path("report"),
-    ignore_success: Annotated[
-        bool, typer.Option("--ignore-success", help="Withhold the recorded success flag from the judge.")
-    ] = False,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="Judge a seeded random sample of so many calls.")
-    ] = None,
-    workspace: Annotated[
-        str | None,
-        typer.Option(
-            "--workspace",
-            help="Default: default, in a fresh store DIR/memory.db. With it, calls and guidance are written into that "
-            "workspace of the configured store.",
-        ),
-    ] = None,
-    reports: Annotated[
-        Path | None, typer.Option("--reports", help="Folder in which the report of each flow is kept.")
-    ] = None,
-    labels: Annotated[
-        Path | None, typer.Option("--labels", help="What `judge label` wrote, filled: the rates are corrected by it.")
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite files in the report's folder that no evaluation wrote.")
-    ] = False,
-    config: Config = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print summary.json instead of tables.")] = False,
+    sources: tuple[Path, ...],
+    form: Format | None,
+    out: Path,
+    labels: Path | None,
+    ignore_success: bool,
+    limit: int | None,
+    **where: Any,
 ) -> None:
-    """Judge a recording of tool calls, distil guidance, and write one page with tables and figures.
+    """Judge a recording, summarize its tools, and write a report.
 
-    toolmem evaluate
+    The calls are kept in OUT/memory.db, which each evaluation begins anew, unless a store or a
+    workspace is named. Exit code 1: nothing could be evaluated, an evaluation failed, or a tool
+    could not be summarized; 3: the budget is reached.
 
-    toolmem evaluate --input calls.jsonl.gz --out report --ignore-success
-
-    toolmem evaluate --input chats.jsonl --format openai llm.default.backend=dry_run
+    \b
+    Examples:
+      toolmem evaluate
+      toolmem evaluate --input calls.jsonl --out report --ignore-success
+      toolmem evaluate --input chats.jsonl llm.default.backend=dashscope budget.max_tokens=100000
     """
-    require_format(format)
-    from toolmem.research.evaluation import evaluate as run
-
-    with logs_to_stderr(), ProgressLine() as progress:
-        evaluation = run(
-            inputs or [],
-            out,
-            format=cast("Any", format),
-            ignore_success=ignore_success,
-            limit=limit,
-            workspace=workspace,
-            config=config,
-            overrides=overrides or [],
-            reports=reports,
-            labels=labels,
-            force=force,
-            say=progress.phase,
-            listener=progress,
+    known = read_labels(labels) if labels is not None else {}
+    paths, tools = (list(sources), []) if sources else evaluation.sample()
+    names_store = where["store"] is not None or options.names_store(
+        where["overrides"], where["config"]
+    )
+    if not names_store:
+        where["store"] = str(out / "memory.db")
+    with options.open_memory(**where) as memory:
+        evaluation.require_models(memory)
+        _make_folder(out)
+        with progress_bar("judging calls") as progress:
+            found = evaluation.evaluate(
+                paths,
+                memory=memory,
+                format=form,
+                tools=tools,
+                ignore_success=ignore_success,
+                limit=limit,
+                progress=progress,
+                begin_anew=not names_store and memory.workspace_id == evaluation.WORKSPACE,
+            )
+    written = [write_page(found, out), *write_csv_files(found, out)]
+    _print(found, written)
+    if known:
+        agreed = evaluation.agreement(found, known)
+        accuracy = "-" if (mean := agreed.balanced_accuracy) is None else f"{mean:.3f}"
+        click.echo(
+            f"the judge agrees with {agreed.agreed} of {agreed.labelled} labels; "
+            f"balanced accuracy {accuracy}"
         )
-    for note in evaluation.notes:
-        say(note)
-    if as_json:
-        print_json_text((out / "summary.json").read_text(encoding="utf-8"))
-    else:
-        from toolmem.research.report import skip_table, spending_table, summary_table
-
-        for table in (summary_table(evaluation), skip_table(evaluation), spending_table(evaluation)):
-            if table is None:
-                continue
-            print_table(table.title, table.columns, table.rows, numeric=table.numeric, notes=table.notes)
-        tell(f"\nReport: {out / 'report.html'}")
-    code = 3 if evaluation.stopped_by == "budget" else _tell_failures(evaluation, out)
-    if without := lacks("the page with figures", "research"):
-        say(without)
-    if code:
-        raise typer.Exit(code)
+    if not found.calls:
+        print_error(f"{found.source} holds no call that could be evaluated")
+    is_done = found.calls and found.summary.success and not found.failed_evaluations
+    sys.exit(3 if found.budget_reached else 0 if is_done else 1)
 
 
-def _tell_failures(evaluation: Evaluation, out: Path) -> int:
-    """Name what failed; answers the exit code."""
-    unsummarized = evaluation.unsummarized
-    if evaluation.failures:
-        failed = len(evaluation.failures)
-        say(f"{counted(failed, 'record')} failed; {out / 'summary.json'} names {'it' if failed == 1 else 'them'}")
-        reason, times = Counter(failure.error for failure in evaluation.failures).most_common(1)[0]
-        say(f"most of all ({times:,} of {failed:,}): {reason}")
-    if unsummarized:
-        say(f"not summarized in the last run: {', '.join(unsummarized)}; {out / 'skips.csv'} says why")
-    return 1 if evaluation.failures or unsummarized else 0
+def _make_folder(out: Path) -> None:
+    """Raises UsageError where nothing can be written there."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / ".toolmem").touch()
+        (out / ".toolmem").unlink()
+    except OSError as error:
+        raise click.UsageError(f"--out: cannot write there: {error}") from error
+
+
+def _print(found: evaluation.Evaluation, written: list[Path]) -> None:
+    for bad in found.bad_records[:MAX_BAD_RECORDS]:
+        click.echo(f"line {bad.line}: {plain(bad.error)}", err=True)
+    if len(found.bad_records) > MAX_BAD_RECORDS:
+        left = len(found.bad_records) - MAX_BAD_RECORDS
+        click.echo(f"and {left} more bad records: see summary.json", err=True)
+    for note in found.notes:
+        click.echo(plain(note), err=True)
+    if found.failed_evaluations:
+        rows_told = ", ".join(map(str, found.failed_evaluations[:MAX_BAD_RECORDS]))
+        count = len(found.failed_evaluations)
+        click.echo(f"{count} evaluations failed, the calls are kept: rows {rows_told}", err=True)
+    if found.duplicates:
+        told = "calls of a known id are not judged again: no scores of earlier evaluations here"
+        click.echo(f"{found.duplicates} {told}", err=True)
+    if found.stopped:
+        left = sum(each.call.evaluation_status in ("pending", "failed") for each in found.calls)
+        print_error(f"stopped: {found.stopped}; {left} calls were not evaluated")
+    rows = [
+        (row.tool_name, row.calls, row.failures, row.success_rate, row.avg_score)
+        for row in tool_rows(found)
+    ]
+    if rows:
+        print_table(("tool", "calls", "failed", "success rate", "score"), rows)
+    click.echo(f"{len(found.calls)} calls, {len(found.bad_records)} bad records")
+    if found.calls and not found.stopped:
+        click.echo(found.summary.answer)
+        click.echo(found.second_summary.answer)
+    usage = found.usage
+    if usage.requests:
+        costs = "".join(f", {cost:.4g} {currency}" for currency, cost in usage.costs.items())
+        sent = "requests to models" if found.requests else "requests were counted and not sent"
+        click.echo(
+            f"{usage.requests} {sent}: {usage.prompt_tokens} prompt tokens, "
+            f"{usage.completion_tokens} reply tokens{costs}; the skips saved "
+            f"{usage.saved_prompt_tokens} prompt tokens"
+        )
+    click.echo("wrote " + ", ".join(map(str, written)))

@@ -1,65 +1,123 @@
-"""`toolmem mcp`: the MCP server."""
+"""`toolmem mcp`: the MCP server, the proxy before another server, and who puts it there."""
 
 from __future__ import annotations
 
-import asyncio
+import json
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Any
 
-import typer
+import click
 
-from toolmem.cli.console import Config, Overrides, logs_to_stderr, say
+from toolmem.cli import console
+from toolmem.cli.console import LazyGroup, require_mcp
+from toolmem.errors import RequestError
+from toolmem.guard.stores import stores_of
+from toolmem.hooks import mcp_entries
+from toolmem.hooks.installs import interpreter
 
-if TYPE_CHECKING:
-    from toolmem.server.mcp import McpService
+shadow_mode = click.option("--shadow", is_flag=True, help="Decide and record; change nothing.")
+settings_file = click.option(
+    "--file",
+    "path",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The host's settings: .mcp.json, claude_desktop_config.json, ...",
+)
 
 
-def mcp(
-    overrides: Overrides = None,
-    workspace: Annotated[
-        str, typer.Option("--workspace", help="The workspace that is meant where a call names none.")
-    ] = "default",
-    config: Config = None,
+@click.group(cls=LazyGroup, lazy={"serve": "toolmem.cli.serve:serve_mcp"}, default="serve")
+def mcp() -> None:
+    """Serve MCP (the default), or stand before another server.
+
+    \b
+    Examples:
+      toolmem mcp --workspace team
+      toolmem mcp mcp.transport=streamable-http mcp.port=8001
+      toolmem mcp proxy --name files -- npx -y @modelcontextprotocol/server-filesystem .
+      toolmem mcp wrap files --file .mcp.json
+    """
+
+
+@mcp.command()
+@click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
+@click.option("--url", help="The server's address, where it is no command.")
+@click.option("--name", default="mcp", show_default=True, help="The server's name in records.")
+@console.store_file
+@shadow_mode
+@console.on_error
+def proxy(command: tuple[str, ...], url: str | None, store: str | None, **more: Any) -> None:
+    """Stand between a host and an MCP server: hold its calls against the memory, and keep them.
+
+    Everything but tools/call and tools/list passes as it came. What the proxy has to say is on
+    stderr; the exit code is the server's.
+
+    \b
+    Examples:
+      toolmem mcp proxy --name files -- npx -y @modelcontextprotocol/server-filesystem .
+      toolmem mcp proxy --name wiki --url https://example.com/mcp
+    """
+    from toolmem.server.proxy.child import leave, run_child
+    from toolmem.server.proxy.memory import ProxyMemory
+
+    if bool(command) == bool(url):
+        raise RequestError("COMMAND: name the server's behind `--`, or its --url", "command")
+    memory = ProxyMemory(lambda: stores_of(os.getcwd(), store or ""), **more)
+    if url is None:
+        leave(run_child(command, memory))
+    require_mcp()
+    from toolmem.server.proxy.remote import run_remote
+
+    leave(run_remote(str(url), _headers(), memory))
+
+
+@mcp.command()
+@click.argument("name")
+@settings_file
+@console.store_file
+@shadow_mode
+@console.on_error
+@console.dry_run
+def wrap(
+    name: str, path: Path, store: str | None, shadow: bool, on_error: str, dry_run: bool
 ) -> None:
-    """Serve MCP over stdin and stdout, for a host that starts this command; or over streamable HTTP.
+    """Put the proxy before the server NAME of a host. Restart the host afterwards.
 
-    toolmem mcp --workspace team
-
-    toolmem mcp mcp.transport=streamable-http mcp.port=8001
-
-    Over HTTP any address but this machine's own needs a bearer token (the variable TOOLMEM_TOKEN, or auth.token_file).
+    \b
+    Example:
+      toolmem mcp wrap files --file .mcp.json --dry-run
     """
-    start(config or [], overrides or [], workspace)
+    more = ["--store", os.path.abspath(store)] if store else []
+    more += ["--shadow"] * shadow
+    more += ["--on-error", on_error] if on_error != "open" else []
+    _apply(mcp_entries.plan_wrap(path, name, interpreter(), more), name, dry_run, wraps=True)
 
 
-def start(files: list[Path], overrides: list[str], workspace: str = "default") -> None:
-    """Serve as `mcp.transport` says, until the client leaves or a signal comes.
+@mcp.command()
+@click.argument("name")
+@settings_file
+@console.dry_run
+def unwrap(name: str, path: Path, dry_run: bool) -> None:
+    """Bring back the entry of a server, byte for byte. Restart the host afterwards.
 
-    Raises ConfigError before anything is served, StoreError where the store cannot be opened.
+    \b
+    Example:
+      toolmem mcp unwrap files --file .mcp.json
     """
-    from toolmem.config.extras import need
-    from toolmem.server import loading
-
-    need("toolmem mcp", "serve")
-    with logs_to_stderr():
-        with loading():
-            from toolmem.app import ToolMemApp
-            from toolmem.hosts.notes_over_mcp import noted_by_client
-            from toolmem.server.mcp import McpService
-
-            service = McpService(ToolMemApp(files, overrides), workspace, noted_by_client=noted_by_client)
-        if service.app.settings.mcp.transport == "stdio":
-            asyncio.run(service.serve_stdio())
-            return
-    _serve_http(service)
+    _apply(mcp_entries.plan_unwrap(path, name), name, dry_run, wraps=False)
 
 
-def _serve_http(service: McpService) -> None:
-    from toolmem.server.http.access_log import log_to_stderr
-    from toolmem.server.mcp.http import serve_http
+def _apply(change: mcp_entries.EntryChange, name: str, dry_run: bool, *, wraps: bool) -> None:
+    if not dry_run:
+        mcp_entries.apply(change, wraps=wraps)
+    click.echo(f"{name} {'would start' if dry_run else 'starts'}: {change.starts}")
 
-    log_to_stderr()
-    settings = service.app.settings
-    if settings.mcp.transport == "sse":
-        say("mcp.transport: 'sse' is no longer part of the protocol; serving streamable HTTP")
-    asyncio.run(serve_http(service, settings, lambda address: say(f"toolmem serves MCP at {address}")))
+
+def _headers() -> dict[str, str]:
+    """What `wrap` moved out of an entry's `headers`."""
+    given = os.environ.get(mcp_entries.HEADERS, "{}")
+    try:
+        return {str(name): str(value) for name, value in json.loads(given).items()}
+    except (ValueError, AttributeError):
+        told = f"{mcp_entries.HEADERS}: expected a JSON object of headers"
+        raise RequestError(told, "headers") from None

@@ -1,113 +1,111 @@
-"""`toolmem serve`: the flows over HTTP, until it is told to stop."""
+"""`toolmem serve`: the memory over HTTP; and `toolmem mcp`: as an MCP server."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
+import click
 
-from toolmem.cli.console import Config, Overrides, exit_code, in_app, print_json_text
+from toolmem.cli import options
+from toolmem.cli.console import require_mcp
+from toolmem.config.layers import OVERRIDE, Setting
 from toolmem.errors import ConfigError
+from toolmem.memory.toolmem import ToolMem
+from toolmem.server.access import Access, is_loopback, read_token
 
 if TYPE_CHECKING:
-    from toolmem.app import ToolMemApp
-    from toolmem.config import Settings
+    from starlette.applications import Starlette
+
+GRACE = 30  # seconds that requests under way have when it is stopped
 
 
-def serve(
-    overrides: Overrides = None,
-    host: Annotated[str | None, typer.Option("--host", help="As http.host. Default: 127.0.0.1.")] = None,
-    port: Annotated[int | None, typer.Option("--port", help="As http.port; 0: any free one. Default: 8002.")] = None,
-    workers: Annotated[int | None, typer.Option("--workers", help="As http.workers: processes. Default: 1.")] = None,
-    config: Config = None,
+@click.command()
+@options.config
+@options.store
+@options.overrides
+def serve(**where: Any) -> None:
+    """Serve flows, rules and checks over HTTP, until Ctrl-C.
+
+    Without a token it listens on this machine alone; TOOLMEM_TOKEN, or auth.token_file, lets
+    `http.host` be any address.
+
+    \b
+    Examples:
+      toolmem serve --store memory.db
+      TOOLMEM_TOKEN=... toolmem serve http.host=0.0.0.0 http.port=8002
+    """
+    from toolmem.server.http import application
+
+    with options.open_memory(**where) as memory:
+        listen(memory, "http", partial(application, memory))
+
+
+@click.command("serve")
+@options.memory_options
+def serve_mcp(workspace: str, **where: Any) -> None:
+    """Serve MCP over stdin and stdout, for a host that starts this command; or over HTTP.
+
+    Over HTTP any address but this machine's own needs a token: TOOLMEM_TOKEN, or auth.token_file.
+    """
+    require_mcp()
+    from toolmem.server.mcp.server import McpService
+
+    with redirect_stdout(sys.stderr):  # modules of ops may print while they are imported
+        memory = options.open_memory(workspace=workspace, **where)
+    with memory:
+        service = McpService(memory, workspace)
+        memory.rules.is_guarded()  # a store that cannot be opened is told now
+        section = memory.engine.configuration.settings.mcp
+        if section.transport == "stdio":
+            import anyio
+
+            anyio.run(service.serve_stdio)
+            return
+        listen(memory, "mcp", service.application, "/mcp")
+
+
+def listen(
+    memory: ToolMem,
+    section: Literal["http", "mcp"],
+    made: Callable[[Access], Starlette],
+    path: str = "",
 ) -> None:
-    """Serve the flows over HTTP: POST /<flow>, POST /rpc, GET /health, GET /docs, GET /openapi.json.
+    """Serve an application at the address of a section, until Ctrl-C. Raises ConfigError."""
+    import uvicorn
 
-    One line on stdout tells the address when requests are taken; each request is one line of JSON on stderr. SIGTERM
-    or Ctrl-C finishes what is in flight and stops (exit code 0). An address other than loopback needs a token: in the
-    variable TOOLMEM_TOKEN, or in the file `auth.token_file`. A configuration that says `backend: mcp` starts the MCP
-    server instead, one that says `backend: cmd` runs the flow `cmd.flow` once.
+    settings = memory.engine.configuration.settings
+    token = read_token(settings.auth)
+    host = _host(memory, section, bool(token))
+    port = getattr(settings, section).port
+    click.echo(f"toolmem on http://{host}:{port}{path} (Ctrl-C stops it)", err=True)
+    uvicorn.run(
+        made(Access(token)),
+        host=host,
+        port=port,
+        timeout_keep_alive=int(settings.http.timeout_keep_alive),
+        limit_concurrency=settings.http.limit_concurrency,
+        timeout_graceful_shutdown=GRACE,
+        log_level="warning",
+        server_header=False,
+    )
 
-    toolmem serve
 
-    TOOLMEM_TOKEN=... toolmem serve --host 0.0.0.0 --workers 2 llm.default.backend=dashscope
+def _host(memory: ToolMem, section: str, has_token: bool) -> str:
+    """The configured address. A file's 0.0.0.0 without a token becomes 127.0.0.1, with a warning.
+
+    Raises ConfigError where an override asks for an address of others without a token.
     """
-    given = {"http.host": host, "http.port": port, "http.workers": workers}
-    options = [f"{name}={value}" for name, value in given.items() if value is not None]
-    raise typer.Exit(start(config or [], [*(overrides or []), *options]))
-
-
-def start(files: list[Path], overrides: list[str]) -> int:
-    """Start what `backend` names; answers the exit code.
-
-    Raises ConfigError before anything is opened, StoreError where the store fails.
-    """
-    backend = _backend(files, overrides)
-    if backend == "mcp":
-        from toolmem.cli import mcp
-
-        mcp.start(files, overrides)
-        return 0
-    if backend == "cmd":
-        return in_app(_run_once, files, overrides)
-    return _serve_http(files, overrides)
-
-
-def _backend(files: list[Path], overrides: list[str]) -> str:
-    if not files and not any(each.lstrip("-").startswith("backend=") for each in overrides):
-        return "http"
-    from toolmem.config.loading import read
-
-    return read(files, overrides).settings.backend
-
-
-async def _run_once(app: ToolMemApp) -> int:
-    """`backend: cmd`: the flow that `cmd.flow` names, on the request `cmd.params`."""
-    cmd = app.settings.cmd
-    if not cmd.flow:
-        raise ConfigError("cmd.flow: missing; the backend cmd runs one flow, on the request cmd.params")
-    response = await app.run_flow(cmd.flow, **cmd.params)
-    print_json_text(response.model_dump_json(indent=2))
-    return exit_code(response)
-
-
-def _serve_http(files: list[Path], overrides: list[str]) -> int:
-    from toolmem import __version__
-    from toolmem.config.extras import need
-    from toolmem.server import loading
-
-    need("toolmem serve", "serve")
-    with loading():
-        from toolmem.server.http.access_log import log_to_stderr
-        from toolmem.server.http.listening import listen, url_of
-        from toolmem.server.http.preparing import prepare
-
-        log_to_stderr()
-        app, access = prepare(files, overrides)
-        if app.settings.http.workers == 1:
-            from toolmem.server.http.running import run
-    http = app.settings.http
-    listeners = listen(http.host, http.port, count=http.workers)
-    url = url_of(http.host, listeners[0])
-
-    from toolmem.hosts.detached import catch_up_with_what_is_left
-
-    catch_up_with_what_is_left()
-
-    def ready() -> None:
-        print(f"toolmem {__version__} serves {url} ({_described(app.settings)})", flush=True)
-
-    if http.workers == 1:
-        run(app, access, listeners[0], ready=ready)
-        return 0
-    from toolmem.server.http.workers import Workers
-
-    return Workers(files, overrides, listeners, shutdown_timeout=http.shutdown_timeout, ready=ready).run()
-
-
-def _described(settings: Settings) -> str:
-    model = settings.llm["default"]
-    workers = f", {settings.http.workers} workers" if settings.http.workers > 1 else ""
-    named = f"{model.backend} {model.asked_model}".strip()
-    return f"store: {settings.vector_store['default'].backend}, model: {named}{workers}"
+    configuration = memory.engine.configuration
+    host: str = getattr(configuration.settings, section).host
+    if has_token or is_loopback(host):
+        return host
+    setting = configuration.layer.get((section, "host"), Setting(host, OVERRIDE))
+    problem = f"{section}.host: {host} lets others in, and no token is configured"
+    if setting.origin == OVERRIDE:
+        raise ConfigError([f"{problem}: set TOOLMEM_TOKEN or auth.token_file"])
+    click.echo(f"warning: {problem}: listening on 127.0.0.1", err=True)
+    return "127.0.0.1"

@@ -1,25 +1,7 @@
-"""Configuration: files, dotted overrides and environment, merged and checked; where each value came from.
+"""The configuration: defaults, YAML files and overrides, checked as a whole.
 
-`load` reads everything into typed `Settings`; `toolmem.flow.configure` binds ops and flows with it. Each name below is
-loaded when it is first used: who only asks this package for a folder or a switch waits for no YAML.
+`sections` describes what may be set. `layers` reads files and overrides into flat layers that
+remember where each value came from, `environment` resolves what they take from the environment, and
+`reme` reads whole files of ReMe. `check` compares a tree with the sections and collects every
+problem. `load` puts these together, `show` prints them. `names` finds the nearest known name.
 """
-
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from toolmem.config.loading import Loaded, load
-    from toolmem.config.overrides import split_overrides
-    from toolmem.config.settings import Settings
-
-_HOMES = {"Loaded": "loading", "load": "loading", "split_overrides": "overrides", "Settings": "settings"}
-
-__all__ = ["Loaded", "Settings", "load", "split_overrides"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"toolmem.config.{_HOMES[name]}"), name)

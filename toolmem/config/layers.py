@@ -1,159 +1,137 @@
-"""Layers of configuration, merged key by key, and the origin of each value of the result."""
+"""Configuration layers: flat mappings from a path to its value and the place it came from.
+
+A later layer replaces what an earlier one says of the same path. Scalars follow one rule in files
+and overrides: integers, decimals, `true`, `false` and `null` are what they look like, everything
+else is text. (YAML 1.1 would read `no` as false and `12:30` as 750.)
+"""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping, Sequence
+import re
 from typing import Any, NamedTuple
 
+import yaml
+
 from toolmem.errors import ConfigError
-from toolmem.late_dataclasses import dataclass, field
 
-Key = tuple[str, ...]
-
-DEFAULT = "default"  # origin of what default.yaml says
-CLASS_DEFAULT = "class default"
+Path = tuple[str, ...]
 OVERRIDE = "override"
+BACKENDS = ("llm", "embedding_model", "vector_store")  # sections whose entries have a backend
 
 
-class Layer(NamedTuple):
-    """A tree of values, and the origin of each."""
+class Setting(NamedTuple):
+    """A value and where it came from: `default`, `my.yaml:12` or `override`."""
 
-    tree: dict[str, Any]
-    origin: Callable[[Key], str]
+    value: Any
+    origin: str
 
 
-@dataclass
-class Origins:
-    """Where each value of a merged tree came from."""
+Layer = dict[Path, Setting]
 
-    tree: dict[str, Any] = field(default_factory=dict)
-    sections: dict[Key, str] = field(default_factory=dict)  # where the last layer that has a section begins it
 
-    def add(self, layer: Layer) -> None:
-        self._add(self.tree, layer.tree, layer.origin, ())
+class Loader(yaml.SafeLoader):
+    """PyYAML with toolmem's rules for scalars."""
 
-    def _add(self, into: dict[str, Any], tree: dict[str, Any], origin: Callable[[Key], str], path: Key) -> None:
-        for key, value in tree.items():
-            here = (*path, key)
-            if isinstance(value, dict):
-                self.sections[here] = origin(here)
-                below = into.get(key)
-                if not isinstance(below, dict):
-                    below = into[key] = {}
-                self._add(below, value, origin, here)
+
+Loader.yaml_implicit_resolvers = {}
+_SCALARS = (  # tag, pattern, first characters
+    ("bool", "true|false", "tf"),
+    ("null", "null|~|", "n~"),
+    ("int", "[-+]?(0|[1-9][0-9]*)", "-+0123456789"),
+    ("float", r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?", "-+0123456789."),
+)
+for _tag, _pattern, _first in _SCALARS:
+    _whole = re.compile(rf"(?:{_pattern})\Z")
+    Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _whole, [*_first, ""])
+
+
+def read_yaml(text: str, name: str, problems: list[str]) -> Layer:
+    """A file's layer."""
+    loader = Loader(text)
+    layer: Layer = {}
+
+    def collect(node: yaml.MappingNode, path: Path) -> None:
+        first_seen: dict[str, str] = {}
+        for key_node, value_node in node.value:
+            key = str(key_node.value)
+            place = f"{name}:{key_node.start_mark.line + 1}"
+            if key in first_seen:
+                problems.append(f"{place}: the key {key!r} stands twice (first {first_seen[key]})")
+            first_seen[key] = place
+            if isinstance(value_node, yaml.MappingNode) and value_node.value:
+                collect(value_node, (*path, key))
             else:
-                into[key] = origin(here)
+                value = loader.construct_object(value_node, deep=True)
+                layer[(*path, key)] = Setting(value, place)
 
-    def put(self, path: Key, origin: str) -> None:
-        here = self.tree
-        for part in path[:-1]:
-            below = here.get(part)
-            if not isinstance(below, dict):
-                below = here[part] = {}
-            here = below
-        here[path[-1]] = origin
-
-    def of(self, path: Key) -> str:
-        """`class default` for what no layer says."""
-        here: Any = self.tree
-        for part in path:
-            if not isinstance(here, dict):
-                break  # inside a list: where the list came from
-            here = here.get(part)
-        return here if isinstance(here, str) else CLASS_DEFAULT
-
-    def near(self, path: Key) -> str:
-        """As `of`; of a section, or of what is missing in one, where the section begins."""
-        while path:
-            origin = self.of(path)
-            if origin != CLASS_DEFAULT or path in self.sections:
-                return origin if origin != CLASS_DEFAULT else self.sections[path]
-            path = path[:-1]
-        return CLASS_DEFAULT
-
-    def all_of(self, path: Key) -> set[str]:
-        """The origins of a value and of all that is in it."""
-        here: Any = self.tree
-        for part in path:
-            here = here.get(part) if isinstance(here, dict) else here
-        return _leaves(here)
+    try:
+        root = loader.get_single_node()
+        if isinstance(root, yaml.MappingNode):
+            collect(root, ())
+        elif root is not None:
+            problems.append(f"{name}:1: expected sections, got a single value")
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        problems.append(f"{name}:{line}: not YAML: {error.problem}")
+    except (yaml.YAMLError, RecursionError) as error:
+        problems.append(f"{name}: not YAML: {str(error) or 'nested too deeply'}")
+    return layer
 
 
-def _leaves(here: Any) -> set[str]:
-    if isinstance(here, dict):
-        return set().union(*(_leaves(value) for value in here.values()))
-    return {here} if isinstance(here, str) else set()
+def names_in(layer: Layer, section: str) -> set[str]:
+    """Names of the entries of a section."""
+    return {path[1] for path in layer if path[0] == section and len(path) > 1}
 
 
-def merge(layers: Sequence[Layer]) -> tuple[dict[str, Any], Origins]:
-    """Sections are merged key by key, later layers win; lists and scalars are replaced.
+_STEP = re.compile(r"\[([^\]]+)\]|([^.\[\]]+)")
+_LOOKS_LIKE_JSON = re.compile(r"\s*(?:['\"\[{]|[^:#\s]*\Z)")
 
-    `${section.key}` refers to another value of the merged configuration. Raises ConfigError where such a reference
-    leads nowhere.
+
+def read_override(item: str) -> Layer:
+    """`llm.default.model_name=qwen-plus` as a layer. Raises ConfigError."""
+    name, equals, text = item.lstrip("-").partition("=")
+    path = tuple(bracketed or plain for bracketed, plain in _STEP.findall(name))
+    if not equals or not path:
+        raise ConfigError([f"override {item!r}: expected name=value"])
+    value: Any = text
+    if _LOOKS_LIKE_JSON.match(text):
+        try:
+            value = yaml.load(text, Loader)  # a SafeLoader
+        except yaml.YAMLError as error:
+            raise ConfigError([f"override {item!r}: {error}"]) from error
+    return {path: Setting(value, OVERRIDE)}
+
+
+def merged(*layers: Layer) -> Layer:
+    """One layer. A value replaces a section, and a section replaces a value.
+
+    A model or store of another backend begins without what was said of the one before.
     """
-    origins = Origins()
-    tree: dict[str, Any] = {}
-    try:
-        for layer in layers:
-            _merge_into(tree, layer.tree, tree)
-            origins.add(layer)
-        # OmegaConf takes almost as long to load as all of toolmem.
-        return (_with_references(tree) if _refers(tree) else tree), origins
-    except RecursionError:
-        raise ConfigError("configuration: nested too deeply") from None
+    whole: Layer = {}
+    for layer in layers:
+        for path, setting in layer.items():
+            is_backend = len(path) == 3 and path[0] in BACKENDS and path[2] == "backend"
+            if is_backend and path in whole and whole[path].value != setting.value:
+                for old in [old for old in whole if old[:2] == path[:2]]:
+                    del whole[old]
+        for path in layer:
+            for old in [old for old in whole if _overlaps(old, path)]:
+                del whole[old]
+        whole |= layer
+    return whole
 
 
-def _merge_into(tree: dict[str, Any], above: dict[str, Any], whole: dict[str, Any]) -> None:
-    for key, value in above.items():
-        if isinstance(value, dict):
-            tree[key] = _section(tree.get(key), whole)
-            _merge_into(tree[key], value, whole)
-        else:
-            tree[key] = value
+def _overlaps(old: Path, new: Path) -> bool:
+    shorter = min(len(old), len(new))
+    return len(old) != len(new) and old[:shorter] == new[:shorter]
 
 
-def _section(below: Any, whole: dict[str, Any]) -> dict[str, Any]:
-    """The section below, or the one that a reference in its place leads to; a new one where there is neither."""
-    if isinstance(below, str) and below.startswith("${"):
-        below = copy.deepcopy(at(whole, below[2:-1].split(".")))
-    return below if isinstance(below, dict) else {}
-
-
-def _refers(value: Any) -> bool:
-    """Does a text in it mean more to OmegaConf than itself?"""
-    if isinstance(value, dict):
-        return any(_refers(inner) for inner in value.values())
-    if isinstance(value, list):
-        return any(_refers(inner) for inner in value)
-    return isinstance(value, str) and "${" in value
-
-
-def _with_references(tree: dict[str, Any]) -> dict[str, Any]:
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
-
-    try:
-        resolved = OmegaConf.to_container(OmegaConf.create(tree), resolve=True)
-    except OmegaConfBaseException as error:
-        where = getattr(error, "full_key", "") or "configuration"
-        raise ConfigError(f"{where}: {str(error).splitlines()[0]}") from error
-    assert isinstance(resolved, dict)
-    return {str(key): value for key, value in resolved.items()}
-
-
-def nested(path: Key, value: Any) -> dict[str, Any]:
-    """`{"a": {"b": value}}` for the path a.b."""
-    for part in reversed(path):
-        value = {part: value}
-    tree: dict[str, Any] = value
-    return tree
-
-
-def at(tree: Any, path: Sequence[str], default: Any = None) -> Any:
-    """What stands at this path of a tree of sections."""
-    for part in path:
-        if not isinstance(tree, Mapping) or part not in tree:
-            return default
-        tree = tree[part]
-    return tree
+def as_tree(layer: Layer) -> dict[str, Any]:
+    """Nested dicts."""
+    root: dict[str, Any] = {}
+    for path, setting in layer.items():
+        here = root
+        for part in path[:-1]:
+            here = here.setdefault(part, {})
+        here[path[-1]] = setting.value
+    return root

@@ -1,5 +1,7 @@
-"""The op framework: ops, the expressions that compose them, the checks before a run, the run itself.
+"""The op framework: what an op is, how ops are composed, and how a flow is run.
 
-It knows nothing of tools. An op declares what it reads and leaves (`op`), `expression` reads a flow from text,
-`configure` binds it with the configuration, `checks` finds what could not work, `runner` runs it and leaves a `report`.
+`op`: an op, its params and its context, and composition by `>>` and `|`. `expression` reads both of
+ReMe's dialects. `binding` gives ops their effective params. `checks` finds what is wrong
+with a flow before it runs. `runner` runs it and `report` says what happened. `services` is what
+ops get from outside. Nothing in this package knows what a tool is.
 """

@@ -1,113 +1,143 @@
-"""Makes an op of the configuration: class default < `op.<key>` < literal in the expression < dotted override."""
+"""Flows with their effective params.
+
+A param is what the last of these says: the op's class, `op.<key>.params` of the files, a literal
+in the flow, an override.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
-from toolmem.config.cross_checks import SOCKETS, no_entry
-from toolmem.config.layers import CLASS_DEFAULT, OVERRIDE
-from toolmem.config.loading import Loaded
-from toolmem.config.problems import placed
-from toolmem.config.settings import OpEntry
-from toolmem.config.sockets import BY_OP_SETTING
+from msgspec import Struct
+
+from toolmem.config.load import Configuration
+from toolmem.config.names import hint
+from toolmem.config.reme import foreign_ops_of
+from toolmem.config.sections import Argument, OpSection
 from toolmem.errors import ConfigError
-from toolmem.flow.expression import Call
-from toolmem.flow.op import SETTING_NAMES, Op, configured_op
-
-LITERAL = "literal in flow "  # origin: this and the flow's name
-PYTHON = "given in Python"  # origin of what an op was made with
+from toolmem.flow.checks import check_flow
+from toolmem.flow.expression import parse
+from toolmem.flow.op import Composition, Node, Op, checked_params
 
 
-@dataclass(frozen=True)
-class Value:
-    """A value and where it came from."""
+class Flow(Struct, frozen=True):
+    """A flow of the configuration, ready to run."""
 
-    value: Any
-    origin: str
-
-
-@dataclass
-class BoundOp:
-    """One op of one flow: every param and setting with its origin."""
-
-    key: str
-    flow: str
-    values: dict[str, Value]  # by the name below `op.<key>`: `params.x`, `llm`
+    node: Node
+    arguments: Mapping[str, Argument]
+    description: str
 
 
-class Binder:
-    """Makes ops from the configuration's values and an expression's literals."""
+class Flows(NamedTuple):
+    """The flows that can be run, and why others cannot."""
 
-    def __init__(self, loaded: Loaded) -> None:
-        self.bound: list[BoundOp] = []
-        self._loaded = loaded
-        self._settings = loaded.settings
+    ready: dict[str, Flow]
+    left_out: dict[str, str]
 
-    def op_of(self, call: Call, flow: str) -> Op:
-        """`flow`: whose expression it stands in, "" for none. Raises ConfigError with every problem."""
-        literal = f"{LITERAL}{flow}" if flow else PYTHON
-        given = self._given(call, literal)
 
-        def place(path: tuple[str, ...]) -> str:
-            if path[-1] in given and given[path[-1]].origin == literal:
-                return f"{literal}, line {call.line}, column {call.column}" if flow else ""
-            return self._loaded.place(path)
-
-        problems = self._dangling(call.key, given, literal)
+def bind_flows(configuration: Configuration, ops: Mapping[str, type[Op]]) -> Flows:
+    """Every flow of the configuration. Raises ConfigError with every problem of all settings."""
+    problems = list(configuration.problems)
+    known = _with_aliases(configuration, ops, problems)
+    flows, left_out = {}, _left_out(configuration, ops)
+    make = partial(bind_op, configuration)
+    for name, section in configuration.settings.flow.items():
+        if name in left_out:
+            continue
         try:
-            op = configured_op(call.op_class, call.key, {name: each.value for name, each in given.items()}, place)
+            node = parse(section.flow_content, known, source=f"flow.{name}.flow_content", make=make)
         except ConfigError as error:
-            raise ConfigError([*error.problems, *problems]) from None
-        if problems:
-            raise ConfigError(problems)
-        if flow:
-            self.bound.append(BoundOp(call.key, flow, _all_values(op, given)))
-        return op
-
-    def _given(self, call: Call, literal: str) -> dict[str, Value]:
-        """Params and settings that somebody has given, by name."""
-        entry = self._settings.op.get(call.key, OpEntry())
-        settings = {name: getattr(entry, name) for name in SETTING_NAMES if name in entry.model_fields_set}
-        given = {name: Value(each, self._origin(("op", call.key, name))) for name, each in settings.items()}
-        for name, each in entry.params.items():
-            given[name] = Value(each, self._origin(("op", call.key, "params", name)))
-        for name, each in call.literals.items():
-            if name not in given or given[name].origin != OVERRIDE:
-                given[name] = Value(each, literal)
-        if "language" not in given and self._settings.language:
-            given["language"] = Value(self._settings.language, self._loaded.origins.of(("language",)))
-        return given
-
-    def _origin(self, path: tuple[str, ...]) -> str:
-        origins = self._loaded.origins.all_of(path)
-        came_from = OVERRIDE if OVERRIDE in origins else self._loaded.origins.of(path)
-        return came_from if came_from != CLASS_DEFAULT or not origins else min(origins)
-
-    def _dangling(self, key: str, given: Mapping[str, Value], literal: str) -> list[str]:
-        """What is given and leads nowhere.
-
-        Literals that name an llm, an embedding model or a store that there is not; judges and writers that are neither
-        handed over, registered nor installed.
-        """
-        problems: list[str] = []
-        for section in SOCKETS:
-            chosen = given.get(section, Value("default", CLASS_DEFAULT))
-            if chosen.origin in (literal, CLASS_DEFAULT):
-                problems += no_entry(self._settings, f"op.{key}", section, str(chosen.value))
-        for setting, socket in BY_OP_SETTING.items():
-            name = str(given[setting].value) if setting in given else ""
-            handed = self._loaded.handed.get(setting, ())
-            if name not in ("", "default", *handed) and socket.find(name) is None:
-                place = placed(self._loaded.place, ("op", key, setting))
-                problems.append(f"op.{key}.{setting}: {socket.unknown(name, handed)}{place}")
-        return problems
+            problems += error.problems
+            continue
+        found = check_flow(node, section.input_schema, known)
+        problems += [f"flow.{name}: {problem}" for problem in found]
+        flows[name] = Flow(node, section.input_schema, section.description)
+    problems += _unused_overrides(configuration, ops, flows, problems)
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
+    return Flows(flows, left_out)
 
 
-def _all_values(op: Op, given: Mapping[str, Value]) -> dict[str, Value]:
-    def value(name: str, of: Any) -> Value:
-        return Value(getattr(of, name), given[name].origin if name in given else CLASS_DEFAULT)
+def _left_out(configuration: Configuration, ops: Mapping[str, type[Op]]) -> dict[str, str]:
+    """Flows that are switched off, or use ops of ReMe that toolmem does not have."""
+    settings, left_out = configuration.settings, {}
+    for name, section in settings.flow.items():
+        foreign = foreign_ops_of(section.flow_content, ops)
+        if name in settings.disabled_flows:
+            left_out[name] = "switched off by disabled_flows"
+        elif settings.enabled_flows and name not in settings.enabled_flows:
+            left_out[name] = "not among enabled_flows"
+        elif foreign:
+            left_out[name] = f"not provided by toolmem: {', '.join(foreign)}"
+    return left_out
 
-    values = {name: value(name, op.settings) for name in SETTING_NAMES}
-    return values | {f"params.{name}": value(name, op.params) for name in type(op.params).model_fields}
+
+def _unused_overrides(
+    configuration: Configuration,
+    ops: Mapping[str, type[Op]],
+    flows: Mapping[str, Flow],
+    told: Sequence[str],
+) -> list[str]:
+    """Overrides of packaged ops that no flow uses, and of params that an op does not have.
+
+    An op of the user's own may stand in a flow that is composed in Python.
+    """
+    used = {op.key for flow in flows.values() for op in flow.node.ops()}
+    problems = []
+    for key, section in configuration.settings.op.items():
+        op_class = ops.get(section.backend or key)
+        if op_class is None:
+            continue
+        fields = op_class.Params.__struct_fields__
+        for name in configuration.op_params(key, overrides=True):
+            place = f"op.{key}.params.{name}"
+            if key in used or any(each.startswith(place) for each in told):
+                continue
+            if name not in fields:
+                problems.append(f"{place}: unknown ({hint(name, fields)})")
+            elif op_class.__module__.startswith("toolmem."):
+                problems.append(f"{place}: no flow uses {key!r} ({hint(key, used)})")
+    return problems
+
+
+def _with_aliases(
+    configuration: Configuration, ops: Mapping[str, type[Op]], problems: list[str]
+) -> dict[str, type[Op]]:
+    known = dict(ops)
+    for key, section in configuration.settings.op.items():
+        backend = section.backend or key
+        if backend in ops:
+            known[key] = ops[backend]
+        else:
+            place = configuration.place(("op", key, "backend"))
+            problems.append(f"op.{key}: no op is called {backend!r}; {hint(backend, ops)}{place}")
+    return known
+
+
+def bind_node(configuration: Configuration, node: Node) -> Node:
+    """A flow that was composed in Python, with the configuration's settings."""
+    if isinstance(node, Composition):
+        return type(node)(*(bind_node(configuration, part) for part in node.parts))
+    assert isinstance(node, Op)
+    return bind_op(configuration, type(node), node.key, node.literals)
+
+
+def bind_op(
+    configuration: Configuration, op_class: type[Op], key: str, literals: Mapping[str, Any]
+) -> Op:
+    """An op with its effective params. Raises ConfigError."""
+    from_files = configuration.op_params(key, overrides=False)
+    from_overrides = configuration.op_params(key, overrides=True)
+    params = {**from_files, **literals, **from_overrides}
+
+    def place(path: tuple[str, ...]) -> str:
+        is_literal = path[-1] in literals and path[-1] not in from_overrides
+        return " [flow_content]" if is_literal else configuration.place(path)
+
+    checked = checked_params(op_class, key, params, place)
+    op = op_class.__new__(op_class)
+    op.key, op.literals, op.params = key, dict(literals), checked
+    op.settings = configuration.settings.op.get(key, OpSection())
+    return op

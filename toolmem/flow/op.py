@@ -1,299 +1,241 @@
-"""An op: one step of a flow, small, stateless, checked before it runs; and the context that it works with.
+"""An op: one small, stateless step of a flow. How ops are composed, and the context they work in.
 
-This module knows nothing of tools.
+`a >> b` runs one after the other, `a | b` side by side. `register` lets configurations name an op.
 """
 
 from __future__ import annotations
 
-import re
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import chain
+from typing import Any, ClassVar, TypeVar, cast
 
-from toolmem.config.problems import Placing, check
-from toolmem.config.section_base import Section
-from toolmem.config.settings import OpSettings
-from toolmem.errors import ConfigError
+import msgspec
+from msgspec import Struct
+
+from toolmem.config.check import Placing, check, nowhere
+from toolmem.config.names import snake_case
+from toolmem.config.sections import OpSection
+from toolmem.errors import ConfigError, RequestError, RunCancelled
 from toolmem.flow.report import Event, OpReport
-from toolmem.models import FlowResponse, Usage
-from toolmem.protocols import Meter, Purpose, Services
-
-
-class OpParams(Section):
-    """Base of an op's typed params: strict types, unknown names refused, no infinite numbers.
-
-    A whole number is accepted where a float is declared; true and false are never numbers.
-    """
-
-
-SETTING_NAMES = tuple(OpSettings.model_fields)
-
-
-def snake_case(class_name: str) -> str:
-    """`ParseToolCallResultOp` -> `parse_tool_call_result_op`; `LLMJudgeOp` -> `llm_judge_op`."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", class_name)
-    return spaced.lower()
+from toolmem.flow.services import Services
+from toolmem.models.tools import FlowResponse
 
 
 class Node:
-    """An op, or ops composed by `a >> b` (one after the other) and `a | b` (side by side)."""
+    """An op, or a composition of ops."""
 
     def __rshift__(self, other: Node) -> Sequential:
-        if not isinstance(other, Node):
-            return NotImplemented
-        return Sequential(self, other)
+        return Sequential(self, other) if isinstance(other, Node) else NotImplemented
 
     def __or__(self, other: Node) -> Parallel:
-        if not isinstance(other, Node):
-            return NotImplemented
-        return Parallel(self, other)
+        return Parallel(self, other) if isinstance(other, Node) else NotImplemented
 
     def ops(self) -> Iterator[Op]:
         """Every op of the flow, in reading order."""
         raise NotImplementedError
 
-    async def run(self, app: Any, /, **request: Any) -> FlowResponse:
-        """Run on a `ToolMemApp`: `await (A() >> B()).run(app, workspace_id="team", ...)`.
-
-        Raises RequestError before anything runs where the request does not hold what the ops read.
-        """
-        response: FlowResponse = await app.execute(self, request)
-        return response
+    def __repr__(self) -> str:
+        return str(self)
 
 
-class _Composed(Node):
-    """Two or more parts. Parts of the same kind are taken in, so that `(a >> b) >> c` equals `a >> (b >> c)`."""
+class Composition(Node):
+    """Two or more parts. A part of the same kind is dissolved: `(a >> b) >> c` is `a >> b >> c`."""
 
     sign: ClassVar[str]
 
     def __init__(self, *parts: Node) -> None:
-        taken_in: list[Node] = []
-        for part in parts:
-            if type(part) is type(self):
-                taken_in.extend(part.parts)
-            else:
-                taken_in.append(part)
-        if len(taken_in) < 2:
-            raise ConfigError(f"a {type(self).__name__.lower()} flow needs two parts or more")
-        self.parts: tuple[Node, ...] = tuple(taken_in)
+        inner = (part.parts if isinstance(part, type(self)) else (part,) for part in parts)
+        self.parts: tuple[Node, ...] = tuple(chain.from_iterable(inner))
+        if len(self.parts) < 2:
+            raise ConfigError([f"a {type(self).__name__.lower()} flow needs two parts or more"])
 
     def ops(self) -> Iterator[Op]:
         for part in self.parts:
             yield from part.ops()
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and isinstance(other, _Composed) and self.parts == other.parts
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.parts))
-
-    def __repr__(self) -> str:
-        return str(self)
+    def __str__(self) -> str:
+        bracketed = Parallel if isinstance(self, Sequential) else ()
+        return self.sign.join(f"({p})" if isinstance(p, bracketed) else str(p) for p in self.parts)
 
 
-class Sequential(_Composed):
-    """One after the other; an op finds what the earlier ones left."""
+class Sequential(Composition):
+    """One after the other: an op finds what the ops before it left."""
 
     sign = " >> "
 
-    def __str__(self) -> str:
-        return self.sign.join(f"({part})" if isinstance(part, Parallel) else str(part) for part in self.parts)
 
-
-class Parallel(_Composed):
-    """Side by side; no branch finds what another one leaves."""
+class Parallel(Composition):
+    """Side by side, each branch in a thread: no branch finds what another one leaves."""
 
     sign = " | "
 
-    def __str__(self) -> str:
-        return self.sign.join(str(part) for part in self.parts)
+
+class NoParams(Struct, frozen=True):
+    """The params of an op that has none."""
 
 
 class Op(Node):
-    """One step of a flow. A subclass declares what it reads and leaves, and writes `execute`.
+    """One step of a flow. A subclass says what it reads and leaves, and does its work in `run`.
 
-        class CountCallsOp(Op):
-            class Params(OpParams):
-                at_least: int = 1
-
-            reads = ("tool_call_results",)
-            leaves = ("count",)
-
-            async def execute(self, context: Context) -> None:
-                context["count"] = len(context["tool_call_results"])
-
-    An op keeps no state between runs: one instance may run in several flows at once.
+    `run` may be `async def`; it then gets an event loop of its own. An op keeps nothing between
+    runs: one instance may run in several flows at once.
     """
 
-    Params: ClassVar[type[OpParams]] = OpParams
-    reads: ClassVar[tuple[str, ...]] = ()  # keys that must be in the request, or left by an earlier op
+    Params: ClassVar[type[Struct]] = NoParams
+    reads: ClassVar[tuple[str, ...]] = ()  # keys of the request, or left by an earlier op
     optional: ClassVar[tuple[str, ...]] = ()  # keys that it uses where they are there
     leaves: ClassVar[tuple[str, ...]] = ()  # keys that it leaves for later ops
-    asks_model: ClassVar[bool] = False  # its model must be within reach before a run begins
-    asks: ClassVar[Literal["judge", "writer"]] = "judge"  # for what; one of its own needs no model
-    name: ClassVar[str] = "op"  # the name in configurations: the class name in snake_case
+    name: ClassVar[str] = "op"  # its name in configurations: the class name in snake_case
 
-    key: str  # the name in the configuration's `op` section: `name`, or an alias
-    params: Any  # an instance of `Params`
-    settings: OpSettings
-    given: dict[str, Any]  # what it was made with, unchecked
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         if "name" not in cls.__dict__:
             cls.name = snake_case(cls.__name__)
-        for declared in ("reads", "optional", "leaves"):
-            if isinstance(getattr(cls, declared), str):
-                raise TypeError(f"{cls.__name__}.{declared} is a tuple of keys, not one text")
-        taken = sorted(set(cls.Params.model_fields) & set(SETTING_NAMES))
-        if taken:
-            raise TypeError(f"{cls.__name__}.Params: every op has {', '.join(taken)} already; choose another name")
 
-    def __init__(self, **given: Any) -> None:
-        """Params and settings by name; opens nothing.
+    def __init__(self, **literals: Any) -> None:
+        """Opens nothing. Raises ConfigError with every problem of the params."""
+        self.key = self.name  # or an alias of the configuration
+        self.literals = literals
+        self.settings = OpSection()
+        self.params: Any = checked_params(type(self), self.key, literals)
 
-        Raises ConfigError with every problem: unknown names (with the nearest), wrong types, values out of range.
-        """
-        self._check(given, self.name, SETTING_NAMES, None)
-
-    def _check(self, given: dict[str, Any], key: str, also_known: tuple[str, ...], place: Placing | None) -> None:
-        of_all = {name: value for name, value in given.items() if name in SETTING_NAMES}
-        own = {name: value for name, value in given.items() if name not in SETTING_NAMES}
-        settings, problems = check(OpSettings, of_all, prefix=("op", key), place=place)
-        params, more = check(self.Params, own, prefix=("op", key, "params"), place=place, also_known=also_known)
-        if settings is None or params is None:
-            raise ConfigError([*problems, *more])
-        self.key = key
-        self.params = params
-        self.settings = settings
-        self.given = given
-
-    @abstractmethod
-    async def execute(self, context: Context) -> None:
-        """Read from the context, do the work, leave what is declared, and say in `context.response` what was done."""
+    def run(self, context: Context) -> None | Awaitable[None]:
+        """Read from the context, do the work, and leave what is declared."""
         raise NotImplementedError
-
-    def under(self, key: str) -> Op:
-        """This op as the configuration's entry `key`."""
-        self.key = key
-        return self
 
     def ops(self) -> Iterator[Op]:
         yield self
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            type(other) is type(self)
-            and isinstance(other, Op)
-            and (self.key, self.params, self.settings) == (other.key, other.params, other.settings)
-        )
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.key))
-
     def __str__(self) -> str:
-        label = type(self).__name__ if self.key == snake_case(type(self).__name__) else self.key
-        return f"{label}({', '.join(f'{name}={value!r}' for name, value in self.given.items())})"
-
-    def __repr__(self) -> str:
-        return str(self)
+        label = type(self).__name__ if self.key == self.name else self.key
+        return f"{label}({', '.join(f'{name}={value!r}' for name, value in self.literals.items())})"
 
 
-def configured_op(op_class: type[Op], key: str, given: Mapping[str, Any], place: Placing) -> Op:
-    """The op as the configuration's entry `key`; `place` says where a value came from. Raises ConfigError."""
-    op = op_class.__new__(op_class)
-    op._check(dict(given), key, (), place)
-    return op
+def checked_params(
+    op_class: type[Op], key: str, given: Mapping[str, Any], place: Placing = nowhere
+) -> Struct:
+    """Params as the op's Struct. Raises ConfigError with every problem."""
+    params, problems = check(dict(given), op_class.Params, ("op", key, "params"), place)
+    if problems:
+        raise ConfigError(problems)
+    return cast(Struct, params)
 
 
-# ---------------------------------------------------------------- what an op works with
+class Cancellation:
+    """Tells the branches of a run that it was cancelled."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._callbacks: list[Callable[[], None]] = []
+
+    def set(self) -> None:
+        """Every callback that is registered now is called."""
+        self.is_set = True
+        for callback in list(self._callbacks):
+            callback()
+
+    @contextmanager
+    def calls(self, callback: Callable[[], None]) -> Iterator[None]:
+        """Inside, a cancellation calls this (to close what the branch waits for)."""
+        self._callbacks.append(callback)
+        if self.is_set:
+            callback()
+        try:
+            yield
+        finally:
+            self._callbacks.remove(callback)
 
 
-class Context:
+# Set by whoever runs flows in a thread and may have to cancel them from outside.
+outer_cancellation: ContextVar[Cancellation | None] = ContextVar("cancellation", default=None)
+
+
+class Context(Struct):
     """One op's view of a run. All ops of a run share the data and the response.
 
-    `context[key]` and `context.get(key)` read the request and what earlier ops left; `context[key] = value` leaves
-    something for later ops, and only what the op declares in `leaves`, so that the checks made before the run hold.
+    `context[key]` reads the request and what earlier ops left; `context[key] = value` leaves
+    something for later ops, and takes only what the op declares in `leaves`.
     """
 
-    def __init__(
-        self,
-        *,
-        flow: str,
-        op: Op,
-        services: Services,
-        response: FlowResponse,
-        data: dict[str, Any],
-        meter: Meter,
-        report: OpReport,
-        emit: Callable[[Event], None],
-        started: float,
-    ) -> None:
-        self.flow = flow
-        self.op = op
-        self.services = services
-        self.response = response
-        self.meter = meter
-        self._data = data
-        self._report = report
-        self._emit = emit
-        self._started = started  # of the op, on the services' clock
+    op: Op
+    services: Services
+    response: FlowResponse
+    _data: dict[str, Any]
+    report: OpReport
+    _emit: Callable[[Event], None]
+    cancellation: Cancellation
+    flow: str = ""  # its name in the configuration; "": composed in Python
 
     @property
     def workspace(self) -> str:
-        workspace: str = self["workspace_id"]
-        return workspace
+        return cast(str, self["workspace_id"])
 
     def __getitem__(self, key: str) -> Any:
         try:
             return self._data[key]
         except KeyError:
-            raise KeyError(f"{self.op.key}: neither the request nor an earlier op holds {key!r}") from None
+            problem = f"{self.op.key}: neither the request nor an earlier op holds {key!r}"
+            raise KeyError(problem) from None
 
     def get(self, key: str, default: Any = None) -> Any:
         return self._data.get(key, default)
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._data
+    def names(self, key: str) -> list[str] | None:
+        """Names without repetitions; None where none are given.
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._data)
+        A string holds names separated by commas. Raises RequestError.
+        """
+        given = self.get(key)
+        if given is None:
+            return None
+        if isinstance(given, str):
+            given = [name.strip() for name in given.split(",")]
+        try:
+            names: list[str] = msgspec.convert(given, list[str])
+        except msgspec.ValidationError:
+            raise RequestError(f"{key}: expected names", field=key) from None
+        found = list(dict.fromkeys(filter(None, names)))
+        if not found:
+            raise RequestError(f"{key}: no name is given", field=key)
+        return found
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key not in self.op.leaves:
             raise TypeError(
-                f"{self.op.key} leaves {key!r} without declaring it: add it to {type(self.op).__name__}.leaves"
+                f"{self.op.key} leaves {key!r} without declaring it: "
+                f"add it to {type(self.op).__name__}.leaves"
             )
         self._data[key] = value
 
-    def purpose(self, tool: str) -> Purpose:
-        """On whose behalf a request to a model is made; it is booked with this op's meter."""
-        return Purpose(workspace=self.workspace, flow=self.flow, op=self.op.key, tool=tool, meter=self.meter)
-
-    def progress(self, done: int, total: int, message: str = "") -> None:
-        """Tell the listeners how far the op is."""
-        seconds = self.services.clock.monotonic() - self._started
-        self._emit(Event("progress", self.flow, self.op.key, done=done, total=total, message=message, seconds=seconds))
-
-    def notice(self, text: str) -> None:
-        """Tell whoever watches the run something before it goes on (what the next step will cost)."""
-        seconds = self.services.clock.monotonic() - self._started
-        self._emit(Event("notice", self.flow, self.op.key, message=text, seconds=seconds))
+    def progress(self, done: int, total: int, message: str) -> None:
+        """Tell the listeners how far the op is. Raises RunCancelled where the run was cancelled."""
+        if self.cancellation.is_set:
+            raise RunCancelled(f"{self.op.key}: the run was cancelled")
+        self._emit(Event("progress", self.op.key, done=done, total=total, message=message))
 
     def note(self, text: str) -> None:
-        """A line for the run report (a skip and its reason, a policy's decision)."""
-        self._report.notes.append(text)
+        """Add a line to the run report."""
+        self.report.notes.append(text)
 
-    def detail(self, kind: str, **row: Any) -> None:
-        """A row of JSON for the run report, for those who sum up many runs (what was decided about a tool, and why)."""
-        self._report.details.append({"kind": kind, **row})
 
-    def save(self, saved: Usage) -> None:
-        """Book what was not sent because it was not needed: `saved_requests` and `saved_prompt_tokens` of `saved`."""
-        self._report.usage.saved_requests += saved.saved_requests
-        self._report.usage.saved_prompt_tokens += saved.saved_prompt_tokens
+OpClass = TypeVar("OpClass", bound=type[Op])
 
-    @property
-    def usage(self) -> Usage:
-        """What this op has sent and saved so far (a copy)."""
-        return self._report.usage.model_copy()
+_ops: dict[str, type[Op]] = {}
+
+
+def register(op_class: OpClass) -> OpClass:
+    """Class decorator: make an op known under its name."""
+    known = _ops.setdefault(op_class.name, op_class)
+    if known is not op_class and known.__qualname__ != op_class.__qualname__:
+        raise TypeError(
+            f"{op_class.__qualname__}: {known.__qualname__} is called {op_class.name!r} already"
+        )
+    _ops[op_class.name] = op_class  # a notebook cell that is run again defines the class anew
+    return op_class
+
+
+def known_ops() -> Mapping[str, type[Op]]:
+    """Op classes by name."""
+    return _ops

@@ -1,224 +1,245 @@
-"""Runs a flow: the request checked, one op after the other or side by side, events, a report, a response."""
+"""Run a flow: one op after the other or side by side, with events, a report and a response."""
 
 from __future__ import annotations
 
-import asyncio
+import inspect
 import logging
-import time
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from typing import Any
 
-from toolmem.config.settings import Argument
-from toolmem.errors import BudgetReached, Refused, RequestError, RunStopped, note_op
-from toolmem.flow.checks import WORKSPACE_KEY, check_flow, check_request
-from toolmem.flow.op import Context, Node, Op, Parallel, Sequential
-from toolmem.flow.report import Announcer, Event, Listener, OpMeter, OpReport, RunReport
-from toolmem.models import FlowResponse
-from toolmem.protocols import LedgerEntry, Meter, Services
+import msgspec
+from msgspec import Struct, field
+
+from toolmem.config.names import hint
+from toolmem.config.sections import Argument
+from toolmem.errors import RequestError, RunCancelled
+from toolmem.flow.checks import WORKSPACE_KEY, check_flow
+from toolmem.flow.op import (
+    Cancellation,
+    Context,
+    Node,
+    Op,
+    Parallel,
+    Sequential,
+    known_ops,
+    outer_cancellation,
+)
+from toolmem.flow.report import Event, Listener, OpReport, RunReport
+from toolmem.flow.services import Services
+from toolmem.models.tools import FlowResponse
 
 log = logging.getLogger("toolmem.flow")
 
+WORKSPACE_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
-class FlowRun(NamedTuple):
+_TYPES: Mapping[str, Any] = {
+    "string": str | list[str],  # ReMe declares `tool_names: string` and sends lists as well
+    "array": list[Any],
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "object": dict[str, Any],
+}
+
+
+_ENDING = (RequestError, RunCancelled)  # these end a run, whatever `raise_exception` says
+
+
+class FlowRun(Struct):
     """What a run came to."""
 
     response: FlowResponse
-    context: Context  # of the op that ran last: the request and all that the ops left
     report: RunReport
 
 
-ALWAYS_RAISED = (Refused, RunStopped, BudgetReached)  # whatever an op's `raise_exception` says
-
-
-async def run_node(
+def run_flow(
     node: Node,
-    *,
-    name: str,
     request: Mapping[str, Any],
     services: Services,
-    input_schema: Mapping[str, Argument] | None = None,
+    *,
+    name: str = "",
+    arguments: Mapping[str, Argument] | None = None,
     listeners: Iterable[Listener] = (),
-    meter: Meter | None = None,
-    report: RunReport | None = None,
 ) -> FlowRun:
-    """Run a flow.
+    """Run a flow. `arguments`: its `input_schema`; None for a flow composed in Python.
 
-    `input_schema` is the flow's in the configuration; None for a flow composed in Python. `meter` gets every booked
-    request beside the report. A `report` made by `new_report` and handed in can be read while the flow runs and after
-    it raised.
-
-    Raises RequestError before anything runs. What an op raises goes on to the caller; with the op's `raise_exception`
-    false it is noted in the response (`success: false`, `metadata.failures`) and the flow goes on, but for Refused,
-    RunStopped, BudgetReached and cancellation. When a run is cancelled, or an op of a parallel part raises, the other
-    branches are cancelled and awaited first.
+    Raises RequestError before anything runs. What an op raises goes on to the caller; where the
+    op's `raise_exception` is false it is named in the response and the flow goes on.
     """
-    accepted = check_request(request, input_schema, node)
-    # A flow of the configuration was checked when that was read.
-    if input_schema is None and (problems := check_flow(node, accepted)):
-        raise RequestError(f"{name}: " + "; ".join(problems))
-    report = report if report is not None else new_report(node, name, accepted, services)
-    report.pass_on_to(meter)
-    return await _Run(node, name, accepted, services, Announcer(listeners), report).whole()
+    data = _checked_request(request, arguments, node)
+    if arguments is None:
+        problems = check_flow(node, data, known_ops())
+        if problems:
+            raise RequestError("; ".join(problems))
+    reports = [OpReport(op.key) for op in node.ops()]
+    report = RunReport(name, data[WORKSPACE_KEY], services.clock.now(), reports)
+    cancellation = outer_cancellation.get() or Cancellation()
+    return _Run(services, data, report, tuple(listeners), cancellation).whole(node)
 
 
-def new_report(node: Node, name: str, request: Mapping[str, Any], services: Services) -> RunReport:
-    """The report of a run that is about to start: every op stands in it as not run."""
-    return RunReport(
-        flow=name,
-        workspace=str(request.get(WORKSPACE_KEY, "")),
-        started=services.clock.now(),
-        ops=[OpReport(op=op.key) for op in node.ops()],
-    )
+class _Run(Struct):
+    _services: Services
+    _data: dict[str, Any]
+    _report: RunReport
+    _listeners: tuple[Listener, ...]
+    _cancellation: Cancellation
+    _response: FlowResponse = field(default_factory=FlowResponse)
+    _failures: list[dict[str, str]] = []
+    _lost: set[str] = set()  # what failed ops would have left
 
-
-class _Run:
-    def __init__(
-        self,
-        node: Node,
-        name: str,
-        request: dict[str, Any],
-        services: Services,
-        emit: Announcer,
-        report: RunReport,
-    ) -> None:
-        self._node = node
-        self._name = name
-        self._services = services
-        self._emit = emit
-        self._report = report
-        self._data = request
-        self._response = FlowResponse()
-        self._failures: list[dict[str, Any]] = []
-        self._lost: set[str] = set()  # what failed ops would have left
-        self._last: Context | None = None
-
-    async def whole(self) -> FlowRun:
-        clock = self._services.clock
+    def whole(self, node: Node) -> FlowRun:
+        clock, report = self._services.clock, self._report
         started = clock.monotonic()
-        self._emit(Event("flow_started", self._name, total=len(self._report.ops)))
+        self._emit(Event("flow_started", total=len(report.ops)))
         try:
-            await self._visit(self._node, iter(self._report.ops))
-            self._report.outcome = "failed" if self._failures else "ok"
-        except BaseException as error:
-            self._report.outcome = _outcome(error)
-            raise
-        finally:
-            self._report.seconds = clock.monotonic() - started
-            self._emit(Event("flow_finished", self._name, message=self._report.outcome, seconds=self._report.seconds))
-        if self._failures:
-            self._response.success = False
-            # Written last: an op may have put a `failures` of its own there.
-            self._response.metadata["failures"] = [*self._response.metadata.get("failures", []), *self._failures]
-        assert self._last is not None
-        return FlowRun(self._response, self._last, self._report)
-
-    async def _visit(self, node: Node, reports: Any) -> None:
-        if isinstance(node, Sequential):
-            for part in node.parts:
-                await self._visit(part, reports)
-        elif isinstance(node, Parallel):
-            # Each branch takes its own reports, in reading order, before any of them starts.
-            taken = [(part, iter([next(reports) for _ in part.ops()])) for part in node.parts]
-            await self._side_by_side([self._visit(part, own) for part, own in taken])
-        else:
-            assert isinstance(node, Op)
-            await self._execute(node, next(reports))
-
-    async def _side_by_side(self, branches: list[Any]) -> None:
-        tasks = [asyncio.create_task(branch) for branch in branches]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        finally:
-            for task in tasks:
-                task.cancel()
-            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        raised = [error for error in outcomes if isinstance(error, BaseException)]
-        # The branches that were cancelled because another one raised do not hide its reason.
-        raised.sort(key=lambda error: isinstance(error, asyncio.CancelledError))
-        for error in raised[1:]:
-            if not isinstance(error, asyncio.CancelledError):
-                log.warning("%s: a second branch failed as well: %s", self._name, error)
-        if raised:
-            raise raised[0]
-
-    async def _execute(self, op: Op, report: OpReport) -> None:
-        missing = [key for key in op.reads if key in self._lost and key not in self._data]
-        if missing:
-            report.notes.append(f"not run: {', '.join(missing)} is missing because an earlier op failed")
-            self._lost.update(op.leaves)
-            return
-        clock = self._services.clock
-        started = clock.monotonic()
-        context = self._context(op, report, started)
-        self._last = context
-        report.outcome = "running"
-        self._emit(Event("op_started", self._name, op.key))
-        try:
-            await op.execute(context)
-            report.outcome = "ok"
-        except ALWAYS_RAISED as error:
-            report.outcome = _outcome(error)
-            raise
-        except Exception as error:
-            report.outcome = _outcome(error)
-            if op.settings.raise_exception:
-                note_op(error, op.key, self._name)
-                raise
-            log.warning("%s: %s %s", self._name, op.key, report.outcome)
-            self._failures.append({"op": op.key, "error": f"{type(error).__name__}: {error}"})
-            self._lost.update(op.leaves)
+            self._visit(node, iter(report.ops))
+            report.outcome = "failed" if self._failures else "ok"
         except BaseException as error:
             report.outcome = _outcome(error)
             raise
         finally:
             report.seconds = clock.monotonic() - started
-            self._emit(Event("op_finished", self._name, op.key, message=report.outcome, seconds=report.seconds))
+            self._emit(Event("flow_finished", message=report.outcome, seconds=report.seconds))
+        if self._failures:
+            failures = self._response.metadata.get("failures", [])
+            self._response.success = False
+            self._response.metadata["failures"] = [*failures, *self._failures]
+        return FlowRun(self._response, report)
 
-    def _context(self, op: Op, report: OpReport, started: float) -> Context:
-        def told(own: OpReport, entry: LedgerEntry) -> None:
-            seconds = self._services.clock.monotonic() - started
-            self._emit(
-                Event("request", self._name, op.key, done=own.usage.requests, message=entry.tool, seconds=seconds)
-            )
+    def _emit(self, event: Event) -> None:
+        for listener in self._listeners:
+            listener(event)
 
-        return Context(
-            flow=self._name,
-            op=op,
-            services=self._services,
-            response=self._response,
-            data=self._data,
-            meter=OpMeter(self._report, report, told),
-            report=report,
-            emit=self._emit,
-            started=started,
+    def _visit(self, node: Node, reports: Iterator[OpReport]) -> None:
+        if isinstance(node, Sequential):
+            for part in node.parts:
+                self._visit(part, reports)
+        elif isinstance(node, Parallel):
+            self._run_side_by_side(node, reports)
+        else:
+            assert isinstance(node, Op)
+            self._run_op(node, next(reports))
+
+    def _run_side_by_side(self, node: Parallel, reports: Iterator[OpReport]) -> None:
+        """Each branch in a thread. One that raises, or Ctrl-C, cancels the others."""
+        taken = [(part, iter([next(reports) for _ in part.ops()])) for part in node.parts]
+        with ThreadPoolExecutor(len(taken), "toolmem branch") as threads:
+            branches: list[Future[None]] = [
+                threads.submit(self._visit, part, own) for part, own in taken
+            ]
+            try:
+                wait(branches, return_when=FIRST_EXCEPTION)
+            except BaseException:
+                self._cancellation.set()
+                raise
+            if any(branch.done() and branch.exception() for branch in branches):
+                self._cancellation.set()
+        errors = [error for branch in branches if (error := branch.exception())]
+        errors.sort(key=lambda error: isinstance(error, RunCancelled))  # the reason comes first
+        for error in errors[1:]:
+            if not isinstance(error, RunCancelled):
+                log.warning("%s: a second branch failed too: %s", self._report.flow, error)
+        if errors:
+            raise errors[0]
+
+    def _run_op(self, op: Op, report: OpReport) -> None:
+        missing = [key for key in op.reads if key in self._lost and key not in self._data]
+        if missing:
+            report.notes.append(f"an earlier op failed and did not leave {', '.join(missing)}")
+            self._lost.update(op.leaves)
+            return
+        clock = self._services.clock
+        started = clock.monotonic()
+        context = Context(
+            op,
+            self._services,
+            self._response,
+            self._data,
+            report,
+            self._emit,
+            self._cancellation,
+            self._report.flow,
         )
+        report.outcome = "running"
+        self._emit(Event("op_started", op.key))
+        try:
+            _call(op, context)
+            report.outcome = "ok"
+        except BaseException as error:
+            report.outcome = _outcome(error)
+            is_failure = isinstance(error, Exception) and not isinstance(error, _ENDING)
+            if op.settings.raise_exception or not is_failure:
+                raise
+            log.warning("%s: %s %s", self._report.flow, op.key, report.outcome)
+            self._failures.append({"op": op.key, "error": f"{type(error).__name__}: {error}"})
+            self._lost.update(op.leaves)
+        finally:
+            report.seconds = clock.monotonic() - started
+            told = report.outcome
+            self._emit(Event("op_finished", op.key, message=told, seconds=report.seconds))
+
+
+def _call(op: Op, context: Context) -> None:
+    """An op whose `run` is a coroutine gets an event loop, in a thread where one is running."""
+    run = op.run
+    if not inspect.iscoroutinefunction(run):
+        run(context)
+        return
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(run(context))
+    else:
+        with ThreadPoolExecutor(1, "toolmem op") as thread:
+            thread.submit(asyncio.run, run(context)).result()
 
 
 def _outcome(error: BaseException) -> str:
-    if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt | RunCancelled):
         return "cancelled"
-    if isinstance(error, Refused):
-        return f"refused: {error}"
-    if isinstance(error, RunStopped | BudgetReached):
-        return f"stopped: {error}"
     return f"failed: {type(error).__name__}: {error}"
 
 
-class SystemClock:
-    """`ports.Clock` on the machine's time. All instances tell the same time, so they are equal."""
+def _checked_request(
+    request: Mapping[str, Any], schema: Mapping[str, Argument] | None, node: Node
+) -> dict[str, Any]:
+    """The request without what is None. Raises RequestError, whose `field` says what is wrong.
 
-    def now(self) -> datetime:
-        return datetime.now(UTC)
+    `schema`: the flow's `input_schema`; None takes whatever the ops read.
+    """
+    read = {key for op in node.ops() for key in (*op.reads, *op.optional)}
+    known = read if schema is None else set(schema)
+    for key in request:
+        if key not in known and key != WORKSPACE_KEY:
+            raise RequestError(f"{key}: unknown ({hint(str(key), known)})", field=str(key))
+    given = {key: value for key, value in request.items() if value is not None}
+    for key, argument in (schema or {}).items():
+        if key in given:
+            _check_argument(key, argument, given[key])
+        elif argument.required:
+            raise RequestError(f"{key}: missing (expected {argument.type})", field=key)
+    workspace = given.get(WORKSPACE_KEY)
+    if workspace is None:
+        raise RequestError(f"{WORKSPACE_KEY}: missing", field=WORKSPACE_KEY)
+    if not (isinstance(workspace, str) and WORKSPACE_PATTERN.fullmatch(workspace)):
+        raise RequestError(
+            f"{WORKSPACE_KEY}: expected up to 128 letters, digits, '.', '_' or '-', the first a "
+            f"letter or digit; got {workspace!r}",
+            field=WORKSPACE_KEY,
+        )
+    return given
 
-    def monotonic(self) -> float:
-        return time.monotonic()
 
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self)
-
-    def __hash__(self) -> int:
-        return hash(SystemClock)
+def _check_argument(key: str, argument: Argument, value: Any) -> None:
+    try:
+        msgspec.convert(value, _TYPES[argument.type])
+    except msgspec.ValidationError as error:
+        message = str(error)
+        raise RequestError(f"{key}: {message[:1].lower()}{message[1:]}", field=key) from None
+    if argument.enum is not None and value not in argument.enum:
+        allowed = ", ".join(map(str, argument.enum))
+        raise RequestError(f"{key}: expected one of {allowed}; got {value!r}", field=key)

@@ -1,176 +1,138 @@
-"""Names that are known not to exist in a context: a database, a machine, as errors and listings told.
+"""Tables and columns that are known not to exist in a conversation, as errors and listings told.
 
-Learned from all conversations of the context. A missing column is held for the set of tables that the statement read,
-or for the table of its qualifier. What contradicts it wipes it: a query that works with the name, and any change of
-the schema. A listing that was cut tells nothing. `shell_names` does the same for paths and programs.
+A missing column is held for the set of tables that its statement read. What contradicts it wipes
+it: a query that works with the name, and any change of the schema. Statements that cannot be read
+for sure (sub-queries, common table expressions, tables of another database) tell and get nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from toolmem.guard.shell_names import ShellNames
-from toolmem.guard.sql_names import SqlNames, read_names
-from toolmem.guard.word_lists import split
-from toolmem.late import late_pattern
-from toolmem.late_dataclasses import dataclass, field
-from toolmem.readers.sql import looks_like_sql
+from msgspec import Struct
 
-MOST_NAMES = 1000  # that one context keeps of each kind; the oldest go
-_LONGEST_NAME = 128  # characters; a longer one is not kept
-_LONGEST = 20_000  # characters of a statement, and of an output
-_NO_TABLE = (
-    late_pattern(r"Table '(?:[^'.\n]*\.)?([^'.\n]{1,128})' doesn't exist"),
-    late_pattern(r"no such table: (?:\w+\.)?(\w{1,128})"),
-    late_pattern(r'relation "(?:\w+\.)?(\w{1,128})" does not exist'),
+from toolmem.guard.decision import Finding, Mode, quoted, times
+from toolmem.models.decisions import DecisionSource
+from toolmem.text.patterns import late_pattern
+from toolmem.text.sql import Statement, looks_like_sql, read_statement
+
+MAX_NAMES = 1_000  # of each kind; the oldest go
+_READ = 20_000  # characters of a statement, and of an output
+_NO_TABLE = late_pattern(
+    r"Table '(?:[^'.\n]*\.)?([^'.\n]{1,128})' doesn't exist|no such table: (?:\w+\.)?(\w{1,128})"
+    r'|relation "(?:\w+\.)?(\w{1,128})" does not exist'
 )
-_NO_COLUMN = (
-    late_pattern(r"Unknown column '([^'\n]{1,128})' in"),
-    late_pattern(r"no such column: ([\w.]{1,128})"),
-    late_pattern(r'column "?([\w.]{1,128})"? does not exist'),
+_NO_COLUMN = late_pattern(
+    r"Unknown column '([^'\n]{1,128})' in|no such column: ([\w.]{1,128})"
+    r'|column "?([\w.]{1,128})"? does not exist'
 )
+_LISTS = late_pattern(r"\s*show\s+(?:full\s+)?tables\s*;?\s*$", re.I)
 _FIRST_IN_ROW = late_pattern(r"\(\s*'([^'\n]{0,128})'")
-_CHANGES = split("create alter drop rename truncate")
-_READS = split("select with")
+_CHANGES = frozenset(("CREATE", "ALTER", "DROP", "TRUNCATE"))
+_READS = frozenset(("SELECT", "DESCRIBE"))
+_UNSURE = frozenset(("a subquery", "several statements", "INFORMATION_SCHEMA"))
+_COMMA_JOIN = late_pattern(r"\bFROM\s+[\w`]+(?:\s+(?:AS\s+)?\w+)?\s*,", re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A name that is known not to exist."""
+class KnownNames(Struct, kw_only=True, omit_defaults=True):
+    """What one database was seen to hold and not to hold. Names are in lower case."""
 
-    kind: str  # table, column, path, program
-    name: str
-    tables: tuple[str, ...] = ()  # of a column
-    times: int = 1  # how many errors said so; 0: a complete listing does not hold it
-    listed: tuple[str, ...] = ()  # what there is instead
-
-
-@dataclass(slots=True)
-class KnownNames:
-    """What one database was seen to hold and not to hold: at most 1,000 names of each kind."""
-
-    listed: frozenset[str] = frozenset()  # tables of the last complete listing
-    seen: dict[str, None] = field(default_factory=dict)  # tables that a query read
-    no_table: Counter[str] = field(default_factory=Counter)
-    no_column: Counter[tuple[str | frozenset[str], str]] = field(default_factory=Counter)
-    shell: ShellNames = field(default_factory=ShellNames)
+    listed: list[str] = []  # tables of the last complete listing
+    seen: dict[str, bool] = {}  # tables that a query read
+    no_table: dict[str, int] = {}  # how many errors said so
+    no_column: dict[str, int] = {}  # "a,b column": the tables that were read, and the column
 
     def learn(self, statement: str, output: str, *, failed: bool) -> None:
-        """What a statement, or a command line, and its answer tell."""
-        if not looks_like_sql(statement[:_LONGEST]):
-            self.shell.learn(statement, output, failed=failed)
-            return
-        names = read_names(statement[:_LONGEST])
+        """What a statement and its answer tell."""
+        read = read_statement(statement[:_READ])
         if failed:
-            self._learn_error(names, output[:_LONGEST])
-        elif names.kind in _CHANGES:
-            self.listed = frozenset()
+            self._learn_error(read, statement, output[:_READ])
+        elif read.kind in _CHANGES:
+            self.listed = []
             self.no_table.clear()
             self.no_column.clear()
-        elif names.kind == "show" and re.match(r"\s*show\s+(?:full\s+)?tables\s*;?\s*$", statement, re.IGNORECASE):
-            if output.rstrip().endswith("]"):
-                listed = frozenset(name.lower() for name in _FIRST_IN_ROW.findall(output))
-                if listed:
-                    self.listed = listed if len(listed) <= MOST_NAMES else frozenset()
-        elif names.kind in {"describe", "desc"} or (names.kind == "show" and names.tables):
-            self.seen.update(dict.fromkeys(sorted(names.own)))
-        elif names.kind in _READS:
-            self._learn_working(names)
-
-    def bound(self) -> None:
-        """Forget the oldest beyond the most that is kept."""
-        self.shell.bound(MOST_NAMES)
+        elif _LISTS.match(statement) and output.rstrip().endswith("]"):
+            listed = sorted({name.lower() for name in _FIRST_IN_ROW.findall(output)})
+            self.listed = listed if len(listed) <= MAX_NAMES else []
+        elif read.kind in _READS:
+            self._learn_working(read, statement)
         for held in (self.seen, self.no_table, self.no_column):
-            for name in list(held)[: max(0, len(held) - MOST_NAMES)]:
-                del held[name]  # type: ignore[arg-type]  # its own key
+            for name in list(held)[: max(0, len(held) - MAX_NAMES)]:
+                held.pop(name)
 
-    def as_json(self) -> dict[str, Any]:
-        self.bound()
-        columns = [
-            [of if isinstance(of, str) else sorted(of), column, n]
-            for (of, column), n in self.no_column.items()
-            if len(column) <= _LONGEST_NAME
-        ]
-        return {
-            "listed": sorted(self.listed),
-            "seen": [name for name in self.seen if len(name) <= _LONGEST_NAME],
-            "no_table": dict(self.no_table),
-            "no_column": columns,
-            **self.shell.as_json(),
-        }
+    def _learn_error(self, read: Statement, statement: str, output: str) -> None:
+        if found := _NO_TABLE.search(output):
+            name = next(filter(None, found.groups())).lower()
+            self.no_table[name] = self.no_table.get(name, 0) + 1
+        elif (found := _NO_COLUMN.search(output)) and _is_sure(read, statement):
+            qualifier, _, column = next(filter(None, found.groups())).lower().rpartition(".")
+            tables = {_table_of(qualifier, statement)} if qualifier else set(read.tables)
+            if tables and "" not in tables:
+                key = _key(tables, column)
+                self.no_column[key] = self.no_column.get(key, 0) + 1
 
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> KnownNames:
-        """Raises KeyError, TypeError or ValueError where it is none."""
-        columns: Counter[tuple[str | frozenset[str], str]] = Counter()
-        for of, column, n in value["no_column"]:
-            columns[(of if isinstance(of, str) else frozenset(map(str, of)), str(column))] = int(n)
-        return cls(
-            frozenset(map(str, value["listed"])),
-            dict.fromkeys(map(str, value["seen"])),
-            Counter({str(name): int(n) for name, n in value["no_table"].items()}),
-            columns,
-            ShellNames.from_json(value),
-        )
-
-    def _learn_error(self, names: SqlNames, output: str) -> None:
-        for pattern in _NO_TABLE:
-            if found := pattern.search(output):
-                self.no_table[found[1].lower()] += 1
-        for pattern in _NO_COLUMN:
-            if found := pattern.search(output):
-                *qualified, column = found[1].lower().split(".")
-                if qualified and qualified[-1] in names.tables:
-                    self.no_column[(names.tables[qualified[-1]], column)] += 1
-                elif not qualified and names.selects == 1:
-                    self.no_column[(names.own, column)] += 1
-
-    def _learn_working(self, names: SqlNames) -> None:
+    def _learn_working(self, read: Statement, statement: str) -> None:
         """A query that worked contradicts what says that it cannot."""
-        self.seen.update(dict.fromkeys(sorted(names.own)))
-        for table in names.own:
+        self.seen.update(dict.fromkeys(sorted(read.tables), True))
+        for table in read.tables:
             self.no_table.pop(table, None)
-        wrong = [
-            held
-            for held in self.no_column
-            if held in names.columns
-            or (not isinstance(held[0], str) and (None, held[1]) in names.columns and names.own <= held[0])
-        ]
-        for held in wrong:
-            del self.no_column[held]
+        for key in [key for key in self.no_column if _meets(key, read.tables, read.names)]:
+            del self.no_column[key]
 
-    def against(self, statement: str) -> list[Missing]:
-        """The names of a statement, or a command line, that are known not to exist."""
-        if not looks_like_sql(statement[:_LONGEST]):
-            return [Missing(kind, name, times=times) for kind, name, times in self.shell.against(statement)]
-        names = read_names(statement[:_LONGEST])
-        if names.kind not in _READS | {"describe", "desc", "show"} or names.schema:
-            return []
-        tables = {name for name in names.own if not name.startswith("!")} - {"dual"}
-        missing = [
-            Missing("table", name, times=self.no_table[name], listed=tuple(sorted(self.listed)))
-            for name in sorted(tables)
-            if name in self.no_table
-        ]
-        if self.listed and names.kind in {"select", "describe", "desc"}:
-            unlisted = tables - self.listed - self.seen.keys() - {each.name for each in missing}
-            missing += [Missing("table", name, times=0, listed=tuple(sorted(self.listed))) for name in sorted(unlisted)]
-        if names.kind == "select" and names.sure:
-            missing += self._columns_against(names, tables)
-        return missing
+    def check(self, statement: str, mode: Mode) -> Iterator[Finding]:
+        """The names of a statement that are known not to exist."""
+        read = read_statement(statement[:_READ])
+        if read.kind not in _READS or not _is_sure(read, statement):
+            return
+        for name in sorted(read.tables - {"dual"}):
+            told = self.no_table.get(name, 0)
+            is_unlisted = self.listed and name not in self.listed and name not in self.seen
+            if told or is_unlisted:
+                yield _finding("table", name, "", told, self.listed, mode)
+        for key, told in self.no_column.items():
+            if read.kind == "SELECT" and _meets(key, read.tables, read.names, statement):
+                of, _, column = key.rpartition(" ")
+                yield _finding("column", column, of, told, [], mode)
 
-    def _columns_against(self, names: SqlNames, tables: set[str]) -> list[Missing]:
-        found = []
-        for table, column in sorted(names.columns, key=str):
-            if table is not None:
-                if times := self.no_column.get((table, column)):
-                    found.append(Missing("column", column, (table,), times))
-            elif names.selects == 1 and not names.elsewhere and tables:
-                for (held, name), times in self.no_column.items():
-                    if name == column and not isinstance(held, str) and tables <= held:
-                        found.append(Missing("column", column, tuple(sorted(tables)), times))
-                        break
-        return found
+
+def statement_in(arguments: object) -> str:
+    """The SQL text among the arguments of a call; "" where there is none."""
+    values = arguments.values() if isinstance(arguments, dict) else [arguments]
+    texts = (value for value in values if isinstance(value, str))
+    return next((text for text in texts if looks_like_sql(text[:_READ])), "")
+
+
+def _is_sure(read: Statement, statement: str) -> bool:
+    is_plain = not _UNSURE & read.clauses and not any("." in table for table in read.tables)
+    return is_plain and read.kind != "WITH" and not _COMMA_JOIN.search(statement[:_READ])
+
+
+def _table_of(alias: str, statement: str) -> str:
+    """The table that an alias stands for; "" where it is not read."""
+    form = rf"\b(?:FROM|JOIN)\s+`?(\w+)`?(?:\s+(?:AS\s+)?{re.escape(alias)})?\b"
+    for found in re.finditer(form, statement[:_READ], re.I):
+        if found[0].lower().split()[-1].strip("`") == alias:
+            return found[1].lower()
+    return ""
+
+
+def _key(tables: set[str], column: str) -> str:
+    return f"{','.join(sorted(tables))} {column}"
+
+
+def _meets(key: str, tables: frozenset[str], names: frozenset[str], statement: str = "") -> bool:
+    """Whether a statement reads the column from no other tables than those that lack it."""
+    of, _, column = key.rpartition(" ")
+    if column not in names or not tables or not tables <= set(of.split(",")):
+        return False
+    return not re.search(rf"\bAS\s+`?{re.escape(column)}\b", statement[:_READ], re.I)
+
+
+def _finding(kind: str, name: str, of: str, told: int, listed: list[str], mode: Mode) -> Finding:
+    where = f" of {quoted(of)}" if of else ""
+    why = f"an error said so {times(told)}" if told else "a complete list does not hold it"
+    there = f" There are: {quoted(', '.join(listed))}." if listed else ""
+    text = f"There is no {kind} {quoted(name)}{where} here: {why}, and nothing has used it since."
+    source = DecisionSource(kind="known_name", k=told, n=told)
+    return Finding(source, "deny", text + there, mode=mode)

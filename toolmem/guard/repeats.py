@@ -1,10 +1,10 @@
-"""The exact call that failed in this conversation, with nothing changed since: what is held against its repeat.
+"""The exact call that failed in this conversation, with nothing changed since.
 
-A failure is held against the same tool and input until the same call works, anything that may write succeeds, or time
-passes; that of an edit also until a file is read. An error of which an unchanged repeat has once worked is forgiven
-from then on: it says nothing about the input. That is learned per tool and telling line, over all conversations of a
-workspace; of a failure that says an exit code alone, per tool, program and code, in its conversation. Measured by
-`benchmarks/guard.py`; the figures are in `docs/benchmarks.md`.
+A failure is held against the same tool and input until the same call works, anything that may write
+succeeds, time passes, or the user speaks; that of an edit also until a file is read. An error of
+which an unchanged repeat has once worked is forgiven from then on: it says nothing about the input.
+That is learned per tool and error line, over all conversations of a workspace; of a failure that
+says an exit code alone, per tool, programs and code, in its conversation.
 """
 
 from __future__ import annotations
@@ -13,284 +13,189 @@ import hashlib
 import hmac
 import json
 import re
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection
 from typing import Any
 
-from toolmem.late import late_pattern
-from toolmem.late_dataclasses import dataclass, field, replace
-from toolmem.readers.written_arguments import opened_arguments
+from msgspec import Struct
 
-# Errors of a service that its caller did not cause. The same call may be sent again, twice.
-TRANSIENT = frozenset(("timeout", "rate_limited", "server_error", "connection_error"))
+from toolmem.guard.decision import Finding, Mode, quoted, times
+from toolmem.guard.failure_output import CHANGED, NOT_YET, TESTS_FAILED, says, without_exit_code
+from toolmem.models.decisions import Action, DecisionSource
+from toolmem.text.error_lines import error_class_of, error_line
+from toolmem.text.patterns import late_pattern
+from toolmem.view.effects import CallEffects
+
+MAX_FAILURES = 500  # that stand in one conversation; the oldest go
+MAX_HERE = 100  # errors that are forgiven in one conversation alone
+MAX_IDS = 8  # of the calls that failed so
+WAITS = (1, 4)  # seconds before each repeat of a transient failure that is let through
+# Errors of a service that its caller did not cause.
+_TRANSIENT = frozenset(("timeout", "rate_limited", "server_error", "connection_error"))
 _PASSES = late_pattern(
-    r"\b(?:is locked|resource busy|temporarily unavailable|try again (?:later|in)|service unavailable|"
-    r"too many requests|connection (?:reset|refused|aborted)|deadlock found)\b",
-    re.IGNORECASE,
+    r"\b(?:is locked|resource busy|temporarily unavailable|try again (?:later|in)"
+    r"|service unavailable|too many requests|connection (?:reset|refused|aborted)"
+    r"|deadlock found)\b",
+    re.I,
 )
-MOST_FAILURES = 500  # that stand in one conversation; the oldest go
-MOST_ERRORS = 500  # of which repeats are counted in a workspace; those go first of which none worked
-_MOST_HERE = 100  # errors that are forgiven in one conversation alone
-_HERE = "here:"
-_LONGEST_LINE = 200  # characters of an error that are remembered
-_LONGEST_ID, _MOST_IDS = 100, 8  # of the calls that failed so
-RETRIES = 2  # unchanged repeats of a transient failure that are let through
-WAITS = (1.0, 4.0)  # seconds before each
+_HERE = "here:"  # begins the mark of an error that says an exit code alone
 
 
-def is_transient(line: str) -> bool:
-    """Is an error, by its telling line, one that its caller did not cause?"""
-    if not line:
-        return False
-    from toolmem.readers.error_classes import error_class_of  # late: before most calls no failure stands
+class FailedCall(Struct, kw_only=True, omit_defaults=True):
+    """A failed call as it is remembered."""
 
-    return error_class_of(line) in TRANSIENT or _PASSES.search(line[:2000]) is not None
-
-
-def identity(tool_name: str, arguments: Any, key: bytes = b"") -> str:
-    """What makes two calls the same: tool and canonical input, values untouched. Keyed, so that it tells nothing."""
-    given = opened_arguments(arguments)
-    text = json.dumps([tool_name, given], sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
-    return hmac.digest(key, text.encode("utf-8", "surrogatepass"), "blake2s").hex()[:32]
+    error: str
+    line: str
+    times: int = 1
+    is_transient: bool = False
+    is_edit: bool = False
+    is_uncertain: bool = False
+    is_denied: bool = False  # its repeat was
+    is_forced: bool = False  # its repeat ran all the same
+    call_ids: list[str] = []
 
 
-def error_id(tool_name: str, line: str) -> str:
-    """What is forgiven together: a tool and a telling line. Hashed: what is counted tells nothing of a call."""
-    text = f"{tool_name}\0{line}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2s(text, digest_size=12).hexdigest()
-
-
-def here_alone(error: str) -> str:
-    """An error that says nothing of what went wrong: what is forgiven of it is so in one conversation."""
-    return _HERE + error
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(Struct, kw_only=True):
     """What of a call that ended concerns the failures of its conversation."""
 
     changes: bool = False  # what a later call finds
     shows_files: bool = False
-    left_running: bool = False  # something whose work no later call tells
-    casts_doubt: bool = False  # what failed before may come out differently: it is not sure
-    error: str = ""  # of a failure: `error_id`
-    line: str = ""  # its telling line
-    transient: bool = False
-    is_edit: bool = False  # of a file, by a tool that wants it read before
-    may_differ: bool = False  # when it is repeated: nobody is stopped for that
-    heals: bool = False  # it failed by repairing what it found
+    leaves_running: bool = False  # something whose work no later call tells
+    casts_doubt: bool = False  # earlier failures may come out differently
+    failure: FailedCall | None = None  # of one that may be held against its repeat
 
 
-@dataclass(frozen=True, slots=True)
-class FailedCall:
-    """A failed call as it is remembered."""
+class ConversationFailures(Struct, kw_only=True, omit_defaults=True):
+    """The failures of one conversation that still stand. A change empties them."""
 
-    error: str  # `error_id` of its message
-    line: str  # the telling line, at most 200 characters of it
-    transient: bool = False
-    step: int = 0  # of the conversation; 0: not counted
-    state: int = 0  # how often the conversation had changed anything
-    folder: str = ""  # in which it ran, and who wrote there last; "" where that is not known
-    times: int = 1  # this call has failed so, unchanged
-    call_ids: tuple[str, ...] = ()
-    denied: bool = False  # its repeat was
-    forced: bool = False  # its repeat ran all the same
-    is_edit: bool = False  # until its agent reads a file
-    may_differ: bool = False  # its repeat is only advised against
+    failures: dict[str, FailedCall] = {}
+    changed: int = 0  # how often something changed
+    is_running: bool = False  # something was left running
+    here: list[str] = []  # errors that are forgiven in this conversation alone
 
-    def as_json(self) -> dict[str, Any]:
-        """Without what is as it mostly is, and without step and state: only what stands is kept."""
-        kept: dict[str, Any] = {"error": self.error, "line": self.line, "times": self.times}
-        for name in ("transient", "folder", "denied", "forced", "is_edit", "may_differ"):
-            if value := getattr(self, name):
-                kept[name] = value
-        return kept | {"call_ids": list(self.call_ids)}
 
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any], state: int) -> FailedCall:
-        """Raises KeyError, TypeError or ValueError where it is none."""
-        return cls(
-            error=str(value["error"]),
-            line=str(value["line"])[:_LONGEST_LINE],
-            transient=value.get("transient") is True,
-            state=state,
-            folder=str(value.get("folder", "")),
-            times=int(value["times"]),
-            call_ids=tuple(str(each) for each in value["call_ids"]),
-            denied=value.get("denied") is True,
-            forced=value.get("forced") is True,
-            is_edit=value.get("is_edit") is True,
-            may_differ=value.get("may_differ") is True,
+def identity(tool_name: str, arguments: Any, key: bytes) -> str:
+    """What makes two calls the same: the tool and its canonical input. Keyed: it tells nothing."""
+    try:
+        text = json.dumps([tool_name, arguments], sort_keys=True, ensure_ascii=False, default=str)
+    except (ValueError, TypeError, RecursionError):
+        return ""  # nothing that two calls could share
+    return hmac.digest(key, text.encode("utf-8", "surrogatepass"), "blake2s").hex()[:32]
+
+
+def check_repeat(
+    held: ConversationFailures,
+    call: str,
+    forgiven: Collection[str],
+    mode: Mode,
+    effects: CallEffects,
+    force: bool | None,
+) -> list[Finding]:
+    """What stands against a call by its identity. `force` as in `Guard.before`."""
+    failure = held.failures.get(call)
+    if failure is None or failure.error in forgiven or failure.error in held.here:
+        return []
+    line, n = quoted(failure.line), failure.times
+    action: Action = "advise"
+    is_forced = False
+    if failure.is_transient and n <= len(WAITS):
+        wait = f"wait {WAITS[n - 1]} s before it is sent again"
+        text = f"This call failed {times(n)} with {line}; {wait}."
+    else:
+        since = "It may fail again"
+        way_out = ""
+        if not (failure.is_uncertain or held.is_running or effects.asks_outside()):
+            action, since = "deny", "Nothing that could change the outcome has changed since"
+            is_forced = failure.is_denied and not failure.is_forced if force is None else force
+            if mode == "enforce" and force is not None:
+                way_out = ", or repeat it with force"
+            elif mode == "enforce" and not failure.is_forced:
+                way_out = ", or send it once more as it is"
+        text = (
+            f"This exact call failed {times(n)} in this conversation: {line}. "
+            f"{since}: change the input or what it depends on{way_out}."
         )
+    source = DecisionSource(kind="repeat", k=n, n=n, call_ids=tuple(failure.call_ids))
+    return [Finding(source, action, text, mode=mode, is_forced=is_forced)]
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What is held against a call."""
-
-    failure: FailedCall
-    wait: float | None = None  # seconds, where it may be sent again: a transient error
-    left: int = 0  # such retries
-
-
-@dataclass(slots=True)
-class Forgiveness:
-    """How often unchanged repeats of an error have come, and how often one worked: of a workspace, by `error_id`."""
-
-    repeats: Counter[str] = field(default_factory=Counter)
-    worked: Counter[str] = field(default_factory=Counter)
-
-    def forgiven(self, error: str) -> bool:
-        return self.worked[error] > 0
-
-    def add(self, other: Forgiveness) -> None:
-        """What else was counted. At most 500 errors: those of which no repeat worked go first, then the oldest."""
-        self.repeats.update(other.repeats)
-        self.worked.update(other.worked)
-        spare = len(self.repeats) - MOST_ERRORS
-        if spare > 0:
-            for error in sorted(self.repeats, key=lambda each: (each in other.repeats, self.forgiven(each)))[:spare]:
-                del self.repeats[error], self.worked[error]
-
-    def as_json(self) -> dict[str, Any]:
-        return {"errors": {error: [n, self.worked[error]] for error, n in self.repeats.items()}}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Forgiveness:
-        """Raises KeyError, TypeError or ValueError where it is none."""
-        errors = {str(error): (int(n), int(worked)) for error, (n, worked) in value["errors"].items()}
-        return cls(
-            Counter({error: n for error, (n, _) in errors.items()}),
-            Counter({error: worked for error, (_, worked) in errors.items() if worked}),
-        )
+def take(
+    held: ConversationFailures, call: str, ended: Ended, *, failed: bool | None, call_id: str
+) -> str:
+    """How a call ended. The error that it shows to pass by itself; "" where it shows none."""
+    held.is_running |= ended.leaves_running
+    before = held.failures.pop(call, None)
+    if ended.changes:
+        held.failures.clear()
+        held.changed += 1
+    if failed is None:
+        if before is not None and not ended.changes:
+            held.failures[call] = before
+        return ""
+    if ended.shows_files:
+        held.failures = {k: v for k, v in held.failures.items() if not v.is_edit}
+    if ended.casts_doubt:
+        for each in held.failures.values():
+            each.is_uncertain = True
+    if ended.failure is not None and call:
+        _remember(held, call, ended.failure, before, call_id)
+    if failed or before is None:
+        return ""
+    if before.error.startswith(_HERE):
+        held.here = [*held.here, before.error][-MAX_HERE:]
+        return ""
+    return before.error
 
 
-@dataclass(slots=True)
-class StandingFailures:
-    """The failures of one conversation that still stand, at most 500. Constant work per call.
+def _remember(
+    held: ConversationFailures, call: str, new: FailedCall, before: FailedCall | None, call_id: str
+) -> None:
+    while len(held.failures) >= MAX_FAILURES:
+        del held.failures[next(iter(held.failures))]
+    new.line = new.line[:200]
+    new.call_ids = [call_id[:100]] if call_id else []
+    if before is not None:
+        new.times = before.times + 1
+        new.is_denied, new.is_forced = before.is_denied, before.is_forced
+        new.call_ids = [*before.call_ids, *new.call_ids][-MAX_IDS:]
+    held.failures[call] = new
 
-    `forgiveness` is asked, and counts the repeats that end here. `folder`: where the conversation works and who wrote
-    there last, "" where that is not known; a failure of another folder, or from before such a write, does not stand.
-    """
 
-    forgiveness: Forgiveness = field(default_factory=Forgiveness)
-    failures: dict[str, FailedCall] = field(default_factory=dict)
-    state: int = 0
-    steps: int = 0
-    folder: str = ""
-    unwatched: bool = False  # something that was left running may change what a repeat finds
-    here: tuple[str, ...] = ()  # errors of which a repeat worked, forgiven in this conversation alone
+def ended_as(call: CallEffects, output: str, *, failed: bool | None) -> Ended:
+    """What a call that ran tells by its input and its output."""
+    if failed:
+        return _failed(call, output)
+    return Ended(
+        changes=call.may_write() or call.passes_time(),
+        casts_doubt=call.changes(),
+        shows_files=call.shows_files(),
+        leaves_running=call.leaves_running(),
+    )
 
-    def before(self, call: str) -> Held | None:
-        """What stands against a call, by its identity."""
-        failure = self._standing(call)
-        if failure is None or self._forgiven(failure.error):
-            return None
-        if failure.transient:
-            left = RETRIES + 1 - failure.times
-            return Held(failure, WAITS[min(failure.times, len(WAITS)) - 1] if left > 0 else None, max(left, 0))
-        return Held(failure)
 
-    def ended(self, call: str, ended: Ended, *, failed: bool, call_id: str = "", began: int | None = None) -> None:
-        """How a call ended. `began`: the state in which it was started."""
-        self.steps += 1
-        before = self._standing(call)
-        if before is not None:
-            self._count(before.error, worked=not failed)
-        self.failures.pop(call, None)
-        moved = began is not None and began != self.state
-        self._let_go(ended)
-        if not failed or not call or moved or ended.heals:
-            return  # no call can repeat it, or something was changed while it ran: its repeat may work
-        failure = FailedCall(
-            ended.error,
-            ended.line[:_LONGEST_LINE],
-            ended.transient,
-            is_edit=ended.is_edit,
-            may_differ=ended.may_differ,
-        )
-        self._keep(call, failure, before, call_id[:_LONGEST_ID])
+def _failed(call: CallEffects, output: str) -> Ended:
+    said, code = without_exit_code(output)
+    line = error_line(said) if said else ""
+    is_transient = error_class_of(line) in _TRANSIENT or bool(line and _PASSES.search(line[:2_000]))
+    programs = [each.words[0] for each in call.view.commands if each.words]
+    mark = _mark(call.tool, line) if line else _HERE + _mark(call.tool, *programs, code)
+    heals = says(CHANGED, said)  # it failed by repairing what it found
+    may_differ = says(TESTS_FAILED, said) or says(NOT_YET, said)
+    failure = FailedCall(
+        error=mark,
+        line=line or code or "no message",
+        is_transient=is_transient,
+        is_edit="@write" in call.view.classes,  # what it may do depends on what has been read
+        is_uncertain=may_differ or (is_transient and bool(call.view.commands)),
+    )
+    return Ended(
+        changes=call.passes_time() or heals,
+        leaves_running=call.leaves_running(),
+        casts_doubt=call.changes_though_failed(),
+        failure=None if heals else failure,
+    )
 
-    def _let_go(self, ended: Ended) -> None:
-        """What a call leaves of the failures before it."""
-        self.state += ended.changes
-        if ended.shows_files:
-            self.failures = {call: each for call, each in self.failures.items() if not each.is_edit}
-        if ended.casts_doubt:
-            self.failures = {call: replace(each, may_differ=True) for call, each in self.failures.items()}
 
-    def _count(self, error: str, *, worked: bool) -> None:
-        """A repeat of an error has come."""
-        if not error.startswith(_HERE):
-            self.forgiveness.repeats[error] += 1
-            self.forgiveness.worked[error] += worked
-        elif worked and error not in self.here:
-            self.here = (*self.here, error)[-_MOST_HERE:]
-
-    def _forgiven(self, error: str) -> bool:
-        return error in self.here if error.startswith(_HERE) else self.forgiveness.forgiven(error)
-
-    def _keep(self, call: str, failure: FailedCall, before: FailedCall | None, call_id: str) -> None:
-        if len(self.failures) >= MOST_FAILURES:
-            del self.failures[next(iter(self.failures))]
-        self.failures[call] = replace(
-            failure,
-            step=self.steps,
-            state=self.state,
-            folder=self.folder,
-            times=before.times + 1 if before else 1,
-            call_ids=((before.call_ids if before else ()) + ((call_id,) if call_id else ()))[-_MOST_IDS:],
-            denied=before is not None and before.denied,
-            forced=before is not None and before.forced,
-        )
-
-    def denied(self, call: str) -> bool:
-        """Remember that the repeat of a call was denied; False where that was known."""
-        failure = self._standing(call)
-        if failure is None or failure.denied:
-            return False
-        self.failures[call] = replace(failure, denied=True)
-        return True
-
-    def forced(self, call: str) -> bool:
-        """Remember that the repeat of a call runs all the same; False where that was known."""
-        failure = self._standing(call)
-        if failure is None or failure.forced:
-            return False
-        self.failures[call] = replace(failure, forced=True)
-        return True
-
-    def unchanged_repeat_is_force(self, call: str) -> bool:
-        """Of a host that cannot say force: after one denial, once until something changes."""
-        failure = self._standing(call)
-        return failure is not None and failure.denied and not failure.forced
-
-    def user_spoke(self) -> None:
-        """A message of the user: what failed before may work now."""
-        self.failures.clear()
-        self.state += 1
-
-    def changed_by_others(self) -> None:
-        """Another agent wrote in the same folder."""
-        self.state += 1
-
-    def as_json(self) -> dict[str, Any]:
-        """What stands."""
-        standing = {call: each.as_json() for call, each in self.failures.items() if each.state == self.state}
-        kept = {"state": self.state, "failures": standing}
-        kept |= {"unwatched": True} if self.unwatched else {}
-        return {**kept, "here": list(self.here)} if self.here else kept
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> StandingFailures:
-        """Raises KeyError, TypeError or ValueError where it is none."""
-        state = int(value["state"])
-        failures = {str(call): FailedCall.from_json(each, state) for call, each in value["failures"].items()}
-        here = tuple(str(each) for each in value.get("here", ()))
-        return cls(failures=failures, state=state, unwatched=value.get("unwatched") is True, here=here)
-
-    def _standing(self, call: str) -> FailedCall | None:
-        failure = self.failures.get(call)
-        if failure is None or failure.state != self.state:
-            return None
-        return None if failure.folder and self.folder and failure.folder != self.folder else failure
+def _mark(*parts: str) -> str:
+    """Hashed, so that what is forgiven tells nothing of a call."""
+    text = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return hashlib.blake2s(text, digest_size=12).hexdigest()

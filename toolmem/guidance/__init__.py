@@ -1,20 +1,12 @@
-"""What works: judged calls of one tool become usage guidance.
+"""The guidance of a tool, made from its judged calls, and advice for a single call.
 
-In the order in which a window of calls meets them:
+`card` writes guidance without a model. `observations` reads the arguments of calls, `evidence` says
+how they ended and which followed one another, `failures` counts failures and repairs from one
+summary to the next. `differences` finds how the call that worked differed from the one that failed;
+`changes` and `shown_values` say what of it may be shown. `wording` and `card.yaml` hold the
+sentences.
 
-    outcomes       whether a call worked: its recorded flag, and what the judge saw; which calls belong together
-    statistics     figures over calls, averages that leave out unknown values
-    skip           the window of newest judged calls, and whether there is anything new in it
-    policies       when a tool with new calls is summarized, and what the prompt holds
-    llm_writer     guidance by a model, with `prompts.yaml`; `writer_reply` reads what it answers
-    shown          guidance as an agent reads it: cleaned, said to be data, within a token budget
-    proof          whether a line of a card helped: shown, followed, worked; withheld
-    tool_memory    what an agent, a dump or a report gets of one tool
-
-`counted` holds the data-driven writer, whose guidance is a card: every line is a claim with its counts and call ids.
-`analysis` is what was found in a tool's calls, by modules of one subject each: `values` (what a parameter holds),
-`conditions` (what is known of a call before it is made), `repairs` (how a call that worked differs from one that
-failed), `value_patterns`. `repair_history` counts failures and repairs on from summary to summary, `changes` and
-`shown_values` say what of a call may be shown, and whose value it is (`user_values`); `card_lines` makes the lines, in
-the words of `phrases`.
+`model_writer` asks a model, and puts its text before the card's lines. `skip` decides whether
+guidance is written again, `shown` cuts it to a number of tokens. `advice` is for one call;
+`named_parameters` finds the parameters that its error names.
 """

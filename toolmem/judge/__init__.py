@@ -1,18 +1,11 @@
-"""The judges: what says of one tool call whether it failed and what its score is.
+"""One call in, a verdict out: by rules, or by a model.
 
-    rule_based.py     the offline judge: `RuleBasedCheck`, the recorded flag and the evidence of the output -> verdict
-      expectation.py    what kind of output the tool name and the input let one expect
-      structured.py     failures told by the structure of an answer: error keys, status fields, exit codes
-      bodies.py         the outer object of a structured answer: envelope or record
-      messages.py       failures told in a sentence: openings, short complaints, HTTP and HTML answers, empty answers
-      wording.py        the words by which answers tell failure, success and emptiness; lists in wording.txt
-      programs.py       failures printed by programs and shells: exit codes, tracebacks, builds; lists in programs.txt
-      failure_evidence.py  one piece of evidence, and the place in the output that holds it
-      literals.py       a reader of JSON and Python literals that also reads the beginning of a cut one
-      parameters.py     the input against the tool's JSON schema
-    llm_judge.py      the judge that asks a model; its prompts are in prompts.yaml
-      verdict_reply.py  what the model replied -> verdict
-      loose_json.py     a reader of the almost-JSON that models send
+`model_judge` asks a model, with `prompts.yaml`, and reads its `reply`. The others are the rules.
 
-Both judges implement `toolmem.protocols.Judge`; `toolmem.app` chooses one.
+`check` puts the rules together: the recorded flag and the evidence in the output become a verdict.
+`expectation` says what kind of output the tool and the input let one expect. `literals` reads JSON
+and printed Python values. `envelope`, with `body`, finds the failures that the structure of an
+answer shows, `text` those told in a sentence, `programs` those that shells and programs print;
+their words are in `words.yaml`. `evidence` is what they find. `schema` holds the input against
+the tool's JSON Schema.
 """

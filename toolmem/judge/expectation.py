@@ -1,114 +1,126 @@
-"""What kind of output the tool's name and the input let one expect.
+"""What kind of output a call lets one expect, by the tool's name and the input.
 
-The same words are a failure in one tool's answer and data in another's: "Permission denied" from `write_file` is
-one, in a man page it is not. The names of tools and arguments that are looked at here are those that tools of
-this kind commonly have; a tool that none of them fits is judged by its output alone.
+The same words are a failure in one tool's answer and data in another's: "Permission denied" from
+`write_file` is one, in a man page it is not. The lists hold names that tools of a kind commonly
+have; a tool that none of them fits is judged by its output alone.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Literal
 
-from toolmem.readers import words
+from msgspec import Struct
+
+from toolmem.text.forms import word_set
 
 Kind = Literal["content", "query", "action", "shell", "program", "unknown"]
 
-_NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
-_SHELL = words("bash shell terminal cmd powershell console zsh sh ssh cli")
-_COMMAND_KEYS = ("command", "cmd", "commands", "shell_command", "script", "bash_command", "command_line")
-# what runs code: a language or an interpreter anywhere in the name, or a verb at its beginning
-_INTERPRETS = words(
-    "python ipython jupyter javascript js node nodejs repl interpreter notebook sandbox csharp php ruby perl lua rust "
-    "java matlab pytest"
-)
-_RUNS = words("run execute exec eval test build compile lint interpret dbt")
-_LANGUAGES = words("go r c")  # too short to mean anything in a longer name
-# answers that consist of text somebody else wrote
-_CONTENT = words(
-    "read view cat search grep news wikipedia wiki email emails mail mails inbox translate translation summarize "
-    "summary convert format think thought document documents doc docs page article log logs transcript chat ask "
-    "complete generate scrape crawl extract recall memory message messages history tickets issues define "
-    "definition dictionary lyrics joke jokes quote poem story faq explain explanation llm gpt answer tree directory "
-    "fetch webfetch browse browser web snapshot classify sentiment label transcribe ocr rewrite "
-    "paraphrase glob ls"
-)
-# of these, the ones that turn a text into another: two words that sound like a complaint may be the text
-_RENDERS = words("translate translation transcribe ocr convert format classify sentiment label rewrite paraphrase")
-_CHANGES = words(
-    "write create insert update delete remove add set put save send edit replace move copy rename mkdir touch "
-    "upload book cancel transfer pay post modify append apply patch install commit push log think sleep wait "
-    "click type press close start stop submit register schedule assign drop alter truncate clear reset "
-    "exchange return finish str"
-)
-_ASKS = words(
-    "get list find query select show describe lookup look fetch retrieve check count calculate compute search "
-    "read view cat grep recall browse scan explore inspect translate summarize convert weather news"
-)
-_VIEWING = words("view read open cat show print list")
-_SQL_TOOLS = words("sql mysql postgres postgresql pg sqlite database db bigquery")
-_SQL_KEYS = ("query", "sql", "statement", "q", "sql_query")
-_SQL_ASKS = re.compile(r"[(\s]{0,200}(?:select|show|desc|describe|explain|pragma|with|table|values)\b", re.IGNORECASE)
-_SQL_CHANGES = re.compile(
-    r"\s{0,200}(?:insert|update|delete|create|alter|drop|truncate|replace|grant|revoke|begin|commit|rollback|set|use|merge"
-    r"|vacuum|attach|detach)\b",
-    re.IGNORECASE,
-)
+class Expectation(Struct, frozen=True):
+    """What to expect of one call."""
 
-
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    kind: Kind
-    asks: bool  # it was asked for something, so that an empty answer leaves the question open
-    changes: bool  # it was to change something, so that silence is a good answer
+    kind: Kind  # content: text that somebody else wrote; program: what running code prints
+    asks: bool = False  # an empty answer leaves its question open
+    changes: bool = False  # it was to change something, so that silence is a good answer
     command: str = ""  # the command line of a shell tool
-    echoes: bool = False  # that command line prints text which others wrote (files, logs, histories)
-    renders: bool = False  # a tool that turns one text into another
+    echoes: bool = False  # that command line prints files, logs or histories
+    transforms: bool = False  # it turns one text into another
+    asks_for_failures: bool = False  # of jobs, of requests that were logged: they are its answer
 
 
-_CHINESE = {"翻译": "translate", "搜索": "search", "阅读": "read", "读取": "read", "总结": "summarize", "查询": "query"}
+def in_order(text: str) -> tuple[str, ...]:
+    """The words of a list whose order counts."""
+    return tuple(text.split())
 
 
-def name_parts(tool_name: str) -> list[str]:
-    """`getUserName`, `get_user_name` and `get-user-name` alike -> get, user, name."""
-    parts = [part.lower() for part in _NAME_PART.findall(tool_name[:200])]
-    return parts + [english for chinese, english in _CHINESE.items() if chinese in tool_name]
+# `getUserName`, `get_user_name` and `get-user-name` give get, user and name
+_NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_CHINESE = {
+    "翻译": "translate",
+    "搜索": "search",
+    "阅读": "read",
+    "读取": "read",
+    "总结": "summarize",
+    "查询": "query",
+}
+_SHELL = word_set("bash shell terminal cmd powershell console zsh sh ssh cli")
+_RUNS_A_COMMAND = _SHELL | word_set("command run execute exec")
+_COMMAND_KEYS = in_order("command cmd commands shell_command script bash_command command_line")
+_INTERPRETS = word_set(
+    "python ipython jupyter javascript js node nodejs repl interpreter notebook sandbox csharp php "
+    "ruby perl lua rust java matlab pytest"
+)
+_LANGUAGES = word_set("go r c")  # too short to mean anything in a longer name
+_RUNS = word_set("run execute exec eval test build compile lint interpret dbt")
+_TRANSFORMS = word_set(
+    "translate translation transcribe ocr convert format classify sentiment label rewrite "
+    "paraphrase"
+)
+_CONTENT = _TRANSFORMS | word_set(
+    "read view cat search grep news wikipedia wiki email emails mail mails inbox summarize summary "
+    "think thought document documents doc docs page article log logs transcript chat ask complete "
+    "generate scrape crawl extract recall memory message messages history tickets issues define "
+    "definition dictionary lyrics joke jokes quote poem story faq explain explanation llm gpt "
+    "answer tree directory fetch webfetch browse browser web snapshot glob ls"
+)
+_CHANGES = word_set(
+    "write create insert update delete remove add set put save send edit replace move copy rename "
+    "mkdir touch upload book cancel transfer pay post modify append apply patch install commit "
+    "push log think sleep wait click type press close start stop submit register schedule assign "
+    "drop alter truncate clear reset exchange return finish str"
+)
+_ASKS = word_set(
+    "get list find query select show describe lookup look fetch retrieve check count calculate "
+    "compute search read view cat grep recall browse scan explore inspect translate summarize "
+    "convert weather news"
+)
+_FAILURES = word_set(
+    "error errors failed failing failure failures exceptions incidents alerts log logs history"
+)
+_VIEWS = word_set("view read open cat show print list")
+_SQL = word_set("sql mysql postgres postgresql pg sqlite database db bigquery")
+_SQL_KEYS = ("query", "sql", "statement", "q", "sql_query")
+_SQL_VERB = re.compile(r"[(\s]{0,200}(\w*)")
+_SQL_ASKS = word_set("select show desc describe explain pragma with table values")
+_SQL_CHANGES = word_set(
+    "insert update delete create alter drop truncate replace grant revoke begin commit rollback "
+    "set use merge vacuum attach detach"
+)
 
 
 def expectation(tool_name: str, given: Any) -> Expectation:
     """What to expect of a call of `tool_name` with the input `given`."""
-    parts = name_parts(tool_name)
+    parts = [part.lower() for part in _NAME_PART.findall(tool_name[:200])]
+    parts += [english for chinese, english in _CHINESE.items() if chinese in tool_name]
     named = frozenset(parts)
-    arguments: dict[str, Any] = given if isinstance(given, dict) else {}
-    command = _command(named, arguments, given)
+    command = _command(named, given)
     if command is not None:
-        # a word among the arguments of a larger editor tool ("view", "create") is a sub-command, not a shell's
-        if " " not in command.strip() and not named & _SHELL and not named & {"command", "run", "execute", "exec"}:
-            if command.strip().lower() in _VIEWING:
-                return Expectation("content", asks=True, changes=False)
-            return Expectation("unknown", asks=False, changes=True)
-        asks, echoes = _shell_asks(command), _shell_echoes(command)
-        return Expectation("shell", asks=asks, changes=not asks, command=command, echoes=echoes)
+        return _of_command(command, named)
     first = parts[0] if parts else ""
     changes = first in _CHANGES or (bool(named & _CHANGES) and not named & _ASKS)
     asks = not changes and bool(named & _ASKS)
+    failures = bool(named & _FAILURES)
     if named & _CONTENT and not named & (_CHANGES - _CONTENT):
-        return Expectation("content", asks=asks, changes=changes, renders=bool(named & _RENDERS))
-    statement = next((v for k in _SQL_KEYS if isinstance(v := arguments.get(k), str)), "")
-    if _SQL_ASKS.match(statement) or _SQL_CHANGES.match(statement):
-        asks = _SQL_ASKS.match(statement) is not None
-        return Expectation("query", asks=asks, changes=not asks)
-    if named & _SQL_TOOLS:
-        return Expectation("query", asks=True, changes=False)
-    runs_code = "code" in named and bool(named & _RUNS)
-    if named & _INTERPRETS or first in _RUNS or runs_code or (first in _LANGUAGES and len(parts) < 3):
-        return Expectation("program", asks=False, changes=False)
-    return Expectation("action" if changes else "query" if asks else "unknown", asks=asks, changes=changes)
+        turns = bool(named & _TRANSFORMS)
+        return Expectation("content", asks, changes, transforms=turns, asks_for_failures=failures)
+    values = (given.get(key) for key in _SQL_KEYS) if isinstance(given, dict) else ()
+    statement = next((value for value in values if isinstance(value, str)), "")
+    verb = _SQL_VERB.findall(statement[:300])[0].lower()
+    if verb in _SQL_CHANGES:
+        return Expectation("query", changes=True)
+    if verb in _SQL_ASKS or named & _SQL:
+        return Expectation("query", asks=True)
+    runs_code = first in _RUNS or ("code" in named and bool(named & _RUNS))
+    if named & _INTERPRETS or runs_code or (first in _LANGUAGES and len(parts) < 3):
+        return Expectation("program")
+    kind: Kind = "action" if changes else "query" if asks else "unknown"
+    return Expectation(kind, asks, changes, asks_for_failures=failures)
 
 
-def _command(named: frozenset[str], arguments: dict[str, Any], given: Any) -> str | None:
+def _command(named: frozenset[str], given: Any) -> str | None:
+    """The command line among the arguments; None where the tool is no shell."""
+    arguments = given if isinstance(given, dict) else {}
     for key in _COMMAND_KEYS:
         value = arguments.get(key)
         if isinstance(value, str):
@@ -122,44 +134,53 @@ def _command(named: frozenset[str], arguments: dict[str, Any], given: Any) -> st
     return next((value for value in arguments.values() if isinstance(value, str)), "")
 
 
-# programs that print what was asked for, and those that print text which others wrote
-_ECHOING = words(
-    "cat head tail grep egrep fgrep zgrep rg ack ag less more sed awk jq yq echo printf strings man info history "
-    "journalctl dmesg diff xxd hexdump od base64 tac nl bat column fold cut sort uniq tr zcat type Get-Content"
+def _of_command(command: str, named: frozenset[str]) -> Expectation:
+    only = command.strip().lower()
+    if " " not in only and not named & _RUNS_A_COMMAND:  # of an editor: its sub-command
+        if only in _VIEWS:
+            return Expectation("content", asks=True)
+        return Expectation("unknown", changes=True)
+    asks = _command_asks(command)
+    called = map(_program, _STAGE.split(command[:2_000]))
+    echoes = any(
+        argument in _CLIENTS_ECHO if program in _CLIENTS else program in _ECHO
+        for program, argument in called
+    )
+    return Expectation("shell", asks, not asks, command=command, echoes=echoes)
+
+
+_ECHO = word_set(
+    "cat head tail grep egrep fgrep zgrep rg ack ag less more sed awk jq yq echo printf strings "
+    "man info history journalctl dmesg diff xxd hexdump od base64 tac nl bat column fold cut sort "
+    "uniq tr zcat type Get-Content"
 )
-_PRINTING = _ECHOING | words(
-    "ls wc find locate du df ps top stat file which whereis date uname whoami id pwd env printenv cmp tree curl wget "
-    "ping dig nslookup netstat ss lsof free uptime"
+_PRINT = _ECHO | word_set(
+    "ls wc find locate du df ps top stat file which whereis date uname whoami id pwd env printenv "
+    "cmp tree curl wget ping dig nslookup netstat ss lsof free uptime"
 )
-_CLIENTS = words("git docker kubectl")  # what they print depends on their first argument
-_ECHOING_PARTS = words("log diff show grep blame logs describe cat-file")
-_PRINTING_PARTS = _ECHOING_PARTS | words("ps get images branch ls-files status")
+_CLIENTS = word_set("git docker kubectl")  # what they print depends on their first argument
+_CLIENTS_ECHO = word_set("log diff show grep blame logs describe cat-file")
+_CLIENTS_PRINT = _CLIENTS_ECHO | word_set("ps get images branch ls-files status")
 _REDIRECTED = re.compile(r"(?<![0-9&])>{1,2}\s*[^\s&]")
 _STAGE = re.compile(r"\|\||&&|[|;\n]")
-_FIND_ACTS = re.compile(r"-(?:exec|execdir|delete|ok)\b")
+_ACTS = {
+    "find": re.compile(r"-(?:exec|execdir|delete|ok)\b"),
+    "sed": re.compile(r"\s(?:-i|--in-place)"),
+}
 
 
-def _shell_asks(command: str) -> bool:
+def _command_asks(command: str) -> bool:
     """Its last part prints what was asked for, so that empty output is an empty answer."""
-    stages = [stage for stage in _STAGE.split(command[-2000:]) if stage.strip()]
+    stages = [stage for stage in _STAGE.split(command[-2_000:]) if stage.strip()]
     if not stages or _REDIRECTED.search(stages[-1]):
         return False
-    parts = stages[-1].split()
-    program = parts[0].rsplit("/", 1)[-1]
-    if program == "find" and _FIND_ACTS.search(stages[-1]):
+    program, argument = _program(stages[-1])
+    if program in _ACTS and _ACTS[program].search(stages[-1]):
         return False
-    if program == "sed" and any(part.startswith(("-i", "--in-place")) for part in parts):
-        return False
-    if program in _CLIENTS:
-        return len(parts) > 1 and parts[1] in _PRINTING_PARTS
-    return program in _PRINTING
+    return argument in _CLIENTS_PRINT if program in _CLIENTS else program in _PRINT
 
 
-def _shell_echoes(command: str) -> bool:
-    """One of its parts prints text which others wrote."""
-    for stage in _STAGE.split(command[:2000]):
-        parts = stage.split()
-        program = parts[0].rsplit("/", 1)[-1] if parts else ""
-        if program in _ECHOING or (program in _CLIENTS and len(parts) > 1 and parts[1] in _ECHOING_PARTS):
-            return True
-    return False
+def _program(stage: str) -> tuple[str, str]:
+    """The program that is called, and its first argument."""
+    path, argument, *_ = [*stage.split(maxsplit=2), "", ""]
+    return path.rsplit("/", 1)[-1], argument

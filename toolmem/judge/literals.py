@@ -1,120 +1,209 @@
-"""JSON and Python literals as values, also from the beginning of one that was cut off.
+"""JSON and printed Python values, also from the beginning of one that was cut off.
 
-Recorded outputs are often cut at some length, and tools written in Python answer with `str(dict)`: what is no JSON is
-written as JSON token by token, and read as far as it goes.
+Tools written in Python answer with `str(dict)`, with a printed object like
+`ToolResult(success=False, error='no such file')`, or with its fields alone
+(`success=False error='no such file'`). An object reads as a dict of its fields; one that is called
+like an exception, `ToolError(code=4)`, reads as `{"error": {"type": "ToolError", "code": 4}}`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
-from pydantic_core import from_json
+from msgspec import Struct
 
-JSON_LIMIT = 2_000_000  # characters; above it only the beginning is read
-PREFIX_LIMIT = 6_000  # characters of what is no JSON that are read
+JSON_LIMIT = 2_000_000  # characters; of a longer text only the beginning is read
+PYTHON_LIMIT = 6_000  # characters of what is no JSON that are read
 
+_STARTS_CONTAINER = re.compile(
+    r"""\{\s*["'}]|\[\s*(?:[{\]'"]|[A-Za-z_][\w.]{0,80}\()"""
+    r"|[A-Za-z_][\w.]{0,80}\(\s*[A-Za-z_]\w{0,60}=(?!=)"  # ToolResult(success=
+)
+_STARTS_FIELDS = re.compile(
+    r"[A-Za-z_]\w{0,60}=(?:['\"\[{(<\d-]|(?:True|False|None)\b|[A-Z]\w{0,60}\()"
+)
 _TOKEN = re.compile(
     r"""\s*(?:
         [bru]?(?:"(?P<double>(?:[^"\\]|\\.)*+)" | '(?P<single>(?:[^'\\]|\\.)*+)')
-      | (?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?P<key>(?=\s*:))?
-      | (?:[A-Za-z_][\w.]*)?(?P<mark>\() | (?P<closing>[\[\]{}):])
-      | (?P<comma>,)(?P<last>(?=\s*[\])}]))?
+      | (?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)
+      | (?P<field>[A-Za-z_]\w*)=(?!=)
+      | (?P<name>[A-Za-z_][\w.]*)?(?P<round>\() | (?P<opening>[\[{]) | (?P<closing>[\]})])
+      | (?P<mark>[:,])
       | (?P<word>[A-Za-z_][\w.]*+)
+      | <(?:[\w.]{1,80}:\s)?(?P<shown>[^<>\n]{1,200})>  # <Status.FAILED: 'failed'>
     )""",
     re.VERBOSE | re.DOTALL,
 )
+_FIELD_FOLLOWS = re.compile(r"\s*[A-Za-z_]\w*=(?!=)")
+_EXCEPTION_NAME = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Failure|Fault)")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\n": ""}
-_DECODER = json.JSONDecoder()
-_WORDS = {"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
+_WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
+_OUTCOMES = ("success", "ok", "is_error")
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """`value` is None with `found` False where the text is no literal at all."""
+class Decoded(Struct, frozen=True):
+    """What a text was read as. `found` False: it is no literal at all."""
 
     found: bool
     value: Any = None
     complete: bool = True  # False: the text was cut, `value` holds its beginning
 
 
-_NOTHING = Decoded(False)
+NOTHING = Decoded(False)
 
 
+@lru_cache(maxsize=4)  # one output is read several times
 def read(text: str) -> Decoded:
-    """The object, list or string that `text` is, or the beginning of it. Never raises."""
-    stripped = text.strip() if len(text) <= JSON_LIMIT else text[:PREFIX_LIMIT].lstrip()
-    if not stripped or stripped[0] not in '{["' or stripped[:2] in ("[(", "['"):  # Python rows are data: not read
-        return _NOTHING
-    if len(text) <= JSON_LIMIT:
-        try:
+    """The object, list or string that `text` is, or the beginning of it. Never raises.
+
+    The value is shared: do not change it.
+    """
+    stripped = text.strip() if len(text) <= JSON_LIMIT else text[:PYTHON_LIMIT].lstrip()
+    if not stripped or stripped.startswith("[("):  # rows of a database are data
+        return NOTHING
+    if stripped[0] in '{["' and len(text) <= JSON_LIMIT:
+        with suppress(ValueError, RecursionError):
             return Decoded(True, json.loads(stripped))
-        except (ValueError, RecursionError):
-            pass
-    # an object with a quoted key, or a list whose first item is an object (lists of rows are data)
-    if stripped[0] == '"' or not re.match(r"""\{\s*["'}]|\[\s*[{\]]""", stripped):
-        return _NOTHING
-    as_json, rest = _as_json(stripped[:PREFIX_LIMIT])
-    try:
-        value, end = _DECODER.raw_decode(as_json)
-    except (ValueError, RecursionError):
-        return _beginning(as_json)
-    if rest or end < len(as_json):
-        return _NOTHING
-    return Decoded(True, value, len(stripped) <= PREFIX_LIMIT)
+    head = stripped[:PYTHON_LIMIT]
+    with suppress(ValueError):
+        if _STARTS_CONTAINER.match(head):
+            return _Reader(head).read(whole=len(stripped) <= PYTHON_LIMIT)
+        if _STARTS_FIELDS.match(head):
+            return _Reader(head).read_fields()
+    return NOTHING
 
 
-def _beginning(cut: str) -> Decoded:
-    try:
-        value = from_json(cut, allow_partial=True)
-    except ValueError:
-        return _NOTHING
-    return Decoded(True, value, complete=False) if value else _NOTHING
-
-
-def written(value: Any) -> str:
+def write(value: Any) -> str:
     """`value` as JSON on one line. Never raises."""
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, RecursionError, TypeError):
-        return str(type(value).__name__)
+        return type(value).__name__
 
 
-def _as_json(text: str) -> tuple[str, str]:
-    """Up to the first thing that is part of no literal, as the `<` of an object that was printed; and the rest."""
-    parts: list[str] = []
-    position = 0
-    while token := _TOKEN.match(text, position):
-        position = token.end()
-        parts.append(_token(token))
-    return "".join(parts), text[position:].strip()
+class _Open(Struct):
+    """A list or object that is being read. `awaits`: what may come next."""
+
+    holder: list[Any] | dict[str, Any]
+    closing: str
+    awaits: str = "item"  # item, colon, value, comma
+    key: str = ""
+    name: str = ""  # of a printed object
+
+    def put(self, value: Any) -> None:
+        if isinstance(self.holder, list) and self.awaits == "item":
+            self.holder.append(value)
+            self.awaits = "comma"
+        elif isinstance(self.holder, dict) and self.awaits == "value":
+            self.holder[self.key] = value
+            self.awaits = "comma"
+        elif isinstance(self.holder, dict) and self.awaits == "item" and not self.name:
+            self.key, self.awaits = str(value), "colon"
+        else:
+            raise ValueError("a value where none is expected")
+
+    def punctuate(self, mark: str) -> None:
+        if self.awaits != ("colon" if mark == ":" else "comma"):
+            raise ValueError(f"a {mark} where none is expected")
+        self.awaits = "value" if mark == ":" else "item"
+
+    def begin_field(self, name: str) -> None:
+        if isinstance(self.holder, list):  # `Point(1, y=2)` reads as a list
+            return
+        if self.awaits != "item" and not (self.awaits == "comma" and not self.closing):
+            raise ValueError("a field where none is expected")
+        self.key, self.awaits = name, "value"
+
+    @property
+    def value(self) -> Any:
+        if isinstance(self.holder, dict) and _EXCEPTION_NAME.fullmatch(self.name):
+            return {"error": {"type": self.name, **self.holder}}
+        return self.holder
 
 
-def _token(token: re.Match[str]) -> str:
-    string = token["single"] if token["double"] is None else token["double"]
-    if string is not None:
-        return json.dumps(_ESCAPE.sub(_unescaped, string))
-    if token["number"]:
-        number = json.dumps(_number(token["number"]))
-        return number if token["key"] is None else f'"{number}"'
-    if token["word"]:
-        return _WORDS.get(token["word"]) or json.dumps(token["word"])
-    if token["comma"]:
-        return "," if token["last"] is None else ""
-    mark = token["mark"] or token["closing"]
-    return {"(": "[", ")": "]"}.get(mark, mark)
+class _Reader:
+    """Reads tokens into values, as far as they go. Raises ValueError for what is no literal."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.open: list[_Open] = []
+        self.bare_words = False
+
+    def read(self, whole: bool) -> Decoded:
+        """A list or an object; without its end, what can be told of its beginning."""
+        found: list[Any] = []
+        rest = self._tokens(_Open(found, ""))
+        if len(self.open) == 1:
+            return NOTHING if rest else Decoded(True, found[0], whole)
+        for inner, around in zip(self.open[:1:-1], self.open[-2:0:-1], strict=True):
+            if inner.holder:
+                around.put(inner.value)
+        cut = self.open[1]
+        return Decoded(True, cut.value, complete=False) if cut.holder else NOTHING
+
+    def read_fields(self) -> Decoded:
+        """Several `field=value`.
+
+        With a bare word, as in `level=info`, they are a line of a log, unless one tells the
+        outcome, as in `success=False error=denied`.
+        """
+        fields: dict[str, Any] = {}
+        outer = _Open(fields, "")
+        rest = self._tokens(outer)
+        was_cut = rest[:1] in ("'", '"') and outer.awaits == "value"
+        is_outcome = any(isinstance(fields.get(name), bool) for name in _OUTCOMES)
+        is_log = self.bare_words and not is_outcome
+        if is_log or len(self.open) > 1 or len(fields) + was_cut < 2:
+            return NOTHING
+        is_whole = outer.awaits == "comma" and not rest
+        return Decoded(True, fields, complete=not rest) if is_whole or was_cut else NOTHING
+
+    def _tokens(self, outer: _Open) -> str:
+        """Read up to the first thing that is part of no literal; answers what is left."""
+        self.open = [outer]
+        position = 0
+        while token := _TOKEN.match(self.text, position):
+            position = token.end()
+            self._take(token)
+        return self.text[position:].strip()
+
+    def _take(self, token: re.Match[str]) -> None:
+        kind, top = token.lastgroup, self.open[-1]
+        if kind == "mark":
+            top.punctuate(token["mark"])
+        elif kind == "field":
+            top.begin_field(token["field"])
+        elif kind == "opening":
+            self.open.append(_Open({}, "}") if token["opening"] == "{" else _Open([], "]"))
+        elif kind == "round":
+            has_fields = _FIELD_FOLLOWS.match(self.text, token.end()) is not None
+            self.open.append(_Open({} if has_fields else [], ")", name=token["name"] or ""))
+        elif kind == "closing":
+            self.open.pop()
+            if token["closing"] != top.closing or top.awaits not in ("item", "comma"):
+                raise ValueError(f"a {token['closing']} where none is expected")
+            self.open[-1].put(top.value)
+        elif kind in ("double", "single"):
+            top.put(_ESCAPE.sub(_unescaped, token[kind]))
+        elif kind == "number":
+            number = token["number"]
+            is_whole = number.lstrip("+-").isdecimal() and len(number) < 300
+            top.put(int(number) if is_whole else float(number))
+        elif kind == "shown":
+            top.put(token["shown"].strip("'\""))
+        else:
+            word = token["word"]
+            self.bare_words = self.bare_words or word not in _WORDS
+            top.put(_WORDS.get(word, word))
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    code = match[1] or match[2]
-    if code:
+    if code := match[1] or match[2]:
         character = chr(int(code, 16))
         return character if not "\ud800" <= character <= "\udfff" else "\ufffd"
     return _ESCAPES.get(match[3], match[3])
-
-
-def _number(text: str) -> int | float:
-    return int(text) if text.lstrip("+-").isdecimal() and len(text) < 300 else float(text)

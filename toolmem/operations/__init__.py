@@ -1,6 +1,14 @@
-"""What toolmem can be asked to do, each thing described once.
+"""Everything that toolmem can be asked, each described once by a decorated function.
 
-`operation` says what an operation is, one file per subject holds the operations themselves, `table` lists them. The
-HTTP service and its document, JSON-RPC, the MCP tools, `ToolMem`, `Client`, `toolmem run` and the reference pages are
-made from that table.
+`operation` is the decorator. HTTP, JSON-RPC, MCP and agents' own tools loop over `OPERATIONS`;
+`methods` makes them methods of memories and clients, `operation_op` ops of a flow. `calls` and
+`guidance` are about what works, `rules`, `demands` and `guard` about what the user demands,
+`memories` about what agents remember; `results` holds what they answer.
 """
+
+from toolmem.operations import calls, demands, guard, guidance, memories, rules
+from toolmem.operations.operation import OPERATIONS, AgentTool, Operation, operation
+from toolmem.operations.operation_op import OperationOp
+
+__all__ = ["OPERATIONS", "AgentTool", "Operation", "OperationOp", "operation"]
+__all__ += ["calls", "demands", "guard", "guidance", "memories", "rules"]

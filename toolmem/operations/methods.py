@@ -1,102 +1,82 @@
-"""The operations as methods: what `ToolMem` and `Client` have in common, and their async twins."""
+"""Every operation as a method, for memories in this process and for clients."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Self, TypeVar
 
-from toolmem.operations import add as add_
-from toolmem.operations import (
-    call_advice,
-    capture,
-    demand_notes,
-    evaluations,
-    guard_checks,
-    kept_calls,
-    known_tools,
-    notes,
-    rule_replays,
-    spending,
-    tool_rules,
-    workspace_actions,
-)
-from toolmem.operations import health as health_
-from toolmem.operations import prompt as prompt_
-from toolmem.operations import retrieve as retrieve_
-from toolmem.operations import summarize as summarize_
-from toolmem.operations.operation import AsyncCaller, SyncCaller, bound
+from toolmem import operations
+from toolmem.flow.op import Cancellation, outer_cancellation
+from toolmem.models.tools import FlowResponse
+from toolmem.operations.operation import Operation
 
-
-class RuleMethods:
-    """The rules of the tools."""
-
-    put = tool_rules.put_rule
-    get = tool_rules.get_rule
-    list = tool_rules.list_rules
-    delete = tool_rules.delete_rule
-    json = tool_rules.rules_json
-    for_prompt = tool_rules.rules_for_prompt
-    review = tool_rules.review_rules
-    replay = rule_replays.replay_rules
-    set_status = tool_rules.set_rule_status
-
-
-class Rules(RuleMethods, SyncCaller):
-    """The rules, as methods of `ToolMem.rules` and `Client.rules`."""
-
-    def __init__(self, caller: SyncCaller) -> None:
-        self.perform = caller.perform  # type: ignore[method-assign]
-
-
-class AsyncRules(RuleMethods, AsyncCaller):
-    """The rules, as methods of `AsyncToolMem.rules` and `AsyncClient.rules`."""
-
-    def __init__(self, caller: AsyncCaller) -> None:
-        self.perform = caller.perform  # type: ignore[method-assign]
+Answer = TypeVar("Answer")
 
 
 class Methods:
-    """Every operation as a method; one that was registered by somebody else is found by its name as well."""
+    """Its subclass has `perform`; where that is a coroutine, each method is one."""
 
-    add = add_.add
-    summarize = summarize_.summarize
-    retrieve = retrieve_.retrieve
-    guidance = retrieve_.guidance
-    prompt = prompt_.prompt
-    capture_rules = capture.capture_rules
-    rules_block = prompt_.rules_block
+    add = operations.calls.add
+    summarize = operations.guidance.summarize
+    guidance = operations.guidance.guidance
+    retrieve = operations.guidance.retrieve
+    advise = operations.guidance.advise
+    calls = operations.calls.calls
+    tools = operations.calls.tools
+    prompt = operations.guidance.prompt
+    capture_rules = operations.rules.capture_rules
+    note_demand = operations.demands.note_demand
+    lift_demand = operations.demands.lift_demand
+    check_tool_call = operations.guard.check_tool_call
+    tool_call_ended = operations.guard.tool_call_ended
+    decisions = operations.guard.decisions
+    tool_rule_put = operations.rules.tool_rule_put
+    tool_rule_get = operations.rules.tool_rule_get
+    tool_rule_list = operations.rules.tool_rule_list
+    tool_rule_delete = operations.rules.tool_rule_delete
+    tool_rules_for_prompt = operations.rules.tool_rules_for_prompt
+    tool_rules_json = operations.rules.tool_rules_json
+    recall = operations.memories.recall
+    remember = operations.memories.remember
+    forget = operations.memories.forget
 
-    tools = known_tools.tools
-    tool = known_tools.tool
-    calls = kept_calls.calls
-    ledger = spending.ledger
-    health = health_.health
 
-    note_demand = demand_notes.note_demand
-    lift_demand = demand_notes.lift_demand
+class AsyncMethods(Methods):
+    """A plain memory or client for coroutines. The work is done in threads.
 
-    check_tool_call = guard_checks.check_tool_call
-    advise_tool_call = call_advice.advise_tool_call
-    decisions = guard_checks.decisions
+    Cancelling a coroutine cancels its run as Ctrl-C does a plain one.
+    """
 
-    recall = notes.recall
-    remember = notes.remember
-    forget = notes.forget
+    def __init__(self, plain: Any) -> None:
+        self.plain = plain
 
-    retry_evaluations = evaluations.retry_evaluations
-    rejudge = evaluations.rejudge
-    memories = workspace_actions.memories
-    copy_workspace = workspace_actions.copy_workspace
-    delete_tools = workspace_actions.delete_tools
-    delete_memories = workspace_actions.delete_memories
-    delete_workspace = workspace_actions.delete_workspace
-    dump = workspace_actions.dump
-    load = workspace_actions.load
+    async def perform(self, operation: Operation[..., Any], given: Mapping[str, Any]) -> Any:
+        """Do an operation."""
+        return await _in_thread(lambda: self.plain.perform(operation, given))
 
-    if not TYPE_CHECKING:  # so that a misspelt method is an error of the type checker
+    async def run(self, flow: Any, /, **request: Any) -> FlowResponse:
+        """Run a flow by name, or in this process one that was composed in Python."""
+        return await _in_thread(lambda: self.plain.run(flow, **request))
 
-        def __getattr__(self, name: str) -> Any:
-            from toolmem.operations.table import OPERATIONS
+    async def close(self) -> None:
+        """Whatever is asked later raises StoreClosed."""
+        await asyncio.to_thread(self.plain.close)
 
-            if name not in OPERATIONS:
-                raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-            return bound(self, OPERATIONS[name])
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+async def _in_thread(work: Callable[[], Answer]) -> Answer:
+    cancellation = Cancellation()
+    token = outer_cancellation.set(cancellation)
+    try:
+        return await asyncio.to_thread(work)
+    except asyncio.CancelledError:
+        cancellation.set()  # else asyncio.run would wait for the thread
+        raise
+    finally:
+        outer_cancellation.reset(token)

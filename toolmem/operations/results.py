@@ -1,99 +1,107 @@
-"""What the flow operations answer: the flow's answer, with its parts as typed values."""
+"""What operations answer. The fields of a result are the metadata of the flow that made it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Self, TypeVar
+from msgspec import Struct, field
 
-from pydantic import BaseModel
-
-from toolmem.models import FlowResponse, ToolMemory, ToolMemoryRule, Usage
-
-T = TypeVar("T")
+from toolmem.llm.usage import Usage
+from toolmem.models.calls import Moment
+from toolmem.models.tools import CallFailure, ToolMemory, ToolStatistics
+from toolmem.ops.summary_tool_memory import SummaryOutcome
 
 
-class Failure(BaseModel):
-    """What could not be done of a request."""
+class Result(Struct, kw_only=True):
+    """The answer in a sentence, and whether everything that was asked was done."""
 
+    answer: str = ""
+    success: bool = True
+    partial: bool = False
+
+
+class Evaluation(Struct, kw_only=True):
+    """Counts of calls."""
+
+    requested: int
+    evaluated: int
+    reused: int  # judged by a verdict that was known
+    duplicates: int  # of a known id
+    failed: int
+    failures: list[CallFailure] = []
+
+
+class Added(Result, kw_only=True):
+    """What became of calls that were handed over."""
+
+    evaluation: Evaluation
+    memory_list: list[ToolMemory] = []
+    trimmed: dict[str, int] = {}  # calls that left a tool's window
+    stopped: str = ""  # why no further request was sent; "" where all were
+    budget_reached: bool = False
+    usage: Usage = field(default_factory=Usage)
+
+
+class SummaryFailure(Struct):
+    """A tool that was not summarized."""
+
+    tool_name: str
     error: str
-    tool_name: str = ""
-    index: int | None = None  # of the record in the request, from 0
 
 
-class Answer(FlowResponse):
-    """An answer with its parts. `success`: everything asked for was done, or was done already."""
+class Summarized(Result, kw_only=True):
+    """What became of the tools that were to be summarized. Names are in the order asked."""
 
-    @classmethod
-    def of(cls, answer: FlowResponse) -> Self:
-        """The same answer, typed."""
-        return cls(answer=answer.answer, success=answer.success, metadata=answer.metadata)
-
-    @property
-    def partial(self) -> bool:
-        """Some of it was done, some was not."""
-        return bool(self.metadata.get("partial", False))
-
-    @property
-    def usage(self) -> Usage:
-        """What models were asked for it, and what was saved."""
-        return Usage.model_validate(self.metadata.get("usage", {}))
-
-    @property
-    def failures(self) -> list[Failure]:
-        """What could not be done, in the order of the request."""
-        told = self.metadata.get("evaluation", self.metadata).get("failures", [])
-        return [_failure(each) for each in told]
+    summarized: list[str] = []
+    skipped: list[str] = []
+    failed: list[str] = []
+    not_found: list[str] = []
+    not_analyzed: dict[str, int] = {}  # new calls outside the window
+    failures: list[SummaryFailure] = []
+    outcomes: list[SummaryOutcome] = []
+    memory_list: list[ToolMemory] = []
+    stopped: str = ""
+    budget_reached: bool = False
+    usage: Usage = field(default_factory=Usage)
 
 
-class Listed(list[T]):
-    """A list with the answer that it came in."""
+class Retrieved(Result, kw_only=True):
+    """Guidance as an agent is given it."""
 
-    def __init__(self, values: Iterable[T] = (), answer: FlowResponse | None = None) -> None:
-        super().__init__(values)
-        self.response = Answer() if answer is None else Answer.of(answer)
+    memory_list: list[ToolMemory] = []
+    not_found: list[str] = []
 
     @property
-    def answer(self) -> str:
-        """What was done, in words."""
-        return self.response.answer
+    def text(self) -> str:
+        """The guidance; "" where there is none of any tool that was asked for."""
+        return self.answer if self.memory_list else ""
+
+
+class Advice(Result, kw_only=True):
+    """Lines for one call."""
+
+    lines: list[AdviceLine] = []
 
     @property
-    def success(self) -> bool:
-        """Everything asked for was done or found."""
-        return self.response.success
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """The answer's details, as the flow gave them."""
-        return self.response.metadata
-
-    @property
-    def usage(self) -> Usage:
-        """What models were asked for it, and what was saved."""
-        return self.response.usage
+    def text(self) -> str:
+        """A line each; "" where nothing is known."""
+        return self.answer
 
 
-class Memories(Listed[ToolMemory]):
-    """Tool memories, in the order of the answer."""
+class AdviceLine(Struct, kw_only=True):
+    """One line, and the calls behind it: `k` of `n`."""
 
-    @classmethod
-    def of(cls, answer: FlowResponse) -> Self:
-        """From the answer of a flow that has a `memory_list`."""
-        return cls([ToolMemory.model_validate(each) for each in answer.metadata.get("memory_list", [])], answer)
-
-    @property
-    def not_found(self) -> list[str]:
-        """Tools that were asked for by name and have no memory."""
-        return [str(name) for name in self.metadata.get("not_found", [])]
+    kind: str
+    text: str
+    k: int = 0
+    n: int = 0
+    call_ids: tuple[str, ...] = ()
 
 
-def rules_of(answer: FlowResponse) -> list[ToolMemoryRule]:
-    """The rules in an answer."""
-    return [ToolMemoryRule.model_validate(each) for each in answer.metadata.get("rules", [])]
+class ToolOverview(Struct, kw_only=True):
+    """What is known of one tool. `window`: of the kept calls."""
 
-
-def _failure(told: Any) -> Failure:
-    if not isinstance(told, dict):
-        return Failure(error=str(told))
-    where = str(told.get("tool_name", told.get("op", "")))
-    return Failure(error=str(told.get("error", "")), tool_name=where, index=told.get("index"))
+    tool_name: str
+    calls_ever: int
+    new_calls: int  # kept, and not covered by the guidance
+    window: ToolStatistics
+    guidance: str = ""  # "": there is none yet
+    guidance_created_at: Moment | None = None

@@ -1,74 +1,59 @@
-"""AdviseToolCallOp: a planned or failed call in, lines on what worked before out."""
+"""AdviseToolCallOp: what is known for a failed call."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
-from toolmem.errors import RequestError, StoreUntrusted
-from toolmem.flow.op import Context, Op
-from toolmem.formats.call_records import MAX_ID, MAX_TOOL_NAME
-from toolmem.ops.check_tool_call import text_of_request
-from toolmem.readers.written_arguments import opened_arguments
+import msgspec
+from msgspec import Meta, Struct
 
-if TYPE_CHECKING:
-    from toolmem.models import Claim
-    from toolmem.protocols import Services
+from toolmem.errors import RequestError
+from toolmem.flow.op import Context, Op, register
+from toolmem.formats.chat import read_arguments
+from toolmem.guidance.advice import BUDGET, at_error, known_of
+from toolmem.guidance.shown import within
+from toolmem.models.calls import ToolCallResult
+from toolmem.text.error_lines import error_class_of, error_line
 
 MAX_ERROR = 100_000  # characters of an error that are read
-MAX_BUDGET = 4_000
-_ASKED = ("input", "error", "conversation_id", "context_key", "budget_tokens")
 
 
+@register
 class AdviseToolCallOp(Op):
-    """What is known for a call: what then worked after its error, or that its arguments are such as failed.
+    """Answer lines for one call: what worked after its `error`.
 
-    The answer is the text, a line each, "" where nothing is known; `metadata.lines` holds the lines with their counts
-    and call ids. Nothing is run, and no model is asked.
+    Nothing is run, kept or asked of a model. The answer is "" where nothing is known, or no error
+    is given.
     """
 
+    class Params(Struct, frozen=True):
+        budget_tokens: Annotated[int, Meta(ge=1)] = BUDGET  # of all lines
+
     reads = ("workspace_id", "tool_name")
-    optional = _ASKED
-    leaves = ("lines",)
+    optional = ("input", "error", "conversation_id", "budget_tokens")
+    params: Params
 
-    async def execute(self, context: Context) -> None:
-        asked = {key: context[key] for key in ("tool_name", *_ASKED) if key in context}
-        lines = await advice_on(context.services, self, context.workspace, asked)
-        context["lines"] = lines
-        context.response.answer = "\n".join(each.text for each in lines)
-        context.response.metadata["lines"] = [line_of(each) for each in lines]
-
-
-async def advice_on(services: Services, op: Op, workspace: str, asked: Mapping[str, Any]) -> list[Claim]:
-    """The lines for a call. `asked`: as the request has it. Raises RequestError, StoreError, StoreUntrusted."""
-    from toolmem.engine.advising import BUDGET, advice_from
-
-    tool_name = text_of_request("tool_name", asked.get("tool_name"), MAX_TOOL_NAME)
-    if not tool_name:
-        raise RequestError("tool_name: blank; expected the name of the tool", field="tool_name")
-    error = asked.get("error")
-    if error is not None and not isinstance(error, str):
-        raise RequestError(f"error: expected text, got {type(error).__name__}", field="error")
-    given, budget = asked.get("input"), asked.get("budget_tokens", BUDGET)
-    if not isinstance(budget, int) or not 1 <= budget <= MAX_BUDGET:
-        raise RequestError(f"budget_tokens: expected 1 to {MAX_BUDGET:,}, got {budget!r}", field="budget_tokens")
-    store = await services.store(op)
-    if reason := services.untrusted(op.settings.vector_store):
-        raise StoreUntrusted(reason)
-    return await advice_from(
-        store,
-        workspace,
-        tool_name,
-        {} if given is None else opened_arguments(given),
-        clock=services.clock,
-        error=(error or "")[:MAX_ERROR],
-        conversation_id=text_of_request("conversation_id", asked.get("conversation_id"), MAX_ID),
-        context=text_of_request("context_key", asked.get("context_key"), MAX_ID),
-        context_key=services.settings.guidance.context_key,
-        budget=budget,
-    )
-
-
-def line_of(claim: Claim) -> dict[str, Any]:
-    """A line as it travels."""
-    return {**claim.model_dump(include={"kind", "text", "k", "n"}), "call_ids": list(claim.call_ids)}
+    def run(self, context: Context) -> None:
+        budget = context.get("budget_tokens", self.params.budget_tokens)
+        if budget < 1:
+            raise RequestError("budget_tokens: expected at least 1", field="budget_tokens")
+        error = (context.get("error") or "")[:MAX_ERROR]
+        given: Any = read_arguments(context.get("input"))
+        call = ToolCallResult(
+            tool_name=context["tool_name"],
+            create_time=context.services.clock.now(),
+            input=given if isinstance(given, dict | list | str) else {},
+            output=error,
+            success=False,
+            error_class=error_class_of(error_line(error)),
+            metadata={"conversation_id": context.get("conversation_id") or ""},
+        )
+        own, whole = self.settings.language, context.services.settings.language
+        known = known_of(context.services.store(self.settings), context.workspace, call.tool_name)
+        found = at_error(known, call, whole if own is None else own) if error else []
+        lines = within(found, budget)
+        context.response.answer = "\n".join(line.text for line in lines)
+        context.response.metadata["lines"] = [
+            {name: shown[name] for name in ("kind", "text", "k", "n", "call_ids") if name in shown}
+            for shown in map(msgspec.to_builtins, lines)
+        ]

@@ -1,156 +1,147 @@
-"""ParseToolCallResultOp: records in, judged calls out."""
+"""ParseToolCallResultOp: records in, judged calls out. UpdateVectorStoreOp: keeps them."""
 
 from __future__ import annotations
 
-import logging
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import Field
+import msgspec
+from msgspec import Meta, Struct
 
-from toolmem.errors import RequestError
-from toolmem.flow.op import Context, Op, OpParams
-from toolmem.formats.call_records import RecordsRead, misspelt_in_words, read_records
-from toolmem.models import ToolCallResult
-from toolmem.ops.arguments import DataFrom, read_data_from, read_schemas
-from toolmem.ops.judging import Judged, commit_again, judge_calls, kept_calls, tell_stop
-from toolmem.ops.tool_descriptions import note_descriptions
-from toolmem.readers.weight import aside
-from toolmem.stored import CallFailure
-
-log = logging.getLogger("toolmem.ops")
+from toolmem.flow.op import Context, Op, register
+from toolmem.formats.records import PositionedCall, read_records, read_schemas
+from toolmem.guidance.shown import tool_memory
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.protocols import Store
+from toolmem.models.tools import CallFailure
+from toolmem.ops.judging import calls_at, judge_calls, replace_verdicts, tell_evaluation
+from toolmem.ops.retrieval import keep_descriptions
+from toolmem.text.stopped_calls import was_stopped
 
 
+@register
 class ParseToolCallResultOp(Op):
     """Judge each tool call: summary, evaluation, score 0.0 or 1.0.
 
-    A bad record is named and the others go on; a call whose id is known is counted as a duplicate and not judged;
-    a call whose evaluation failed is kept without a score and named. Calls of the same tools whose evaluation had
-    failed earlier are judged again first.
+    A bad record is named and the others go on. A call whose id is known is not judged again. A
+    call whose evaluation failed is kept without a score, and judged again by the next request for
+    its tool.
     """
 
-    class Params(OpParams):
-        max_history_tool_call_cnt: Annotated[int, Field(ge=1)] = 100  # calls kept per tool, FIFO
-        evaluation_sleep_interval: Annotated[float, Field(ge=0)] = 1.0  # seconds between two requests to a model
-        force: bool = False  # judge again what the verdict cache already knows
-        data_from: DataFrom = ""  # only calls created since then (ISO 8601); empty: all
+    class Params(Struct, frozen=True):
+        max_history_tool_call_cnt: Annotated[int, Meta(ge=1)] = 100  # calls kept per tool, FIFO
+        evaluation_sleep_interval: Annotated[float, Meta(ge=0)] = 1.0  # seconds between requests
+        force: bool = False  # judge again what the verdict cache knows
 
     reads = ("workspace_id", "tool_call_results")
     optional = ("tools", "force")
     leaves = ("judged_calls", "keep_calls")
-    asks_model = True
     params: Params
 
-    async def execute(self, context: Context) -> None:
+    def run(self, context: Context) -> None:
         records = context["tool_call_results"]
-        if isinstance(records, str) or not isinstance(records, Sequence):
-            raise RequestError(
-                f"tool_call_results: expected a list of objects, got {type(records).__name__}",
-                field="tool_call_results",
-            )
+        read = read_records(records, context.services.clock.now())
         schemas = read_schemas(context.get("tools"))
-        settings = context.services.settings
-        clock = context.services.clock
-        read = await aside(records, lambda: read_records(records, clock=clock, time_zone=settings.time_zone))
-        self._tell_repairs(read)
-        since = read_data_from(self.params.data_from, settings.time_zone)
-        recent = [item for item in read.calls if since is None or item[1].create_time >= since]
-        if len(recent) < len(read.calls):
-            context.response.metadata["older_than_data_from"] = len(read.calls) - len(recent)
-        fresh, duplicates = await self._without_duplicates(context, recent)
-        force = bool(context.get("force", False)) or self.params.force
-
-        store = await context.services.store(self)
-        await note_descriptions(store, context.workspace, schemas.values())
-        tools = await store.records(context.workspace, list({call.tool_name for _, call in fresh}))
-        kept = await kept_calls(context, {tool.tool_name: tool.unjudged for tool in tools})
-        fresh.sort(key=lambda item: (item[1].create_time, item[0]))
-        # One batch: one announcement, and what stops it stops all of it.
-        batch = await judge_calls(context, [*kept, *(call for _, call in fresh)], schemas, force=force)
-        retried = await commit_again(context, kept, batch.part(0, len(kept)))
-        judged = batch.part(len(kept), len(batch.calls))
-
-        positions = [index for index, _ in fresh]
-        failures = list(read.failures)
-        failures += [CallFailure(positions[f.index], f.tool_name, f.error) for f in judged.failures]
-        failures.sort(key=lambda failure: failure.index)
-        context["judged_calls"] = list(zip(positions, judged.calls, strict=True))
+        store = context.services.store(self.settings)
+        ran = [item for item in read.calls if not was_stopped(item.call.output)]
+        fresh = _without_known_ids(store, context.workspace, ran)
+        fresh.sort(key=lambda item: (item.call.create_time, item.position))
+        kept = _kept_without_verdict(store, context.workspace, fresh)
+        judged = judge_calls(context, [*kept, *(item.call for item in fresh)], schemas)
+        if schemas:
+            keep_descriptions(store, context.workspace, schemas.values())
+        replace_verdicts(store, context.workspace, judged.calls[: len(kept)])
+        context["judged_calls"] = [
+            PositionedCall(item.position, call)
+            for item, call in zip(fresh, judged.calls[len(kept) :], strict=True)
+        ]
         context["keep_calls"] = self.params.max_history_tool_call_cnt
-        self._answer(context, len(records), judged, duplicates, failures)
-        await self._detail_costs(context, [call for _, call in recent], judged)
-        if retried.calls:
-            context.response.metadata["retried"] = retried.summary()
-        tell_stop(context.response.metadata, batch.stopped)
-
-    @staticmethod
-    def _tell_repairs(read: RecordsRead) -> None:
-        if read.repaired_surrogates:
-            log.warning("lone surrogates in the records that became U+FFFD: %d", read.repaired_surrogates)
-        for sentence in misspelt_in_words(read.misspelt):
-            log.warning("%s", sentence)
-
-    @staticmethod
-    async def _without_duplicates(
-        context: Context, calls: Sequence[tuple[int, ToolCallResult]]
-    ) -> tuple[list[tuple[int, ToolCallResult]], int]:
-        """Leave out the calls whose id this tool has seen, in the store or earlier in this request."""
-        store = await context.services.store(context.op)
-        ids: dict[str, list[str]] = defaultdict(list)
-        for _, call in calls:
-            if call.id is not None:
-                ids[call.tool_name].append(call.id)
-        seen = {tool: await store.known_ids(context.workspace, tool, given) for tool, given in ids.items()}
-        fresh = []
-        for index, call in calls:
-            if call.id is not None:
-                if call.id in seen[call.tool_name]:
-                    continue
-                seen[call.tool_name].add(call.id)
-            fresh.append((index, call))
-        return fresh, len(calls) - len(fresh)
-
-    @staticmethod
-    async def _detail_costs(context: Context, handed_over: Sequence[ToolCallResult], judged: Judged) -> None:
-        """Per tool: calls with a verdict, verdicts made now and known already, calls of a known id."""
-        judge = await context.services.judge(context.op)
-        given = Counter(call.tool_name for call in handed_over if call.evaluation_status != "denied")
-        fresh = Counter(call.tool_name for call in judged.calls if call.evaluation_status != "denied")
-        made = Counter(call.tool_name for call, now in zip(judged.calls, judged.made, strict=True) if now)
-        failed = Counter(failure.tool_name for failure in judged.failures)
-        for tool in sorted(given):
-            context.detail(
-                "judged",
-                tool_name=tool,
-                calls=fresh[tool] - failed[tool],
-                evaluated=made[tool],
-                reused=fresh[tool] - failed[tool] - made[tool],
-                duplicates=given[tool] - fresh[tool],
-                asks_model=judge.identity.backend != "offline",
-                model=judge.identity.model,
-            )
-
-    @staticmethod
-    def _answer(context: Context, requested: int, judged: Judged, duplicates: int, failures: list[CallFailure]) -> None:
-        done = requested - len(failures)
-        metadata: dict[str, Any] = context.response.metadata
-        metadata["evaluation"] = {
-            "requested": requested,
-            "evaluated": judged.evaluated,
-            "reused": judged.reused,
-            "duplicates": duplicates,
-            "failed": len(failures),
-            "failures": [{"index": f.index, "tool_name": f.tool_name, "error": f.error} for f in failures],
-        }
-        metadata["partial"] = bool(failures) and done > 0
-        context.response.success = not failures
-        context.response.answer = (
-            f"Evaluated {done} of {requested} tool calls, {len(failures)} failed"
-            if failures
-            else f"Successfully evaluated {requested - duplicates - judged.denied} tool calls"
-        )
+        failures = read.failures + [
+            CallFailure(fresh[failure.index - len(kept)].position, failure.tool_name, failure.error)
+            for failure in judged.failures
+            if failure.index >= len(kept)
+        ]
+        requested, duplicates = len(records), len(ran) - len(fresh)
+        tell_evaluation(context, requested, judged, duplicates, failures)
+        done, response = requested - len(failures), context.response
+        if failures:
+            response.answer = f"Evaluated {done} of {requested} tool calls, {len(failures)} failed"
+        else:
+            response.answer = f"Successfully evaluated {requested - duplicates} tool calls"
         if duplicates:
-            context.response.answer += f", {duplicates} of a known id left as they are"
-        if judged.denied:
-            metadata["evaluation"]["denied"] = judged.denied
-            context.response.answer += f", {judged.denied} denied before they ran: not judged, counted nowhere"
+            response.answer += f", {duplicates} of a known id left as they are"
+
+
+def _without_known_ids(
+    store: Store, workspace: str, calls: Sequence[PositionedCall]
+) -> list[PositionedCall]:
+    """Leave out the calls whose id their tool knows, from the store or from this request."""
+    ids: defaultdict[str, list[str]] = defaultdict(list)
+    for _, call in calls:
+        if call.id is not None:
+            ids[call.tool_name].append(call.id)
+    known = {tool: store.known_ids(workspace, tool, given) for tool, given in ids.items()}
+    fresh = []
+    for item in calls:
+        call = item.call
+        if call.id is not None:
+            if call.id in known[call.tool_name]:
+                continue
+            known[call.tool_name].add(call.id)
+        fresh.append(item)
+    return fresh
+
+
+def _kept_without_verdict(
+    store: Store, workspace: str, calls: Sequence[PositionedCall]
+) -> list[ToolCallResult]:
+    """Kept calls of the same tools whose evaluation failed earlier."""
+    names = list(dict.fromkeys(item.call.tool_name for item in calls))
+    records = store.records(workspace, names, guidance=False)
+    return calls_at(store, workspace, {record.tool_name: record.unjudged for record in records})
+
+
+@register
+class UpdateVectorStoreOp(Op):
+    """Store the calls that an op before it judged: each tool keeps its newest, all are counted.
+
+    Without judged calls it does nothing: ReMe's flows end in it after a summary as well.
+    """
+
+    reads = ("workspace_id",)
+    optional = ("judged_calls", "keep_calls")
+
+    def run(self, context: Context) -> None:
+        judged: list[PositionedCall] = context.get("judged_calls") or []
+        if not judged:
+            context.response.metadata.setdefault("memory_list", [])
+            return
+        store = context.services.store(self.settings)
+        keep = context.get("keep_calls", 100)
+        calls = [item.call for item in judged]
+        kept = store.append_calls(context.workspace, calls, keep)
+        context.progress(len(calls), len(calls), "stored")
+        records = store.records(context.workspace, list(kept))
+        metadata = context.response.metadata
+        metadata["memory_list"] = [msgspec.to_builtins(tool_memory(each)) for each in records]
+        metadata["trimmed"] = {
+            tool: appended.trimmed for tool, appended in kept.items() if appended.trimmed
+        }
+        # What could not be stored is named, and what another writer stored meanwhile is counted.
+        failures: list[dict[str, Any]] = [
+            {"index": judged[each.index].position, "tool_name": tool, "error": each.error}
+            for tool, appended in kept.items()
+            for each in appended.failures
+        ]
+        duplicates = sum(len(appended.duplicates) for appended in kept.values())
+        evaluation = metadata.get("evaluation")
+        if evaluation is not None:
+            evaluation["duplicates"] += duplicates
+            evaluation["evaluated"] -= duplicates + len(failures)
+            evaluation["failed"] += len(failures)
+            evaluation["failures"] += failures
+        if failures:
+            context.response.success = False
+            metadata["partial"] = True
+            context.response.answer += f"; {len(failures)} could not be stored"

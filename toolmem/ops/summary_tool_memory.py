@@ -1,196 +1,271 @@
-"""SummaryToolMemoryOp: distils the recent calls of each tool into guidance, and skips a tool where nothing is new."""
+"""SummaryToolMemoryOp: distils guidance from the newest calls of each tool."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, ValidationInfo, field_validator
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from toolmem.flow.op import Context, Op, OpParams
-from toolmem.guidance.policies import POLICY_REASONS, Plan, Policy, PolicyName
-from toolmem.guidance.skip import Window
-from toolmem.guidance.tool_memory import tool_memory
-from toolmem.models import ToolRecord, Usage
-from toolmem.ops.arguments import DataFrom, read_data_from, read_tool_names
-from toolmem.ops.judging import announce, tell_stop
-from toolmem.ops.summarizing import Outcome, Summarizing
+from toolmem.errors import Conflict, ModelError, RequestError
+from toolmem.flow.op import Context, Op, register
+from toolmem.guidance.shown import tool_memory
+from toolmem.guidance.skip import Plan, plan_summary
+from toolmem.llm.pool import Request
+from toolmem.llm.usage import Usage
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.guidance import Guidance
+from toolmem.models.records import Document
+from toolmem.models.tools import ToolRecord
+from toolmem.ops.asking import asking, tell_stop, tell_usage, value_of
 
-_Work = tuple[ToolRecord, Window, Plan]
+TRIES = 3  # how often a tool that somebody else changes meanwhile is decided anew
+Action = Literal["summarized", "skipped", "failed", "not_found"]
 
 
+class SummaryOutcome(Struct, kw_only=True):
+    """What became of one tool."""
+
+    tool_name: str
+    action: Action
+    reason: str = ""  # of the plan
+    new_calls: int = 0
+    not_analyzed: int = 0
+    prompt_tokens: int = 0  # of a skipped tool: what was not sent
+    error: str = ""
+
+
+@register
 class SummaryToolMemoryOp(Op):
-    """Summarize each tool's newest judged calls, unless guidance covers all of them already; unnamed, all tools.
+    """Summarize each tool's newest judged calls, unless guidance covers all of them already.
 
-    A skip sends nothing and writes nothing. A summary marks exactly the calls it read, so that a call which arrives
-    meanwhile stays new. A summary that fails leaves the old guidance in place. `policy` says when a tool with new calls
-    is summarized and what the prompt holds (`toolmem.guidance.policies`); each tool's reason is in the response's
-    `metadata.tools`.
+    A skip sends nothing and writes nothing. A summary marks exactly the calls that it read: one
+    that arrives meanwhile stays new. A summary that fails leaves the old guidance in place.
     """
 
-    class Params(OpParams):
-        recent_call_count: Annotated[int, Field(ge=1)] = 30  # newest calls analyzed; window of the skip check
-        summary_sleep_interval: Annotated[float, Field(ge=0)] = 1.0  # seconds between two requests to a model
+    class Params(Struct, frozen=True):
+        recent_call_count: Annotated[int, Meta(ge=1)] = 30  # newest calls read; the skip's window
+        summary_sleep_interval: Annotated[float, Meta(ge=0)] = 1.0  # seconds between requests
         force: bool = False  # summarize where nothing is new, too
-        data_from: DataFrom = ""  # only calls created since then (ISO 8601); empty: all
-        policy: PolicyName = "smart_skip"  # when a tool with new calls is summarized, and what its prompt holds
-        min_new_calls: Annotated[int, Field(ge=1)] = 1  # a tool with guidance and fewer new calls is skipped
-        full_every: Annotated[int, Field(ge=1)] = 25  # incremental: every so many summaries reads the whole window
+        data_from: str = ""  # only calls created since then, ISO 8601; "": all
+        # What a model reads: the window, or the guidance that it wrote before and the new calls.
+        policy: Literal["smart_skip", "incremental"] = "smart_skip"
+        min_new_calls: Annotated[int, Meta(ge=1)] = 1  # fewer are skipped where there is guidance
+        full_every: Annotated[int, Meta(ge=1)] = 25  # of incremental summaries one reads the window
 
-        @field_validator("min_new_calls")
-        @classmethod
-        def _fits_the_window(cls, value: int, info: ValidationInfo) -> int:
-            recent = info.data.get("recent_call_count")
-            if recent is not None and value > recent:
-                raise ValueError(f"at most recent_call_count ({recent}), got {value}: no more calls are read at once")
-            return value
-
-        @field_validator("policy", mode="before")
-        @classmethod
-        def _is_not_gone(cls, value: object) -> object:
-            if value == "on_change":
-                raise ValueError(
-                    "'on_change' is gone, expected one of 'smart_skip' or 'incremental'; nearest to it is 'smart_skip' "
-                    "with `min_new_calls`"
-                )
-            return value
-
-        @field_validator("full_every")
-        @classmethod
-        def _belongs_to_the_policy(cls, value: int, info: ValidationInfo) -> int:
-            chosen = info.data.get("policy")
-            if chosen not in (None, "incremental"):
-                raise ValueError(f"is a param of the policy 'incremental', and the policy is '{chosen}': leave it out")
-            return value
+        def __post_init__(self) -> None:
+            _moment(self.data_from)
 
     reads = ("workspace_id",)
     optional = ("tool_names", "force", "data_from")
-    asks_model = True
-    asks = "writer"
     params: Params
 
-    async def execute(self, context: Context) -> None:
-        asked = read_tool_names(context.get("tool_names"))
-        services, params = context.services, self.params
-        run = Summarizing(
-            context,
-            store=await services.store(self),
-            writer=await services.writer(self),
-            embedder=await services.embedder(self),
-            policy=Policy(params.policy, params.min_new_calls, params.full_every),
-            recent=params.recent_call_count,
-            force=bool(context.get("force", False)) or params.force,
-            since=read_data_from(context.get("data_from") or params.data_from, services.settings.time_zone),
-        )
-        records = {record.tool_name: record for record in await run.store.records(context.workspace, asked)}
-        names = list(records) if asked is None else asked
-        work: list[_Work] = []
-        for name in names:
-            if name not in records:
-                run.outcomes[name] = Outcome(name, "not_found")
-                continue
-            window, plan = await run.decide(records[name])
-            if plan.skip:
-                run.outcomes[name] = run.skipped(records[name], window, plan)
-            else:
-                work.append((records[name], window, plan))
-        await self._summarize_all(context, run, work)
-        await self._answer(context, run, names)
-
-    @staticmethod
-    def _requests(run: Summarizing, work: Sequence[_Work]) -> int:
-        """How many requests to a model the work is, if each summary is one."""
-        backend = run.writer.author.partition("/")[0]
-        return 0 if backend in ("offline", "dry_run") else len(work)
-
-    async def _summarize_all(self, context: Context, run: Summarizing, work: Sequence[_Work]) -> None:
-        announce(context, self._requests(run, work), "summaries", run.writer.author, None, "summary_sleep_interval")
-        waiting = iter(work)
-        done = 0
-
-        async def worker() -> None:
-            nonlocal done
-            for record, window, plan in waiting:
-                if run.stopped is not None:
-                    outcome = Outcome(record.tool_name, "failed", error=f"not summarized: {run.stopped}")
-                else:
-                    outcome = await run.summarize(record, window, plan)
-                run.outcomes[record.tool_name] = outcome
-                done += 1
-                context.progress(done, len(work), "summarized")
-
+    def run(self, context: Context) -> None:
+        params = self.params
         try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(context.services.fan_out(self), len(work))):
-                    group.create_task(worker())
-        except BaseExceptionGroup as group_error:
-            raise group_error.exceptions[0] from group_error
+            params = replace(
+                params,
+                force=context.get("force", False) or params.force,
+                data_from=context.get("data_from", params.data_from),
+            )
+        except ValueError as error:
+            raise RequestError(str(error), field="data_from") from None
+        summarizing = _Summarizing(context, params)
+        summarizing.run(context.names("tool_names"))
+        tell_stop(context, summarizing.stopped)
+        self._answer(context, list(summarizing.outcomes.values()))
 
-    async def _answer(self, context: Context, run: Summarizing, names: Sequence[str]) -> None:
-        outcomes = [run.outcomes[name] for name in names]
-        by_action: dict[str, list[str]] = {"summarized": [], "skipped": [], "failed": [], "not_found": []}
-        for outcome in outcomes:
-            by_action[outcome.action].append(outcome.tool_name)
-        held = [o.tool_name for o in outcomes if o.action in ("summarized", "skipped")]  # in the order asked, as ReMe
-        stored = await run.store.memories(context.workspace, held) if held else []
-        metadata = context.response.metadata
-        metadata["memory_list"] = [tool_memory(memory).reply() for memory in stored]
-        metadata.update(by_action)
-        metadata["not_analyzed"] = {o.tool_name: o.not_analyzed for o in outcomes if o.not_analyzed}
-        metadata["stale_author"] = [o.tool_name for o in outcomes if o.stale_author and o.action == "skipped"]
-        metadata["failures"] = [{"tool_name": o.tool_name, "error": o.error} for o in outcomes if o.action == "failed"]
-        metadata["tools"] = [_tool_row(o) for o in outcomes]
-        self._report(context, run, [o for o in outcomes if o.action != "not_found"])
-        if run.without_vector:
-            metadata["without_vector"] = run.without_vector
-        tell_stop(metadata, run.stopped)
-        done = len(by_action["summarized"]) + len(by_action["skipped"])
-        context.response.success = done == len(names)
-        metadata["partial"] = 0 < done < len(names)
-        waiting = Counter(o.reason for o in outcomes if o.action == "skipped" and o.reason in POLICY_REASONS)
-        context.response.answer = _answer_text(by_action, waiting, len(names), context.response.success)
-        spared = [o.prompt_tokens for o in outcomes if o.action == "skipped" and o.prompt_tokens]
-        context.save(Usage(saved_requests=len(spared), saved_prompt_tokens=sum(spared)))
-
-    def _report(self, context: Context, run: Summarizing, outcomes: Sequence[Outcome]) -> None:
-        """Leave what a report reads costs and staleness from.
-
-        `not_analyzed`: kept calls that no guidance holds after this; `dropped`: those that no guidance held before it
-        and that are kept no more.
-        """
-        model = run.writer.author.partition("/")[2]
-        told = ("tool_name", "action", "reason", "new_calls", "not_analyzed", "dropped", "prompt_tokens", "prompt")
-        for outcome in outcomes:
-            row = {name: getattr(outcome, name) for name in told}
-            context.detail("summary", policy=self.params.policy, model=model, **row)
-
-
-def _tool_row(outcome: Outcome) -> dict[str, Any]:
-    """`detail` and `prompt` are there where they say more than the policy's plain case."""
-    row: dict[str, Any] = {
-        "tool_name": outcome.tool_name,
-        "action": outcome.action,
-        "reason": outcome.reason,
-        "new_calls": outcome.new_calls,
-        "window_prompt_tokens": outcome.prompt_tokens,
-    }
-    if outcome.detail:
-        row["detail"] = outcome.detail
-    if outcome.prompt not in ("", "full"):
-        row["prompt"] = outcome.prompt
-    return row
+    def _answer(self, context: Context, outcomes: Sequence[SummaryOutcome]) -> None:
+        actions: dict[str, list[str]] = {
+            action: [each.tool_name for each in outcomes if each.action == action]
+            for action in get_args(Action)
+        }
+        done = [o.tool_name for o in outcomes if o.action in ("summarized", "skipped")]
+        store = context.services.store(self.settings)
+        records = store.records(context.workspace, done) if done else []
+        context.response.metadata |= {
+            "memory_list": [msgspec.to_builtins(tool_memory(each)) for each in records],
+            **actions,
+            "not_analyzed": {o.tool_name: o.not_analyzed for o in outcomes if o.not_analyzed},
+            "failures": [
+                {"tool_name": o.tool_name, "error": o.error}
+                for o in outcomes
+                if o.action == "failed"
+            ],
+            "outcomes": [msgspec.to_builtins(outcome) for outcome in outcomes],
+            "partial": 0 < len(done) < len(outcomes),
+        }
+        counts = [
+            f"{len(actions['summarized'])} summarized",
+            f"{len(actions['skipped'])} skipped (already up-to-date)",
+        ]
+        counts += [f"{len(actions['failed'])} failed"] if actions["failed"] else []
+        counts += [f"{len(actions['not_found'])} not found"] if actions["not_found"] else []
+        is_success = len(done) == len(outcomes)
+        processed = "Successfully processed" if is_success else "Processed"
+        context.response.success = is_success
+        context.response.answer = (
+            f"{processed} {len(outcomes)} tool memories: {', '.join(counts)}"  # as ReMe words it
+        )
+        context.report.saved_requests += len(actions["skipped"])
+        saved = sum(outcome.prompt_tokens for outcome in outcomes)
+        tell_usage(context, Usage(saved_prompt_tokens=saved))
 
 
-def _answer_text(by_action: dict[str, list[Any]], waiting: Counter[str], asked: int, success: bool) -> str:
-    """`waiting`: skipped tools that have new calls, by reason."""
-    up_to_date = len(by_action["skipped"]) - waiting.total()
-    counts = [f"{len(by_action['summarized'])} summarized", f"{up_to_date} skipped (already up-to-date)"]
-    counts += [f"{waiting[reason]} skipped ({words})" for reason, words in POLICY_REASONS.items() if waiting[reason]]
-    if by_action["failed"]:
-        counts.append(f"{len(by_action['failed'])} failed")
-    if by_action["not_found"]:
-        counts.append(f"{len(by_action['not_found'])} not found")
-    done = "Successfully processed" if success else "Processed"
-    return f"{done} {asked} tool memories: {', '.join(counts)}"
+def _moment(text: str) -> datetime | None:
+    """Raises ValueError."""
+    try:
+        moment = datetime.fromisoformat(text) if text else None
+    except ValueError:
+        told = f"data_from: {text[:60]!r} is not a time in ISO 8601, such as '2026-01-31'"
+        raise ValueError(told) from None
+    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
+
+
+class _Work(Struct):
+    """A tool that is being summarized."""
+
+    record: ToolRecord
+    plan: Plan
+    calls: Sequence[ToolCallResult] = ()
+
+
+class _Summarizing:
+    """One execution of SummaryToolMemoryOp."""
+
+    def __init__(self, context: Context, params: SummaryToolMemoryOp.Params) -> None:
+        self.outcomes: dict[str, SummaryOutcome] = {}
+        self.stopped: ModelError | None = None
+        self._context = context
+        self._store = context.services.store(context.op.settings)
+        self._writer = context.services.writer(context.op.settings)
+        self._params = params
+        self._since = _moment(params.data_from)
+
+    def run(self, names: Sequence[str] | None) -> None:
+        """Fill `outcomes`; tools are in the order asked, or by name."""
+        asked = self._store.records(self._context.workspace, names)
+        found = {record.tool_name for record in asked}
+        for name in names if names is not None else [record.tool_name for record in asked]:
+            action: Action = "failed" if name in found else "not_found"
+            self.outcomes[name] = SummaryOutcome(tool_name=name, action=action)
+        records: Sequence[ToolRecord] = asked
+        for _ in range(TRIES):
+            beaten = self._summarize(self._planned(records))
+            if not beaten:
+                return
+            records = self._store.records(self._context.workspace, beaten)
+            for gone in {*beaten} - {record.tool_name for record in records}:
+                self.outcomes[gone] = SummaryOutcome(tool_name=gone, action="not_found")
+        for record in records:
+            error = f"others changed this tool {TRIES} times meanwhile; run it again"
+            self.outcomes[record.tool_name].error = error
+
+    def _planned(self, records: Iterable[ToolRecord]) -> dict[str, _Work]:
+        """The tools that are to be summarized. Those that are skipped get their outcome here."""
+        works: dict[str, _Work] = {}
+        for record in records:
+            plan = plan_summary(
+                record,
+                self._params.recent_call_count,
+                force=self._params.force,
+                has_guidance=record.guidance is not None,
+                min_new_calls=self._params.min_new_calls,
+                among=self._seqs_since(record),
+            )
+            outcome = SummaryOutcome(
+                tool_name=record.tool_name,
+                action="failed",
+                reason=plan.reason,
+                new_calls=len(plan.new),
+                not_analyzed=plan.not_analyzed,
+            )
+            self.outcomes[record.tool_name] = outcome
+            if plan.reason == "nothing_judged":
+                outcome.error = "no call of this tool has a verdict to summarize"
+            elif plan.skip:
+                outcome.action = "skipped"
+                outcome.prompt_tokens = record.guidance.prompt_tokens if record.guidance else 0
+            else:
+                works[record.tool_name] = _Work(record, plan)
+        seqs = {name: work.plan.seqs for name, work in works.items()}
+        for window in self._store.windows(self._context.workspace, list(seqs), seqs=seqs):
+            works[window.record.tool_name].calls = window.calls
+        return works
+
+    def _summarize(self, works: Mapping[str, _Work]) -> list[str]:
+        """Names of the tools that somebody else changed meanwhile."""
+        if not works:
+            return []
+        writer, beaten = self._writer, []
+        requests = [Request(name, self._sender(work)) for name, work in works.items()]
+        with asking(
+            self._context,
+            requests,
+            str,
+            asks_model=writer.asks_model,
+            interval=self._params.summary_sleep_interval,
+        ) as (replies, stop):
+            for done, reply in enumerate(replies, 1):
+                outcome = self.outcomes[reply.key]
+                try:
+                    written = value_of(reply, Guidance, f"the writer {writer.author}")
+                    self._put(works[reply.key], written)
+                    outcome.action = "summarized"
+                except Conflict:
+                    beaten.append(reply.key)
+                except ModelError as error:
+                    outcome.error = str(error)
+                    if error.fatal:
+                        self.stopped = error
+                        stop()
+                self._context.progress(done, len(works), "summarized")
+        if self.stopped is not None:
+            for name in works:
+                outcome = self.outcomes[name]
+                if outcome.action == "failed" and not outcome.error:
+                    outcome.error = f"not summarized: {self.stopped}"
+        return beaten if self.stopped is None else []
+
+    def _seqs_since(self, record: ToolRecord) -> set[int] | None:
+        """Seqs of the calls that `data_from` takes; None: of all."""
+        if self._since is None:
+            return None
+        windows = self._store.windows(self._context.workspace, [record.tool_name])
+        calls = (call for window in windows for call in window.calls)
+        return {call.seq or 0 for call in calls if call.create_time >= self._since}
+
+    def _sender(self, work: _Work) -> Callable[[], Any]:
+        """An incremental summary reads what the same writer wrote, and the new calls."""
+        old, name, calls, writer = work.record.guidance, work.record.tool_name, work.calls, None
+        if self._params.policy == "incremental" and work.plan.reason == "new_calls":
+            writer = getattr(self._writer, "update", None)
+        if (
+            writer is not None
+            and old is not None
+            and (old.written or not self._writer.asks_model)
+            and old.author == self._writer.author
+            and old.updates + 1 < self._params.full_every
+        ):
+            new = [call for call in calls if call.seq in set(work.plan.new)]
+            return partial(writer, name, calls, new, old)
+        return partial(self._writer.write, name, calls, old)
+
+    def _put(self, work: _Work, guidance: Guidance) -> None:
+        """Raises Conflict where the guidance or a verdict changed since it was read."""
+        record = work.record
+        self._store.put_guidance(
+            self._context.workspace,
+            record.tool_name,
+            replace(
+                guidance,
+                covered=[call.seq for call in work.calls if call.seq is not None],
+                created_at=self._context.services.clock.now(),
+            ),
+            document=Document(f"{record.tool_name}\n{guidance.text}"),
+            expected_version=record.guidance_version,
+        )

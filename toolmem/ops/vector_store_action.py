@@ -1,250 +1,195 @@
-"""VectorStoreActionOp: copy, delete, delete_ids, delete_workspace, dump, load and list of a workspace."""
+"""VectorStoreActionOp: copy, delete, dump, load and list the tool memories of a workspace."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from toolmem.config.nearest_names import nearest
-from toolmem.config.own_folder import refuse_links
+import msgspec
+
+from toolmem.config.names import hint
 from toolmem.errors import RequestError, StoreError
-from toolmem.flow.checks import check_workspace
-from toolmem.flow.op import Context, Op
-from toolmem.formats.memory_dump import read_dump, write_dump
-from toolmem.guidance.tool_memory import tool_memory
-from toolmem.models import ToolMemory
-from toolmem.protocols import MemoryStore
-from toolmem.providers.usage_log import NAMESPACE as LEDGER
-from toolmem.readers.plain_text import counted
-from toolmem.rules.effectiveness import NAMESPACE as EFFECTIVENESS
-from toolmem.rules.evidence import evidence_here
-from toolmem.rules.general_memory import MEMORY_PREFIX
-from toolmem.rules.identity import RULE_PREFIX
-from toolmem.rules.kept_rules import end_workspace
-from toolmem.rules.speakers import allowed_speaker
-from toolmem.rules.stored_rules import read_stored
-from toolmem.stored import CallFailure, Document, RawRecord
+from toolmem.flow.op import Context, Op, register
+from toolmem.flow.runner import WORKSPACE_PATTERN
+from toolmem.formats.dump import dump_line, read_dump, write_dump
+from toolmem.guidance.shown import statistics, tool_memory
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.protocols import Store
+from toolmem.models.tools import CallFailure, Window
+from toolmem.rules.store import GUARDED
+from toolmem.store.changes import KEEP_ALL
 
-KINDS = ("tool_memories", "rules", "notes", "ledger_records", "tool_statistics")
+ACTIONS = ("copy", "delete", "delete_ids", "delete_workspace", "dump", "load", "list")
+LONGEST_PATH = 200  # bytes
+
+Windows = Iterable[Window[ToolCallResult]]
 
 
-async def held(store: MemoryStore, workspace: str) -> dict[str, int]:
-    """Tool memories, rules (whatever their status), notes of agents, records of the ledger, statistics of tools."""
-    records = await store.list_raw(workspace, None)
-    counted = Counter(_kind(record) for record in records)
-    rules = [record for record in records if record.key.startswith(RULE_PREFIX)]
-    counted["rules"] = len(read_stored(rules).rules)
-    counted["tool_memories"] = len(await store.tool_names(workspace))
-    return {kind: counted[kind] for kind in KINDS}
-
-
-def _kind(record: RawRecord) -> str:
-    if record.key.startswith(MEMORY_PREFIX):
-        return "notes"
-    return {LEDGER: "ledger_records", EFFECTIVENESS: "tool_statistics"}.get(record.namespace, "")
-
-
-DELETE_WORKSPACE = "delete_workspace"
-_KEEP_ALL = 2**31 - 1  # a copy keeps what it finds
-_LONGEST_PATH = 200  # bytes; a file's name may have 255, and a dump is written under a longer one first
-
-
+@register
 class VectorStoreActionOp(Op):
     """Act on a whole workspace.
 
-    `dump` and `load` take a `path` inside `dump_dir` (a folder, or a file that ends in .jsonl; default: the folder
-    itself) and use the file `<workspace_id>.jsonl` in a folder. `load` validates the whole file first, merges by tool
-    and replaces nothing; with `replace` the tool memories that were there go first. `copy` takes over
-    `src_workspace_id`. `list` answers whole memories, calls included. `delete` takes the tool memories alone; rules,
-    notes and the ledger go only by `delete_workspace`, with the workspace named once more as `confirm`.
+    `dump` and `load` take a `path` inside `dump_dir`: a file that ends in .jsonl, else a folder,
+    whose file is `<workspace_id>.jsonl`. `load` checks the whole file before it changes anything,
+    and adds to what is there; with `replace` that goes first. `copy` takes over
+    `src_workspace_id`. `list` answers whole memories with their calls. `delete` removes the tool
+    memories; `delete_workspace` removes everything, with the workspace named again as `confirm`.
     """
 
     reads = ("workspace_id", "action")
     optional = ("path", "src_workspace_id", "memory_ids", "confirm", "replace")
 
-    async def execute(self, context: Context) -> None:
-        actions = {
-            "copy": self._copy,
-            "delete": self._delete,
-            "delete_ids": self._delete_ids,
-            DELETE_WORKSPACE: self._delete_workspace,
-            "dump": self._dump,
-            "load": self._load,
-            "list": self._list,
-        }
+    def run(self, context: Context) -> None:
         action = context["action"]
-        if action not in actions:
-            hint = nearest(str(action), actions)
-            meant = f"; did you mean {hint!r}?" if hint else ""
-            raise RequestError(f"action: expected one of {', '.join(actions)}, got {action!r}{meant}", field="action")
-        await actions[action](context, await context.services.store(self))
+        if action not in ACTIONS:
+            raise _wrong("action", f"unknown {action!r} ({hint(str(action), ACTIONS)})")
+        getattr(self, f"_{action}")(context, context.services.store(self.settings))
 
-    async def _copy(self, context: Context, store: MemoryStore) -> None:
-        source = check_workspace(_text(context, "src_workspace_id"), "src_workspace_id")
+    def _copy(self, context: Context, store: Store) -> None:
+        source = context.get("src_workspace_id")
+        if not isinstance(source, str) or not WORKSPACE_PATTERN.fullmatch(source):
+            raise _wrong("src_workspace_id", "expected the name of a workspace")
         if source == context.workspace:
-            raise RequestError("`src_workspace_id` is the workspace itself: name another one", field="src_workspace_id")
-        names = await store.tool_names(source)
-        if not names:
-            self._not_found(context, f"workspace {source!r} holds no tool memories", [source])
-            return
-        await self._merge(context, store, await _whole(store, source, upkeep=True), "copied", from_=source)
+            raise _wrong("src_workspace_id", "is the workspace itself; name another one")
+        if names := store.tool_names(source):
+            self._merge(context, store, _windows(store, source), len(names), "copied", source)
+        else:
+            _tell_missing(context, source)
 
-    async def _delete(self, context: Context, store: MemoryStore) -> None:
-        count = await store.delete_tools(context.workspace)
-        rules = (await held(store, context.workspace))["rules"]
-        context.response.metadata.update(deleted=count, rules_kept=rules)
-        stay = f"{counted(rules, 'rule')} {'stays' if rules == 1 else 'stay'}"
-        context.response.answer = f"Deleted {count} tool memories of workspace {context.workspace}; {stay}"
+    def _delete(self, context: Context, store: Store) -> None:
+        _tell_deleted(context, store.delete_tools(context.workspace), [])
+        kept = store.list_records(context.workspace, prefix="tool-", key_prefix="rule/")
+        context.response.metadata["rules_kept"] = len(kept)
+        context.response.answer += f"; {len(kept)} rules stay" if kept else ""
 
-    async def _delete_workspace(self, context: Context, store: MemoryStore) -> None:
-        if allowed_speaker("program") == "agent":
-            raise RequestError("action: delete_workspace is not for agents; the user may run it", field="action")
-        if context.get("confirm") != context.workspace:
-            raise RequestError(
-                f"confirm: expected {context.workspace!r}: delete_workspace deletes rules, notes and ledger as well; "
-                "`delete` deletes the tool memories alone",
-                field="confirm",
-            )
-        counts = await held(store, context.workspace)
-        counts["tool_memories"] = await store.delete_workspace(context.workspace)
-        context.response.metadata.update(deleted=counts["tool_memories"], counts=counts)
-        told = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in counts.items())
-        hold_on = end_workspace(store, context.workspace, evidence_here())
-        if hold_on:
-            context.response.metadata["rules_hold_on"] = hold_on
-            told += f". {counted(hold_on, 'rule')} hold on until the user tells the agent `let them go`"
-        context.response.answer = f"Deleted workspace {context.workspace}: {told}"
+    def _delete_ids(self, context: Context, store: Store) -> None:
+        ids = context.get("memory_ids")
+        if not isinstance(ids, list) or not ids or not all(isinstance(one, str) for one in ids):
+            raise _wrong("memory_ids", "expected a list of memory ids")
+        records = store.records(context.workspace, guidance=False)
+        named = {record.memory_id: record.tool_name for record in records}
+        gone = store.delete_tools(context.workspace, [named[each] for each in ids if each in named])
+        _tell_deleted(context, gone, [each for each in ids if each not in named])
 
-    async def _delete_ids(self, context: Context, store: MemoryStore) -> None:
-        given = context.get("memory_ids")
-        ids = [given] if isinstance(given, str) else given
-        if not isinstance(ids, list) or not ids or not all(isinstance(i, str) for i in ids):
-            raise RequestError("memory_ids: expected a list of memory ids", field="memory_ids")
-        deleted = await store.delete_memories(context.workspace, ids)
-        missing = [i for i in dict.fromkeys(ids) if i not in deleted]
-        context.response.metadata.update(deleted=len(deleted), not_found=missing, partial=bool(missing and deleted))
-        context.response.success = not missing
-        gone = f", {len(missing)} not found" if missing else ""
-        context.response.answer = f"Deleted {len(deleted)} tool memories{gone}"
+    def _delete_workspace(self, context: Context, store: Store) -> None:
+        name = context.workspace
+        if context.get("confirm") != name:
+            raise _wrong("confirm", f"expected {name!r}; everything in it would be deleted")
+        if store.get(*GUARDED) is not None:
+            told = "the store is guarded: its rules are lifted one by one, by their user"
+            raise _wrong("action", told)
+        count = store.delete_workspace(name)
+        answer = f"Deleted workspace {name}: {count} tool memories and all records"
+        _tell(context, answer, deleted=count)
 
-    async def _dump(self, context: Context, store: MemoryStore) -> None:
-        path = self._path(context)
-        names = await store.tool_names(context.workspace)
-        if not names:
-            self._not_found(context, f"workspace {context.workspace!r} holds no tool memories", [context.workspace])
-            return
-        memories = await _whole(store, context.workspace, upkeep=True)
-        try:
-            count = await asyncio.to_thread(write_dump, path, memories)
-        except OSError as error:
-            raise StoreError(f"the dump {path.name!r} cannot be written ({error.strerror})") from error
-        told = _as_configured(path, context.services.settings.dump_dir)
-        context.response.metadata.update(path=str(told), dumped=count)
-        context.response.answer = f"Dumped {count} tool memories to {told}"
-
-    async def _load(self, context: Context, store: MemoryStore) -> None:
-        path = self._path(context)
-        dump_dir = context.services.settings.dump_dir
-        if not path.is_file():
-            looked = _as_configured(path, dump_dir)
-            raise RequestError(f"path: there is no dump {str(looked)!r} ({_inside(dump_dir)})", field="path")
-        read = await asyncio.to_thread(
-            read_dump,
-            path,
-            workspace=context.workspace,
-            clock=context.services.clock,
-            time_zone=context.services.settings.time_zone,
+    def _dump(self, context: Context, store: Store) -> None:
+        if not store.tool_names(context.workspace):
+            return _tell_missing(context, context.workspace)
+        path = _path_of(context)
+        lines = (
+            dump_line(window, statistics(window.record.window).avg_score)
+            for window in _windows(store, context.workspace)
         )
+        try:
+            count = write_dump(path, lines)
+        except OSError as error:
+            raise StoreError(f"{path.name}: cannot be written ({error.strerror})") from error
+        shown = _shown(path, context)
+        _tell(context, f"Dumped {count} tool memories to {shown}", path=shown, dumped=count)
+
+    def _load(self, context: Context, store: Store) -> None:
+        path = _path_of(context)
+        if not path.is_file():
+            raise _wrong("path", f"there is no dump {_shown(path, context)}")
+        read = read_dump(path, context.workspace, context.services.clock.now())
         context.response.metadata["passed_over"] = read.passed_over
-        if context.get("replace"):  # the whole file is known to be good; a load that is cut off is done again
-            context.response.metadata["replaced"] = await store.delete_tools(context.workspace)
-        await self._merge(context, store, read.memories, "loaded", from_=path.name)
+        with store.transaction():
+            if context.get("replace"):
+                gone = store.delete_tools(context.workspace)
+                context.response.metadata["replaced"] = len(gone)
+            self._merge(context, store, read.windows, len(read.windows), "loaded", path.name)
 
-    async def _list(self, context: Context, store: MemoryStore) -> None:
-        memories = await _whole(store, context.workspace)
-        context.response.metadata["memory_list"] = [memory.reply() for memory in memories]
-        context.response.answer = f"{len(memories)} tool memories in workspace {context.workspace}"
+    def _list(self, context: Context, store: Store) -> None:
+        memories = [
+            msgspec.to_builtins(tool_memory(window.record, window.calls))
+            for window in _windows(store, context.workspace)
+        ]
+        answer = f"{len(memories)} tool memories in workspace {context.workspace}"
+        _tell(context, answer, memory_list=memories)
 
-    async def _merge(
-        self, context: Context, store: MemoryStore, memories: list[ToolMemory], done: str, *, from_: str
+    @staticmethod
+    def _merge(
+        context: Context, store: Store, windows: Windows, count: int, done: str, source: str
     ) -> None:
         added = duplicates = 0
         failures: list[CallFailure] = []
-        embedder = await context.services.embedder(self)
-        for position, memory in enumerate(memories, start=1):
-            text = f"{memory.when_to_use}\n{memory.content}"
-            document = Document(text, (await embedder.embed([text]))[0]) if memory.content else None
-            appended = await store.merge(context.workspace, memory, _KEEP_ALL, document=document)
+        for number, window in enumerate(windows, 1):
+            appended = store.merge(context.workspace, window, KEEP_ALL)
             added += appended.stored
             duplicates += len(appended.duplicates)
             failures += appended.failures
-            context.progress(position, len(memories), done)
-        context.response.metadata.update(
-            {
-                done: len(memories),
-                "calls_added": added,
-                "duplicates": duplicates,
-                "failures": [{"index": f.index, "tool_name": f.tool_name, "error": f.error} for f in failures],
-                "partial": bool(failures),
-            }
-        )
-        context.response.success = not failures
-        failed = f", {len(failures)} failed" if failures else ""
-        context.response.answer = (
-            f"{done.capitalize()} {len(memories)} tool memories from {from_}: "
-            f"{added} calls added, {duplicates} there already{failed}"
-        )
+            context.progress(number, count, done)
+        answer = f"{done.capitalize()} {count} tool memories from {source}: {added} calls added"
+        answer += f", {duplicates} there already"
+        told = {
+            done: count,
+            "calls_added": added,
+            "duplicates": duplicates,
+            "failures": [msgspec.to_builtins(each) for each in failures],
+            "partial": bool(failures),
+        }
+        _tell(context, answer + _count(failures, "failed"), not failures, **told)
 
-    @staticmethod
-    def _not_found(context: Context, answer: str, names: list[str]) -> None:
-        context.response.success = False
-        context.response.answer = answer
-        context.response.metadata["not_found"] = names
 
-    @staticmethod
-    def _path(context: Context) -> Path:
-        """The file that `path` names; never outside `dump_dir`."""
-        configured = context.services.settings.dump_dir
-        try:
-            refuse_links(Path(configured).absolute())
-        except OSError as error:
-            raise StoreError(f"dump_dir: {error}") from None
-        folder = Path(configured).resolve()
-        given = context.get("path") or ""
-        if not isinstance(given, str):
-            raise RequestError(f"path: expected text, got {type(given).__name__}", field="path")
-        asked = PurePath(given)
-        try:
-            path = (folder / asked).resolve()
-        except (ValueError, OSError):  # a zero byte, a lone surrogate, links in a circle
-            raise RequestError("path: expected the name of a file or folder", field="path") from None
-        if len(given.encode()) > _LONGEST_PATH:
-            raise RequestError(f"path: longer than {_LONGEST_PATH} bytes", field="path")
+def _windows(store: Store, workspace: str) -> Iterator[Window[ToolCallResult]]:
+    """One tool after the other, so that a large workspace is not held at once."""
+    for name in store.tool_names(workspace):
+        yield from store.windows(workspace, [name])
+
+
+def _wrong(field: str, told: str) -> RequestError:
+    return RequestError(f"{field}: {told}", field)
+
+
+def _tell(context: Context, answer: str, success: bool = True, **metadata: Any) -> None:
+    context.response.answer, context.response.success = answer, success
+    context.response.metadata |= metadata
+
+
+def _tell_missing(context: Context, workspace: str) -> None:
+    _tell(context, f"Workspace {workspace} holds no tool memories", False, not_found=[workspace])
+
+
+def _tell_deleted(context: Context, gone: list[str], missing: list[str]) -> None:
+    answer = f"Deleted {len(gone)} tool memories" + _count(missing, "not found")
+    told = {"deleted": len(gone), "not_found": missing, "partial": bool(missing and gone)}
+    _tell(context, answer, not missing, **told)
+
+
+def _count(found: Sequence[Any], what: str) -> str:
+    return f", {len(found)} {what}" if found else ""
+
+
+def _path_of(context: Context) -> Path:
+    """The file that `path` names; never outside `dump_dir`, also not by a link."""
+    configured = context.services.settings.dump_dir
+    given = context.get("path") or ""
+    if not isinstance(given, str) or len(given.encode("utf-8", "replace")) > LONGEST_PATH:
+        raise _wrong("path", f"expected text of up to {LONGEST_PATH} bytes")
+    folder = Path(configured).resolve()
+    try:
+        path = (folder / PurePath(given)).resolve()
         file = path if path.suffix == ".jsonl" else path / f"{context.workspace}.jsonl"
-        if not all(each.is_relative_to(folder) for each in (path, file.resolve())):  # the file may be a link
-            raise RequestError(f"path: {given!r} lies outside the dump folder ({_inside(configured)})", field="path")
-        return file
+        is_inside = path.is_relative_to(folder) and file.resolve().is_relative_to(folder)
+    except (ValueError, OSError):  # a zero byte, links in a circle
+        raise _wrong("path", "expected the name of a file or folder") from None
+    if not is_inside:
+        raise _wrong("path", f"{given!r} lies outside of dump_dir, which is {configured!r}")
+    return file
 
 
-def _inside(dump_dir: str) -> str:
-    return f"paths are taken inside `dump_dir`, which is {dump_dir!r}"
-
-
-def _as_configured(file: Path, dump_dir: str) -> Path:
-    """The file under `dump_dir` as it is configured: where that lies on this machine is not the caller's affair."""
-    return Path(dump_dir) / file.relative_to(Path(dump_dir).resolve())
-
-
-async def _whole(store: MemoryStore, workspace: str, *, upkeep: bool = False) -> list[ToolMemory]:
-    """`upkeep`: with what the next summary in another place needs."""
-    stored = await store.memories(workspace, None, calls=True)
-    return [tool_memory(memory, include_calls=True, upkeep=upkeep) for memory in stored]
-
-
-def _text(context: Context, key: str) -> str:
-    value: Any = context.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise RequestError(f"{key} is required for this action", field=key)
-    return value
+def _shown(path: Path, context: Context) -> str:
+    """Under `dump_dir` as it is configured."""
+    configured = Path(context.services.settings.dump_dir)
+    return str(configured / path.relative_to(configured.resolve()))

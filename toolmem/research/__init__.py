@@ -1,9 +1,5 @@
-"""Evaluation, comparison of judges, backtest and report. Nothing that an agent's process runs imports this.
+"""From a recording to a report: evaluation, tables, charts.
 
-recordings      files of recorded calls, as the commands take them
-evaluation      the main job: a recording in; judged calls, guidance and a report out
-comparison      several judges on the same calls
-calibration     a person labels some calls, and the judge's rate is corrected by them
-backtest        guidance from earlier calls against later ones
-report          the numbers, tables, figures and the page
+`evaluation` judges a recording and summarizes its tools. `tables` counts what came of it;
+`csv_files` and `page` write it down, `frames` and `charts` show it in notebooks.
 """

@@ -1,5 +1,8 @@
-"""Rules: what a user demands of the agent's tools, kept per tool and pinned to every prompt.
+"""What the user demands of an agent, kept as rules on its tools.
 
-Path of a demand: `capture` finds it in a user's message, sentence by sentence, and says on which tools; its hook
-makes a rule of it, the rule store keeps it, and the prompt section shows it at every later turn.
+`capture` reads the user's messages: `reader/` finds plain sentences that demand something without a
+model, `notes/` verifies what a model wrote down. `store` keeps rules, `identity` says which of them
+are the same, `changes` who may let one bind less, and `replies` follows `undo` and the like.
+`prompt` renders the pinned block, also for a session that begins. `failures` learns from how the
+calls of a `turn` ended; `memories` are the agent's own.
 """

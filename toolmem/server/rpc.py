@@ -1,147 +1,116 @@
-"""JSON-RPC 2.0 over the rules and memories: text in, text out.
+"""JSON-RPC 2.0 over the operations, batches included.
 
-    rpc = RpcService(app.services)
-    answer = await rpc.dispatch('{"jsonrpc": "2.0", "id": 1, "method": "memory.tool_rule_list", "params": {...}}')
-
-Under `openhuman.*` names a result is `{"result": ..., "logs": [...]}`, as OpenHuman's own clients read it; `params`
-that are null are none.
-
-Error codes: -32700 not JSON (or not UTF-8), -32600 no request (why: `data.reason`), -32601 unknown method, -32602 a
-parameter (its name in `data.parameter`), -32000 the store failed, or only the user decides it (`data.reason` is then
-`proposed`), -32603 anything else. Requests of a batch run one
-after the other.
+-32700 no JSON, -32600 no request, -32601 unknown method, -32602 a parameter (its name in
+`data.parameter`), -32000 the store failed, -32603 anything else. `openhuman.memory_tool_rule_put`
+is `memory.tool_rule_put`, its result in the envelope of the source system.
 """
 
 from __future__ import annotations
 
-import functools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
-from pjrpc.common import Request, Response
-from pjrpc.common.exceptions import DeserializationError, IdentityError
-from pjrpc.server import exceptions as rpc_errors
+import msgspec
 
-from toolmem.config.nearest_names import hint
-from toolmem.errors import LiftProposed, RequestError, ToolMemError
-from toolmem.operations.operation import WORKSPACE, Operation
-from toolmem.operations.table import rpc_operations
-from toolmem.protocols import Services
-from toolmem.server.json_text import read_aside, read_json, write_json
+from toolmem.config.names import hint
+from toolmem.errors import RequestError, ToolMemError
+from toolmem.formats.files import read_json
+from toolmem.memory.toolmem import Workspace
+from toolmem.operations.operation import OPERATIONS, Operation
 
-logger = logging.getLogger("toolmem.service")
+log = logging.getLogger("toolmem.server")
 
-PREFIX = "memory."
-ALIAS_PREFIX = "openhuman.memory_"  # memory.tool_rule_put is openhuman.memory_tool_rule_put there
+MAX_BATCH = 1_000
+_ALIAS = "openhuman.memory_"
 
 
-def methods() -> dict[str, Operation[Any, Any]]:
-    """By name, in the order of the table."""
-    return {operation.method: operation for operation in rpc_operations()}
+class RpcError(Exception):
+    """What is answered in place of a result."""
+
+    def __init__(self, code: int, message: str, **data: Any) -> None:
+        super().__init__(message)
+        self.told = {"code": code, "message": message, **data}
 
 
-def alias(name: str) -> str:
-    """The name that the source system gives a method."""
-    return ALIAS_PREFIX + name.removeprefix(PREFIX)
+class Rpc:
+    """Answers texts of JSON-RPC."""
 
+    def __init__(self, workspace_of: Callable[[str], Workspace]) -> None:
+        self._workspace_of = workspace_of
+        named = {operation.rpc: operation for operation in OPERATIONS.values() if operation.rpc}
+        aliases = {f"{_ALIAS}{name.partition('.')[2]}": each for name, each in named.items()}
+        self._methods = {**named, **aliases}
 
-MAX_BATCH = 1000  # requests
-CHANGES = frozenset(  # of rules, and what deletes
-    ("memory.tool_rule_put", "memory.tool_rule_delete", "memory.tool_rule_set_status", "memory.forget")
-)
-Held = Callable[[], Awaitable[str]]  # why a request that changes rules, or deletes, is refused; "" where it is not
-
-
-class RpcService:
-    """Serves requests over a ToolMemApp's services; one instance may serve any number of them at once."""
-
-    def __init__(self, services: Services, *, max_batch: int = MAX_BATCH) -> None:
-        self._services = services
-        self._max_batch = max_batch
-        self._methods = {name: method for known, method in methods().items() for name in (known, alias(known))}
-
-    async def dispatch(
-        self, text: str | bytes, workspaces: set[str] | None = None, held: Held | None = None
-    ) -> str | None:
-        """The answer, or None where nothing is to be answered (notifications). Never raises for what `text` holds.
-
-        `workspaces` is told whose memories the requests asked for.
-        """
-        asked = set() if workspaces is None else workspaces
+    def answer(self, text: bytes) -> bytes | None:
+        """None where nothing is to be answered: only notifications."""
         try:
-            value = await read_aside(text, functools.partial(read_json, text))
-        except ValueError as error:
-            return write_json(_error(None, rpc_errors.ParseError(f"Parse error: {error}")))
-        if not isinstance(value, list):
-            answer = await self._answer(value, asked, held)
-            return None if answer is None else write_json(answer)
-        if not value or len(value) > self._max_batch:
-            problem = f"a batch holds 1 to {self._max_batch} requests, this one {len(value)}"
-            return write_json(_no_request(problem))
-        answers = [answer for each in value if (answer := await self._answer(each, asked, held)) is not None]
-        return write_json(answers) if answers else None
-
-    async def _answer(self, value: Any, workspaces: set[str], held: Held | None) -> dict[str, Any] | None:
-        """None where nothing is to be answered: an id that is null is one, no id is none."""
-        if isinstance(value, list):
-            return _no_request("a batch inside a batch")
-        is_asked = isinstance(value, dict) and "id" in value
-        if isinstance(value, dict):
-            value = {name: each for name, each in value.items() if each is not None or name not in ("id", "params")}
-        try:
-            request = Request.from_json(value)
-        except (DeserializationError, IdentityError) as error:
-            return _no_request(str(error))
-        try:
-            result = await self._perform(request, workspaces, held)
-        except rpc_errors.JsonRpcError as problem:
-            if not is_asked:
-                logger.warning("a notification failed: %s", problem.code)
-            return _error(request.id, problem) if is_asked else None
-        return Response(id=request.id, result=result).to_json() if is_asked else None
-
-    async def _perform(self, request: Request, workspaces: set[str], held: Held | None) -> Any:
-        """The result as JSON values; under OpenHuman's names in its envelope. Raises JsonRpcError."""
-        method = self._methods.get(request.method)
-        if method is None:
-            known = hint(request.method, self._methods)
-            raise rpc_errors.MethodNotFoundError(f"Method not found: {request.method[:100]!r} ({known})")
-        if method.method in CHANGES and held is not None and (why := await held()):
-            raise rpc_errors.ServerError(f"Server error: {why}", data={"reason": "token"})
-        try:
-            given = _checked(method, request.params or {})
-            workspaces.add(given[WORKSPACE])
-            result = method.to_json(await method.run(self._services, given))
+            answer = self._answer_all(read_json(text))
         except RequestError as error:
-            raise rpc_errors.InvalidParamsError(f"Invalid params: {error}", data={"parameter": error.field}) from error
-        except LiftProposed as error:
-            data = {"reason": "proposed", "rule_id": error.rule_id, "code": error.code}
-            raise rpc_errors.ServerError(f"Server error: {error}", data=data) from error
+            answer = _failed(None, RpcError(-32700, f"Parse error: {error}"))
+        return None if answer is None else msgspec.json.encode(answer)
+
+    def _answer_all(self, value: Any) -> Any:
+        if not isinstance(value, list):
+            return self._answer(value)
+        if not value or len(value) > MAX_BATCH:
+            problem = f"Invalid Request: a batch holds 1 to {MAX_BATCH} requests"
+            return _failed(None, RpcError(-32600, problem))
+        return [told for each in value if (told := self._answer(each)) is not None] or None
+
+    def _answer(self, value: Any) -> dict[str, Any] | None:
+        request = value if isinstance(value, dict) else {}
+        request_id, method = request.get("id"), request.get("method")
+        is_notification = "id" not in request and isinstance(method, str)
+        try:
+            if not isinstance(request_id, str | int | float | None):
+                request_id = None
+                raise RpcError(-32600, "Invalid Request: id: expected a text or a number")
+            if request.get("jsonrpc") != "2.0" or not isinstance(method, str):
+                expected = 'an object with "jsonrpc": "2.0" and a method'
+                raise RpcError(-32600, f"Invalid Request: expected {expected}")
+            result = self._perform(method, request.get("params"))
+        except RpcError as error:
+            if not is_notification:
+                return _failed(request_id, error)
+            log.warning("a notification failed: %s", error.told["code"])
+            return None
+        return None if is_notification else {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+    def _perform(self, method: str, params: Any) -> Any:
+        operation = self._methods.get(method)
+        if operation is None:
+            known = hint(method[:100], self._methods)
+            raise RpcError(-32601, f"Method not found: {method[:100]!r} ({known})")
+        if not isinstance(params, dict | list | None):
+            raise RpcError(-32600, "Invalid Request: params: expected an object or a list")
+        try:
+            given = _by_name(operation, params or {})
+            workspace = given.pop("workspace_id", None) or "default"
+            if not isinstance(workspace, str):
+                raise RequestError("workspace_id: expected a text", "workspace_id")
+            done = self._workspace_of(workspace).perform(operation, given)
+            result = msgspec.to_builtins(done)
+        except RequestError as error:
+            told = f"Invalid params: {error}"
+            raise RpcError(-32602, told, data={"parameter": error.field}) from None
         except ToolMemError as error:
-            raise rpc_errors.ServerError(f"Server error: {error}") from error
+            raise RpcError(-32000, f"Server error: {error}") from None
         except Exception as error:
-            logger.error("a method failed: %s", type(error).__name__)
-            logger.debug("how it failed", exc_info=True)
-            raise rpc_errors.InternalError(f"Internal error: {type(error).__name__}") from error
-        return result if request.method == method.method else {"result": result, "logs": []}
+            log.exception("a method failed")
+            raise RpcError(-32603, f"Internal error: {type(error).__name__}") from None
+        return {"result": result, "logs": []} if method.startswith(_ALIAS) else result
 
 
-def _checked(method: Operation[Any, Any], params: Any) -> dict[str, Any]:
-    """`params`: an object, or a list of positional ones, `workspace_id` last."""
-    if isinstance(params, list):
-        known = [*method.arguments, WORKSPACE]
-        if len(params) > len(known):
-            problem = f"{len(params)} parameters; there are {len(known)}: {', '.join(known)}"
-            raise RequestError(problem, field="params")
-        params = dict(zip(known, params, strict=False))
-    return method.checked(params)
+def _by_name(operation: Operation[..., Any], params: dict[str, Any] | list[Any]) -> dict[str, Any]:
+    """An object, or a list of positional parameters, the workspace last."""
+    if isinstance(params, dict):
+        return dict(params)
+    names = [*operation.signature.parameters, "workspace_id"]
+    if len(params) > len(names):
+        raise RequestError(f"{len(params)} parameters; there are {len(names)}", "params")
+    return dict(zip(names, params, strict=False))
 
 
-def _error(request_id: Any, problem: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = Response(id=request_id, error=problem).to_json()
-    return answer
-
-
-def _no_request(reason: str) -> dict[str, Any]:
-    return _error(None, rpc_errors.InvalidRequestError(f"Invalid Request: {reason}", data={"reason": reason}))
+def _failed(request_id: Any, error: RpcError) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request_id, "error": error.told}

@@ -1,12 +1,13 @@
-"""Tool memory in an agent: rules and guidance go into its prompt, what happened goes back into the memory.
+"""The memory in an agent that runs its own tools: its prompt, and its calls before and after.
 
-`chat_messages`  the calls of a turn's messages, and the compressor that keeps a conversation within its tokens
-`recorder`       a decorator that holds the calls of plain Python functions against the rules, and records them
-`guarded_calls`  what holds them: the guard of the memory, asked from whatever thread or loop a tool runs on
+`agent_session` gives each turn to the model (frozen prompt, conversation, new rules) and learns
+from it, `async_session` is the same as coroutines. `recorder` decorates the functions that are
+tools: it checks a call before it runs and records it after. `functions` reads a function as a tool,
+`messages` a turn's messages.
 """
 
 from toolmem.session.agent_session import AgentSession
-from toolmem.session.chat_messages import keep_newest
-from toolmem.session.recorder import CallRecorder, DecidedCall
+from toolmem.session.async_session import AsyncAgentSession
+from toolmem.session.recorder import CallRecorder
 
-__all__ = ["AgentSession", "CallRecorder", "DecidedCall", "keep_newest"]
+__all__ = ["AgentSession", "AsyncAgentSession", "CallRecorder"]

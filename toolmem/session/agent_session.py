@@ -2,398 +2,400 @@
 
 from __future__ import annotations
 
+import json
 import logging
-import uuid
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Literal, Self
 
-from toolmem.app import AsyncToolMem, ToolMem
-from toolmem.app.call_guards import modes_of
-from toolmem.engine.demanded_rules import demanded
-from toolmem.engine.system_prompt import guidance_of, prompt_of
+import msgspec
+
 from toolmem.errors import RequestError, ToolMemError
-from toolmem.guard.decision import GuardDecision
-from toolmem.models import Language, ToolSchema
-from toolmem.operations.prompt import qwen_tokens
-from toolmem.ops import UpdateVectorStoreOp
-from toolmem.ops.asked_notes import AskForDemandsOp
-from toolmem.readers.chat import read_chat
-from toolmem.rules.capture.durations import without_duration
-from toolmem.rules.capture.hook import Captured, SessionRule, ToolMemoryCaptureHook, extract
-from toolmem.rules.effectiveness import ToolEffectivenessTracker
-from toolmem.rules.prefetch import OnError, prefetch_tool_memory_rules
-from toolmem.rules.rule_store import RuleStore
-from toolmem.rules.section import LeftOut, render_since
-from toolmem.rules.turns import Turn, read_tools, tool_names
-from toolmem.session.chat_messages import (
+from toolmem.formats.chat import read_arguments
+from toolmem.formats.records import read_records
+from toolmem.guard.repeats import identity
+from toolmem.guidance.shown import guidance_section
+from toolmem.llm.tokens import estimated_tokens
+from toolmem.memory.toolmem import Workspace
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.decisions import Decision
+from toolmem.operations import OPERATIONS
+from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
+from toolmem.rules.changes import Actor
+from toolmem.rules.identity import folded_name
+from toolmem.rules.notes import contract
+from toolmem.rules.prompt import changed_since, prefetch_tool_memory_rules_blocking
+from toolmem.rules.store import RuleListing
+from toolmem.rules.turn import ToolUse, Turn
+from toolmem.session.messages import (
     Compressor,
+    CountTokens,
     Message,
     keep_newest,
     message_tokens,
-    records_of,
+    records_of_turn,
+    tool_use,
     user_message_of,
-    uses_of,
     without_host_keys,
 )
-from toolmem.session.consent import OnAsk
-from toolmem.session.demand_tools import DemandTools, ToolForm, demand_tools
-from toolmem.session.guarded_calls import DemandsAlone, GuardedCalls, SessionChecks
-from toolmem.session.recorder import DecidedCall, OnDenied
-from toolmem.session.rules_since import RulesSince
-from toolmem.session.session_advice import SessionAdvice
-from toolmem.session.session_calls import SessionCalls, count_uses
-from toolmem.session.session_demands import Binding, SessionDemands
-from toolmem.session.session_judging import SessionJudging
-from toolmem.session.session_words import SessionWords
-
-if TYPE_CHECKING:
-    from toolmem.app import ToolMemApp
+from toolmem.session.recorder import CallRecorder, OnAsk, OnDenied
 
 log = logging.getLogger("toolmem.session")
 
-OnUntrusted = Literal["raise", "ignore"]
-P = ParamSpec("P")
-R = TypeVar("R")
+NOTE_TOOLS = ("note_demand", "lift_demand")
+MAX_HEARD = 500  # messages of the user that a quote is looked for in
+MAX_DECIDED = 1_000  # calls
 
 
-class AgentSession(SessionAdvice):
-    """One session of an agent.
+class AgentSession:
+    """One session of an agent. Make it by `start`.
 
-        session = await AgentSession.start(app, workspace_id="team", tools=schemas)
+        session = AgentSession.start(memory, tools=schemas)
         reply = call_model(session.messages(user_message))
-        await session.after_turn([reply, *tool_messages])
-        await session.close()
+        session.after_turn([reply, *tool_messages])
+        session.close()
 
-    The system prompt (base text, pinned rules, guidance) is frozen at the start and stays byte-identical. What the
-    user demands later binds from the next turn on: it follows the buffer in a message of its own that no compressor
-    sees. Make one by `start`.
+    The system prompt (base text, pinned rules, guidance) is frozen at the start and stays the same
+    byte for byte. What the user demands later follows the conversation in a message of its own that
+    no compressor sees.
     """
 
     def __init__(
         self,
-        app: ToolMemApp,
-        rules: RuleStore,
-        *,
-        workspace_id: str,
-        tools: Sequence[str | ToolSchema],
-        language: Language,
+        memory: Workspace,
+        rules_memory: Workspace,
+        recorder: CallRecorder,
         max_buffer_tokens: int | None,
         compressor: Compressor,
-        count_tokens: Callable[[str], int],
-        timeout: float,
-        ignores_store: bool = False,
-        on_denied: OnDenied = "raise",
-        on_ask: OnAsk | None = None,
-        guest: str = "",
+        count_tokens: CountTokens,
     ) -> None:
-        self.app = app
-        self.rules = rules
-        self.workspace_id = workspace_id
-        self.session_id = uuid.uuid4().hex
+        self.memory = memory
+        self.rules = rules_memory.rules
+        self.recorder = recorder
+        self.tool = recorder.tool  # decorator: its calls are checked and told to `after_turn`
+        self.session_id = recorder.conversation_id
         self.system_prompt = ""
         self.buffer: list[Message] = []
-        self.session_rules: list[SessionRule] = []  # demands on this session alone
-        self._timeout = timeout
-        self._tools = tuple(tools)
-        self._language = language
+        self.errors: list[str] = []  # of judging
+        self._rules_memory = rules_memory
         self._max_buffer_tokens = max_buffer_tokens
-        self._compressor = compressor
-        self._count = count_tokens
-        self._ignores_store = ignores_store
-        self._guest = guest
-        self._since = RulesSince()
-        self._demands = SessionDemands(rules)
-        self._pending_user: str | None = None
+        self._compressor, self._count = compressor, count_tokens
+        self._hook = ToolMemoryCaptureHook(
+            self.rules,
+            actor=Actor("user", session=self.session_id),
+            enabled=None if memory.services.settings.rules.capture else False,
+        )
+        self._heard: deque[str] = deque(maxlen=MAX_HEARD)
+        self._pending: str | None = None  # the user's message of the turn under way
         self._turns = 0
-        self._judging = SessionJudging(app, workspace_id, self.session_id, self._tools)
-        settings = app.settings
-        captures = bool(settings.rules.capture) and not guest
-        self._hook = ToolMemoryCaptureHook(rules, nouns=settings.rules.nouns, enabled=captures, hears=True)
-        self._noting = DemandTools(rules, workspace_id, self.session_id, guest=guest, hears_words=True)
-        asks = settings.rules.capture == "model" and not ignores_store
-        self._asking = app.configured.bind(AskForDemandsOp()) if asks else None
-        self._keeping = app.configured.bind(UpdateVectorStoreOp())
-        self._tracker = ToolEffectivenessTracker(rules.store, workspace_id)
-        self._calls = SessionCalls(app, self.session_id, self._guarded(rules.workspace), on_denied, on_ask, guest)
-        self._words = SessionWords(app, rules, self.session_id, self._calls, guest=bool(guest))
+        # Checked calls whose end is not told yet.
+        self._decided: deque[tuple[str, Decision]] = deque(maxlen=MAX_DECIDED)
+        self._judging = ThreadPoolExecutor(1, "toolmem judging")
+        self._unjudged: dict[str, None] = {}
+        self._kept: list[ToolCallResult] = []  # of the turn under way
 
     @classmethod
-    async def start(
+    def start(
         cls,
-        app: ToolMemApp | ToolMem | AsyncToolMem,
+        memory: Workspace,
         *,
-        workspace_id: str | None = None,
-        rules_workspace_id: str | None = None,
-        tools: Sequence[str | ToolSchema | Mapping[str, Any]] = (),
+        workspace: str | None = None,
+        rules_workspace: str | None = None,
+        tools: Sequence[Any] = (),
         base_prompt: str = "",
-        language: Language | None = None,
         max_buffer_tokens: int | None = None,
         compressor: Compressor = keep_newest,
-        count_tokens: Callable[[str], int] | None = None,
+        count_tokens: CountTokens = estimated_tokens,
         timeout: float = 5.0,
-        on_error: OnError = "raise",
-        on_untrusted: OnUntrusted = "raise",
+        on_error: Literal["raise", "empty"] = "raise",
         on_denied: OnDenied = "raise",
         on_ask: OnAsk | None = None,
-        guest: str = "",
+        session_id: str = "",
     ) -> Self:
         """Fetch rules and guidance, and freeze the system prompt.
 
-        `app`: a ToolMem or AsyncToolMem, whose workspace is meant where none is named, or a ToolMemApp ("default").
-        `tools`: the agent's catalogue, names or schemas (none: rules of all tools are pinned). `rules_workspace_id`:
-        rules may be private where guidance is shared. `max_buffer_tokens`: the conversation is compressed beyond it,
-        by `compressor`; None: never. `count_tokens`: default Qwen's tokenizer.
+        `tools`: names or schemas of all that the agent has; none: rules of all tools are pinned.
+        `rules_workspace`: rules may be private where guidance is shared. `max_buffer_tokens`: the
+        conversation is compressed beyond it.
 
-        A store that does not answer within `timeout` seconds raises StoreError: a session without its critical rules
-        is unsafe. `on_error="empty"` is the caller's explicit choice to go without. Critical rules beyond
-        `rules.max_critical_characters` are not in the prompt: that is warned of, and `left_out` names them.
-
-        A store that was found in the working directory, and that this user neither made nor trusts, raises
-        StoreUntrusted. `on_untrusted="ignore"` starts with none of its rules and guidance: turns are stored, and what
-        the user demands binds in this session.
-
-        `on_denied`: whether a call of a `tool` that is denied raises CallDenied or answers the reason ("return").
-        `on_ask(decision) -> bool`, plain or async, asks the user about a call that a rule lets run only with their
-        consent; without it such a call is not run, and its reason says to ask them.
-
-        `guest`: who the user is, where the agent serves others than its owner: what a guest demands binds in this
-        session alone.
+        Raises StoreError where the store gives no rules within `timeout` seconds: a session without
+        its critical rules is unsafe. `on_error="empty"` goes without.
         """
-        if on_untrusted not in ("raise", "ignore"):
-            raise RequestError(
-                f"on_untrusted: expected 'raise' or 'ignore', got {on_untrusted!r}", field="on_untrusted"
-            )
-        if isinstance(app, ToolMem | AsyncToolMem):
-            workspace_id = workspace_id or app.workspace_id
-            app = app.app
-        workspace_id = workspace_id or "default"
-        session = cls(
-            app,
-            await app.rule_store(rules_workspace_id or workspace_id),
-            workspace_id=workspace_id,
-            tools=read_tools(tools),
-            language=("zh" if app.settings.language == "zh" else "") if language is None else language,
-            max_buffer_tokens=max_buffer_tokens,
-            compressor=compressor,
-            count_tokens=count_tokens or qwen_tokens,
-            timeout=timeout,
-            ignores_store=on_untrusted == "ignore" and bool(app.services.untrusted()),
-            on_denied=on_denied,
-            on_ask=on_ask,
-            guest=guest,
+        own = Workspace(memory.engine, workspace or memory.workspace_id)
+        rules = Workspace(memory.engine, rules_workspace or own.workspace_id)
+        if reason := rules.rules.store.untrusted:
+            raise RequestError(f"rules of an untrusted store are not followed: {reason}")
+        recorder = CallRecorder(
+            rules, conversation_id=session_id, tools=tools, on_denied=on_denied, on_ask=on_ask
         )
-        await session._freeze(base_prompt, on_error)
+        session = cls(own, rules, recorder, max_buffer_tokens, compressor, count_tokens)
+        session._freeze(base_prompt, timeout, on_error)
         return session
 
-    async def _freeze(self, base_prompt: str, on_error: OnError) -> None:
-        """Make the system prompt of what the store holds now."""
-        if self._ignores_store:
-            self.system_prompt = base_prompt.strip()
-            return
-        section = await prefetch_tool_memory_rules(
-            self.rules, self._tools, language=self._language, timeout=self._timeout, on_error=on_error
+    def _freeze(
+        self, base_prompt: str, timeout: float, on_error: Literal["raise", "empty"]
+    ) -> None:
+        settings = self.memory.services.settings
+        names = [each.name for each in self.recorder.schemas.values()]
+        section = prefetch_tool_memory_rules_blocking(
+            self.rules,
+            names,
+            language=settings.language,
+            caps=settings.rules,
+            timeout=timeout,
+            on_error=on_error,
         )
-        self._since.freeze(section.pinned)
-        budget, names = self.app.settings.guidance_tokens, tool_names(self._tools)
-        store = await self.app.services.store_named()
-        known = guidance_of(await store.records(self.workspace_id, names)) if names and budget else []
-        self.system_prompt = prompt_of(base_prompt, section.pinned, known, budget, self._count, self._language)
+        self._pinned = section.pinned
+        self._listing = RuleListing(section.pinned.rules, [])
+        budget, guidance = settings.guidance.max_tokens_prompt, ""
+        if on_error == "raise":
+            assert self.recorder.guard is not None
+            self.recorder.guard.load()
+            if names and budget:
+                records = self.memory.services.store().records(self.memory.workspace_id, names)
+                guidance = guidance_section(records, budget, settings.language)
+        parts = (base_prompt.strip(), section.text, guidance)
+        self.system_prompt = "\n\n".join(filter(None, parts))
 
-    # -- what the model is sent
+    # ------------------------------------------------------------ what the model is sent
 
     def messages(self, user_message: str | None = None) -> list[Message]:
-        """What to send: the frozen system prompt, the conversation, and the demands made since the start.
+        """The frozen system prompt, the conversation, and the rules made since the start.
 
-        `user_message` opens a turn; `after_turn` closes it. None: the conversation as it stands. The store is asked
-        for rules that were put or deleted meanwhile, by whomever; where it does not answer, those known go on to bind.
+        `user_message` opens a turn, `after_turn` closes it. Where the store does not answer, the
+        rules known so far go on to bind.
         """
         if user_message is not None:
             self._hear(user_message)
-            self._pending_user = user_message
+            self._pending = user_message
+        found: list[Message] = []
+        if self.system_prompt:
+            found.append({"role": "system", "content": self.system_prompt})
+        found += [without_host_keys(message) for message in self.buffer]
+        if self._pending is not None:
+            found.append({"role": "user", "content": self._pending})
         try:
-            if not self._ignores_store:
-                self._since.take(self.app.rules_now(self.rules, self._tools, timeout=self._timeout))
+            self._listing = self.rules.all_rules(self.session_id)
         except ToolMemError as error:
             log.error("the rules could not be read again: %s", error)
-        messages: list[Message] = []
-        if self.system_prompt:
-            messages.append({"role": "system", "content": self.system_prompt})
-        messages += [without_host_keys(message) for message in self.buffer]
-        if self._pending_user is not None:
-            messages.append({"role": "user", "content": self._pending_user})
-        since = render_since(
-            self._since.new,
-            self.session_rules,
-            self._since.withdrawn,
-            self._language,
-            self.app.settings.rules.max_critical_characters,
-        )
-        if told := "\n\n".join(filter(None, (since, self._words.for_model))):
-            messages.append({"role": "system", "content": told})
-        return messages
+        settings = self.memory.services.settings
+        limit = settings.rules.max_critical_characters
+        if since := changed_since(self._pinned, self._listing, settings.language, limit):
+            found.append({"role": "system", "content": since})
+        return found
 
-    def _hear(self, user_message: str) -> None:
+    def _hear(self, message: str) -> None:
         """Before anything is done for it."""
-        self._noting.user_said(user_message)
-        self._calls.checks.user_spoke()
-        self.session_rules = self._words.on_message(user_message, self._turns + 1, self.session_rules)
+        self._heard.append(message)
+        assert self.recorder.guard is not None
+        try:
+            self.recorder.guard.user_spoke(self.session_id, message)
+        except ToolMemError as error:
+            log.error("the guard was not told of a message: %s", error)
+        self._hook.hear(self._turn(message, []))
+
+    def _turn(self, message: str, uses: list[ToolUse]) -> Turn:
+        return Turn(
+            user_message=message,
+            tool_calls=uses,
+            session_id=self.session_id,
+            number=self._turns + 1,
+            tools=list(self.recorder.schemas.values()),
+        )
+
+    @property
+    def is_in_turn(self) -> bool:
+        """Whether a message of the user has opened a turn."""
+        return self._pending is not None
 
     def compress(self, max_tokens: int) -> None:
         """Hand the conversation, and nothing else, to the compressor."""
         self.buffer = list(self._compressor(self.buffer, max_tokens, self._count))
-        self._calls.checks.compacted()
-
-    @property
-    def errors(self) -> list[str]:
-        """Of judging in the background."""
-        return self._judging.errors
-
-    @property
-    def left_out(self) -> tuple[LeftOut, ...]:
-        """Rules that the caps leave no room for."""
-        return self._since.left_out
 
     @property
     def buffer_tokens(self) -> int:
+        """Of the conversation."""
         return sum(message_tokens(message, self._count) for message in self.buffer)
 
-    # -- what the model notes
+    # ------------------------------------------------------------ before a call
 
-    def tools(self, form: ToolForm = "openai") -> list[dict[str, Any]]:
-        """Tools to offer the model beside its own, as its API takes them: `note_demand` and `lift_demand`.
-
-        It writes down what the user demands; `call_tool` checks that against the user's words, and holds it.
-        """
-        return demand_tools(form)
-
-    async def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
-        """What one of `tools` answers the model, as JSON; what was kept binds from the next call on.
-
-        Raises RequestError for another name, StoreError.
-        """
-        catalogue = self._calls.catalogue(self._tools)
-        return await self._noting.call(name, arguments, catalogue, self._turns + 1)
-
-    # -- before a call
-
-    def tool(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Decorate a tool's function: its calls are held against the rules, recorded, and handed to `after_turn`.
-
-        As `CallRecorder.tool`; the demands made of this session bind as well.
-        """
-        return self._calls.tool(function)
-
-    async def check(
+    def check(
         self, tool_name: str, arguments: Mapping[str, Any] | str, *, force: bool | None = None
-    ) -> GuardDecision:
-        """What is to become of a call that your own code runs; `arguments`: an object, or its JSON as a model gave it.
+    ) -> Decision:
+        """What is to become of a call that your own code runs. `arguments`: also as JSON text.
 
-        Where the answer `stops`, its `reason` is the tool's result: put it into the `tool` message. `after_turn` joins
-        calls and decisions. `force`: the model repeats a call though it knows why it was stopped; None: it has no way
-        to say so. Rules are never forced.
+        Where the action is `ask` or `deny`, the reason is the tool's result.
         """
-        return await self._calls.check(tool_name, arguments, force)
+        given = _read_object(arguments)
+        decision = self.recorder.check(tool_name, given, force=force)
+        self._decided.append((_key(tool_name, given), decision))
+        return decision
 
     @property
-    def decisions(self) -> list[DecidedCall]:
-        """The calls that something stood against, oldest first; the newest thousand."""
-        return list(self._calls.recorder.decisions)
+    def decisions(self) -> list[Decision]:
+        """Those that something stood against, oldest first."""
+        return list(self.recorder.decisions)
 
-    def _guarded(self, rules_workspace_id: str) -> SessionChecks:
-        if self._ignores_store:
-            return DemandsAlone(modes_of(self.app.configured), self._demands_now, self._tools)
-        return GuardedCalls(
-            self.app,
-            workspace_id=self.workspace_id,
-            rules_workspace_id=rules_workspace_id,
-            conversation_id=self.session_id,
-            tools=self._tools,
-            demands=self._demands_now,
-        )
+    # ------------------------------------------------------------ what the model notes
 
-    def _demands_now(self) -> Binding:
-        """What binds beside the stored rules: the demands of this session, and of the message being answered."""
-        said = self._pending_user or "" if self.app.settings.rules.capture else ""
-        spoken = Turn(said, (), self.session_id, self._calls.catalogue(self._tools), self._turns + 1)
-        return self._demands.now(self.session_rules, spoken, self._since.holding)
+    @staticmethod
+    def tools(form: Literal["openai", "anthropic", "mcp"] = "openai") -> list[dict[str, Any]]:
+        """`note_demand` and `lift_demand`, as a model's API takes them. `call_tool` runs them."""
+        key = {"openai": "parameters", "anthropic": "input_schema", "mcp": "inputSchema"}[form]
+        found: list[dict[str, Any]] = []
+        for name in NOTE_TOOLS:
+            operation = OPERATIONS[name]
+            assert operation.agent is not None
+            text = operation.agent.description if name == "lift_demand" else contract()
+            schema = operation.schema(operation.agent.hidden)
+            told = {"name": name, "description": text, key: schema}
+            found.append({"type": "function", "function": told} if form == "openai" else told)
+        return found
 
-    async def after_turn(
+    def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """The result of one of `tools`, as JSON for the model. Raises RequestError, StoreError."""
+        if name not in NOTE_TOOLS:
+            raise RequestError(f"name: expected {' or '.join(NOTE_TOOLS)}, got {name!r}", "name")
+        given = {**_read_object(arguments), "user_message": list(self._heard)}
+        given["conversation_id"] = self.session_id
+        if name == "note_demand":
+            given["turn"] = self._turn(self._pending or "", []).mark
+            given["tools_available"] = msgspec.to_builtins(list(self.recorder.schemas.values()))
+        try:
+            done = self._rules_memory.perform(OPERATIONS[name], given)
+            problems = msgspec.to_builtins(done.problems)
+            told = {"outcome": done.outcome, "told": done.told, "problems": problems}
+        except RequestError as error:
+            problem = {"field": error.field, "problem": str(error)}
+            told = {"outcome": "refused", "problems": [problem]}
+        return json.dumps(told, ensure_ascii=False)
+
+    # ------------------------------------------------------------ after a turn
+
+    def after_turn(
         self,
         turn: Sequence[Message] = (),
         *,
         calls: Sequence[Mapping[str, Any]] | None = None,
         user_message: str | None = None,
     ) -> Captured:
-        """Learn from a turn: `turn` in OpenAI chat messages, or `calls` (as of `add_tool_call_result`).
+        """Learn from a turn: chat messages, or `calls` as records. What the user is to be told.
 
-        The user's message is taken from `turn`, `user_message`, or the last call of `messages`. Every call is stored
-        before this returns; its judgement follows in the background, or at `close` where `session.judging` is
-        deferred. Answers what the capture hook made of it; its `notes` are for the user.
-        Raises RequestError where a turn cannot be read.
+        Calls that the session recorded itself are joined to those of the messages. They are stored
+        at once, and judged in the background. Raises RequestError where a call cannot be read, and
+        StoreError; then nothing is lost of what was recorded.
         """
-        chat = read_chat(turn)
-        said = user_message_of(chat) or user_message or self._pending_user or ""
-        if said and self._pending_user is None:
+        said = user_message_of(turn) or user_message or self._pending or ""
+        if said and self._pending is None:
             self._hear(said)
-        calls_read = self._calls.read(records_of(chat) if calls is None else calls, said, self._turns + 1)
-        self._turns += 1
-        self._noting.user_said(said)
+        told = records_of_turn(turn) if calls is None else [dict(each) for each in calls]
+        results = self._read_calls(told, said)
+        self._pending = None
         messages = [dict(message) for message in turn]
         if said and not any(message.get("role") == "user" for message in messages):
             messages.insert(0, {"role": "user", "content": said})
-        self._pending_user = None
         self.buffer += messages
-        uses = uses_of(call for _, call in calls_read)
-        spoken = Turn(said, uses, self.session_id, self._calls.catalogue(self._tools), self._turns)
-        asked = await self._noting.noted_by_model(self.app, self._asking, spoken)
-        captured = await self._hook.after_turn(spoken, holding=self.session_rules, noted=self._noting.noted_in(spoken))
-        asked.tell(captured)
-        captured.told[:0] = self._words.told
-        before = self.session_rules
-        self._bind(spoken, captured)
-        self._words.answered(self.session_rules, before)
-        await self._calls.learn([call for _, call in calls_read])
-        if calls_read:
-            await self._store(calls_read)
-        await count_uses(self._tracker, self.rules.store, uses)
-        await self._refresh_rules()
-        if self._max_buffer_tokens is not None and self.buffer_tokens > self._max_buffer_tokens:
-            self.compress(self._max_buffer_tokens)
+        spoken = self._turn(said, list(map(tool_use, [*self._kept, *results])))
+        captured = self._hook.after_turn(spoken, heard=True)
+        self._turns, self._kept = self._turns + 1, []
+        self._store(results)
+        limit = self._max_buffer_tokens
+        if limit is not None and self.buffer_tokens > limit:
+            self.compress(limit)
         return captured
 
-    def _bind(self, turn: Turn, captured: Captured) -> None:
-        """The demands that hold for the rest of this session: made for it, or not kept, or never read again."""
-        demands = [each for each in (*self.session_rules, *captured.session) if each not in captured.lifted]
-        alone = (self._ignores_store or self._guest) and self.app.settings.rules.capture
-        if captured.failures or alone:
-            demands += [each for step in extract(turn).said for each in demanded(step)]
-        stored = [] if self._ignores_store else captured.rules  # "always" keeps what held for the session
-        kept = {rule.rule for rule in stored}
-        self.session_rules = [each for each in dict.fromkeys(demands) if without_duration(each.rule) not in kept]
+    def keep_calls(self) -> None:
+        """Store what was recorded, before the turn is over. Raises StoreError."""
+        results = self._read_calls([], self._pending or "")
+        self._kept += results
+        self._store(results)
 
-    async def _store(self, calls: Sequence[tuple[int, Any]]) -> None:
+    def _read_calls(self, told: list[dict[str, Any]], said: str) -> list[ToolCallResult]:
+        """Each call once: as messages tell it, joined to what the recorder saw of it."""
+        recorded = self.recorder.take()
+        own, waiting = [], list(recorded)
+        for each in told:
+            if folded_name(str(each.get("tool_name"))) in NOTE_TOOLS:
+                continue
+            same = next((r for r in waiting if _is_same(r, each)), None)
+            if same is None:
+                self._learn(each)
+            else:
+                waiting.remove(same)
+            own.append({**each, **(same or {})})
+        named = [
+            {"context": said, "conversation_id": self.session_id, **record}
+            for record in (*own, *waiting)
+        ]
+        read = read_records(named, self.memory.services.clock.now())
+        if read.failures:
+            self.recorder.give_back(recorded)
+            failure = read.failures[0]
+            raise RequestError(f"turn: call {failure.index}: {failure.error}", "turn")
+        return [each.call for each in read.calls]
+
+    def _learn(self, record: Mapping[str, Any]) -> None:
+        """A call that the host ran itself: how it ended is told to the guard."""
+        name, given = str(record.get("tool_name")), record.get("input")
+        key = _key(name, given)
+        decided = next((each for each in self._decided if each[0] == key), None)
+        if decided is not None:
+            self._decided.remove(decided)
+        time = self.memory.services.clock.now()
+        plain = Decision(
+            id="", time=time, tool_name=name, conversation_id=self.session_id, action="allow"
+        )
+        self.recorder.learn(decided[1] if decided else plain, given, record)
+
+    def _store(self, calls: list[ToolCallResult]) -> None:
         """Keep the calls unjudged at once, so that nothing is lost; then have them judged."""
-        given = {"workspace_id": self.workspace_id, "judged_calls": list(calls), "keep_calls": self.app.keep_calls}
-        await self.app.run_bound(self._keeping, "", given)
-        self._judging.add(call.tool_name for _, call in calls)
-
-    async def _refresh_rules(self) -> None:
-        """Which rules changed since the prompt was frozen, whoever changed them."""
-        if self._ignores_store:
+        if not calls:
             return
-        try:
-            now = await self.rules.quiet().rules_for_prompt(self._tools)
-        except ToolMemError as error:  # what is known goes on to bind
-            log.error("the rules could not be read again: %s", error)
-            return
-        self._since.take(now)
+        memory = self.memory
+        params = memory.engine.params().get("parse_tool_call_result_op")
+        keep = getattr(params[0], "max_history_tool_call_cnt", 100) if params else 100
+        kept = memory.services.store().append_calls(memory.workspace_id, calls, keep)
+        self._unjudged.update(dict.fromkeys(kept))
+        if memory.services.settings.session.judging == "background":
+            self._judge()
 
-    async def close(self) -> None:
-        """Wait until every call of the session is judged (or failed to be: see `errors`)."""
-        await self._judging.finish()
+    def _judge(self) -> Future[None]:
+        names = list(self._unjudged)
+        self._unjudged.clear()
 
-    async def __aenter__(self) -> Self:
+        def work() -> None:
+            try:
+                if names:
+                    self.memory.run("retry_evaluations", tool_names=names)
+            except Exception as error:  # nobody waits for it
+                self.errors.append(str(error))
+
+        return self._judging.submit(work)
+
+    def close(self) -> None:
+        """Wait until every call is judged (or failed to be: see `errors`). Session rules end."""
+        self._judge().result()
+        self.rules.end_session(self.session_id)
+
+    def __enter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _read_object(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
+    value = read_arguments(arguments)
+    return dict(value) if isinstance(value, Mapping) else {"": value}
+
+
+def _key(tool_name: str, given: Any) -> str:
+    return identity(folded_name(tool_name), given, b"")
+
+
+def _is_same(recorded: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
+    if recorded["tool_name"] != told.get("tool_name"):
+        return False
+    same_input = _key("", recorded["input"]) == _key("", told.get("input"))
+    return same_input or (bool(told.get("output")) and recorded.get("output") == told["output"])

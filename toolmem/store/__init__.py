@@ -1,7 +1,6 @@
-"""Where memories live: the backends of `toolmem.protocols.MemoryStore`.
+"""Where calls, guidance, rules and decisions are kept: in SQLite or Elasticsearch.
 
-What they have in common: `decided` (every write as a request), `semantics` (what a request decides, pure), `merging`
-(a dumped memory), `keyed` (keyed records), `searching` and `words`, `codec` and `window` (calls in and out).
-`sqlite.SqliteStore` is the embedded one, `elasticsearch.ElasticsearchStore` the distributed one. `masked` keeps secrets
-out of either, `copying` copies one into another.
+`sqlite/` is the embedded store, `elasticsearch/` the distributed one. `base` does what every
+backend does the same, `changes` decides what a write does to a tool, `storable` checks and encodes
+what comes in, `search` holds what both searches share. `copying` copies from one store to another.
 """

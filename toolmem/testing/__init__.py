@@ -1,5 +1,6 @@
-"""For people who add adapters or test their agents: contract suites, fakes, a clock to drive, a real service process.
+"""Public stand-ins for tests.
 
-Everything here is public: `store_contract` for stores (it needs the extra `testing`), `adapter_contracts` for judges,
-guidance writers, embedders and chat models, `agent_server` for agents: a scripted model with tools and streaming.
+`scripted`: a judge and a model that answer as they were told. `model_server`: a model's service on
+this machine that speaks DashScope's and OpenAI's protocol, and fails as `faults` say. `clock`: time
+that does not have to be waited for.
 """

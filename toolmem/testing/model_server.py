@@ -1,143 +1,235 @@
-"""A model service on this machine: DashScope's protocol and OpenAI's, chat and embeddings, without streaming.
+"""A model's service on this machine: DashScope's protocol and OpenAI's, chat and embeddings.
 
-    with ModelServer(Script.failing("cut", every=5)) as server:
-        ...  # llm.default.params.base_url=server.dashscope_url
-    assert server.most_in_flight <= 8
+    with ModelServer([Fault("cut", every=5)]) as server:
+        ...  # llm.default.params.base_url=server.openai_url
 
-It is what toolmem's own tests run the real SDKs against. Replies are plausible and always alike, embeddings are those
-of the hashing embedder, usage is counted with the Qwen tokenizer. Every request is kept, without its key.
+Replies are plausible and always alike; vectors are those of the hashing embedder. Every request is
+kept in `requests`, without its key.
 """
 
 from __future__ import annotations
 
-import asyncio
-import itertools
+import socket
+import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal, Self
 
-from aiohttp import web
+import msgspec
+from msgspec import Struct
 
-from toolmem.testing.loopback_server import LoopbackServer
-from toolmem.testing.model_answers import ModelRequest, Protocol, error_body, read_object, reply_body, route
-from toolmem.testing.model_script import Behaviour, Script
+from toolmem.llm.hashing import HashingEmbedder
+from toolmem.llm.tokens import estimated_tokens
+from toolmem.testing.faults import FAULTS, Behaviour, Fault
+from toolmem.testing.scripted import plausible_reply
 
-SECRET_HEADERS = ("authorization", "api-key", "x-api-key")
+Protocol = Literal["dashscope", "openai"]
+PATHS: dict[str, tuple[Protocol, bool]] = {  # end of the path -> protocol, and whether it embeds
+    "/services/aigc/text-generation/generation": ("dashscope", False),
+    "/services/embeddings/text-embedding/text-embedding": ("dashscope", True),
+    "/chat/completions": ("openai", False),
+    "/embeddings": ("openai", True),
+}
+DIMENSION = 1024
 
 
-class ModelServer(LoopbackServer):
-    """Runs in a thread of its own, on 127.0.0.1, from `start` (or `with`) to `stop`. `port` 0: any free one."""
+class Asked(Struct):
+    """A request as the server saw it."""
 
-    def __init__(self, script: Script | None = None, *, port: int = 0) -> None:
-        super().__init__(port=port)
-        self.script = script or Script()
-        self.requests: list[ModelRequest] = []
-        self.most_in_flight = 0
-        self._in_flight = 0
-        self._numbers = itertools.count(1)
+    number: int  # from 1
+    protocol: Protocol
+    body: dict[str, Any]
+    prompt: str  # all message texts, or the texts to embed
+    texts: list[str]
+    parameters: dict[str, Any]
+    embeds: bool
+    under_way: int  # requests being answered, this one among them
 
-    # -- addresses and figures
+
+class ModelServer:
+    """Runs inside its `with` block. `key`: the only key that is let in; "": any.
+
+    `agent`: the next message of a conversation in which tools are offered.
+    """
+
+    def __init__(
+        self,
+        faults: Sequence[Fault] = (),
+        *,
+        key: str = "",
+        reply: Callable[[str], str] = plausible_reply,
+        agent: Callable[[list[Any]], dict[str, Any]] | None = None,
+        latency: float = 0.0,
+        port: int = 0,
+    ) -> None:
+        self.requests: list[Asked] = []
+        self.faults = list(faults)
+        self.key = key
+        self.reply = reply
+        self.agent = agent
+        self.latency = latency  # seconds that each answer takes
+        self.stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._applied = [0] * len(self.faults)
+        self._under_way = 0
+        self._server = _Server(("127.0.0.1", port), _Handler)
+        self._server.model_server = self
+        self.port = int(self._server.server_address[1])
+        self.openai_url = f"http://127.0.0.1:{self.port}/v1"
+        self.dashscope_url = f"http://127.0.0.1:{self.port}/api/v1"
+        serve = partial(self._server.serve_forever, poll_interval=0.02)
+        self._thread = threading.Thread(target=serve, daemon=True)
 
     @property
-    def dashscope_url(self) -> str:
-        """For `base_url` of the backend `dashscope`."""
-        return f"http://127.0.0.1:{self._port}/api/v1"
+    def most_under_way(self) -> int:
+        return max((each.under_way for each in self.requests), default=0)
 
-    @property
-    def openai_url(self) -> str:
-        """For `base_url` of the backend `openai_compatible`."""
-        return f"http://127.0.0.1:{self._port}/compatible-mode/v1"
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
 
-    @property
-    def in_flight(self) -> int:
-        return self._in_flight
+    def __exit__(self, *_: object) -> None:
+        self.stopping.set()
+        self._server.shutdown()
+        self._server.server_close()
 
-    def starts(self) -> list[float]:
-        """When requests came, in seconds after the first one."""
-        times = [request.started for request in self.requests]
-        return [moment - times[0] for moment in times]
+    def take(self, protocol: Protocol, embeds: bool, body: dict[str, Any]) -> Asked:
+        """Note a request that begins."""
+        inner, parameters, name = body, body, "input"
+        if protocol == "dashscope":
+            inner, parameters, name = body.get("input", {}), body.get("parameters", {}), "texts"
+        texts = inner.get(name, []) if embeds else []
+        said = [str(each.get("content")) for each in inner.get("messages", [])]
+        prompt = "\n".join(texts if embeds else said)
+        with self._lock:
+            self._under_way += 1
+            number = len(self.requests) + 1
+            asked = Asked(
+                number, protocol, body, prompt, texts, parameters, embeds, self._under_way
+            )
+            self.requests.append(asked)
+        return asked
 
-    def shortest_gap(self) -> float:
-        """Seconds between the two requests that came closest after each other; infinite with fewer than two."""
-        times = [request.started for request in self.requests]
-        return min((later - earlier for earlier, later in itertools.pairwise(times)), default=float("inf"))
+    def end(self) -> None:
+        """A request ended."""
+        with self._lock:
+            self._under_way -= 1
 
-    # -- answering
+    def behaviour(self, asked: Asked) -> Behaviour:
+        """What happens to the request: that of the first fault which applies."""
+        with self._lock:
+            for place, fault in enumerate(self.faults):
+                if fault.applies(asked.number, asked.prompt, self._applied[place]):
+                    self._applied[place] += 1
+                    return FAULTS[fault.name]
+        return Behaviour()
 
-    async def handle(self, http: web.Request) -> web.StreamResponse:
-        served = route(http.path)
-        if served is None or http.method != "POST":
-            there = "there are POST .../services/aigc/text-generation/generation, .../chat/completions, ..."
-            return _error("dashscope", 404, "InvalidURL", f"{http.method} {http.path}: not served; {there}")
-        body = await http.read()
-        self._in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self._in_flight)
-        headers = {name.lower(): value for name, value in http.headers.items()}
-        key = headers.get("authorization", "").removeprefix("Bearer ").strip()
-        asked = ModelRequest(
-            number=next(self._numbers),
-            started=time.monotonic(),
-            path=http.path,
-            protocol=served[0],
-            kind=served[1],
-            body=read_object(body),
-            headers={name: value for name, value in headers.items() if name not in SECRET_HEADERS},
-            in_flight=self._in_flight,
-        )
-        self.requests.append(asked)
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256  # with fewer, a burst of clients is refused
+    model_server: ModelServer
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that leaves is no error."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Says nothing."""
+
+    def do_POST(self) -> None:
+        content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        served = next((kind for end, kind in PATHS.items() if self.path.endswith(end)), None)
+        if served is None:
+            return self._send(404, b"{}")
+        server = self.server.model_server
+        asked = server.take(*served, msgspec.json.decode(content))
         try:
-            return await self._answer(asked, key, http)
+            given = self.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+            behaviour = server.behaviour(asked)
+            if server.key and given != server.key:
+                behaviour = FAULTS["unauthorized"]
+            self._answer(asked, behaviour, server)
         finally:
-            self._in_flight -= 1
-            asked.finished = time.monotonic()
+            server.end()
 
-    async def _answer(self, asked: ModelRequest, key: str, http: web.Request) -> web.StreamResponse:
-        if (not key and self.script.key is None) or (self.script.key is not None and key != self.script.key):
-            asked.behaviour, asked.status = "unauthorized", 401
-            return _error(asked.protocol, 401, "InvalidApiKey", "Invalid API-key provided.")
-        if asked.problem:
-            asked.behaviour, asked.status = "bad_request", 400
-            return _error(asked.protocol, 400, "InvalidParameter", asked.problem)
-        behaviour = self.script.behaviour(asked.kind, asked.prompt)
-        asked.behaviour = behaviour.name
-        if behaviour.hang:
-            await asyncio.Event().wait()  # until the client leaves or the server stops
-        if self.script.latency + behaviour.delay > 0:
-            await asyncio.sleep(self.script.latency + behaviour.delay)
-        answer = self._scripted(asked, behaviour)
-        asked.status = behaviour.status
-        await _cut(behaviour, http, answer)
-        return answer
-
-    def _scripted(self, asked: ModelRequest, behaviour: Behaviour) -> web.Response:
-        request_id = f"loopback-{asked.number}"
-        headers = {"Content-Type": "application/json", **dict(behaviour.headers)}
-        if behaviour.retry_after is not None:
-            headers["Retry-After"] = str(behaviour.retry_after)
+    def _answer(self, asked: Asked, behaviour: Behaviour, server: ModelServer) -> None:
+        if behaviour.hangs:
+            server.stopping.wait()
+        time.sleep(server.latency)
+        if behaviour.cut == "before" or behaviour.hangs:
+            return self._cut()
+        error, status, refused = behaviour.error, behaviour.status, behaviour.refuses
+        if refused in asked.parameters:
+            told = f"Unsupported parameter: '{refused}' is not supported with this model"
+            instead = ", use max_completion_tokens instead" if refused == "max_tokens" else ""
+            status, error = 400, ("InvalidParameter", told + instead)
+        headers = {"Retry-After": behaviour.retry_after} if behaviour.retry_after else {}
         if behaviour.body is not None:
-            body = behaviour.body
-            headers["Content-Type"] = "text/html" if body.startswith(b"<") else "application/json"
-        elif behaviour.error is not None:
-            body = error_body(asked.protocol, *behaviour.error, request_id)
-        else:
-            body = reply_body(asked, behaviour, self.script, request_id)
-        return web.Response(status=behaviour.status, body=body, headers=headers)
+            return self._send(status, behaviour.body, headers)
+        if error is not None:
+            code, message = error
+            if asked.protocol == "openai":
+                answer: Any = {"error": {"message": message, "type": code, "code": code}}
+            else:
+                answer = {"code": code, "message": message, "request_id": "loopback"}
+            return self._send(status, msgspec.json.encode(answer), headers)
+        if asked.parameters.get("stream"):
+            return self._stream(server.reply(asked.prompt))
+        body = msgspec.json.encode(_reply(asked, behaviour, server))
+        self._send(status, body, headers, is_whole=behaviour.cut != "within")
+
+    def _send(
+        self, status: int, body: bytes, headers: Mapping[str, str] = {}, is_whole: bool = True
+    ) -> None:
+        kind = "text/html" if body.startswith(b"<") else "application/json"
+        lines = {"Content-Type": kind, "Content-Length": str(len(body)), **headers}
+        head = f"HTTP/1.1 {status} -\r\n" + "".join(f"{k}: {v}\r\n" for k, v in lines.items())
+        self.wfile.write(f"{head}\r\n".encode() + (body if is_whole else body[: len(body) // 2]))
+        if not is_whole:
+            self._cut()
+
+    def _stream(self, text: str) -> None:
+        """The reply in pieces, as server-sent events."""
+        pieces: list[Any] = [
+            {"choices": [{"delta": {"content": text[start : start + 20]}}]}
+            for start in range(0, len(text), 20)
+        ]
+        pieces.append({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+        events = "".join(f"data: {msgspec.json.encode(each).decode()}\n\n" for each in pieces)
+        body = f"{events}data: [DONE]\n\n".encode()
+        self._send(200, body, {"Content-Type": "text/event-stream"})
+
+    def _cut(self) -> None:
+        self.wfile.flush()
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
 
 
-async def _cut(behaviour: Behaviour, http: web.Request, answer: web.Response) -> None:
-    """Reset the connection in place of (the end of) the answer."""
-    if not behaviour.cut or http.transport is None:
-        return
-    if behaviour.cut == "within":
-        body = answer.body
-        assert isinstance(body, bytes)
-        begun = web.StreamResponse(status=answer.status, headers=answer.headers)
-        begun.content_length = len(body)
-        await begun.prepare(http)
-        await begun.write(body[: len(body) // 2])
-        http.transport.close()
-    else:
-        http.transport.abort()
-
-
-def _error(protocol: Protocol, status: int, code: str, message: str) -> web.Response:
-    body = error_body(protocol, code, message, "loopback")
-    return web.Response(status=status, body=body, content_type="application/json")
+def _reply(asked: Asked, behaviour: Behaviour, server: ModelServer) -> dict[str, Any]:
+    is_openai = asked.protocol == "openai"
+    if asked.embeds:
+        dimension = asked.parameters.get("dimensions" if is_openai else "dimension") or DIMENSION
+        vectors = HashingEmbedder(dimension).embed(asked.texts).tolist()
+        name = "index" if is_openai else "text_index"
+        items = [{name: place, "embedding": vector} for place, vector in enumerate(vectors)]
+        tokens = {"prompt_tokens" if is_openai else "total_tokens": estimated_tokens(asked.prompt)}
+        body = {"data": items} if is_openai else {"output": {"embeddings": items}}
+        return {**body, "usage": tokens}
+    text = server.reply(asked.prompt) if behaviour.text is None else behaviour.text
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if server.agent is not None and asked.body.get("tools"):
+        message = {"role": "assistant", **server.agent(asked.body["messages"])}
+    answer = {"choices": [{"finish_reason": behaviour.finish_reason, "message": message}]}
+    asked_tokens, said_tokens = estimated_tokens(asked.prompt), estimated_tokens(text)
+    usage = {"input_tokens": asked_tokens, "output_tokens": said_tokens}
+    if is_openai:
+        usage = {"prompt_tokens": asked_tokens, "completion_tokens": said_tokens}
+    body = answer if is_openai else {"output": answer}
+    return {**body, "usage": usage if behaviour.has_usage else {}}

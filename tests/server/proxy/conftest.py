@@ -1,127 +1,96 @@
-"""Real proxies in front of real servers."""
-
-from __future__ import annotations
+"""A host and a server, with the proxy between them: real processes and their pipes."""
 
 import json
-import os
+import queue
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
-from mcp.client.stdio import StdioServerParameters
 
 from toolmem import ToolMem
 
-HERE = Path(__file__).parent
-MAIL = [sys.executable, str(HERE / "mail_server.py")]
-SCRIPTED = [sys.executable, str(HERE / "scripted_server.py")]
-PROXY = [sys.executable, "-P", "-m", "toolmem", "mcp", "proxy"]
-SARAH = "never email Sarah at sarah@example.com"
+SERVER = Path(__file__).with_name("small_server.py")
 
 
-class Lines:
-    """A client that writes and reads lines, and knows nothing of the protocol."""
+class Host:
+    """A host that starts the proxy before the small server, and talks to it line by line."""
 
-    def __init__(self, command: list[str], folder: Path, **environment: str) -> None:
+    def __init__(self, folder, *options, capabilities=None, server=SERVER):
+        self.folder = folder
+        command = [sys.executable, "-m", "toolmem", "mcp", "proxy", "--store", "m.db", *options]
         self.process = subprocess.Popen(
-            command,
+            [*command, "--", sys.executable, str(server), str(folder / "got")],
+            cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=folder,
-            env={**os.environ, "HOME": str(folder / "home"), **environment},
         )
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self._in, self._out = self.process.stdin, self.process.stdout
+        self._lines = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+        if capabilities is not None:
+            self.ask("initialize", {"capabilities": capabilities})
 
-    def send(self, message: bytes | dict[str, Any]) -> None:
-        self._in.write((message if isinstance(message, bytes) else json.dumps(message).encode()) + b"\n")
-        self._in.flush()
+    def _read(self):
+        for line in self.process.stdout:
+            self._lines.put(line.rstrip(b"\n"))
 
-    def line(self) -> bytes:
-        return self._out.readline()
+    def write(self, line):
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
 
-    def read(self) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self.line())
-        return told
+    def send(self, message):
+        self.write(json.dumps({"jsonrpc": "2.0", **message}).encode())
 
-    def ask(self, message: bytes | dict[str, Any]) -> dict[str, Any]:
-        self.send(message)
-        return self.read()
+    def line(self):
+        return self._lines.get(timeout=20)
 
-    def call(self, tool: str, arguments: Any, id: Any = 1, **params: Any) -> dict[str, Any]:
-        return self.ask(call(tool, arguments, id, **params))
+    def message(self):
+        return json.loads(self.line())
 
-    def end(self) -> tuple[int, bytes, str]:
-        """Close stdin: exit code, what was still written, and stderr."""
-        rest, errors = self.process.communicate(timeout=60)
-        return self.process.returncode, rest, errors.decode()
+    def ask(self, method, params=None, id=1):
+        self.send({"id": id, "method": method, **({"params": params} if params else {})})
+        return self.message()
 
+    def begin(self, tool, arguments, id):
+        params = {"name": tool, "arguments": arguments}
+        self.send({"id": id, "method": "tools/call", "params": params})
 
-def call(tool: str, arguments: Any, id: Any = 1, **params: Any) -> dict[str, Any]:
-    params = {"name": tool, "arguments": arguments, **params}
-    return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
+    def call(self, tool, arguments, id=1, **more):
+        return self.ask("tools/call", {"name": tool, "arguments": arguments, **more}, id)["result"]
 
+    def close(self):
+        """The exit code, and what stood on stderr."""
+        self.process.stdin.close()
+        code = self.process.wait(timeout=30)
+        stderr = self.process.stderr.read().decode()
+        self.process.stderr.close()
+        return code, stderr
 
-def initialize(**capabilities: Any) -> dict[str, Any]:
-    client = {"name": "lines", "version": "1"}
-    params = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client}
-    return {"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params}
+    @property
+    def got(self):
+        """The lines that reached the server."""
+        path = self.folder / "got"
+        return path.read_bytes().splitlines() if path.exists() else []
 
-
-def text_of(answer: dict[str, Any]) -> str:
-    return "\n".join(block["text"] for block in answer["result"]["content"])
+    def kept(self):
+        with ToolMem(self.folder / "m.db") as memory:
+            return memory.calls()
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return tmp_path / "memory.db"
+def host(tmp_path):
+    started = []
 
-
-@pytest.fixture
-def start(tmp_path: Path, store: Path) -> Iterator[Callable[..., Lines]]:
-    """Starts proxies; what still runs at the end is killed."""
-    started: list[Lines] = []
-
-    def one(*options: str, server: list[str] = SCRIPTED, **environment: str) -> Lines:
-        command = [*PROXY, "--store", str(store), *options, "--", *server]
-        started.append(Lines(command, tmp_path, **environment))
+    def start(*options, said="", **more):
+        if said:
+            with ToolMem(tmp_path / "m.db") as memory:
+                assert memory.capture_rules(said, tools=["send_email", "delete_file"]).kept
+        started.append(Host(tmp_path, *options, **more))
         return started[-1]
 
-    yield one
+    yield start
     for each in started:
-        each.process.kill()
-        each.process.communicate()
-
-
-@pytest.fixture
-def told(store: Path) -> Callable[..., None]:
-    """Puts rules into the store, as their user says them."""
-
-    def put(*sentences: str, tool: str = "send_email") -> None:
-        with ToolMem(store) as memory:
-            for sentence in sentences:
-                memory.rules.put(tool, sentence, priority="critical")
-
-    return put
-
-
-@pytest.fixture
-def kept(store: Path) -> Callable[[], list[Any]]:
-    """The calls in the store, oldest first."""
-
-    def calls() -> list[Any]:
-        with ToolMem(store) as memory:
-            return sorted(memory.calls(), key=lambda each: each.create_time)
-
-    return calls
-
-
-def parameters(store: Path, *options: str, server: list[str] = MAIL) -> StdioServerParameters:
-    """For the SDK's client."""
-    command = [*PROXY, "--store", str(store), *options, "--", *server]
-    return StdioServerParameters(command=command[0], args=command[1:])
+        if each.process.poll() is None:
+            each.close()

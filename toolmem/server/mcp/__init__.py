@@ -1,14 +1,5 @@
-"""The flows and the memory for hosts that speak MCP.
+"""The memory as an MCP server, for any host that speaks the protocol, in both of its eras.
 
-    server                          the service: what it offers, and how a call is answered
-    stdio, http                     its transports; `http` stands behind the access control of `toolmem.server.http`
-    declarations, tool_calls        its tools, as they are declared and as they are run
-    progress_notifications          how far a call has come
-    resources, offered_prompts      what a host puts before its model
-
-The SDK's package is called `mcp` as well; imports here are absolute, so `mcp` is always the SDK.
+`tools` is what an agent may call, `reading` what a host puts before its model (resources and a
+prompt), `server` joins them to the SDK and serves stdin or streamable HTTP. Needs `toolmem[mcp]`.
 """
-
-from toolmem.server.mcp.server import McpService
-
-__all__ = ["McpService"]

@@ -1,24 +1,10 @@
-"""The embedded store: one SQLite file.
+"""The embedded store: one SQLite file, any number of processes and threads.
 
-A call on its way in meets `worker_threads` (the connection and its thread), `tool_writes` (the transaction) and
-`toolmem.store.codec` (the row). A search meets `search` and what every store has in common. `schema.sql` holds
-the tables, `connection` opens the file.
+`store` puts together `tools`, `records` and `search`, which hold the SQL. `database` owns
+connections and transactions, `files` opens and makes the file, `trust` remembers which files this
+user made.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from toolmem.store.sqlite.sqlite_store import SqliteStore
+from toolmem.store.sqlite.store import SqliteStore
 
 __all__ = ["SqliteStore"]
-
-
-def __getattr__(name: str) -> Any:
-    """The store brings an event loop's modules along; who only reads its tables needs none of them."""
-    if name != "SqliteStore":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from toolmem.store.sqlite.sqlite_store import SqliteStore
-
-    return SqliteStore

@@ -1,122 +1,175 @@
-"""Search: the full-text leg, the vector leg, the filters. Everything runs inside one read transaction."""
+"""Documents, their words and their vectors."""
 
 from __future__ import annotations
 
-import json
-from collections import OrderedDict
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import apsw
+import msgspec
 
-from toolmem.store.codec import storables
-from toolmem.store.searching import Legs, SearchRequest, holds, require_embedder
-from toolmem.store.sqlite import documents
-from toolmem.store.sqlite.lookup import one
+from toolmem.errors import RequestError
+from toolmem.models.records import Document, EmbedderIdentity, TextRow
+from toolmem.store.base import BaseStore
+from toolmem.store.search import Query, Ranking, index_words, scope_of
+from toolmem.store.sqlite.database import Database, json_list, one, workspace_id
 
-if TYPE_CHECKING:
-    from toolmem.protocols import EmbedderIdentity
-    from toolmem.store.sqlite.vector_index import VectorIndex
-
-
-def legs(
-    db: apsw.Connection, cache: VectorCache, embedder: EmbedderIdentity | None, workspace: str, request: SearchRequest
-) -> Legs:
-    """Raises EmbedderMismatch: the vector is another embedder's."""
-    if request.vector is not None:
-        require_embedder(documents.stored_embedder(db), embedder)
-    scope = documents.scope_of(db, workspace, request.where.namespace)
-    if scope is None:
-        return Legs(())
-    allowed = _allowed(db, scope, request)
-    by_text = _text_leg(db, scope, request.words, request.depth, allowed)
-    if request.vector is None or embedder is None:
-        return Legs(list(by_text))
-    index = cache.current(db, scope, embedder.dimension, embedder)
-    nearest = index.nearest(request.vector, request.depth, allowed)
-    similarity = {**index.similarities(request.vector, by_text.values()), **dict(nearest)}
-    return Legs(list(by_text), [key for key, _ in nearest], similarity)
+_EMBEDDER = "embedder"  # the row of `meta` that says whose vectors these are
 
 
-CACHE_BYTES = 512 * 1024 * 1024  # of all scopes together; the one in use always stays
+Scope = tuple[int, str]  # what is searched together: the id of a workspace, and a namespace
 
 
-class VectorCache:
-    """The indexes of the scopes that were searched last, for one embedder at a time."""
-
-    def __init__(self, capacity_bytes: int = CACHE_BYTES) -> None:
-        self._capacity = capacity_bytes
-        self._owner: object = None
-        self._indexes: OrderedDict[int, VectorIndex] = OrderedDict()
-
-    def current(self, db: apsw.Connection, scope: int, dimension: int, owner: object) -> VectorIndex:
-        """The up-to-date index of a scope. `owner`: whose vectors they are; another owner forgets everything."""
-        if owner != self._owner:
-            self._indexes.clear()
-            self._owner = owner
-        from toolmem.store.sqlite.vector_index import VectorIndex  # and with it numpy, at the first search
-
-        index = self._indexes.get(scope) or VectorIndex(scope, dimension)
-        self._indexes.pop(scope, None)
-        index.refresh(db)
-        self._indexes[scope] = index
-        while len(self._indexes) > 1 and sum(each.size_bytes for each in self._indexes.values()) > self._capacity:
-            self._indexes.popitem(last=False)
-        return index
+def _scope_word(scope: Scope) -> str:
+    """By which the full-text index tells scopes apart."""
+    return f"s{scope[0]}x{scope[1].encode().hex()}"
 
 
-# -- filters
+def put_document(db: apsw.Connection, scope: Scope, key: str, document: Document) -> None:
+    """Insert or replace, under a new id."""
+    delete_document(db, scope, key)
+    sql = "INSERT INTO documents (workspace, namespace, key, text) VALUES (?, ?, ?, ?)"
+    db.execute(sql, (*scope, key, document.text))
+    words = " ".join(index_words(document.text))
+    sql = "INSERT INTO document_words (rowid, scope, words) VALUES (?, ?, ?)"
+    db.execute(sql, (db.last_insert_rowid(), _scope_word(scope), words))
 
 
-def _allowed(db: apsw.Connection, scope: int, request: SearchRequest) -> set[int] | None:
-    """Ids of the documents that pass the filters; None where nothing is filtered."""
-    where = request.where
-    if where.keys is None and request.since is None and not where.equals:
-        return None
-    conditions: list[str] = ["documents.scope = ?"]
-    values: list[Any] = [scope]
-    if where.keys is not None:
-        conditions.append("documents.key IN (SELECT value FROM json_each(?))")
-        values.append(json.dumps(storables(where.keys)))
-    if request.since is not None:
-        values.append(request.since)
-        conditions.append("documents.time_modified >= ?")
-    value, joined = "''", ""
-    if where.equals:
-        value, joined = (
-            "records.value",
-            (
-                "JOIN scopes ON scopes.id = documents.scope JOIN records ON records.workspace = scopes.workspace "
-                "AND records.namespace = scopes.namespace AND records.key = documents.key"
-            ),
+def delete_document(db: apsw.Connection, scope: Scope, key: str) -> None:
+    """Nothing happens where there is none."""
+    delete_documents(db, "workspace = ? AND namespace = ? AND key = ?", *scope, key)
+
+
+def delete_documents(db: apsw.Connection, where: str, *values: Any) -> None:
+    """Those that fit, with their words."""
+    gone = db.execute(f"DELETE FROM documents WHERE {where} RETURNING id", values).fetchall()
+    db.executemany("DELETE FROM document_words WHERE rowid = ?", gone)
+
+
+def _embedder(db: apsw.Connection) -> EmbedderIdentity | None:
+    row = one(db, "SELECT value FROM meta WHERE name = ?", _EMBEDDER)
+    return None if row is None else msgspec.json.decode(row[0], type=EmbedderIdentity)
+
+
+class Vectors(NamedTuple):
+    """Those of one scope: keys in order, and one row each. Zero vectors are left out."""
+
+    state: Any
+    rows: dict[str, int]  # by key
+    keys: list[str]
+    matrix: Any  # float32, shape (len(keys), dimension)
+
+
+def _nearest(
+    held: Vectors, query: Query, also: Sequence[str]
+) -> tuple[list[str], dict[str, float]]:
+    """Keys, nearest first, equal ones by key; and the cosines of these and of `also`."""
+    import numpy as np
+
+    if not held.keys or not query.unit.any():
+        return [], {}
+    cosines = np.round(held.matrix @ query.unit, 6)
+    rows = np.arange(len(held.keys))
+    if query.keys is not None:
+        rows = np.array(sorted(held.rows[key] for key in query.keys if key in held.rows), int)
+    best = rows[np.argsort(-cosines[rows], kind="stable")[: query.depth]].tolist()
+    shown = {*best, *(held.rows[key] for key in also if key in held.rows)}
+    similarity = {held.keys[row]: float(cosines[row]) for row in shown}
+    return [held.keys[row] for row in best], similarity
+
+
+class SearchStore(BaseStore):
+    """What was stored with a searchable side."""
+
+    _database: Database
+    _held: Vectors | None = None  # of the scope that was searched last; replaced whole
+
+    def _rank(self, query: Query) -> Ranking:
+        with self._database.read() as db:
+            scope = _scope(db, *query.scope)
+            by_words = _by_words(db, scope, query)
+            if query.identity is None or _embedder(db) != query.identity:
+                return Ranking(by_words)
+            return Ranking(by_words, *_nearest(self._vectors(db, scope, query), query, by_words))
+
+    def _vectors(self, db: apsw.Connection, scope: Scope, query: Query) -> Vectors:
+        import numpy as np
+
+        of = "FROM documents WHERE workspace = ? AND namespace = ?"
+        # Every change of the scope's vectors changes these figures: ids only grow.
+        counts = one(db, f"SELECT count(*), max(id) {of}", *scope)
+        missing = one(db, f"SELECT count(*) {of} AND vector IS NULL", *scope)
+        state, held = (scope, query.identity, counts, missing), self._held
+        if held is None or held.state != state:
+            rows = db.execute(f"SELECT key, vector {of} ORDER BY key", scope)
+            found = [(key, blob) for key, blob in rows if blob is not None]
+            matrix = np.frombuffer(b"".join(blob for _, blob in found), dtype="<f4")
+            matrix = matrix.reshape(len(found), query.unit.size)
+            ranked: Any = matrix.any(axis=1)
+            keys = [key for (key, _), good in zip(found, ranked, strict=True) if good]
+            places = {key: row for row, key in enumerate(keys)}
+            held = self._held = Vectors(state, places, keys, matrix[ranked])
+        return held
+
+    def documents(
+        self, workspace: str, namespace: str | None, keys: Collection[str]
+    ) -> dict[str, Document]:
+        sql = (
+            "SELECT documents.key, text FROM json_each(?) AS asked CROSS JOIN documents "
+            "ON workspace = ? AND namespace = ? AND documents.key = asked.value"
         )
-    sql = f"SELECT documents.id, {value} FROM documents {joined} WHERE {' AND '.join(conditions)}"
-    return {number for number, held in db.execute(sql, values) if not where.equals or holds(held, where.equals)}
+        with self._database.read() as db:
+            found = db.execute(sql, (json_list(keys), *_scope(db, workspace, namespace)))
+            return {key: Document(text) for key, text in found}
+
+    def embedder(self) -> EmbedderIdentity | None:
+        with self._database.read() as db:
+            return _embedder(db)
+
+    def use_embedder(self, identity: EmbedderIdentity) -> None:
+        with self._database.write() as db:
+            stored = _embedder(db)
+            if stored not in (None, identity):
+                db.execute("UPDATE documents SET vector = NULL WHERE vector IS NOT NULL")
+            if stored != identity:
+                sql = "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)"
+                db.execute(sql, (_EMBEDDER, msgspec.json.encode(identity).decode()))
+
+    def texts_without_vector(
+        self, workspace: str, namespace: str | None, limit: int
+    ) -> list[TextRow]:
+        sql = (
+            "SELECT id, text FROM documents "
+            "WHERE workspace = ? AND namespace = ? AND vector IS NULL ORDER BY id LIMIT ?"
+        )
+        with self._database.read() as db:
+            rows = db.execute(sql, (*_scope(db, workspace, namespace), limit))
+            return [TextRow(str(number), text) for number, text in rows]
+
+    def put_vectors(self, identity: EmbedderIdentity, vectors: Mapping[str, Any]) -> None:
+        rows = [(vector.astype("<f4").tobytes(), int(row)) for row, vector in vectors.items()]
+        with self._database.write() as db:
+            if _embedder(db) != identity:
+                raise RequestError("the store holds the vectors of another embedder", "vector")
+            db.executemany("UPDATE documents SET vector = ? WHERE id = ?", rows)
 
 
-# -- the text leg
+def _scope(db: apsw.Connection, workspace: str, namespace: str | None) -> Scope:
+    return workspace_id(db, workspace), scope_of(workspace, namespace).namespace
 
 
-def _text_leg(
-    db: apsw.Connection, scope: int, words: Sequence[str], depth: int, allowed: set[int] | None
-) -> dict[str, int]:
-    """Document ids by key, best BM25 first. Scope and words are matched together, so that other scopes cost nothing."""
-    if not words or (allowed is not None and not allowed):
-        return {}
-    quoted = " OR ".join('"' + word.replace('"', '""') + '"' for word in words)
-    match = f'scope : "{documents.scope_word(scope)}" AND words : ({quoted})'
-    values: list[Any] = [match]
-    chosen = ""
-    if allowed is not None:
-        chosen = "AND rowid IN (SELECT value FROM json_each(?))"
-        values.append(json.dumps(sorted(allowed)))
+def _by_words(db: apsw.Connection, scope: Scope, query: Query) -> list[str]:
+    """Keys, best BM25 first. Scope and words are matched together, so other scopes cost nothing."""
+    if not query.words:
+        return []
+    quoted = " OR ".join('"' + word.replace('"', '""') + '"' for word in query.words)
+    values: list[Any] = [f"scope : {_scope_word(scope)} AND words : ({quoted})"]
     sql = (
-        "SELECT rowid, bm25(document_words, 0.0, 1.0) AS badness FROM document_words "
-        f"WHERE document_words MATCH ? {chosen} ORDER BY badness LIMIT ?"
+        "SELECT key, bm25(document_words, 0.0, 1.0) AS badness FROM document_words "
+        "JOIN documents ON documents.id = document_words.rowid WHERE document_words MATCH ?"
     )
-    rows: list[Any] = db.execute(sql, (*values, depth)).fetchall()
-    found = [
-        (round(badness, 9), one(db, "SELECT key FROM documents WHERE id = ?", number)[0], number)
-        for number, badness in rows
-    ]
-    return {key: number for _, key, number in sorted(found)}
+    if query.keys is not None:
+        sql += " AND key IN (SELECT value FROM json_each(?))"
+        values.append(json_list(query.keys))
+    rows = db.execute(f"{sql} ORDER BY badness, key LIMIT ?", (*values, query.depth))
+    return [key for key, _ in rows]

@@ -1,0 +1,102 @@
+"""The shared recordings, and a table for what is measured on them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolmem.formats.records import read_records
+from toolmem.models.calls import ToolCallResult
+
+PROJECT = Path(__file__).parents[1]
+RESULTS = PROJECT / "benchmarks" / "results"
+RECORDINGS = ("tau_bench", "tau2_airline", "toolbench", "intercode", "openhands")
+
+
+def shared_data() -> Path:
+    """The folder of the recordings, which are no part of the project."""
+    given = os.environ.get("TOOLMEM_SHARED")
+    place = Path(given) if given else PROJECT.parent / "shared"
+    if (place / "data").is_dir():
+        return place / "data"
+    raise SystemExit(f"no recordings in {place}: set TOOLMEM_SHARED to the folder that holds data/")
+
+
+def recorded(path: Path) -> list[Any]:
+    """The records of a gzipped JSON Lines file, each with an id."""
+    with gzip.open(path) as lines:
+        records = [msgspec.json.decode(line) for line in lines]
+    return [{"id": str(place), **record} for place, record in enumerate(records)]
+
+
+def recorded_calls(name: str) -> list[ToolCallResult]:
+    """The calls of a shared recording, or of the packaged sample."""
+    path = PROJECT / "toolmem" / "data" / "recording.calls.jsonl.gz"
+    if name != "sample":
+        path = shared_data() / "recorded_calls" / f"{name}.calls.jsonl.gz"
+    read = read_records(recorded(path), datetime.now(UTC))
+    assert not read.failures, read.failures[:3]
+    return [item.call for item in read.calls]
+
+
+class Table(NamedTuple):
+    """Figures with their basis: the first column is text, the others are numbers or short text."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Iterable[Sequence[Any]]
+
+
+def publish(name: str, title: str, *tables: Table) -> None:
+    """Print the tables, and write them with commit, date and machine to `results/NAME.json`."""
+    told: dict[str, Any] = {"name": name, "title": title, "commit": commit()}
+    told |= {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine(), "tables": []}
+    print(f"{title} ({told['commit']}, {told['machine']})")
+    for table in tables:
+        rows = [tuple(map(cell, row)) for row in table.rows]
+        told["tables"].append({"title": table.title, "columns": table.columns, "rows": rows})
+        print(f"\n{table.title}")
+        print_table(table.columns, rows)
+    RESULTS.mkdir(exist_ok=True)
+    text = json.dumps(told, indent=1, ensure_ascii=False)
+    (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def commit() -> str:
+    """Of this tree; "+" where it holds changes that are not committed."""
+    git = ["git", "-C", str(PROJECT)]
+    told = [
+        subprocess.run([*git, *rest], capture_output=True, text=True).stdout.strip()
+        for rest in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "toolmem"])
+    ]
+    return f"{told[0]}{'+' if told[1] else ''}"
+
+
+def machine() -> str:
+    system = f"{platform.system()} {platform.machine()}"
+    return f"{os.cpu_count()} cores, {system}, Python {platform.python_version()}"
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """The first column to the left, the others to the right."""
+    table = [tuple(columns), *rows]
+    widths = [max(len(row[at]) for row in table) for at in range(len(columns))]
+    for row in table:
+        first, *others = zip(row, widths, strict=True)
+        print("  ".join([first[0].ljust(first[1]), *(text.rjust(width) for text, width in others)]))
+
+
+def cell(value: Any) -> str:
+    """A number as it is shown."""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
+    return "-" if value is None else str(value)

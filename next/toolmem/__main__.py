@@ -1,5 +1,0 @@
-"""`python -m toolmem` is the `toolmem` command."""
-
-from toolmem.cli.main import main
-
-main()

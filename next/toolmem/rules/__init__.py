@@ -1,7 +1,0 @@
-"""What the user demands of an agent, kept as rules on its tools.
-
-`capture` reads the user's messages: `reader/` finds plain sentences that demand something without a
-model, `notes/` verifies what a model wrote down. `store` keeps rules, `changes` decides who may let
-one bind less, `replies` follows `undo` and the like. `prompt` renders the pinned block, also
-for a session that begins. `failures` learns from how calls ended; `memories` are the agent's own.
-"""

@@ -1,0 +1,124 @@
+"""Client and AsyncClient: the methods of ToolMem, asked of a real service."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from toolmem import AsyncClient, Client, ToolMem
+from toolmem.errors import RequestError, ServiceError, StoreClosed
+from toolmem.operations import OPERATIONS
+
+SARAH = "never email Sarah at sarah@example.com"
+MAIL = {"name": "send_email", "parameters": {"properties": {"to": {"type": "string"}}}}
+CALLS = [{"tool_name": "search", "input": {"q": "rain"}, "output": "[]", "success": True}]
+
+
+@pytest.fixture
+def client(url, request):
+    with Client(url, workspace_id=request.node.name) as opened:
+        yield opened
+
+
+def test_it_has_every_method_of_toolmem():
+    for name in OPERATIONS:
+        assert hasattr(ToolMem, name) and hasattr(Client, name) and hasattr(AsyncClient, name)
+
+
+def test_what_works_over_the_client(serve, tmp_path):
+    client = Client(serve()[0], workspace_id="w")
+    assert client.add(CALLS).evaluation.evaluated == 1
+    assert client.summarize("search").summarized == ["search"]
+    assert "search" in client.guidance("search").text or client.guidance("search").text
+    assert client.calls()[0].input == {"q": "rain"}
+    assert client.tools()[0].calls_ever == 1
+    assert client.run("retrieve_tool_memory", tool_names="search").success
+    with ToolMem(str(tmp_path / "m.db"), workspace="w") as memory:
+        assert memory.calls() == client.calls()
+
+
+def test_what_the_user_demands_over_the_client(client):
+    kept = client.capture_rules(SARAH, tools=[MAIL])
+    assert [rule.rule for rule in kept.kept] == [SARAH]
+    assert SARAH in client.prompt([MAIL])
+    decision = client.check_tool_call("send_email", {"to": "sarah@example.com"})
+    assert decision.action == "deny"
+    [rule] = client.tool_rule_list("send_email")
+    assert client.tool_rule_get("send_email", rule.id) == rule
+    assert client.tool_rule_delete("send_email", rule.id)
+    allowed = client.check_tool_call("send_email", {"to": "sarah@example.com"})
+    assert allowed.action == "allow"
+    assert client.tool_call_ended(allowed, {"to": "sarah@example.com"}, success=True)
+    assert client.remember("blue is staging").content == "blue is staging"
+    assert client.health()["status"] == "ok"
+    assert client.workspace("other").tool_rule_list("send_email") == []
+
+
+def test_errors_are_those_of_the_service(client, url, serve):
+    with pytest.raises(RequestError) as refused:
+        client.tool_rule_put(" ", "x")
+    assert refused.value.field == "tool_name"
+    with pytest.raises(RequestError, match="priority"):
+        client.tool_rule_put("t", "x", priority="urgent")
+    with pytest.raises(RequestError, match="base_url"):
+        Client("ftp://x")
+    guarded, _ = serve(token="s3cret", store="other.db")
+    with Client(guarded, token="wrong") as wrong, pytest.raises(ServiceError) as denied:
+        wrong.tools()
+    assert denied.value.status == 401
+    nobody = Client("http://bob:s3cret@127.0.0.1:9", timeout=2)
+    with nobody, pytest.raises(ServiceError, match="is `toolmem serve` running") as gone:
+        nobody.tools()
+    assert "s3cret" not in str(gone.value)
+    client.close()
+    with pytest.raises(StoreClosed):
+        client.tools()
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(url, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    with Client(url, workspace_id="proxy") as client:
+        assert client.tools() == []
+
+
+def test_the_same_awaited(url):
+    async def main():
+        async with AsyncClient(url, workspace_id="awaited") as client:
+            await client.add(CALLS)
+            return [tool.tool_name for tool in await client.tools()]
+
+    assert asyncio.run(main()) == ["search"]
+
+
+def test_recorded_notes_are_kept_over_http_and_no_forged_quote_is(client):
+    given = os.environ.get("TOOLMEM_SHARED")
+    shared = Path(given) if given else Path(__file__).parents[3] / "shared"
+    folder = shared / "data" / "demands"
+    if not folder.is_dir():
+        pytest.skip("there are no shared recordings")
+    lines = (folder / "A.notes.repaired.jsonl").read_text(encoding="utf-8").splitlines()
+    notes = {row["id"]: row["calls"] for row in map(json.loads, lines)}
+    kept = forged = 0
+    for line in (folder / "A.jsonl").read_text(encoding="utf-8").splitlines()[:60]:
+        message = json.loads(line)
+        here = client.workspace(f"forged {message['id']}")
+        tools = [
+            {
+                "name": tool["name"],
+                "parameters": {
+                    "properties": {
+                        name: {"type": kind} for name, kind in tool["parameters"].items()
+                    }
+                },
+            }
+            for tool in message["tools"]
+        ]
+        road = {"user_message": message["text"], "tools_available": tools, "conversation_id": "c"}
+        for call in notes[message["id"]]:
+            if call["name"] == "note_demand" and message["kind"] == "standing":
+                kept += here.note_demand(**call["arguments"], **road).outcome == "kept"
+                words = {**call["arguments"], "quote": "the user never said any of this here"}
+                forged += here.note_demand(**words, **road).outcome != "refused"
+    assert (kept >= 20, forged) == (True, 0)

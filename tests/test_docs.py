@@ -1,0 +1,88 @@
+"""The documentation names what there is, and stays short."""
+
+import ast
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+import toolmem
+from toolmem.cli.main import commands
+from toolmem.flow.op import known_ops
+from toolmem.operations import OPERATIONS
+
+ROOT = Path(__file__).parents[1]
+DOCS, PACKAGE = ROOT / "docs", ROOT / "toolmem"
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+FOLDERS = [path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE]
+PAGES = [
+    path
+    for path in DOCS.rglob("*.md")
+    if not {"_build", "jupyter_execute", "notebooks", "reference"} & set(path.parts)
+]
+MAX_WORDS = 45_000
+
+
+@pytest.fixture(scope="module")
+def generated():
+    made = runpy.run_path(str(DOCS / "generate.py"))
+    made["REFERENCE"].mkdir(exist_ok=True)
+    return {name: page() for name, page in made["PAGES"].items()}
+
+
+def test_the_reference_names_every_command_op_operation_and_public_name(generated):
+    assert all(
+        f"## toolmem {name}\n" in generated["commands"] for name in commands.list_commands(None)
+    )
+    ops = [each for each in known_ops().values() if each.__module__.startswith("toolmem.")]
+    assert len(ops) > 8
+    assert all(f"## {each.__name__}\n" in generated["ops"] for each in ops)
+    assert all(f"## {name}\n" in generated["operations"] for name in OPERATIONS)
+    public = [name for name in toolmem.__all__ if callable(getattr(toolmem, name))]
+    assert all(f"## {name}\n" in generated["python"] for name in public)
+
+
+def test_a_setting_is_told_with_its_default_and_its_comment(generated):
+    assert "| `index_prefix` | `str` | `'toolmem'` |" in generated["configuration"]
+    assert "user and password" in generated["configuration"]
+
+
+def test_all_pages_together_are_short(generated):
+    texts = [path.read_text(encoding="utf-8") for path in PAGES]
+    assert len(texts) > 15
+    assert sum(len(text.split()) for text in (*texts, *generated.values())) <= MAX_WORDS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_each_link_of_a_page_leads_to_a_file(page):
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
+        place = (page.parent / target).resolve()
+        is_made = "reference" in place.parts or "notebooks" in place.parts
+        assert place.exists() or is_made, f"{target} is not there"
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_folders_docstring_names_each_of_its_modules(folder):
+    told = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
+    inside = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    inside |= {path.parent.name for path in folder.glob("*/__init__.py")}
+    named = {re.split(r"[/.]", name)[0] for name in re.findall(r"`([\w/.]+)`", told)}
+    named |= {re.sub(r"\B([A-Z])", r"_\1", name).lower().removesuffix("_op") for name in named}
+    if folder.name == "cli":
+        named |= set(commands.list_commands(None))
+    assert inside - named == set()
+
+
+def test_contributing_says_of_each_folder_what_its_docstring_says():
+    rows = re.findall(r"^\| `(\w+)(?:/|\.py)` \| (.+) \|$", CONTRIBUTING, re.MULTILINE)
+    made = runpy.run_path(str(DOCS / "generate.py"))
+    assert rows == [(name, told) for name, _, told in made["_folders"]()]
+
+
+def test_contributing_names_files_that_are_there():
+    named = re.findall(r"[`(]([\w./-]+/[\w./-]*)[`)]", CONTRIBUTING)
+    assert len(named) > 20
+    for name in named:
+        assert (ROOT / name).exists() or (PACKAGE / name).exists(), name

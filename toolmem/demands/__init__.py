@@ -1,1 +1,0 @@
-"""What the user demands, as a condition on calls: how it is written, read, tried and said."""

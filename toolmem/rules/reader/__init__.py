@@ -1,0 +1,17 @@
+"""Plain sentences of a user, read without a model. English and Chinese.
+
+`demands(message, ran, tools)` finds the sentences that limit what the agent does with its tools;
+`lifted(message, rules)` finds the rule that a sentence takes back. In doubt both find nothing.
+
+`own_text` finds the sentences that the user typed, without those that are pasted; `demands` those
+that demand something, and for how long; `tools` the tools that a demand is about; `conditions` the
+calls that it forbids, where every word of it is understood; `lifts` the rule that is taken back.
+`words` is their vocabulary.
+"""
+
+from toolmem.models.rules import UNSCOPED
+from toolmem.rules.reader.conditions import Conditions
+from toolmem.rules.reader.demands import Demand, demands, too_long
+from toolmem.rules.reader.lifts import lifted
+
+__all__ = ["UNSCOPED", "Conditions", "Demand", "demands", "lifted", "too_long"]
