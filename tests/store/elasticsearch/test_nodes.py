@@ -12,6 +12,7 @@ from elasticsearch_fake.making import calls_of, guidance_of
 from elasticsearch_nodes import Cluster, Missing, Node
 
 from toolmem.models.calls import ToolCallResult
+from toolmem.store.changes import LOG_CALLS
 from toolmem.store.elasticsearch import ElasticsearchStore
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("elasticsearch")]
@@ -75,6 +76,7 @@ WRITER = """
 import sys
 from toolmem.errors import StoreUnavailable
 from toolmem.models.calls import ToolCallResult
+from toolmem.store.changes import LOG_CALLS
 from toolmem.store.elasticsearch import ElasticsearchStore
 from datetime import UTC, datetime
 urls, prefix, writer = sys.argv[1].split(","), sys.argv[2], sys.argv[3]
@@ -127,7 +129,8 @@ def everything_is_there(store, ids):
             *range(record.first_seq, record.last_seq + 1)
         ]
         log = store.call_log("w", tool=record.tool_name, limit=10**5)
-        assert len({each.call.id for each in log}) == len(log) == record.counters.calls
+        assert len({each.call.id for each in log}) == len(log)
+        assert len(log) == record.counters.calls or len(log) >= LOG_CALLS  # older ones were dropped
 
 
 def test_killed_writers_lose_nothing_that_they_acknowledged(server, prefix):

@@ -27,6 +27,7 @@ PAGE = 1000  # documents of one request
 MAX_VALUES = 65_000  # the server's own limit is 65,536
 BULK_BYTES = 8_000_000
 KEEP_ALIVE = "1m"  # of a scan, between two pages
+MAX_CONFLICT_PAUSE = 0.1  # seconds; who waits longer loses every race against busy writers
 _BULK_ANSWER = "items.*.status,items.*.error,items.*._seq_no,items.*._primary_term"
 _BUSY = (429, 502, 503, 504)
 # What a node says that has lost the others, or of a shard that is about to move.
@@ -108,7 +109,7 @@ class Client:
                 self._is_ready = True
             return self._es
 
-    def pauses(self) -> Iterator[None]:
+    def pauses(self, longest: float = 2.0) -> Iterator[None]:
         """Wait between attempts: twice as long each time, with jitter. Ends at the deadline."""
         give_up, pause = time.monotonic() + self._timeout, self._pause
         while True:
@@ -117,7 +118,7 @@ class Client:
             if left <= 0:
                 return
             time.sleep(min(pause * random.uniform(0.5, 1.5), left))
-            pause = min(2 * pause, 2.0)
+            pause = min(2 * pause, longest)
 
     def ask(self, request: Callable[[Any], Any], ignore: Sequence[int] = ()) -> Any:
         """The answer; statuses in `ignore` are answers too. Raises StoreError."""

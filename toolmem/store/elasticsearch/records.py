@@ -19,7 +19,7 @@ from toolmem.errors import RequestError, StoreUnavailable
 from toolmem.models.records import Document, Record, Snapshot
 from toolmem.store import storable
 from toolmem.store.base import BaseStore
-from toolmem.store.elasticsearch.client import Client, Doc, Write
+from toolmem.store.elasticsearch.client import MAX_CONFLICT_PAUSE, Client, Doc, Write
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout, digest, terms
 from toolmem.store.search import index_words
 from toolmem.store.storable import MAX_NAME, Place
@@ -88,7 +88,7 @@ class RecordStore(BaseStore):
     ) -> Doc | None:
         """Write what `change` makes of the record as it stands; None of it: nothing to write."""
         name, tried = os.urandom(6).hex(), dict[str, Doc]()
-        for attempt, _ in enumerate(self._client.pauses()):
+        for attempt, _ in enumerate(self._client.pauses(longest=MAX_CONFLICT_PAUSE)):
             (doc,) = self._docs(place.workspace, [place[1:]])
             recent = [] if doc is None else doc.source["recent"]
             if mine := tried.keys() & set(recent):  # it was swapped, and the answer was lost

@@ -30,7 +30,13 @@ from toolmem.errors import StoreError, StoreUnavailable, ToolMemError
 from toolmem.models.calls import CallFigures, ToolCallResult
 from toolmem.models.tools import Counted, ToolRecord, Window
 from toolmem.store.changes import Ask, Change, new_record
-from toolmem.store.elasticsearch.client import Client, Doc, Position, Write
+from toolmem.store.elasticsearch.client import (
+    MAX_CONFLICT_PAUSE,
+    Client,
+    Doc,
+    Position,
+    Write,
+)
 from toolmem.store.elasticsearch.layout import Layout, digest, terms
 from toolmem.store.elasticsearch.records import document_fields
 from toolmem.store.storable import (
@@ -152,7 +158,7 @@ class Tools:
         with ExitStack() as locks:
             for place in sorted(digest(workspace, tool) for tool in asks):
                 locks.enter_context(self._writing[place])
-            for attempt, _ in enumerate(self._client.pauses()):
+            for attempt, _ in enumerate(self._client.pauses(longest=MAX_CONFLICT_PAUSE)):
                 waiting = {tool: ask.ids for tool, ask in asks.items() if tool not in done}
                 swaps, committed = [], []
                 for tool, found in self.read(workspace, waiting, own=attempt == 0).items():
