@@ -90,7 +90,7 @@ def main() -> None:
             asked = {
                 "a bare route": lambda: client.post(f"{bare}/bare", json=call),
                 "check_tool_call, 20 rules": lambda: client.post(
-                    f"{ours}/check_tool_call", json=call
+                    f"{ours}/operations/check_tool_call", json=call
                 ),
                 "guidance of one tool": lambda: client.post(f"{ours}/guidance", json=named),
             }

@@ -12,30 +12,30 @@ from importlinter.cli import lint_imports
 PACKAGE = Path(__file__).parents[1] / "toolmem"
 KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
 BUDGETS = {
-    "models": 838,
+    "models": 852,
     "text": 1420,
-    "config": 1143,
-    "store": 3464,
+    "config": 1148,
+    "store": 3472,
     "llm": 1572,
     "judge": 2206,
-    "guidance": 2035,
-    "formats": 846,
+    "guidance": 2037,
+    "formats": 849,
     "view": 2082,
-    "flow": 1064,
-    "ops": 1258,
-    "operations": 1067,
-    "memory": 440,
+    "flow": 1070,
+    "ops": 1257,
+    "operations": 1081,
+    "memory": 475,
     "research": 1062,
-    "cli": 1675,
+    "cli": 1688,
     "testing": 434,
     "rules": 4057,
     "guard": 1383,
-    "session": 884,
-    "server": 1581,
+    "session": 893,
+    "server": 1594,
     "hooks": 2275,
     "adapters": 752,
 }
-SINGLE_FILES = 336  # __init__, __main__, errors, client
+SINGLE_FILES = 339  # __init__, __main__, errors, client
 MAX_LINES = 34_150
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 32, "summarize": 32, "guidance": 15, "sentence": 27, "planned call": 31}

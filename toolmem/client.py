@@ -76,15 +76,18 @@ class Client(Methods):
     def perform(self, operation: Operation[..., Any], given: Mapping[str, Any]) -> Any:
         """Ask the service for an operation."""
         operation.read(given)  # refused here, where it is wrong
-        value = self._ask(operation.name, given)
+        value = self._ask(f"operations/{operation.name}", given)
         kind = inspect.signature(operation.function, eval_str=True).return_annotation
         if kind is Calls:
             return Calls(msgspec.convert(value, list[ToolCallResult]))
         return msgspec.convert(value, kind)
 
     def run(self, flow: str, /, **request: Any) -> FlowResponse:
-        """Run a flow by name."""
-        return msgspec.convert(self._ask(flow, request), FlowResponse)
+        """Run a flow by name. Raises RequestError where an operation is called so, and no flow."""
+        value = self._ask(flow, request)
+        if not isinstance(value, dict) or "metadata" not in value:
+            raise RequestError(f"{flow!r} is no flow; it is the method {flow} of a client", "flow")
+        return msgspec.convert(value, FlowResponse)
 
     def health(self) -> dict[str, Any]:
         """What `/health` answers."""

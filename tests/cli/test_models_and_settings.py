@@ -87,6 +87,19 @@ def test_what_is_refused_does_nothing_and_has_exit_code_2(tmp_path, arguments, r
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_operation_is_run_as_a_flow_is(tmp_path):
+    def asked(name, **request):
+        return run(tmp_path, "run", name, "--request", "-", stdin={"workspace_id": "w", **request})
+
+    sudo = {"tool_name": "shell", "rule": "No sudo", "when": [{"command": "^sudo"}]}
+    assert asked("tool_rule_put", effect="deny", **sudo).returncode == 0
+    listed = json.loads(asked("tool_rule_list", tool_name="shell").stdout)
+    assert [rule["rule"] for rule in listed] == ["No sudo"]
+    denied = asked("check_tool_call", tool_name="shell", input={"command": "sudo ls"})
+    assert denied.returncode == 5
+    assert asked("tool_rule_list", tool="shell").returncode == 2
+
+
 def test_every_problem_of_settings_is_a_line_of_stderr(tmp_path):
     done = run(
         tmp_path,

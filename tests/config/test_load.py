@@ -166,6 +166,16 @@ def test_the_real_environment_goes_before_dotenv(tmp_path):
     assert of_model(found) == ("https://b.example/v1", "k2")
 
 
+def test_hosts_of_elasticsearch_come_from_the_environment_where_no_file_says_them(tmp_path):
+    given = "vector_store: {default: {backend: elasticsearch, params: {index_prefix: p}}}"
+    real = {"FLOW_ES_HOSTS": "http://a:9200,http://b:9200"}
+    found = settings(tmp_path, given, real=real).settings.vector_store["default"].params
+    assert (found.hosts, found.index_prefix) == (["http://a:9200", "http://b:9200"], "p")
+    (tmp_path / "es.yaml").write_text(given)
+    with ToolMem(tmp_path / "es.yaml") as memory:
+        assert "vector_store.default.params.hosts: needed" in memory.services.problems()[0]
+
+
 def test_openais_address_never_gets_dashscopes_key(tmp_path):
     real = {"OPENAI_BASE_URL": "https://o.example/v1", "DASHSCOPE_API_KEY": "d"}
     assert of_model(settings(tmp_path, REMOTE, real=real))[1] == ""
@@ -277,9 +287,32 @@ def test_an_op_of_ones_own_is_registered_by_a_module_that_the_file_names(tmp_pat
 
 
 def test_an_op_of_ones_own_takes_overrides_also_where_no_flow_uses_it():
+    with pytest.raises(TypeError, match="needs a method `run"):
+
+        @register
+        class NothingOp(Op):
+            pass
+
     @register
     class TwiceOp(Op):
-        pass
+        def run(self, context):
+            pass
 
     with pytest.raises(ConfigError, match=r"op.twice_op.params.x: unknown"):
         ToolMem(overrides=["op.twice_op.params.x=1"])
+
+
+def test_a_module_of_op_modules_holds_judges_and_other_things_of_ones_own(tmp_path, monkeypatch):
+    (tmp_path / "my_judges.py").write_text(
+        "from toolmem.testing.scripted import ScriptedJudge\njudges = {'strict': ScriptedJudge()}\n"
+    )
+    (tmp_path / "my.yaml").write_text(
+        "op_modules: [my_judges]\nllm: {strict: {backend: offline}}\n"
+        "op: {parse_tool_call_result_op: {llm: strict}}\n"
+        "vector_store: {default: {backend: memory}}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    with ToolMem("my.yaml") as memory:
+        assert memory.services.problems() == []
+        memory.add([{"tool_name": "search", "input": {"q": "rain"}, "output": "3 hits"}])
+        assert memory.calls()[0].judge.backend == "scripted"

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from toolmem import AsyncToolMem, ToolMem
-from toolmem.errors import RequestError, StoreClosed
+from toolmem.errors import ConfigError, RequestError, StoreClosed
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.operations import OPERATIONS
 from toolmem.testing.scripted import ScriptedJudge
@@ -59,13 +59,13 @@ def test_the_plain_memory_works_inside_a_running_loop(scripted, records):
 
 
 def test_methods_have_the_signature_and_docstring_of_their_function(memory):
-    assert list(inspect.signature(memory.retrieve).parameters)[1:] == [
+    assert list(inspect.signature(memory.retrieve).parameters) == [
         "query",
         "tool_names",
         "top_k",
         "include_calls",
     ]
-    assert memory.calls.__doc__ == "The kept calls of tools."
+    assert memory.tools.__doc__ == "Every tool of the workspace with its figures, by name."
 
 
 def test_an_operation_says_what_is_wrong_with_a_request(memory):
@@ -78,7 +78,38 @@ def test_an_operation_says_what_is_wrong_with_a_request(memory):
     ]:
         with pytest.raises(RequestError, match=told):
             memory.perform(OPERATIONS[name], given)
-    assert OPERATIONS["calls"].schema()["properties"].keys() == {"tool_names", "recent"}
+    assert OPERATIONS["calls"].schema()["properties"].keys() == {
+        "tool_names",
+        "recent",
+        "conversation_id",
+    }
+
+
+def test_what_lacks_a_method_of_its_protocol_is_refused_when_it_is_handed_over():
+    with pytest.raises(ConfigError, match="judges.strict: str lacks identity, asks_model, judge"):
+        ToolMem(":memory:", judges={"strict": "yes"})
+
+
+def test_a_workspace_without_a_proper_name_is_refused(memory):
+    with pytest.raises(RequestError, match="workspace_id"):
+        memory.workspace("bad id!")
+
+
+def test_the_calls_of_a_conversation_are_there_when_they_left_the_window(path):
+    limit = ["op.parse_tool_call_result_op.params.max_history_tool_call_cnt=2"]
+    with ToolMem(path, overrides=limit) as memory:
+        for n in range(5):
+            call = {"tool_name": "search", "input": {"q": n}, "conversation_id": f"talk {n % 2}"}
+            memory.add([call])
+        found = memory.calls(conversation_id="talk 0")
+        assert [call.input["q"] for call in found] == [0, 2, 4]
+        assert memory.calls(["calc"], conversation_id="talk 0") == []
+
+
+def test_a_result_printed_is_its_text(memory, records):
+    memory.add(records(3))
+    memory.summarize()
+    assert str(memory.guidance("search")) == memory.guidance("search").text != ""
 
 
 def test_a_prompt_holds_the_guidance_of_the_tools_at_hand(memory, records):

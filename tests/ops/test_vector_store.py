@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -133,6 +135,16 @@ def test_files_of_reme_are_read_with_their_verdicts_and_their_guidance(memory, a
     assert (third.score, third.evaluation_status) == (None, "pending")
     assert memory.guidance("search").text.endswith("Search with short words.")
     assert act("load", path="theirs.jsonl").metadata["calls_added"] == 0
+
+
+def test_a_dump_of_an_earlier_version_is_read_with_ids_times_and_judges(memory, act, folder):
+    shutil.copy(Path(__file__).with_name("earlier_dump.jsonl"), folder)
+    assert act("load", path="earlier_dump.jsonl").success
+    first, second = memory.calls()
+    assert (second.id, second.conversation_id, second.execution_failed) == ("own-7", "a", True)
+    assert first.judge.model == "rule_based_check" and first.create_time.microsecond
+    assert "failed: {" in memory.guidance("search").text
+    assert act("load", path="earlier_dump.jsonl").metadata["calls_added"] == 0
 
 
 def test_a_bad_line_loads_nothing_and_deletes_nothing(filled, act, folder):

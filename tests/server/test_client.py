@@ -35,6 +35,10 @@ def test_what_works_over_the_client(serve, tmp_path):
     assert client.calls()[0].input == {"q": "rain"}
     assert client.tools()[0].calls_ever == 1
     assert client.run("retrieve_tool_memory", tool_names="search").success
+    checked = client.run("check_tool_call", tool_name="search", input={"q": "rain"})
+    assert checked.metadata["decision"]["action"] == "allow"
+    with pytest.raises(RequestError, match="'tools' is no flow"):
+        client.run("tools")
     with ToolMem(str(tmp_path / "m.db"), workspace="w") as memory:
         assert memory.calls() == client.calls()
 
@@ -103,7 +107,7 @@ def test_recorded_notes_are_kept_over_http_and_no_forged_quote_is(client):
     kept = forged = 0
     for line in (folder / "A.jsonl").read_text(encoding="utf-8").splitlines()[:60]:
         message = json.loads(line)
-        here = client.workspace(f"forged {message['id']}")
+        here = client.workspace(f"forged-{message['id']}")
         tools = [
             {
                 "name": tool["name"],

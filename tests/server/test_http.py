@@ -37,9 +37,23 @@ def test_operations_are_asked_by_their_names(url):
     more = {"effect": "deny", "when": [{"command": "^sudo"}], "priority": "critical"}
     made = ask(url, "tool_rule_put", {**put, **more}).json()
     asked = {"workspace_id": "w", "tool_name": "shell", "input": {"command": "sudo ls"}}
-    decision = ask(url, "check_tool_call", asked).json()
+    decision = ask(url, "operations/check_tool_call", asked).json()
     assert decision["action"] == "deny"
     assert decision["sources"][0]["rule_id"] == made["id"]
+    flow = ask(url, "check_tool_call", asked).json()  # of the same name: ReMe's form
+    assert (flow["answer"], flow["metadata"]["decision"]["action"]) == (decision["reason"], "deny")
+
+
+def test_an_answer_holds_fields_with_their_defaults_too(url):
+    ask(url, "add", {"workspace_id": "new", "tool_call_results": CALLS})
+    body = {"workspace_id": "new", "tool_names": "search", "include_calls": True}
+    (tool,) = ask(url, "retrieve_tool_memory", body).json()["metadata"]["memory_list"]
+    assert (tool["content"], tool["memory_type"], tool["author"]) == ("", "tool", "")
+    assert tool["tool_call_results"][0]["time_cost"] is None
+    assert tool["metadata"]["lifetime"]["calls"] == 1 and tool["metadata"]["claims"] == []
+    allowed = {"workspace_id": "w", "tool_name": "search", "input": {"q": "x"}}
+    decision = ask(url, "operations/check_tool_call", allowed).json()
+    assert (decision["reason"], decision["advice"], decision["sources"]) == ("", "", [])
 
 
 @pytest.mark.parametrize(
@@ -130,7 +144,7 @@ def test_a_check_is_not_held_up_by_work_that_waits_for_a_model(serve):
         adding = threading.Thread(target=ask, args=(url, "add_tool_call_result", body))
         adding.start()
         asked = {"workspace_id": "w", "tool_name": "shell", "input": {"command": "ls"}}
-        assert ask(url, "check_tool_call", asked).json()["action"] == "allow"
+        assert ask(url, "operations/check_tool_call", asked).json()["action"] == "allow"
         assert adding.is_alive()
         adding.join()
 

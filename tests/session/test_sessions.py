@@ -265,6 +265,8 @@ def test_the_same_awaited(path):
                     await send_email("sarah@example.com")
                 assert await send_email("bob@example.com") == "sent"
                 await session.after_turn([])
+                assert session.errors == [] and session.session_id
+                assert [each.action for each in session.decisions] == ["deny"]
             return [each.tool_name for each in await memory.calls()]
 
     assert asyncio.run(main()) == ["send_email"]

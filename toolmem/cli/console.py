@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from toolmem.errors import ConfigError, RequestError
+from toolmem.models.calls import with_all_fields
 from toolmem.rules.changes import Actor
 from toolmem.text.display import plain
 
@@ -87,7 +88,7 @@ def _cell(value: Any) -> str:
 
 def print_json(value: Any) -> None:
     """On stdout, indented."""
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    click.echo(msgspec.json.format(msgspec.json.encode(with_all_fields(value)), indent=2))
 
 
 def print_found(

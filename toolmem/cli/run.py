@@ -12,6 +12,8 @@ from toolmem.cli.console import print_json, progress_bar
 from toolmem.errors import RequestError
 from toolmem.flow.report import Event
 from toolmem.formats.files import read_json
+from toolmem.models.calls import with_all_fields
+from toolmem.operations import OPERATIONS
 
 
 @click.command()
@@ -28,7 +30,7 @@ from toolmem.formats.files import read_json
 @options.workspace(None)
 @options.overrides
 def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> None:
-    """Run one flow. The response alone is printed, as JSON.
+    """Run one flow or operation. The response alone is printed, as JSON.
 
     Exit code 0: done; 1: partly done, or something was not found; 2: refused before any work;
     3: the budget is reached; 5: stopped by the guard; 130: interrupted.
@@ -53,11 +55,21 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
                 progress(event.done, event.total)
 
         memory.engine.listeners.append(tell)
-        response = memory.run(flow, **request)
+        flows = memory.engine.flows
+        if flow in OPERATIONS and flow not in {*flows.ready, *flows.left_out}:
+            place = memory.workspace(request.pop("workspace_id"))
+            response = with_all_fields(place.perform(OPERATIONS[flow], request))
+        else:
+            response = with_all_fields(memory.run(flow, **request))
     print_json(response)
-    if response.metadata.get("budget_reached"):
-        sys.exit(3)
-    if response.metadata.get("decision", {}).get("action") in ("ask", "deny"):
-        sys.exit(5)
-    if not response.success or response.metadata.get("partial"):
-        sys.exit(1)
+    sys.exit(_exit_code(response if isinstance(response, dict) else {}))
+
+
+def _exit_code(response: dict[str, Any]) -> int:
+    """Of the response of a flow, whose `metadata` an operation answers directly."""
+    told = response.get("metadata", response)
+    if told.get("budget_reached"):
+        return 3
+    if told.get("decision", told).get("action") in ("ask", "deny"):
+        return 5
+    return int(not response.get("success", True) or bool(told.get("partial")))

@@ -104,10 +104,15 @@ def _scalar(text: str) -> Any:
 
 
 def fall_back(layer: Layer, env: Environment, problems: list[str]) -> Layer:
-    """Addresses and keys of models that no file gives."""
+    """Addresses and keys of models, and hosts of Elasticsearch, that no file gives."""
     added: Layer = {}
     for path, setting in layer.items():
         kind = (path[0], str(setting.value))
+        hosts = (*path[:2], "params", "hosts")
+        if path[2:] == ("backend",) and kind == ("vector_store", "elasticsearch"):
+            variable, given = env.first(("FLOW_ES_HOSTS",))
+            if variable and hosts not in layer:
+                added[hosts] = Setting(given.split(","), variable)
         if len(path) == 3 and path[2] == "backend" and kind in _ADDRESSES:
             added |= _completed(layer, path[:2], kind, env, problems)
     return added

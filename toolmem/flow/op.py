@@ -226,7 +226,9 @@ _ops: dict[str, type[Op]] = {}
 
 
 def register(op_class: OpClass) -> OpClass:
-    """Class decorator: make an op known under its name."""
+    """Class decorator: make an op known under its name. Raises TypeError."""
+    if op_class.run is Op.run:
+        raise TypeError(f"{op_class.__qualname__}: an op needs a method `run(self, context)`")
     known = _ops.setdefault(op_class.name, op_class)
     if known is not op_class and known.__qualname__ != op_class.__qualname__:
         raise TypeError(

@@ -222,7 +222,12 @@ def _checked_request(
             _check_argument(key, argument, given[key])
         elif argument.required:
             raise RequestError(f"{key}: missing (expected {argument.type})", field=key)
-    workspace = given.get(WORKSPACE_KEY)
+    check_workspace(given.get(WORKSPACE_KEY))
+    return given
+
+
+def check_workspace(workspace: Any) -> None:
+    """Raises RequestError where it is no name of a workspace."""
     if workspace is None:
         raise RequestError(f"{WORKSPACE_KEY}: missing", field=WORKSPACE_KEY)
     if not (isinstance(workspace, str) and WORKSPACE_PATTERN.fullmatch(workspace)):
@@ -231,7 +236,6 @@ def _checked_request(
             f"letter or digit; got {workspace!r}",
             field=WORKSPACE_KEY,
         )
-    return given
 
 
 def _check_argument(key: str, argument: Argument, value: Any) -> None:

@@ -142,8 +142,9 @@ def _window(body: Any, workspace: str, now: datetime) -> Window[ToolCallResult] 
     metadata = body.get("metadata") or {}
     if not isinstance(results, list) or not isinstance(metadata, Mapping):
         raise ValueError("tool_call_results: expected a list; metadata: expected an object")
-    if isinstance(metadata.get(EXACT), Mapping):
-        record = msgspec.convert(metadata[EXACT], ToolRecord)
+    exact = metadata.get(EXACT)
+    if isinstance(exact, Mapping) and "workspace" in exact:  # earlier versions did otherwise
+        record = msgspec.convert(exact, ToolRecord)
         if record.tool_name != name or not 0 <= record.last_seq <= MAX_SEQ:
             raise ValueError(f"metadata.{EXACT}: does not fit the tool {name!r}")
         guidance = _bounded(record.guidance) if record.guidance else None
@@ -159,7 +160,9 @@ def _window(body: Any, workspace: str, now: datetime) -> Window[ToolCallResult] 
         time_modified=read_time(body.get("time_modified"), now, "time_modified"),
         guidance=Guidance(text=text, author=author, written=text) if text else None,
     )
-    return Window(record, _calls_of_reme(results, name, now))
+    is_own = isinstance(exact, Mapping)
+    calls = [_own_call(e) for e in results] if is_own else _calls_of_reme(results, name, now)
+    return Window(record, calls)
 
 
 def _bounded(guidance: Guidance) -> Guidance:
@@ -188,7 +191,7 @@ def _from_vector_node(body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _own_call(raw: Mapping[str, Any]) -> ToolCallResult:
     metadata = dict(raw["metadata"])
-    exact = metadata.pop(EXACT)
+    exact = {key: value for key, value in metadata.pop(EXACT).items() if key != "seq"}
     unknown = dict.fromkeys(("success", "time_cost", "token_cost", "score"))
     return msgspec.convert({**raw, **unknown, **exact, "metadata": metadata}, ToolCallResult)
 

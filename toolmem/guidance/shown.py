@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import ceil
 
-import msgspec
-
 from toolmem.guidance.wording import Language, Wording, in_backticks
 from toolmem.llm.tokens import token_weight
-from toolmem.models.calls import ToolCallResult
+from toolmem.models.calls import ToolCallResult, with_all_fields
 from toolmem.models.guidance import Guidance, Line
 from toolmem.models.tools import CallSums, ToolMemory, ToolRecord, ToolStatistics
 
@@ -167,8 +165,12 @@ def tool_memory(record: ToolRecord, calls: Sequence[ToolCallResult] = ()) -> Too
         author=guidance.author if guidance else "",
         tool_call_results=list(calls),
         metadata={
-            "statistics": msgspec.to_builtins(figures),
-            "calls_ever": record.counters.calls,
+            "statistics": with_all_fields(figures),
+            "claims": [
+                {name: getattr(line, name) for name in ("kind", "text", "k", "n", "call_ids")}
+                for line in (guidance.lines if guidance else ())
+            ],
+            "lifetime": with_all_fields(record.counters),
             "new_calls": len(record.new),
         },
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,6 +28,7 @@ from toolmem.store.sqlite import SqliteStore
 if TYPE_CHECKING:
     from toolmem.guidance.wording import Language
 
+NEEDS_HOSTS = "needed, a URL such as http://localhost:9200; or FLOW_ES_HOSTS in the environment"
 Opened = TypeVar("Opened")
 Section = TypeVar("Section")
 
@@ -39,6 +41,34 @@ class OwnServices(Struct):
     writers: Mapping[str, GuidanceWriter] = {}
     llms: Mapping[str, ChatModel] = {}
     embedders: Mapping[str, Embedder] = {}
+
+
+_PROTOCOLS = {
+    "stores": Store,
+    "judges": Judge,
+    "writers": GuidanceWriter,
+    "llms": ChatModel,
+    "embedders": Embedder,
+}
+
+
+def own_services(modules: Sequence[str], *handed_over: Mapping[str, Any] | None) -> OwnServices:
+    """What was handed over, in the order of OwnServices, beside what imported modules of
+    `op_modules` hold under its names. Raises ConfigError where something lacks a method.
+    """
+    found, problems = {}, []
+    for (kind, protocol), given in zip(_PROTOCOLS.items(), handed_over, strict=True):
+        found[kind] = dict[str, Any]()
+        for module in modules:
+            found[kind] |= getattr(sys.modules.get(module), kind, {})
+        found[kind] |= given or {}
+        for name, each in found[kind].items():
+            needed = [member for member in vars(protocol) if not member.startswith("_")]
+            if lacking := [member for member in needed if not hasattr(each, member)]:
+                problems.append(f"{kind}.{name}: {type(each).__name__} lacks {', '.join(lacking)}")
+    if problems:
+        raise ConfigError(problems)
+    return OwnServices(**found)
 
 
 class MemoryServices:
@@ -116,6 +146,9 @@ class MemoryServices:
                 check(self.model, name)
         for name in self.settings.embedding_model:
             check(self._open_embedder, name)
+        for name, section in self.settings.vector_store.items():
+            if section.backend == "elasticsearch" and not section.params.hosts:
+                found[f"vector_store.{name}.params.hosts: {NEEDS_HOSTS}"] = None
         for op in self.settings.op.values() if not found else ():
             check(self.judge, op)
             check(self.writer, op)
@@ -222,7 +255,7 @@ def _open_elasticsearch(section: StoreSection, name: str, mask: bool) -> Store:
     from toolmem.store.elasticsearch import ElasticsearchStore
 
     if not params.hosts:
-        raise ConfigError([f"{where}.hosts: needed, a URL such as http://localhost:9200"])
+        raise ConfigError([f"{where}.hosts: {NEEDS_HOSTS}"])
     try:
         return ElasticsearchStore(
             params.hosts,

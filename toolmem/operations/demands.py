@@ -12,7 +12,7 @@ from toolmem.models.tools import ToolSchema
 from toolmem.operations.operation import AgentTool, operation
 from toolmem.operations.rules import Alternatives, schemas_of
 from toolmem.rules.changes import Actor
-from toolmem.rules.notes import keep
+from toolmem.rules.notes import contract, keep
 from toolmem.rules.notes.keep import NoteResult
 from toolmem.rules.notes.verify import REPLAYED, NoteContext
 from toolmem.rules.notes.width import Call
@@ -30,7 +30,7 @@ _ROAD = ("user_message", "tools_available", "conversation_id", "turn", "noted_by
 
 @operation(
     rpc="memory.demand_note",
-    agent=AgentTool("note_demand", "Keep what the user demands of you.", _ROAD),
+    agent=AgentTool("note_demand", contract(), _ROAD),
 )
 def note_demand(
     memory: Memory,

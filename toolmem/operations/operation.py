@@ -111,7 +111,9 @@ class Operation(Generic[P, R]):
         def method(*args: P.args, **kwargs: P.kwargs) -> Any:
             return owner.perform(self, self.signature.bind(*args, **kwargs).arguments)
 
-        return update_wrapper(method, self.function)
+        update_wrapper(method, self.function)
+        method.__signature__ = self.signature  # type: ignore[attr-defined]
+        return method
 
 
 class Performs(Protocol):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from toolmem.config.names import hint
 from toolmem.errors import ConfigError, RequestError
 from toolmem.flow.op import Context, Op, register
+from toolmem.models.calls import with_all_fields
 from toolmem.models.decisions import Decision
 from toolmem.models.tools import FlowResponse
 from toolmem.operations.operation import OPERATIONS, Operation
@@ -56,7 +56,7 @@ class OperationOp(Op):
         result = operation.run(_FlowMemory(context), operation.read(given))
         is_decision = isinstance(result, Decision)
         name = "decision" if is_decision else "result"
-        context.response.metadata[name] = msgspec.to_builtins(result)
+        context.response.metadata[name] = with_all_fields(result)
         context.response.answer = result.reason if is_decision else ""
 
 

@@ -74,6 +74,9 @@ class Retrieved(Result, kw_only=True):
         """The guidance; "" where there is none of any tool that was asked for."""
         return self.answer if self.memory_list else ""
 
+    def __str__(self) -> str:
+        return self.text
+
 
 class Advice(Result, kw_only=True):
     """Lines for one call."""
@@ -84,6 +87,9 @@ class Advice(Result, kw_only=True):
     def text(self) -> str:
         """A line each; "" where nothing is known."""
         return self.answer
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class AdviceLine(Struct, kw_only=True):

@@ -6,13 +6,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta, Struct
 
 from toolmem.flow.op import Context, Op, register
 from toolmem.formats.records import PositionedCall, read_records, read_schemas
 from toolmem.guidance.shown import tool_memory
-from toolmem.models.calls import ToolCallResult
+from toolmem.models.calls import ToolCallResult, with_all_fields
 from toolmem.models.protocols import Store
 from toolmem.models.tools import CallFailure
 from toolmem.ops.judging import calls_at, judge_calls, replace_verdicts, tell_evaluation
@@ -124,7 +123,7 @@ class UpdateVectorStoreOp(Op):
         context.progress(len(calls), len(calls), "stored")
         records = store.records(context.workspace, list(kept))
         metadata = context.response.metadata
-        metadata["memory_list"] = [msgspec.to_builtins(tool_memory(each)) for each in records]
+        metadata["memory_list"] = [with_all_fields(tool_memory(each)) for each in records]
         metadata["trimmed"] = {
             tool: appended.trimmed for tool, appended in kept.items() if appended.trimmed
         }

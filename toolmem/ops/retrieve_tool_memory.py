@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta, Struct
 
 from toolmem.errors import RequestError
 from toolmem.flow.op import Context, Op, register
 from toolmem.guidance.shown import fit, tool_memory
+from toolmem.models.calls import with_all_fields
 from toolmem.models.protocols import Store
 from toolmem.models.tools import ToolRecord, Window
 from toolmem.ops.asking import telling_usage
@@ -53,7 +53,7 @@ class RetrieveToolMemoryOp(Op):
             missing = [name for name in missing if name not in known]
         response = context.response
         response.metadata |= {
-            "memory_list": [msgspec.to_builtins(memory) for memory in memories],
+            "memory_list": [with_all_fields(memory) for memory in memories],
             "not_found": missing,
             "partial": bool(missing) and bool(memories),
         }

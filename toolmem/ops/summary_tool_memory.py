@@ -17,7 +17,7 @@ from toolmem.guidance.shown import tool_memory
 from toolmem.guidance.skip import Plan, plan_summary
 from toolmem.llm.pool import Request
 from toolmem.llm.usage import Usage
-from toolmem.models.calls import ToolCallResult
+from toolmem.models.calls import ToolCallResult, with_all_fields
 from toolmem.models.guidance import Guidance
 from toolmem.models.records import Document
 from toolmem.models.tools import ToolRecord
@@ -88,7 +88,7 @@ class SummaryToolMemoryOp(Op):
         store = context.services.store(self.settings)
         records = store.records(context.workspace, done) if done else []
         context.response.metadata |= {
-            "memory_list": [msgspec.to_builtins(tool_memory(each)) for each in records],
+            "memory_list": [with_all_fields(tool_memory(each)) for each in records],
             **actions,
             "not_analyzed": {o.tool_name: o.not_analyzed for o in outcomes if o.not_analyzed},
             "failures": [

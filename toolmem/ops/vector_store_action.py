@@ -14,7 +14,7 @@ from toolmem.flow.op import Context, Op, register
 from toolmem.flow.runner import WORKSPACE_PATTERN
 from toolmem.formats.dump import dump_line, read_dump, write_dump
 from toolmem.guidance.shown import statistics, tool_memory
-from toolmem.models.calls import ToolCallResult
+from toolmem.models.calls import ToolCallResult, with_all_fields
 from toolmem.models.protocols import Store
 from toolmem.models.tools import CallFailure, Window
 from toolmem.rules.store import GUARDED
@@ -112,7 +112,7 @@ class VectorStoreActionOp(Op):
 
     def _list(self, context: Context, store: Store) -> None:
         memories = [
-            msgspec.to_builtins(tool_memory(window.record, window.calls))
+            with_all_fields(tool_memory(window.record, window.calls))
             for window in _windows(store, context.workspace)
         ]
         answer = f"{len(memories)} tool memories in workspace {context.workspace}"

@@ -25,6 +25,7 @@ from toolmem.config.names import hint
 from toolmem.errors import Conflict, ModelError, RequestError, StoreError, ToolMemError
 from toolmem.formats.files import read_json
 from toolmem.memory.toolmem import ToolMem
+from toolmem.models.calls import with_all_fields
 from toolmem.operations.operation import OPERATIONS
 from toolmem.server.access import Access, Refused
 from toolmem.server.openapi import described
@@ -64,13 +65,20 @@ class Service:
         self._threads = Threads()
 
     async def ask(self, request: Request) -> Response:
-        """An operation or a flow by its name."""
+        """A flow by its name, or else an operation."""
+        flows = self.memory.engine.flows
+        return await self._ask(request, {**flows.ready, **flows.left_out})
+
+    async def ask_operation(self, request: Request) -> Response:
+        """An operation by its name, also where a flow is called the same."""
+        return await self._ask(request, {})
+
+    async def _ask(self, request: Request, flows: Mapping[str, Any]) -> Response:
         name, body = request.path_params["name"], await _body(request)
         waits = name in WAITING or name not in OPERATIONS
-        return _json(await self._threads.run(lambda: self._perform(name, body), waits=waits))
+        return _json(await self._threads.run(lambda: self._perform(name, body, flows), waits=waits))
 
-    def _perform(self, name: str, body: bytes) -> Any:
-        flows = self.memory.engine.flows.ready
+    def _perform(self, name: str, body: bytes, flows: Mapping[str, Any]) -> Any:
         if name not in OPERATIONS and name not in flows:
             raise Refused(404, f"there is no {name!r} ({hint(name, {**flows, **OPERATIONS})})")
         given = read_json(body)
@@ -80,9 +88,9 @@ class Service:
         if not isinstance(workspace, str) or not workspace:
             raise RequestError("workspace_id: expected the name of a workspace", "workspace_id")
         memory = self.memory.workspace(workspace)
-        if name in OPERATIONS:
-            return memory.perform(OPERATIONS[name], given)
-        return memory.run(name, **given)
+        if name in flows:
+            return memory.run(name, **given)
+        return memory.perform(OPERATIONS[name], given)
 
     async def ask_rpc(self, request: Request) -> Response:
         """JSON-RPC 2.0."""
@@ -145,6 +153,7 @@ def application(memory: ToolMem, access: Access) -> Starlette:
         Route("/health", service.health),
         Route("/openapi.json", service.describe),
         Route("/rpc", service.ask_rpc, methods=["POST"]),
+        Route("/operations/{name}", service.ask_operation, methods=["POST"]),
         Route("/{name}", service.ask, methods=["POST"]),
     ]
     app = Starlette(routes=routes, exception_handlers={404: _nothing, 405: _nothing})
@@ -172,4 +181,6 @@ def _problem(status: int, message: str, field: str = "") -> Response:
 
 
 def _json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(msgspec.json.encode(value), status, headers, "application/json")
+    return Response(
+        msgspec.json.encode(with_all_fields(value)), status, headers, "application/json"
+    )

@@ -20,7 +20,8 @@ def described(flows: Mapping[str, Flow]) -> dict[str, Any]:
         paths[f"/{name}"] = _post(name, flow.description, flow_schema(flow.arguments))
     for name, operation in OPERATIONS.items():
         doc = (operation.__doc__ or "").partition("\n\n")[0]
-        paths[f"/{name}"] = _post(name, doc, operation.schema())
+        place = f"/operations/{name}" if name in flows else f"/{name}"
+        paths[place] = _post(place.strip("/").replace("/", "_"), doc, operation.schema())
     info = {"title": "toolmem", "version": __version__}
     return {"openapi": "3.1.0", "info": info, "paths": paths}
 

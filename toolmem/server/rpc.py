@@ -17,6 +17,7 @@ from toolmem.config.names import hint
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.files import read_json
 from toolmem.memory.toolmem import Workspace
+from toolmem.models.calls import with_all_fields
 from toolmem.operations.operation import OPERATIONS, Operation
 
 log = logging.getLogger("toolmem.server")
@@ -90,7 +91,7 @@ class Rpc:
             if not isinstance(workspace, str):
                 raise RequestError("workspace_id: expected a text", "workspace_id")
             done = self._workspace_of(workspace).perform(operation, given)
-            result = msgspec.to_builtins(done)
+            result = with_all_fields(done)
         except RequestError as error:
             told = f"Invalid params: {error}"
             raise RpcError(-32602, told, data={"parameter": error.field}) from None

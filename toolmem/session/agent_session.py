@@ -24,7 +24,6 @@ from toolmem.operations import OPERATIONS
 from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import folded_name
-from toolmem.rules.notes import contract
 from toolmem.rules.prompt import changed_since, prefetch_tool_memory_rules_blocking
 from toolmem.rules.store import RuleListing
 from toolmem.rules.turn import ToolUse, Turn
@@ -247,9 +246,8 @@ class AgentSession:
         for name in NOTE_TOOLS:
             operation = OPERATIONS[name]
             assert operation.agent is not None
-            text = operation.agent.description if name == "lift_demand" else contract()
             schema = operation.schema(operation.agent.hidden)
-            told = {"name": name, "description": text, key: schema}
+            told = {"name": name, "description": operation.agent.description, key: schema}
             found.append({"type": "function", "function": told} if form == "openai" else told)
         return found
 

@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from toolmem.memory.async_toolmem import AsyncToolMem
 from toolmem.memory.toolmem import Workspace
+from toolmem.models.decisions import Decision
 from toolmem.session.agent_session import AgentSession
 
 P = ParamSpec("P")
@@ -30,7 +31,7 @@ class AsyncAgentSession:
 
     def __init__(self, plain: AgentSession) -> None:
         self.plain = plain
-        self.system_prompt = plain.system_prompt
+        self.system_prompt, self.session_id = plain.system_prompt, plain.session_id
         self.tool = plain.tool  # for plain and async functions
         self.tools = plain.tools
 
@@ -39,6 +40,16 @@ class AsyncAgentSession:
         """Takes what AgentSession.start takes."""
         own = memory if isinstance(memory, Workspace) else memory.plain
         return cls(await asyncio.to_thread(AgentSession.start, own, **options))
+
+    @property
+    def errors(self) -> list[str]:
+        """What went wrong while the session learned."""
+        return self.plain.errors
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """Those that something stood against, oldest first."""
+        return self.plain.decisions
 
     messages = _awaited(AgentSession.messages)
     check = _awaited(AgentSession.check)
