@@ -14,10 +14,11 @@ import runpy
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import click
-from msgspec import NODEFAULT
+from msgspec import NODEFAULT, Meta
 from msgspec.structs import fields
 
 import toolmem
@@ -26,7 +27,8 @@ from toolmem import errors
 from toolmem.cli.main import commands as command_line
 from toolmem.config import sections
 from toolmem.flow.op import known_ops
-from toolmem.operations import OPERATIONS
+from toolmem.operations import OPERATIONS, results
+from toolmem.research import tables
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -76,15 +78,24 @@ def _walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Comman
 
 def configuration() -> str:
     """Every setting, from the source of `toolmem/config/sections.py`."""
-    source = Path(sections.__file__).read_text(encoding="utf-8")
-    lines, parts = source.splitlines(), ["# Configuration\n"]
+    parts = ["# Configuration\n"]
     parts.append("`toolmem config show` prints what holds, `toolmem config check` what is wrong.\n")
-    classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
-    for node in reversed(classes):  # the whole comes first
-        rows = [_setting(each, lines) for each in node.body if isinstance(each, ast.AnnAssign)]
-        heading = f"## {node.name}\n\n{ast.get_docstring(node) or ''}\n"
-        parts.append(heading + "\n" + table(("setting", "type", "default", ""), rows))
-    return "\n".join(parts)
+    columns = ("setting", "type", "default", "")
+    return "\n".join([*parts, *reversed(_structs(sections, columns))])  # the whole comes first
+
+
+def _structs(module: Any, columns: Sequence[str], only: Iterable[str] = ()) -> list[str]:
+    """A table for each class with fields in the source of a module, which holds their comments."""
+    source = inspect.getsource(module)
+    lines, parts, chosen = source.splitlines(), [], set(only)
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef) and (not chosen or node.name in chosen):
+            fields_ = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+            told = [_setting(each, lines) for each in fields_]
+            rows = [(*each[: len(columns) - 1], each[-1]) for each in told]
+            heading = f"## {node.name}\n\n{ast.get_docstring(node) or ''}\n"
+            parts.append(heading + "\n" + (table(columns, rows) if rows else ""))
+    return parts
 
 
 def _setting(node: ast.AnnAssign, lines: Sequence[str]) -> tuple[str, str, str, str]:
@@ -136,15 +147,63 @@ def operations() -> str:
     for name, each in sorted(OPERATIONS.items()):
         roads = [f"JSON-RPC `{each.rpc}`"] if each.rpc else []
         roads += [f"flow `{each.flow}`"] if each.flow else []
-        shown = f"```python\n{name}{_signature(each.function, skip=1)}\n```"
-        parts.append(f"## {name}\n\n{shown}\n\n{each.__doc__}\n\n{', '.join(roads)}\n")
+        rows = [_argument(each) for each in each.signature.parameters.values()]
+        arguments = table(("argument", "type", "default", ""), rows) if rows else ""
+        answer = code(_type(inspect.signature(each.function, eval_str=True).return_annotation))
+        roads.insert(0, f"Answers {answer}")
+        parts.append(f"## {name}\n\n{each.__doc__}\n\n{arguments}\n{', '.join(roads)}\n")
+    parts.append("# What they answer\n")
+    parts += _structs(results, ("field", "type", "default", ""))
     return "\n".join(parts)
 
 
-def _signature(function: Callable[..., Any], skip: int = 0) -> str:
-    whole = inspect.signature(function)
-    shown = whole.replace(parameters=list(whole.parameters.values())[skip:])
-    return str(shown).replace("'", "")
+def _argument(given: inspect.Parameter) -> tuple[str, str, str, str]:
+    default = "" if given.default is given.empty else code(repr(given.default))
+    told = [each.description for each in _metas(given.annotation) if each.description]
+    return code(given.name), code(_type(given.annotation)), default, " ".join(told)
+
+
+def _metas(kind: Any) -> Iterator[Meta]:
+    for each in get_args(kind):  # of Annotated with what it is annotated
+        if isinstance(each, Meta):
+            yield each
+        else:
+            yield from _metas(each)
+
+
+def _type(kind: Any) -> str:
+    """As it is written, without descriptions."""
+    if get_origin(kind) is Annotated:
+        return _type(get_args(kind)[0])
+    if get_origin(kind) in (Union, UnionType):
+        return " | ".join(map(_type, get_args(kind)))
+    if get_origin(kind) is Literal:
+        return " | ".join(map(repr, get_args(kind)))
+    if get_args(kind):
+        inside = ", ".join(map(_type, get_args(kind)))
+        return f"{get_origin(kind).__name__}[{inside}]"
+    return "None" if kind is type(None) else getattr(kind, "__name__", str(kind))
+
+
+# ---------------------------------------------------------------- files
+
+
+def files() -> str:
+    """The files that an evaluation writes."""
+    parts = ["# Files of an evaluation\n"]
+    parts.append(
+        "`toolmem evaluate` writes them beside `report.html`. An empty cell means unknown. "
+        "`summary.json` holds the same as totals, with costs and the first bad records.\n"
+    )
+    for name, each in tables.TABLES.items():
+        if name not in ("costs", "ledger"):
+            (shown,) = _structs(tables, ("column", "type", ""), [each.kind.__name__])
+            parts.append(shown.replace(f"## {each.kind.__name__}", f"## {name}.csv"))
+    return "\n".join(parts)
+
+
+def _signature(function: Callable[..., Any]) -> str:
+    return str(inspect.signature(function)).replace("'", "")
 
 
 # ---------------------------------------------------------------- Python, errors
@@ -284,6 +343,7 @@ PAGES = {
     "configuration": configuration,
     "ops": ops,
     "operations": operations,
+    "files": files,
     "python": python,
     "errors": errors_,
     "benchmarks": benchmarks,
