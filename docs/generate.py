@@ -18,7 +18,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import click
-from msgspec import NODEFAULT, Meta
+from msgspec import NODEFAULT, Meta, Struct
 from msgspec.structs import fields
 
 import toolmem
@@ -179,6 +179,8 @@ def _type(kind: Any) -> str:
         return " | ".join(map(_type, get_args(kind)))
     if get_origin(kind) is Literal:
         return " | ".join(map(repr, get_args(kind)))
+    if isinstance(kind, list):  # the arguments of a function
+        return f"[{', '.join(map(_type, kind))}]"
     if get_args(kind):
         inside = ", ".join(map(_type, get_args(kind)))
         return f"{get_origin(kind).__name__}[{inside}]"
@@ -202,10 +204,6 @@ def files() -> str:
     return "\n".join(parts)
 
 
-def _signature(function: Callable[..., Any]) -> str:
-    return str(inspect.signature(function)).replace("'", "")
-
-
 # ---------------------------------------------------------------- Python, errors
 
 
@@ -216,19 +214,23 @@ def python() -> str:
         value = getattr(toolmem, name)
         if not callable(value):
             continue
-        head = f"## {name}\n\n```python\n{name}{_signature_of(value)}\n```\n\n"
-        parts.append(head + (inspect.getdoc(value) or "") + "\n")
+        if inspect.isclass(value) and issubclass(value, Struct):
+            parts += _structs(inspect.getmodule(value), ("field", "type", "default", ""), [name])
+            continue
+        rows = [_argument(each) for each in _parameters(value)]
+        parts.append(f"## {name}\n\n{inspect.getdoc(value) or ''}\n")
+        parts.append(table(("argument", "type", "default", ""), rows) if rows else "")
         if inspect.isclass(value):
-            rows = [*_methods(value)]
-            parts.append(table(("method", ""), rows) if rows else "")
+            methods = [*_methods(value)]
+            parts.append(table(("method", ""), methods) if methods else "")
     return "\n".join(parts)
 
 
-def _signature_of(value: Callable[..., Any]) -> str:
+def _parameters(value: Callable[..., Any]) -> Iterable[inspect.Parameter]:
     try:
-        return _signature(value)
-    except (TypeError, ValueError):
-        return "(...)"
+        return inspect.signature(value, eval_str=True).parameters.values()
+    except NameError:  # a type that is imported for type checkers alone
+        return inspect.signature(value).parameters.values()
 
 
 def _methods(kind: type) -> Iterator[tuple[str, str]]:
