@@ -48,7 +48,7 @@ MAX_BAD_RECORDS = 20  # named on the terminal
     help="CSV with `index` and `label` (1 worked, 0 did not): how often the judge agrees.",
 )
 @click.option("--ignore-success", is_flag=True, help="Withhold the recorded flag from the judge.")
-@click.option("--limit", type=click.IntRange(min=1), help="Read so many records.")
+@click.option("--limit", type=click.IntRange(min=1), help="Read the first so many records.")
 @options.config
 @options.store
 @options.workspace(evaluation.WORKSPACE)
@@ -65,7 +65,7 @@ def evaluate(
     """Judge a recording, summarize its tools, and write a report.
 
     The calls are kept in OUT/memory.db, which each evaluation begins anew, unless a store or a
-    workspace is named. Exit code 1: nothing could be evaluated, an evaluation failed, or a tool
+    workspace is named. Exit code 1: a record could not be read, an evaluation failed, or a tool
     could not be summarized; 3: the budget is reached.
 
     \b
@@ -106,7 +106,8 @@ def evaluate(
         )
     if not found.calls:
         print_error(f"{found.source} holds no call that could be evaluated")
-    is_done = found.calls and found.summary.success and not found.failed_evaluations
+    is_done = found.calls and found.summary.success
+    is_done = is_done and not (found.failed_evaluations or found.bad_records)
     sys.exit(3 if found.budget_reached else 0 if is_done else 1)
 
 
@@ -132,6 +133,8 @@ def _print(found: evaluation.Evaluation, written: list[Path]) -> None:
         rows_told = ", ".join(map(str, found.failed_evaluations[:MAX_BAD_RECORDS]))
         count = len(found.failed_evaluations)
         click.echo(f"{count} evaluations failed, the calls are kept: rows {rows_told}", err=True)
+        failed = (each.call for each in found.calls if each.call.evaluation_status == "failed")
+        click.echo(f"the first: {plain(next(failed).evaluation, 500)}", err=True)
     if found.duplicates:
         told = "calls of a known id are not judged again: no scores of earlier evaluations here"
         click.echo(f"{found.duplicates} {told}", err=True)

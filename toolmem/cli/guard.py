@@ -32,7 +32,7 @@ def guard() -> None:
 def check(
     memory: ToolMem, tool: str, arguments: str, conversation: str | None, as_json: bool
 ) -> None:
-    """Say what would become of a call. ARGUMENTS is a JSON object, or a command line.
+    """Say what would become of a call. ARGUMENTS: a JSON object, a command line, or - for stdin.
 
     Exit code 0: it may run; 5: it is stopped, or the user is asked first.
 
@@ -41,6 +41,7 @@ def check(
       toolmem guard check Bash "git push origin main"
       toolmem guard check send_email '{"to": "sarah@example.com"}' --json
     """
+    arguments = sys.stdin.read() if arguments == "-" else arguments
     is_object = arguments.lstrip().startswith("{")
     given = read_json(arguments, "ARGUMENTS") if is_object else {"command": arguments}
     decision = memory.check_tool_call(tool, given, conversation_id=conversation)
@@ -69,7 +70,13 @@ def show_log(
 
 
 @guard.command("replay")
-@click.option("--input", "paths", multiple=True, required=True, type=click.Path(exists=True))
+@click.option(
+    "--input",
+    "paths",
+    multiple=True,
+    type=click.Path(exists=True),
+    help="A recording. Left out: the newest 10,000 calls that the store has logged.",
+)
 @click.option("--rules", "rules_of", help="A store whose rules are tried.")
 @options.as_json
 def replay_recording(paths: tuple[str, ...], rules_of: str | None, as_json: bool) -> None:
@@ -77,20 +84,23 @@ def replay_recording(paths: tuple[str, ...], rules_of: str | None, as_json: bool
 
     \b
     Examples:
+      toolmem guard replay
       toolmem guard replay --input calls.jsonl
       toolmem guard replay --input calls.jsonl --rules memory.db --json
     """
     recording = read_recording(paths, datetime.now(UTC))
     for bad in recording.bad[:20]:
         click.echo(f"line {bad.line}: {plain(bad.error, 200)}", err=True)
-    rules = []
-    if rules_of:
+    rules, calls = [], recording.calls
+    if rules_of or not paths:
         with options.open_existing(store=rules_of) as memory:
-            place = memory.workspace_id
-            rules = memory.services.store().list_records(place, prefix="tool-", key_prefix="rule/")
+            store, place = memory.services.store(), memory.workspace_id
+            rules = store.list_records(place, prefix="tool-", key_prefix="rule/")
+            logged = [] if paths else store.call_log(place, limit=10_000, newest=True)
+            calls = [*calls, *(each.call for each in logged)]
     with progress_bar("replaying calls") as progress:
-        total = len(recording.calls)
-        done = replay(recording.calls, rules, lambda number: progress(number, total))
+        total = len(calls)
+        done = replay(calls, rules, lambda number: progress(number, total))
     if as_json:
         counts = {"calls": done.calls, "failures": done.failures}
         print_json({**counts, "sources": done.sources, "flags": done.flags})

@@ -10,6 +10,8 @@ import click
 from toolmem import __version__
 from toolmem.cli.console import LazyGroup, print_error
 from toolmem.errors import ConfigError, ToolMemError
+from toolmem.hooks.__main__ import main as answer_event
+from toolmem.hooks.agents import AGENTS
 
 _NAMES = (
     *("config", "evaluate", "guard", "hook", "ledger", "mcp", "note"),
@@ -26,16 +28,19 @@ def commands() -> None:
 def _arguments(given: list[str]) -> list[str]:
     """`backend=http http.port=8002 config=my.yaml`, as ReMe starts its service, is `serve ...`."""
     plain = [item.lstrip("-") for item in given]
-    for backend, command in (("backend=http", "serve"), ("backend=mcp", "mcp")):
-        if backend in plain and all("=" in item for item in plain):
-            return [command, *(item for item in plain if item != backend)]
-    return given
+    if not plain or "backend=cmd" in plain or not all("=" in item for item in plain):
+        return given
+    command = "mcp" if "backend=mcp" in plain else "serve"
+    return [command, *(item for item in plain if not item.startswith("backend="))]
 
 
 def main() -> None:
     """Run a command. Exit code 2: refused or failed with an error; 130: interrupted."""
     logging.basicConfig(format="%(levelname)s: %(message)s")
     logging.addLevelName(logging.WARNING, "warning")
+    if sys.argv[1:2] == ["hook"] and sys.argv[2:] and sys.argv[2] in AGENTS:
+        del sys.argv[1]
+        answer_event()  # as `toolmem-hook AGENT` does; ends the process
     try:
         code = commands(_arguments(sys.argv[1:]), standalone_mode=False)
     except click.ClickException as error:

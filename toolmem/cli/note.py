@@ -12,11 +12,12 @@ from toolmem.cli.console import print_json
 from toolmem.errors import RequestError
 from toolmem.formats.files import read_json
 from toolmem.operations.demands import lift_demand, note_demand
+from toolmem.rules.notes import contract
 
 _EXIT_CODES = {"kept": 0, "request": 1, "refused": 2}
 
 
-@click.command()
+@click.command(epilog="\b\n" + contract().replace("\n\n", "\n\n\b\n"))
 @click.argument("source", type=click.File("rb"), default="-")
 @click.option("--lift", is_flag=True, help="The user takes an earlier demand back.")
 @click.option("--said", multiple=True, help="A message that the user typed; may be repeated.")

@@ -12,6 +12,7 @@ import click
 
 from toolmem.config.load import DEFAULT, load
 from toolmem.config.sections import OpSection
+from toolmem.errors import RequestError
 from toolmem.memory.services import store_path
 from toolmem.memory.toolmem import ToolMem
 
@@ -87,7 +88,7 @@ def open_existing(**where: Any) -> ToolMem:
     if section.backend != "elasticsearch":
         path = store_path(section, "default")
         if not os.path.exists(path):
-            raise click.UsageError(f"--store: there is no file {path}")
+            raise RequestError(f"there is no file {path} yet; name a store by --store", "store")
     return memory
 
 

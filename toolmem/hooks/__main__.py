@@ -49,7 +49,7 @@ def answered(arguments: Sequence[str], stdin: BinaryIO, environment: Mapping[str
         return _answer(name, options, raw, environment)
     except BaseException as error:
         _log(error, name)
-        return _of_trouble(name, options, raw)
+        return _of_trouble(name, options, raw, error)
 
 
 def _read_options(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
@@ -106,19 +106,22 @@ def _payload(raw: bytes) -> Mapping[str, Any]:
     return value
 
 
-def _of_trouble(name: str, options: Mapping[str, str], raw: bytes) -> bytes:
-    """Nothing, or a denial where the user chose that and the event's name says it is a call."""
+def _of_trouble(name: str, options: Mapping[str, str], raw: bytes, error: BaseException) -> bytes:
+    """A denial of a call where the user chose that, a notice as a session begins, or nothing."""
     with suppress(BaseException):
         from toolmem.hooks.agents import AGENTS
         from toolmem.hooks.protocol import Answer, read, write
 
+        is_closed = options.get("--on-error") == "closed"
         named = re.search(rb'"(hook_event_name|event)"\s{0,9}:\s{0,9}"([\w.]{1,60})"', raw)
-        if options.get("--on-error") == "closed" and named is not None:
-            payload = {named[1].decode(): named[2].decode(), "tool_name": "unknown"}
-            event = read(AGENTS[name], payload, {})
-            if event is not None and event.kind == "before_call":
-                denied = write(AGENTS[name], event, Answer(action="deny", reason=_CLOSED))
-                return json.dumps(denied).encode()
+        payload = {named[1].decode(): named[2].decode(), "tool_name": "unknown"} if named else {}
+        event, answer = read(AGENTS[name], payload, {}), Answer()
+        if event is not None and event.kind == "session_start":
+            answer.notice = f"toolmem: no rule binds and nothing is kept: {error}"[:1_000]
+        elif event is not None and event.kind == "before_call" and is_closed:
+            answer = Answer(action="deny", reason=_CLOSED)
+        if event is not None and (told := write(AGENTS[name], event, answer)):
+            return json.dumps(told).encode()
     return b""
 
 

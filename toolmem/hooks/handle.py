@@ -46,7 +46,7 @@ class Hook(Struct, kw_only=True):
             case "prompt":
                 from toolmem.hooks.prompts import hear
 
-                return hear(self, event, ledger)
+                return hear(self.agent, self.stores, self.guards(), event, ledger)
             case "session_end":
                 from toolmem.hooks.start import start
 
@@ -54,7 +54,7 @@ class Hook(Struct, kw_only=True):
             case _:
                 from toolmem.hooks.start import begin
 
-                return begin(self, event, ledger)
+                return begin(self.agent, self.stores, event, ledger)
         return Answer()
 
     def guards(self) -> list[Guard]:

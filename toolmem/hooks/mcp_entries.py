@@ -92,6 +92,8 @@ def _wrapped(name: str, entry: dict[str, Any], ours: list[str]) -> dict[str, Any
     if isinstance(command, str) and isinstance(arguments, list):
         return {**entry, "command": ours[0], "args": [*ours[1:], "--", command, *arguments]}
     address = next((entry[key] for key in _ADDRESSES if isinstance(entry.get(key), str)), None)
+    if entry.get("type") == "sse":
+        raise RequestError(f"{name}: sse is not spoken; give its streamable HTTP address", "name")
     if address is None:
         raise RequestError(f"{name}: it has neither a command with args nor a url", "name")
     kept = {key: each for key, each in entry.items() if key not in (*_ADDRESSES, "headers")}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from json import loads
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from toolmem.guard.stores import WORKSPACE
+from toolmem.guard import Guard
+from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.ledger import Ledger, Session
 from toolmem.hooks.notes import tools_of
@@ -18,18 +20,17 @@ from toolmem.rules.turn import Turn
 from toolmem.text.display import plain
 from toolmem.text.masking import Masker
 
-if TYPE_CHECKING:
-    from toolmem.hooks.handle import Hook
-
 _REJECTED = "The user doesn't want to proceed with this tool use."  # Claude Code 2.1.330
 _SAID = "the user said:\n"
 
 
-def hear(hook: Hook, event: Event, ledger: Ledger) -> Answer:
+def hear(
+    agent: Agent, stores: Stores, guards: Sequence[Guard], event: Event, ledger: Ledger
+) -> Answer:
     """Keep what was typed, then act on it. A prompt that is told twice acts once."""
     said = [event.prompt] if event.prompt else []
-    replies = said_at_rejected(hook.agent, event)
-    masked = Masker(hook.stores.main.secret_key()).text  # what is kept holds no secret
+    replies = said_at_rejected(agent, event)
+    masked = Masker(stores.main.secret_key()).text  # what is kept holds no secret
 
     def keep(held: Session) -> tuple[Session, list[str]] | None:
         if event.key and event.key in held.events:
@@ -46,35 +47,37 @@ def hear(hook: Hook, event: Event, ledger: Ledger) -> Answer:
     session, new = kept
     told: list[str] = []
     for message in new:
-        told += [g.user_spoke(event.session, message) for g in hook.guards()]
-        told += _follow(hook, event, session, message)
-    told += _waiting(hook, ledger, session)
+        told += [g.user_spoke(event.session, message) for g in guards]
+        told += _follow(agent, stores, event, session, message)
+    told += _waiting(stores, ledger, session)
     lines = [f"toolmem: {line}" for line in dict.fromkeys(told) if line]
     return Answer(context="\n".join(lines), notice="\n".join(lines))
 
 
-def _follow(hook: Hook, event: Event, session: Session, message: str) -> list[str]:
+def _follow(
+    agent: Agent, stores: Stores, event: Event, session: Session, message: str
+) -> list[str]:
     """Demands become rules at once, `undo` and the like are done; what the user is to be told."""
-    hook.stores.mark_guarded(hook.agent.name)
+    stores.mark_guarded(agent.name)
     turn = Turn(
         user_message=message,
         session_id=event.session,
         number=session.turn,
-        tools=tools_of(hook.agent, hook.stores.main.tool_names(WORKSPACE)),
+        tools=tools_of(agent, stores.main.tool_names(WORKSPACE)),
     )
     evidence: Any = "typed" if is_plain(message) else ""
     actor = Actor("user", evidence, session=event.session)
     captured = Captured()
-    for store in hook.stores.all:
-        capture = ToolMemoryCaptureHook(hook.stores.rules(store), actor=actor)
-        is_main = store is hook.stores.main
+    for store in stores.all:
+        capture = ToolMemoryCaptureHook(stores.rules(store), actor=actor)
+        is_main = store is stores.main
         captured.add(capture.after_turn(turn) if is_main else capture.follow(turn))
     return captured.told
 
 
-def _waiting(hook: Hook, ledger: Ledger, session: Session) -> list[str]:
+def _waiting(stores: Stores, ledger: Ledger, session: Session) -> list[str]:
     """Requests of agents that the user was not told of yet."""
-    new = [rule for rule in hook.stores.rules().requests() if rule.id not in session.shown]
+    new = [rule for rule in stores.rules().requests() if rule.id not in session.shown]
     if new:
         ledger.change(lambda held: held.shown.extend(rule.id for rule in new))
     return [

@@ -8,11 +8,11 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from toolmem.errors import ToolMemError
-from toolmem.guard.stores import WORKSPACE, users_store
+from toolmem.guard.stores import WORKSPACE, Stores, users_store
 from toolmem.guidance.shown import guidance_section
+from toolmem.hooks.agents import Agent
 from toolmem.hooks.ledger import NAMESPACE, Ledger, forget_old_sessions
 from toolmem.hooks.notes import command_shown
 from toolmem.hooks.protocol import Answer, Event
@@ -21,43 +21,40 @@ from toolmem.llm.tokens import estimated_tokens
 from toolmem.rules import notes
 from toolmem.rules.prompt import choose, render_rules
 
-if TYPE_CHECKING:
-    from toolmem.hooks.handle import Hook
-
 MAX_TOKENS = 1_500  # rules, cards and the contract of notes; critical rules may pass it
 
 
-def begin(hook: Hook, event: Event, ledger: Ledger) -> Answer:
+def begin(agent: Agent, stores: Stores, event: Event, ledger: Ledger) -> Answer:
     """Rules and guidance, and how to note a demand. A subagent gets the rules alone."""
-    listing = hook.stores.listing(event.session)
+    listing = stores.listing(event.session)
     pinned = choose(listing)
     rules = render_rules(pinned.rules, not_shown=pinned.not_shown)
     if event.kind == "subagent_start":
         return Answer(context=rules)
-    hook.stores.mark_guarded(hook.agent.name)
+    stores.mark_guarded(agent.name)
     contract = ""  # how the model notes a demand
-    if hook.agent.context_at:
-        shell = next(name for name, kind in hook.agent.tools.items() if kind == "shell")
+    if agent.context_at:
+        shell = next(name for name, kind in agent.tools.items() if kind == "shell")
         text = Path(notes.__file__).with_name("short.md").read_text(encoding="utf-8").strip()
         contract = text.replace("{command}", command_shown()).replace("{tool}", shell)
     left = MAX_TOKENS - estimated_tokens(rules) - estimated_tokens(contract)
-    records = hook.stores.main.records(WORKSPACE) if left > 0 else []
+    records = stores.main.records(WORKSPACE) if left > 0 else []
     cards = guidance_section(records, left) if records else ""
-    untrusted = hook.stores.untrusted
+    untrusted = stores.untrusted
     notices = [
         untrusted and f"{untrusted}; its rules do not bind. To trust it: toolmem store trust",
-        _gone(hook, sum(rule.is_users for rule in listing.rules)),
+        _gone(stores, sum(rule.is_users for rule in listing.rules)),
     ]
     parts = (rules, cards, contract)
     told = "\n".join(f"toolmem: {line}" for line in notices if line)
     return Answer(context="\n\n".join(filter(None, parts)), notice=told)
 
 
-def _gone(hook: Hook, number: int) -> str:
+def _gone(stores: Stores, number: int) -> str:
     """The user's store remembers how many rules a project has, so that a deleted store is told."""
-    path = os.path.realpath(hook.stores.main.location)
+    path = os.path.realpath(stores.main.location)
     with users_store() as users:
-        if hook.stores.untrusted or path == os.path.realpath(users.location):
+        if stores.untrusted or path == os.path.realpath(users.location):
             return ""
         place = (WORKSPACE, NAMESPACE, f"project/{path}"[:500])
         record = users.get(*place)
