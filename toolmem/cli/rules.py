@@ -18,10 +18,10 @@ from toolmem.formats.files import read_json, read_lines
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.rules import Effect, Priority, ToolMemoryRule
 from toolmem.operations.rules import schemas_of
-from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
+from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.reader import too_long
 from toolmem.rules.store import find_rule
-from toolmem.rules.turn import Turn, read_turn
+from toolmem.rules.turn import Captured, Turn, read_turn
 from toolmem.text.display import plain
 
 

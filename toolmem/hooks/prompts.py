@@ -14,9 +14,9 @@ from toolmem.hooks.ledger import Ledger, Session
 from toolmem.hooks.notes import tools_of
 from toolmem.hooks.outputs import last_lines
 from toolmem.hooks.protocol import Answer, Event, is_plain, typed
-from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
+from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
-from toolmem.rules.turn import Turn
+from toolmem.rules.turn import Captured, Turn
 from toolmem.text.display import plain
 from toolmem.text.masking import Masker
 

@@ -1,8 +1,8 @@
-"""The user's sentences become rules: at once when they are typed, and again after the turn.
+"""Turn the user's sentences into rules: at once when they are typed, and again after the turn.
 
 A demand becomes a critical rule on each tool that it names or means, else on the first tool that
-the turn called. Two failures of a tool in a turn become a normal rule. What lets a rule bind less
-(a sentence that takes it back) is a change like any other: `changes` decides.
+the turn called. Two failures of a tool in a turn become a normal rule. A sentence that takes a rule
+back loosens it like any other change: `changes` decides.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import ToolMemError
@@ -21,9 +20,9 @@ from toolmem.models.rules import UNSCOPED, Said, ToolMemoryRule
 from toolmem.rules.changes import Actor
 from toolmem.rules.failures import count_uses, repeated_failures
 from toolmem.rules.identity import SURROGATE
-from toolmem.rules.replies import follow_reply, keep_aloud
+from toolmem.rules.replies import excerpt, follow_reply, kept_message, split_keep_prefix
 from toolmem.rules.store import RuleInput, ToolMemoryStore
-from toolmem.rules.turn import Turn
+from toolmem.rules.turn import Captured, Turn
 from toolmem.text.display import plain
 
 if TYPE_CHECKING:  # the reader is loaded when a sentence is read
@@ -37,27 +36,13 @@ _VARIABLES = (
     "OPENHUMAN_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED",
 )
 _OFF = frozenset(("0", "false", "no", "off"))
-_SHOWN = 160  # characters of a rule in what the user is told
-
-
-class Captured(Struct):
-    """What became of a turn."""
-
-    kept: list[ToolMemoryRule] = []
-    lifted: list[ToolMemoryRule] = []
-    told: list[str] = []  # for the user, a line each
-
-    def add(self, other: Captured) -> None:
-        self.kept += other.kept
-        self.lifted += other.lifted
-        self.told += other.told
 
 
 class ToolMemoryCaptureHook:
-    """Reads turns for one workspace. `actor`: who vouches that the user typed the messages.
+    """Read the turns of one workspace. `actor`: who vouches that the user typed the messages.
 
-    It never breaks a turn: what fails is logged, without the user's words. `enabled`: whether it
-    reads at all; None: as the environment says.
+    Never breaks a turn: errors are logged, without the user's words. `enabled`: None takes the
+    answer from the environment.
     """
 
     def __init__(
@@ -65,24 +50,24 @@ class ToolMemoryCaptureHook:
     ) -> None:
         self.rules = rules
         self.actor = actor or Actor("user")
-        said = next((os.environ[name] for name in _VARIABLES if name in os.environ), "1")
-        self.enabled = said.strip().lower() not in _OFF if enabled is None else enabled
+        setting = next((os.environ[name] for name in _VARIABLES if name in os.environ), "1")
+        self.enabled = setting.strip().lower() not in _OFF if enabled is None else enabled
 
     def hear(self, turn: Turn) -> Captured:
-        """What the user has just typed, before the agent acts on it."""
+        """Read what the user has just typed, before the agent acts on it."""
         return self._read(turn, self._follow, partial(self._keep, named_only=True))
 
     def after_turn(self, turn: Turn, *, heard: bool = False) -> Captured:
-        """All of a turn that ended. `heard`: its message was handed to `hear`."""
+        """Read a turn that ended. `heard`: its message was already handed to `hear`."""
         followed = () if heard else (self._follow,)
         return self._read(turn, *followed, self._keep, self._learn)
 
     def follow(self, turn: Turn) -> Captured:
-        """Replies such as `undo`, and sentences that take a rule back, alone."""
+        """Follow only replies such as `undo`, and sentences that take a rule back."""
         return self._read(turn, self._follow)
 
     def _read(self, turn: Turn, *steps: Callable[[Turn], Captured]) -> Captured:
-        """Take the steps, each whether or not the one before failed."""
+        """Take every step, even where the one before failed."""
         captured = Captured()
         turn.user_message = SURROGATE.sub("\ufffd", turn.user_message)
         for step in steps if self.enabled else ():
@@ -96,12 +81,12 @@ class ToolMemoryCaptureHook:
     def _follow(self, turn: Turn) -> Captured:
         words, session = turn.user_message, turn.session_id
         actor = replace(self.actor, kind="user", words=words, session=session)
-        return follow_reply(self.rules, turn, actor, Captured())
+        return follow_reply(self.rules, turn, actor)
 
     def _keep(self, turn: Turn, *, named_only: bool = False) -> Captured:
         from toolmem.rules.reader import demands, too_long
 
-        aloud, message = keep_aloud(turn.user_message)
+        reminder, message = split_keep_prefix(turn.user_message)
         found = demands(message, [] if named_only else turn.ran, turn.tools)
         captured = Captured()
         for demand in found:
@@ -109,14 +94,14 @@ class ToolMemoryCaptureHook:
                 continue
             if demand.session and not turn.session_id:
                 why = "as it holds for a session that is not named"
-                captured.told.append(f"not kept, {why}: {plain(demand.sentence, _SHOWN)}")
+                captured.told.append(f"not kept, {why}: {excerpt(demand.sentence)}")
                 continue
-            captured.kept += (self._put(turn, _rule_of(demand, t, turn)) for t in demand.tools)
-        if aloud and not found:
-            self._keep_reminder(turn, aloud, captured)
+            captured.kept += (self._put(turn, _rule_input(demand, t, turn)) for t in demand.tools)
+        if reminder and not found:
+            self._keep_reminder(turn, reminder, captured)
         if n := too_long(message):
-            told = f"not kept: {n} sentence(s) of over 500 characters; say it shorter"
-            captured.told.append(told)
+            problem = f"not kept: {n} sentence(s) of over 500 characters; say it shorter"
+            captured.told.append(problem)
         by_text: dict[str, list[ToolMemoryRule]] = {}
         for rule in captured.kept:
             if rule.status == "active":
@@ -124,16 +109,16 @@ class ToolMemoryCaptureHook:
         captured.told += map(_confirmation, by_text.values())
         return captured
 
-    def _keep_reminder(self, turn: Turn, aloud: str, captured: Captured) -> None:
-        """A message that begins with `never:` or `remember:` is kept, or refused aloud."""
-        if refused := _refusal(aloud):
-            captured.told.append(f"not kept: {refused}")
+    def _keep_reminder(self, turn: Turn, text: str, captured: Captured) -> None:
+        """Keep a message that begins with `never:` or `remember:`, or say why not."""
+        if problem := _reminder_problem(text):
+            captured.told.append(f"not kept: {problem}")
             return
         from toolmem.rules.reader.tools import catalogue_of, tools_meant
 
-        meant = tools_meant(aloud, aloud.lower(), catalogue_of([], turn.tools))
+        meant = tools_meant(text, text.lower(), catalogue_of([], turn.tools))
         for tool in meant or [UNSCOPED]:
-            given = RuleInput(tool_name=tool, rule=aloud.rstrip(".。!！"), unread=["its words"])
+            given = RuleInput(tool_name=tool, rule=text.rstrip(".。!！"), unread=["its words"])
             captured.kept.append(self._put(turn, given))
 
     def _put(self, turn: Turn, given: RuleInput) -> ToolMemoryRule:
@@ -148,8 +133,8 @@ class ToolMemoryCaptureHook:
         return Captured([self.rules.put_rule(each) for each in found])
 
 
-def _refusal(text: str) -> str:
-    """Why a text can be no reminder; "" where it can."""
+def _reminder_problem(text: str) -> str:
+    """Why a text cannot be a reminder; "" where it can."""
     if not any(map(str.isalnum, text)):
         return "nothing follows that could be kept"
     if len(text) > 500:
@@ -159,7 +144,7 @@ def _refusal(text: str) -> str:
     return ""
 
 
-def _rule_of(demand: Demand, tool: str, turn: Turn) -> RuleInput:
+def _rule_input(demand: Demand, tool: str, turn: Turn) -> RuleInput:
     found = demand.conditions.get(tool)
     return RuleInput(
         tool_name=tool,
@@ -173,18 +158,15 @@ def _rule_of(demand: Demand, tool: str, turn: Turn) -> RuleInput:
 
 
 def _confirmation(rules: list[ToolMemoryRule]) -> str:
-    """Of a sentence that was kept under some tools: what is held against it, and the way back."""
-    from toolmem.rules.prompt import tool_shown
+    """Say what the rules of one sentence do, and how to take them back."""
+    from toolmem.rules.prompt import tool_heading
 
-    first = rules[0]
-    kept = "Kept for this session" if first.session else "Kept"
-    checked = [tool_shown(rule.tool_name, "") for rule in rules if rule.is_checked]
+    first, checks = rules[0], ""
+    checked = [tool_heading(rule.tool_name, "") for rule in rules if rule.is_checked]
     if checked:
         verb = "stops calls of" if first.effect == "deny" else "asks you before calls of"
-        what = f"{verb} {', '.join(checked[:5])} that it means"
+        checks = f"{verb} {', '.join(checked[:5])} that it means"
     elif first.unread:
         words = ", ".join(plain(each, 40) for each in first.unread[:3])
-        what = f"a reminder: no call is checked, as this was not understood: {words}"
-    else:
-        what = "a reminder: no call is checked against it"
-    return f"{kept}: “{plain(first.rule, _SHOWN)}” ({what}). undo, or just this time"
+        checks = f"a reminder: no call is checked, as this was not understood: {words}"
+    return kept_message(first.rule, checks, for_session=bool(first.session))

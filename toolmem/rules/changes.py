@@ -1,8 +1,8 @@
-"""Who may change a rule: restricting is believed, loosening a user's rule needs evidence.
+"""Decide who may change a rule: loosening a user's rule needs evidence, restricting does not.
 
-Evidence is what the user typed, or a command in an interactive terminal. An agent's change is
-always a request. A program's is one only in a store that an installed hook or proxy has marked
-guarded.
+Evidence is what the user typed, or a command in an interactive terminal. A change by an agent is
+always a request. In a store that an installed hook or proxy marked guarded, so is a change by a
+program that loosens a user's rule.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from toolmem.models.rules import RANK, Change, Evidence, Speaker, ToolMemoryRule
-from toolmem.rules.identity import same_text
+from toolmem.rules.identity import text_key
 
 MAX_CHANGES = 20
 MAX_WORDS = 500  # of the user or the agent, kept with a change
@@ -21,7 +21,7 @@ _COMPARED = ("rule", "priority", "effect", "when", "unless", "expires_at", "tags
 
 
 class Actor(Struct, frozen=True):
-    """Who changes a rule, and what shows that the user wants it."""
+    """Who changes a rule, and the evidence that the user wants it."""
 
     kind: Speaker = "program"
     evidence: Evidence = ""
@@ -34,14 +34,14 @@ PROGRAM = Actor()
 
 
 def loosens(before: ToolMemoryRule, after: ToolMemoryRule, now: datetime) -> bool:
-    """Whether a rule that binds would bind less afterwards."""
+    """Decide whether a change loosens a rule. One that does not hold cannot be loosened."""
     if not before.holds_at(now):
         return False
     if not after.holds_at(now):
         return True
     ends = after.expires_at
     return (
-        same_text(before.rule) != same_text(after.rule)
+        text_key(before.rule) != text_key(after.rule)
         or RANK[after.priority] > RANK[before.priority]
         or _STRICTNESS[after.effect] < _STRICTNESS[before.effect]
         or (before.is_checked and any(each not in after.when for each in before.when))
@@ -54,7 +54,7 @@ def loosens(before: ToolMemoryRule, after: ToolMemoryRule, now: datetime) -> boo
 def is_allowed(
     before: ToolMemoryRule, after: ToolMemoryRule, actor: Actor, now: datetime, *, guarded: bool
 ) -> bool:
-    """Whether a change is made; otherwise it is kept as a request."""
+    """Decide whether a change is made; otherwise it is stored as a request."""
     if actor.kind == "agent":
         return False
     if actor.evidence and actor.kind == "user":
@@ -65,7 +65,7 @@ def is_allowed(
 def change_of(
     before: ToolMemoryRule, after: ToolMemoryRule, actor: Actor, now: datetime, what: str
 ) -> Change:
-    """What an actor changes, with the fields that differ as they were and as they become."""
+    """Record a change, with the fields that differ, before and after."""
     names = [name for name in _COMPARED if getattr(before, name) != getattr(after, name)]
     return Change(
         now,

@@ -1,6 +1,6 @@
-"""What turns told of tools: how often each was called and failed, and a rule for repeated failures.
+"""Count each tool's calls and failures, and make a rule of failures that repeat in a turn.
 
-Statistics are never rules: they stand in records of their own.
+The counts are no rules: they are stored in records of their own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import partial
 from msgspec import Struct
 
 from toolmem.models.protocols import Store
-from toolmem.rules.identity import folded_name, made_id
+from toolmem.rules.identity import derived_id, folded_name
 from toolmem.rules.store import RuleInput, swap
 from toolmem.rules.turn import ToolUse
 from toolmem.text.display import plain
@@ -20,12 +20,12 @@ from toolmem.text.error_lines import error_class_of, error_line
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
 
-REPEATED_FAILURE = "repeated-failure"  # the tag of such rules
+REPEATED_FAILURE = "repeated-failure"  # the tag of rules made here
 MIN_FAILURES = 2  # of one tool in one turn
 NAMESPACE = "tool_effectiveness"
-MAX_PATTERNS = 5  # lines of errors
+MAX_PATTERNS = 5  # error lines stored for a tool
 _MAX_CHARACTERS = 80  # of one
-_KINDS = {  # of failures: several classes of `text/error_lines.py` are of one kind
+_KINDS = {  # classes of `text/error_lines.py` that get the same advice
     **dict.fromkeys(("unknown_table", "unknown_column", "command_not_found"), "not_found"),
     **dict.fromkeys(("server_error", "rate_limited"), "connection_error"),
     **dict.fromkeys(("syntax_error", "missing_parameter", "invalid_value"), "parse_error"),
@@ -42,7 +42,7 @@ _ADVICE = {
 
 
 def _by_tool(uses: Iterable[ToolUse]) -> dict[str, list[ToolUse]]:
-    """Calls by their tools, without those that were stopped before they ran."""
+    """Group calls by tool, without those that were stopped before they ran."""
     found: dict[str, list[ToolUse]] = defaultdict(list)
     for use in uses:
         if not was_stopped(use.output_summary):
@@ -51,13 +51,13 @@ def _by_tool(uses: Iterable[ToolUse]) -> dict[str, list[ToolUse]]:
 
 
 def repeated_failures(workspace: str, uses: Iterable[ToolUse]) -> list[RuleInput]:
-    """One rule for each kind of failure that a tool met twice or more in the turn.
+    """Make one rule for each kind of failure that a tool had at least twice in the turn.
 
-    A tool whose failures are each of another kind has one rule that names them all.
+    If all its failures differ in kind, the tool gets one rule that names them all.
     """
     found = []
-    for tool, of_tool in _by_tool(uses).items():
-        failed = [use for use in of_tool if use.success is False]
+    for tool, tool_uses in _by_tool(uses).items():
+        failed = [use for use in tool_uses if use.success is False]
         counts = Counter(_kind_of(use) for use in failed)
         repeated = {kind: n for kind, n in counts.items() if n >= MIN_FAILURES}
         if not repeated and len(failed) >= MIN_FAILURES:
@@ -67,7 +67,7 @@ def repeated_failures(workspace: str, uses: Iterable[ToolUse]) -> list[RuleInput
             rule = RuleInput(
                 tool_name=failed[0].name,
                 rule=f"Tool failed {n} times in one turn ({kind}). {advice}",
-                id=made_id(REPEATED_FAILURE, workspace, tool, kind),
+                id=derived_id(REPEATED_FAILURE, workspace, tool, kind),
                 priority="normal",
                 source="post_turn",
                 tags=[REPEATED_FAILURE],
@@ -77,44 +77,46 @@ def repeated_failures(workspace: str, uses: Iterable[ToolUse]) -> list[RuleInput
 
 
 def _kind_of(use: ToolUse) -> str:
-    found = error_class_of(use.output_summary)
-    kind = _KINDS.get(found, found)
+    error_class = error_class_of(use.output_summary)
+    kind = _KINDS.get(error_class, error_class)
     return kind if kind in _ADVICE else "error"
 
 
 class ToolEffectiveness(Struct):
-    """One tool's calls. `total_calls` also counts those of unknown outcome."""
+    """Figures on one tool's calls. `total_calls` includes those of unknown outcome."""
 
     total_calls: int = 0
     successes: int = 0
     failures: int = 0
     avg_duration_ms: float = 0.0
-    common_error_patterns: list[str] = []  # the last five that differ
-    timed_calls: int = 0  # behind the average
+    common_error_patterns: list[str] = []  # the newest five, each once
+    timed_calls: int = 0  # that the average is made of
 
 
 def count_uses(store: Store, workspace: str, uses: Iterable[ToolUse]) -> None:
-    """Count the calls of a turn; those that were stopped before they ran are left out."""
-    for tool, of_tool in _by_tool(uses).items():
-        count = partial(_count, of_tool, Masker(store.secret_key()))
+    """Add the calls of a turn to the stored figures, without those that were stopped."""
+    for tool, tool_uses in _by_tool(uses).items():
+        count = partial(_count, tool_uses, Masker(store.secret_key()))
         swap(store, workspace, (NAMESPACE, f"tool/{tool}"), ToolEffectiveness, count)
 
 
-def _count(uses: list[ToolUse], masker: Masker, found: ToolEffectiveness) -> None:
+def _count(uses: list[ToolUse], masker: Masker, figures: ToolEffectiveness) -> None:
     for use in uses:
-        found.total_calls += 1
-        found.successes += use.success is True
-        found.failures += use.success is False
+        figures.total_calls += 1
+        figures.successes += use.success is True
+        figures.failures += use.success is False
         if use.duration_ms is not None:
-            found.timed_calls += 1
-            found.avg_duration_ms += (use.duration_ms - found.avg_duration_ms) / found.timed_calls
+            figures.timed_calls += 1
+            figures.avg_duration_ms += (
+                use.duration_ms - figures.avg_duration_ms
+            ) / figures.timed_calls
         if use.success is False:
             line = plain(error_line(masker.text(use.output_summary)), _MAX_CHARACTERS)
-            others = [each for each in found.common_error_patterns if each != line]
-            found.common_error_patterns = [*others, line][-MAX_PATTERNS:]
+            others = [each for each in figures.common_error_patterns if each != line]
+            figures.common_error_patterns = [*others, line][-MAX_PATTERNS:]
 
 
 def effectiveness(store: Store, workspace: str, tool_name: str) -> ToolEffectiveness | None:
-    """None where no turn told of the tool."""
+    """None where no turn called the tool."""
     record = store.get(workspace, NAMESPACE, f"tool/{folded_name(tool_name)}")
     return None if record is None else record.read(ToolEffectiveness)

@@ -1,7 +1,7 @@
-"""What makes two tools, two sentences or two rules the same; what names and texts may be.
+"""Identity and limits of tool names, rule texts, ids and tags.
 
-Ids that nobody gave are made from what they stand for, so that two processes that put the same rule
-at the same moment meet in one record.
+An id that nobody gave is derived from the content, so that two processes that put the same rule at
+the same moment write the same record.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ MAX_ID = 128
 MAX_TAGS = 32
 MAX_TAG = 100
 
-_OWN = uuid.UUID("6f7b7a4e-52b1-5c1c-9d5e-3f4a8f0c2d11")  # whose version-5 ids these are
-_FINAL = " .!?,;:…。！？，；：、"
-SURROGATE = late_pattern("[\ud800-\udfff]")
+_UUID_NAMESPACE = uuid.UUID("6f7b7a4e-52b1-5c1c-9d5e-3f4a8f0c2d11")
+_FINAL_MARKS = " .!?,;:…。！？，；：、"
+SURROGATE = late_pattern("[\ud800-\udfff]")  # cannot be stored as UTF-8
 
 
 @lru_cache(maxsize=4_000)
 def folded_name(tool_name: str) -> str:
-    """The same for every casing of a tool's name. The Kelvin sign is no way to write a k."""
+    """A tool's name in lower case. The Kelvin sign, which lower() makes a k, stays as it is."""
     name = tool_name.strip()
     if name.isascii():
         return name.lower()
@@ -40,34 +40,36 @@ def folded_name(tool_name: str) -> str:
 
 
 def namespace_of(tool_name: str) -> str:
-    """The namespace of a tool."""
     return TOOL_PREFIX + folded_name(tool_name)
 
 
 def rule_key(rule_id: str) -> str:
-    """The key of a rule inside the namespace of its tool."""
     return RULE_PREFIX + rule_id
 
 
-def same_text(text: str) -> str:
-    """Equal for texts that differ in case, white space and final punctuation only."""
+def text_key(text: str) -> str:
+    """Normalize a text for comparison: case, white space and final punctuation do not count."""
     folded = shown(unicodedata.normalize("NFC", text)).casefold()
-    return folded.rstrip(_FINAL) or folded
+    return folded.rstrip(_FINAL_MARKS) or folded
 
 
-def made_id(*parts: str) -> str:
-    """The id of what these parts stand for."""
-    return str(uuid.uuid5(_OWN, "\0".join(parts)))
+def derived_id(*parts: str) -> str:
+    """The same id for the same parts."""
+    return str(uuid.uuid5(_UUID_NAMESPACE, "\0".join(parts)))
+
+
+def _trimmed(text: str) -> str:
+    return SURROGATE.sub("\ufffd", text).strip()
 
 
 def read_tool_name(given: str) -> str:
-    """Trimmed. Raises RequestError."""
+    """Trim and check a tool's name. Raises RequestError."""
     return read_text(given, "tool_name", MAX_TOOL_NAME)
 
 
 def read_text(given: str, field: str, limit: int = MAX_RULE) -> str:
-    """Trimmed, never cut. Raises RequestError, which tells the limit."""
-    text = SURROGATE.sub("\ufffd", given).strip()
+    """Trim and check a text. Raises RequestError, which names the limit."""
+    text = _trimmed(given)
     if len(text) > limit:
         problem = f"{len(text):,} characters; the limit is {limit:,}, and nothing is cut"
         raise RequestError(f"{field}: {problem}", field)
@@ -77,8 +79,8 @@ def read_text(given: str, field: str, limit: int = MAX_RULE) -> str:
 
 
 def read_id(given: str) -> str:
-    """Trimmed; "" where it is to be made. Raises RequestError."""
-    rule_id = SURROGATE.sub("\ufffd", given).strip()
+    """Trim and check an id; "" stands for one that is derived. Raises RequestError."""
+    rule_id = _trimmed(given)
     if rule_id != shown(rule_id) or len(rule_id) > MAX_ID:
         problem = f"expected at most {MAX_ID} characters that can be seen"
         raise RequestError(f"id: {problem}", "id")
@@ -86,9 +88,8 @@ def read_id(given: str) -> str:
 
 
 def read_tags(given: Iterable[str]) -> list[str]:
-    """Trimmed, each once, in the order given. Raises RequestError."""
-    trimmed = (SURROGATE.sub("\ufffd", each).strip() for each in given)
-    tags = list(dict.fromkeys(filter(None, trimmed)))
+    """Trim and check tags, each once, in the order given. Raises RequestError."""
+    tags = list(dict.fromkeys(filter(None, map(_trimmed, given))))
     if len(tags) > MAX_TAGS or any(len(tag) > MAX_TAG for tag in tags):
         problem = f"expected at most {MAX_TAGS} of at most {MAX_TAG} characters"
         raise RequestError(f"tags: {problem}", "tags")

@@ -1,4 +1,4 @@
-"""What agents remember beside rules: texts in `global`, `skill-<id>` and `tool-<name>`."""
+"""Texts that agents store beside rules, in `global`, `skill-<id>` and `tool-<name>`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from toolmem.models.rules import Priority, ToolMemoryRule
 from toolmem.rules.identity import (
     RULE_PREFIX,
     TOOL_PREFIX,
-    made_id,
+    derived_id,
     namespace_of,
     read_id,
     read_tags,
     read_text,
-    same_text,
+    text_key,
 )
 from toolmem.rules.store import retry_on_conflict
 from toolmem.store.search import embed_missing, unit_vector
@@ -32,7 +32,7 @@ SKILL_PREFIX = "skill-"
 MEMORY_PREFIX = "memory/"
 MAX_CONTENT = 10_000  # characters
 LIMIT = 5
-_LEAST_SIMILAR = 0.3  # of a memory that shares no word with the query
+_MIN_SIMILARITY = 0.3  # of a memory that shares no word with the query
 
 
 class MemoryEntry(Struct, kw_only=True, omit_defaults=True):
@@ -49,7 +49,7 @@ class MemoryEntry(Struct, kw_only=True, omit_defaults=True):
 
 
 def read_namespace(given: str) -> str:
-    """The last in lower case. Raises RequestError."""
+    """Check a namespace; the name of a tool in lower case. Raises RequestError."""
     name = given.strip()
     if name == GLOBAL or (name.startswith(SKILL_PREFIX) and read_id(name[len(SKILL_PREFIX) :])):
         return name
@@ -71,10 +71,10 @@ class Memories:
     def remember(
         self, content: str, namespace: str = GLOBAL, id: str = "", tags: Iterable[str] = ()
     ) -> MemoryEntry:
-        """Insert, or replace the memory of that id. The same text again is the same memory."""
+        """Insert, or replace the memory with this id. The same text again is the same memory."""
         where, text = read_namespace(namespace), read_text(content, "content", MAX_CONTENT)
         text = Masker(self.store.secret_key()).text(text)
-        memory_id = read_id(id) or made_id("memory", self.workspace, where, same_text(text))
+        memory_id = read_id(id) or derived_id("memory", self.workspace, where, text_key(text))
         key, own_tags = MEMORY_PREFIX + memory_id, read_tags(tags)
 
         def write() -> MemoryEntry:
@@ -100,9 +100,9 @@ class Memories:
     def recall(
         self, query: str = "", namespace: str = GLOBAL, limit: int = LIMIT
     ) -> list[MemoryEntry]:
-        """What fits a query best, by words and by meaning; without one, the newest.
+        """Find what fits a query best, by words and by meaning; without a query, the newest.
 
-        The rules of a tool's namespace are among them.
+        In the namespace of a tool, its rules are searched too.
         """
         where = read_namespace(namespace)
         if self.store.untrusted:
@@ -111,8 +111,8 @@ class Memories:
         if not query.strip():
             found = [*rules, *self._entries(where, MEMORY_PREFIX)]
             return sorted(found, key=lambda e: (-e.updated_at.timestamp(), e.id))[:limit]
-        told = query.casefold().split()
-        rules.sort(key=lambda e: -sum(word in e.content.casefold() for word in told))
+        words = query.casefold().split()
+        rules.sort(key=lambda e: -sum(word in e.content.casefold() for word in words))
         return [*self._search(where, query, limit), *rules][:limit]
 
     def _search(self, where: str, query: str, limit: int) -> Iterator[MemoryEntry]:
@@ -124,12 +124,12 @@ class Memories:
         vector = unit_vector(embedder.embed([query[:4_000]])[0], embedder.identity)
         for hit in self.store.search(self.workspace, where, query, vector, limit):
             record = self.store.get(self.workspace, where, hit.key)
-            is_near = hit.text_rank is not None or (hit.similarity or 0.0) >= _LEAST_SIMILAR
+            is_near = hit.text_rank is not None or (hit.similarity or 0.0) >= _MIN_SIMILARITY
             if is_near and record and (entry := _entry(record, self.clock.now())):
                 yield entry
 
     def forget(self, id: str, namespace: str = GLOBAL) -> bool:
-        """Whether it was there. Raises RequestError for a rule: those are deleted as rules."""
+        """Delete a memory; False where there was none. Raises RequestError for a rule."""
         where, memory_id = read_namespace(namespace), read_id(id)
         if not memory_id:
             raise RequestError("id is required", "id")
@@ -146,7 +146,7 @@ class Memories:
 
 
 def _entry(record: Record, now: datetime) -> MemoryEntry | None:
-    """A memory or a rule; None where the record is damaged, or the rule does not hold."""
+    """Read a memory or a rule; None where the record is damaged or the rule does not hold."""
     is_rule = record.key.startswith(RULE_PREFIX)
     try:
         found = record.read(ToolMemoryRule if is_rule else MemoryEntry)
@@ -157,5 +157,5 @@ def _entry(record: Record, now: datetime) -> MemoryEntry | None:
     if not found.holds_at(now):
         return None
     names = ("id", "priority", "tags", "created_at", "updated_at")
-    kept = {name: getattr(found, name) for name in names}
-    return MemoryEntry(**kept, namespace=record.namespace, content=found.rule, kind="rule")
+    fields = {name: getattr(found, name) for name in names}
+    return MemoryEntry(**fields, namespace=record.namespace, content=found.rule, kind="rule")

@@ -1,8 +1,8 @@
-"""The rules of a system prompt: which of them fit, and their text.
+"""Choose the rules that fit into a system prompt, and render them.
 
 The same set of rules always gives the same bytes, so that a provider's prefix cache stays warm. No
 text of a rule and no name of a tool can forge a heading or a bullet: each is one line behind a
-fixed beginning. Rules of what kept failing are normal ones: they are not pinned but recalled.
+fixed beginning. Normal rules, such as those of repeated failures, are not pinned but recalled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger("toolmem.rules")
 Language = Literal["", "zh"]
 
 MAX_NAME = 200  # characters of a tool's name
-_NOTICE_TOOLS = 5
+_NOTICE_TOOLS = 5  # named in the line on rules that are not shown
 _TITLE = {"": "## Tool-scoped rules", "zh": "## 工具作用域规则"}
 _INTRODUCTION = {
     "": (
@@ -40,7 +40,7 @@ _INTRODUCTION = {
         "绝不能悄悄绕过。如果某个请求会违反规则，请不要执行，说明是哪条规则并询问用户。"
     ),
 }
-_MORE = {  # for agents that have memory_recall
+_RECALL = {  # for agents that have memory_recall
     "": " More guidance on a tool is stored under `tool-{name}`; look it up with `memory_recall`.",
     "zh": "关于某个工具的更多指引保存在 `tool-{name}` 下，可用 `memory_recall` 查询。",
 }
@@ -54,7 +54,7 @@ _NOT_SHOWN = {
         "使用这些工具之前，请询问用户。"
     ),
 }
-_OTHERS = {"": " and {count} other tools", "zh": " 以及另外 {count} 个工具"}
+_OTHER_TOOLS = {"": " and {count} other tools", "zh": " 以及另外 {count} 个工具"}
 _ANY_TOOL = {"": "any tool", "zh": "任何工具"}
 _CLASSES = {
     "@shell": ("every tool that runs commands", "所有执行命令的工具"),
@@ -66,7 +66,7 @@ _CLASSES = {
     "@mail": ("every tool that sends mail", "所有发送邮件的工具"),
     "@chat": ("every tool that sends messages", "所有发送消息的工具"),
 }
-_SINCE = {
+_NEW_RULES = {
     "": (
         "## Rules since this session began\n\n"
         "The user's demands below bind you as the pinned rules do, from now on."
@@ -81,7 +81,7 @@ _THIS_SESSION = {"": "this session", "zh": "本次会话"}
 
 
 class PinnedRules(Struct, frozen=True):
-    """The rules that a prompt shows, and those for which it had no room."""
+    """The rules that a prompt shows, and those that did not fit."""
 
     rules: list[ToolMemoryRule] = []
     left_out: list[ToolMemoryRule] = []  # high rules
@@ -89,7 +89,7 @@ class PinnedRules(Struct, frozen=True):
 
 
 class ToolMemoryRulesSection:
-    """The block as text, rendered once and kept for a session; "" where no rule is pinned.
+    """The rendered block, which stays the same for a session; "" where no rule is pinned.
 
     `recalls`: the agent has the tool `memory_recall`.
     """
@@ -108,22 +108,23 @@ class ToolMemoryRulesSection:
 def choose(
     listing: RuleListing, tools: Iterable[str] | None = None, caps: RulesSection | None = None
 ) -> PinnedRules:
-    """The rules of these tools that stand in the prompt. No tools: of all.
+    """Choose the rules of these tools for the prompt; no tools: of all.
 
-    Rules without a tool, and those of classes of tools, are always among them.
+    Rules without a tool, and rules on classes of tools, are always included.
     """
     caps = caps or RulesSection()
     wanted = {folded_name(name) for name in tools or ()}
-    eager = [rule for rule in listing.rules if rule.is_pinned]
+    candidates = [rule for rule in listing.rules if rule.is_pinned]
     if wanted:
         wanted.add(UNSCOPED)
-        eager = [r for r in eager if (name := folded_name(r.tool_name)) in wanted or name[0] == "@"]
+        names = ((rule, folded_name(rule.tool_name)) for rule in candidates)
+        candidates = [rule for rule, name in names if name in wanted or name[0] == "@"]
     pinned = PinnedRules()
-    size, headed = len(_TITLE[""]) + len(_INTRODUCTION[""]) + len(_MORE[""]), set[str]()
-    for rule in sorted(eager, key=_urgency):
+    size, headings = len(_TITLE[""]) + len(_INTRODUCTION[""]) + len(_RECALL[""]), set[str]()
+    for rule in sorted(candidates, key=_urgency):
         tool, more = folded_name(rule.tool_name), len(rule.priority) + len(rule.rule) + 10
-        if tool not in headed:
-            more += len(tool_shown(rule.tool_name, "")) + 6
+        if tool not in headings:
+            more += len(tool_heading(rule.tool_name, "")) + 6
         if rule.priority == "critical":
             if size + more > caps.max_critical_characters:
                 pinned.not_shown.append(rule)
@@ -133,12 +134,12 @@ def choose(
             continue
         pinned.rules.append(rule)
         size += more
-        headed.add(tool)
+        headings.add(tool)
     return pinned
 
 
 def _urgency(rule: ToolMemoryRule) -> tuple[int, bool, float, str]:
-    """Critical before high, the user's own before others', the freshest before older ones."""
+    """Sort critical before high, the user's own before others, new before old."""
     return RANK[rule.priority], not rule.is_users, -rule.updated_at.timestamp(), rule.id
 
 
@@ -149,13 +150,13 @@ def render_rules(
     *,
     recalls: bool = False,
 ) -> str:
-    """The block of these rules, in whatever order they come; "" without any."""
+    """Render the block, independently of the order of the rules; "" without any."""
     groups: dict[str, list[ToolMemoryRule]] = defaultdict(list)
     for rule in sorted(rules, key=lambda rule: (RANK[rule.priority], shown(rule.rule), rule.id)):
         groups[folded_name(rule.tool_name)].append(rule)
     if not groups and not not_shown:
         return ""
-    introduction = _INTRODUCTION[language] + (_MORE[language] if recalls else "")
+    introduction = _INTRODUCTION[language] + (_RECALL[language] if recalls else "")
     parts = [_TITLE[language], introduction]
     # Rules without a tool first, then tools by their highest priority and name.
     order = sorted(
@@ -165,13 +166,13 @@ def render_rules(
         group = groups[tool]
         first = min(group, key=lambda rule: (rule.created_at, rule.id))
         bullets = [f"- **[{rule.priority}]** {shown(rule.rule)}" for rule in group]
-        parts.append("\n".join([f"### {tool_shown(first.tool_name, language)}", *bullets]))
+        parts.append("\n".join([f"### {tool_heading(first.tool_name, language)}", *bullets]))
     parts += [_not_shown_line(not_shown, language)] if not_shown else []
     return "\n\n".join(parts)
 
 
-def tool_shown(tool_name: str, language: Language) -> str:
-    """A tool as a heading names it; a class of tools in words."""
+def tool_heading(tool_name: str, language: Language) -> str:
+    """Name a tool in a heading; a class of tools in words."""
     name = folded_name(tool_name)
     if name == UNSCOPED:
         return _ANY_TOOL[language]
@@ -181,27 +182,27 @@ def tool_shown(tool_name: str, language: Language) -> str:
 
 
 def _not_shown_line(rules: Sequence[ToolMemoryRule], language: Language) -> str:
-    """How many critical rules are not shown, by tool; those that have most come first."""
+    """Count the critical rules that are not shown, for the tools with the most of them."""
     counts = Counter(folded_name(rule.tool_name) for rule in rules).most_common()
-    named = [f"{tool_shown(tool, language)} ({n})" for tool, n in sorted(counts[:_NOTICE_TOOLS])]
+    named = [f"{tool_heading(tool, language)} ({n})" for tool, n in sorted(counts[:_NOTICE_TOOLS])]
     left = len(counts) - len(named)
-    tools = ", ".join(named) + (_OTHERS[language].format(count=left) if left else "")
-    told = f"{len(rules)} more critical rule{'s' * (len(rules) > 1)}"
-    return _NOT_SHOWN[language].format(count=len(rules), rules=told, tools=tools)
+    tools = ", ".join(named) + (_OTHER_TOOLS[language].format(count=left) if left else "")
+    more = f"{len(rules)} more critical rule{'s' * (len(rules) > 1)}"
+    return _NOT_SHOWN[language].format(count=len(rules), rules=more, tools=tools)
 
 
 def changed_since(
     frozen: PinnedRules, now: RuleListing, language: Language = "", limit: int = 20_000
 ) -> str:
-    """What binds beside a frozen prompt, and what of it binds no longer; "": nothing changed."""
+    """Render the rules added or withdrawn since a prompt was made; "" where nothing changed."""
 
     def named(rule: ToolMemoryRule) -> str:
-        return f"{tool_shown(rule.tool_name, language)}: {shown(rule.rule)}"
+        return f"{tool_heading(rule.tool_name, language)}: {shown(rule.rule)}"
 
     known = {rule.id: rule.rule for rule in frozen.rules}
     hidden = {rule.id for rule in (*frozen.not_shown, *frozen.left_out)}
     new = [r for r in now.rules if r.is_pinned and r.id not in hidden and known.get(r.id) != r.rule]
-    told: list[str] = []
+    lines: list[str] = []
     rest: list[ToolMemoryRule] = []
     size = 0
     for rule in sorted(new, key=_urgency):
@@ -209,12 +210,12 @@ def changed_since(
         line = f"- **[{mark}]** {named(rule)}"
         size += len(line)
         if size <= limit:
-            told.append(line)
+            lines.append(line)
         else:
             rest.append(rule)
     binding = {rule.id for rule in now.rules}
     gone = [f"- {named(rule)}" for rule in frozen.rules if rule.id not in binding]
-    parts = ["\n".join([_SINCE[language], "", *dict.fromkeys(told)])] if told else []
+    parts = ["\n".join([_NEW_RULES[language], "", *dict.fromkeys(lines)])] if lines else []
     parts += [_not_shown_line(rest, language)] if rest else []
     parts += ["\n".join([_WITHDRAWN[language], "", *dict.fromkeys(gone)])] if gone else []
     return "\n\n".join(parts)
@@ -230,7 +231,7 @@ def prefetch_tool_memory_rules_blocking(
     timeout: float = 5.0,  # seconds
     on_error: Literal["raise", "empty"] = "raise",
 ) -> ToolMemoryRulesSection:
-    """The section for these tools; none: for all. Raises StoreError."""
+    """Read and render the rules of these tools (none: of all). Raises StoreError."""
     done: list[PinnedRules | BaseException] = []
 
     def read() -> None:
@@ -255,7 +256,7 @@ def prefetch_tool_memory_rules_blocking(
 async def prefetch_tool_memory_rules(
     rules: ToolMemoryStore, tools: Sequence[str] = (), **options: Any
 ) -> ToolMemoryRulesSection:
-    """The same, awaited."""
+    """Do the same without blocking the event loop."""
     import asyncio
 
     return await asyncio.to_thread(prefetch_tool_memory_rules_blocking, rules, tools, **options)

@@ -1,46 +1,43 @@
-"""Short messages that act on rules, and sentences that take one back.
+"""Follow short replies that act on rules, and sentences that take a rule back.
 
-A message that is just `undo`, `just this time`, `always` acts on what the message before it made;
-`lift <id>` lifts a rule, or accepts what was asked for it.
+A message that is just `undo` or `just this time` acts on the rules of the message before it.
+`lift <id>` lifts a rule, or accepts a request to change it.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.changes import Actor
 from toolmem.rules.store import RuleInput, ToolMemoryStore
-from toolmem.rules.turn import Turn
+from toolmem.rules.turn import Captured, Turn
 from toolmem.text.display import plain
 from toolmem.text.patterns import late_pattern
 
-if TYPE_CHECKING:
-    from toolmem.rules.capture import Captured
-
-LEAST_ID = 6  # characters of an id that `lift` takes
-_AROUND = " \t\r\n.!。！*`\"'“”"
+MIN_ID_LENGTH = 6  # characters of an id that `lift` takes
+_OUTER = " \t\r\n.!。！*`\"'“”"
 _UNDO = frozenset(("undo", "undo that", "undo it", "撤销", "取消"))
 _THIS_SESSION = frozenset(("just this time", "just for now", "仅这次", "只这次"))
 _ONCE = frozenset(("yes, this once", "yes this once", "this once", "就这一次", "就这次"))
-_LIFT = late_pattern(rf"(?:lift|解除)\s+([0-9a-f-]{{{LEAST_ID},36}})")
+_LIFT = late_pattern(rf"(?:lift|解除)\s+([0-9a-f-]{{{MIN_ID_LENGTH},36}})")
 
 
 def is_this_once(message: str) -> bool:
-    """Whether the user lets the call that was stopped last through, once."""
-    return message.strip(_AROUND).casefold() in _ONCE
+    """Whether the user allows the call that was stopped last, once."""
+    return message.strip(_OUTER).casefold() in _ONCE
 
 
-def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captured) -> Captured:
-    """Do what a reply says, or what a sentence takes back."""
-    said = turn.user_message.strip(_AROUND).casefold()
-    if said in _UNDO:
+def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
+    """Do what a reply asks for, or lift the rule that a sentence takes back."""
+    captured = Captured()
+    reply = turn.user_message.strip(_OUTER).casefold()
+    if reply in _UNDO:
         for rule in _rules_of_last_message(rules, turn):
             _tell(captured, rule, rules.delete(rule, actor), "undone")
-    elif said in _THIS_SESSION:
+    elif reply in _THIS_SESSION:
         _keep_for_session(rules, turn, actor, captured)
-    elif found := _LIFT.fullmatch(said):
+    elif found := _LIFT.fullmatch(reply):
         _lift(rules, found[1], actor, captured)
     else:
         _take_back(rules, turn, actor, captured)
@@ -57,7 +54,7 @@ def _keep_for_session(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured
 
 
 def _rules_of_last_message(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemoryRule]:
-    """What the user's message before this one made, by reading or by a note."""
+    """The rules that the user's message before this one made, read from it or noted by a model."""
     if not turn.session_id:
         return []
     found = [
@@ -98,26 +95,38 @@ def _tell(captured: Captured, rule: ToolMemoryRule, after: ToolMemoryRule, what:
         captured.lifted.append(rule)
     elif after.request is not None:
         what = "not changed, it waits for the user"
-    captured.told.append(f"{what.capitalize()}: “{plain(rule.rule, 160)}” ({rule.id[:LEAST_ID]})")
+    captured.told.append(f"{what.capitalize()}: “{excerpt(rule.rule)}” ({rule.id[:MIN_ID_LENGTH]})")
 
 
-_BEGINS = late_pattern(r"\s*(always|never|remember|记住)\s*[:：]\s*(.*)", re.I | re.S)
-_SAID_ALREADY = late_pattern(
+def excerpt(text: str) -> str:
+    """A sentence or a call in one line of a message to the user."""
+    return plain(text, 160)
+
+
+def kept_message(sentence: str, checks: str, history: str = "", *, for_session: bool) -> str:
+    """Tell the user that a sentence was kept, which calls it checks, and how to take it back."""
+    kept = "Kept for this session" if for_session else "Kept"
+    checks = checks or "a reminder: no call is checked against it"
+    return f"{kept}: “{excerpt(sentence)}” ({checks}){history}. undo, or just this time"
+
+
+_KEEP_PREFIX = late_pattern(r"\s*(always|never|remember|记住)\s*[:：]\s*(.*)", re.I | re.S)
+_IS_DEMAND = late_pattern(
     r"(?:always|never|do not|don['’]t|no|not|you|must|ask|only)\b|[\u3400-\u9fff]", re.I
 )
 _PARAGRAPH = late_pattern(r"\n[ \t]*\n")
 
 
-def keep_aloud(message: str) -> tuple[str, str]:
-    """What is to be kept, and the message without its mark; "" where the message has none.
+def split_keep_prefix(message: str) -> tuple[str, str]:
+    """The text to keep after `never:` or `remember:` ("" without one), and the whole message.
 
     `never: push to main` says "Never push to main".
     """
-    found = _BEGINS.match(message)
+    found = _KEEP_PREFIX.match(message)
     if found is None:
         return "", message
     word, body = found[1].lower(), found[2].strip()
-    if word in ("always", "never") and not _SAID_ALREADY.match(body):
+    if word in ("always", "never") and not _IS_DEMAND.match(body):
         body = f"{word.capitalize()} {body[:1].lower()}{body[1:]}"
     first = " ".join(_PARAGRAPH.split(body, maxsplit=1)[0].split())
     return first or " ", body

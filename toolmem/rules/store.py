@@ -1,4 +1,4 @@
-"""The rules of one workspace. Every change is one compare-and-swap of the rule's record."""
+"""Store the rules of one workspace. A change is one compare-and-swap of the rule's record."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from toolmem.rules.identity import (
     RULE_PREFIX,
     SESSION_RULES,
     TOOL_PREFIX,
+    derived_id,
     folded_name,
-    made_id,
     namespace_of,
     read_id,
     read_tags,
     read_text,
     read_tool_name,
     rule_key,
-    same_text,
+    text_key,
 )
 from toolmem.text.masking import Masker
 from toolmem.view.conditions import read_conditions
 
 log = logging.getLogger("toolmem.rules")
 Written = TypeVar("Written")
-Kept = TypeVar("Kept")
+Content = TypeVar("Content")
 
-GUARDED = (".store", ".store", "guarded")  # workspace, namespace and key of an install's mark
-SESSION_LASTS = timedelta(days=7)  # at most, where a session is not ended
-MAX_TURNS = 20  # in which a rule was said that are kept
-_ATTEMPTS = 50  # of a change that others' changes overtake
+GUARDED = (".store", ".store", "guarded")  # workspace, namespace and key of the mark
+MAX_SESSION = timedelta(days=7)  # after which rules of a session that was not ended expire
+MAX_TURNS = 20  # marks of the turns in which a rule was said
+_ATTEMPTS = 50  # of a write that meets a conflict
 _CONTENT = ("priority", "source", "tags", "effect", "when", "unless", "stops", "passes", "unread")
 
 
 class RuleInput(Struct, kw_only=True):
-    """A rule as it is put. What is left out keeps its stored value."""
+    """The fields of a rule to put. An unset field keeps its stored value."""
 
     tool_name: str
     rule: str
@@ -67,7 +67,7 @@ class RuleInput(Struct, kw_only=True):
     said: Said | UnsetType = UNSET
 
     def checked(self) -> RuleInput:
-        """Trimmed and within limits. Raises RequestError that names the field."""
+        """Trim and check the fields. Raises RequestError, which names the field."""
         if self.when is not UNSET and self.when:
             read_conditions(self.when, None if self.unless is UNSET else self.unless)
         elif self.effect is not UNSET and self.effect != "remind" and not self.id:
@@ -82,23 +82,23 @@ class RuleInput(Struct, kw_only=True):
 
 
 class RuleListing(Struct, frozen=True):
-    """Rules, and the records beside them that are none; they hide no other and may be put anew."""
+    """Rules, and the records that cannot be read as one; `put_rule` may replace those."""
 
     rules: list[ToolMemoryRule]
     damaged: list[Record]
 
 
 class _Place(Struct):
-    """Where a rule is written: its record as it stands."""
+    """The record of a rule, found before it is written."""
 
     namespace: str
     id: str
     version: int = 0
-    before: ToolMemoryRule | None = None  # None: there is none, or it is damaged
+    before: ToolMemoryRule | None = None  # the stored rule; None: there is none, or it is damaged
 
 
 class ToolMemoryStore:
-    """What the user demands, by tool. Methods raise RequestError and StoreError."""
+    """The user's rules, by tool. Methods raise RequestError and StoreError."""
 
     def __init__(self, store: Store, workspace: str, clock: Clock) -> None:
         self.store = store
@@ -108,19 +108,19 @@ class ToolMemoryStore:
     # ------------------------------------------------------------ reading
 
     def get_rule(self, tool_name: str, rule_id: str) -> ToolMemoryRule | None:
-        """None where there is no such rule, or where it is only asked for."""
+        """None where there is no such rule, or where it is only requested."""
         found = self._place_at(namespace_of(read_tool_name(tool_name)), read_id(rule_id)).before
         return found if found is not None and found.status == "active" else None
 
     def list_rules(self, tool_name: str) -> list[ToolMemoryRule]:
-        """The rules of one tool: by priority, then the freshest first."""
+        """List the rules of one tool, by priority, the newest first."""
         namespace = namespace_of(read_tool_name(tool_name))
         found = self._listing(namespace=namespace).rules
         active = [rule for rule in found if rule.holds_at(self.clock.now())]
         return sorted(active, key=lambda rule: (RANK[rule.priority], -rule.updated_at.timestamp()))
 
     def all_rules(self, session: str = "") -> RuleListing:
-        """Everything that holds now, with what holds in this session alone."""
+        """List the rules that hold now, with those that hold only in `session`."""
         now, listing = self.clock.now(), self._listing(prefix=TOOL_PREFIX)
         rules = [rule for rule in listing.rules if rule.holds_at(now)]
         if session:
@@ -128,31 +128,31 @@ class ToolMemoryStore:
         return RuleListing(rules, listing.damaged)
 
     def every_session_rule(self) -> list[ToolMemoryRule]:
-        """What holds in any one session."""
+        """List the rules that hold only in one session, of all sessions."""
         now, found = self.clock.now(), self._listing(namespace=SESSION_RULES).rules
         return [rule for rule in found if rule.holds_at(now)]
 
     def requests(self) -> list[ToolMemoryRule]:
-        """Rules that are asked for, and rules of which a change is asked for."""
+        """List rules that are only requested, and rules with a requested change."""
         found = [self._listing(prefix=TOOL_PREFIX), self._listing(namespace=SESSION_RULES)]
         rules = [rule for listing in found for rule in listing.rules]
         return [rule for rule in rules if rule.status == "request" or rule.request is not None]
 
     def list_tool_names(self) -> list[str]:
-        """The tools that have rules, as they were first spelled; sorted."""
+        """List the tools that have rules, sorted, each as it was spelled first."""
         names: dict[str, str] = {}
         for rule in sorted(self.all_rules().rules, key=lambda rule: (rule.created_at, rule.id)):
             names.setdefault(folded_name(rule.tool_name), rule.tool_name)
         return sorted(names.values())
 
     def rules_json(self, tool_name: str) -> list[Any]:
-        """The records of a tool's rules as they are stored, unsorted."""
+        """List the rules of a tool as JSON, as they are stored, unsorted."""
         namespace = namespace_of(read_tool_name(tool_name))
         records = self.store.list_records(self.workspace, namespace, key_prefix=RULE_PREFIX)
         return [msgspec.json.decode(record.value) for record in records]
 
     def is_guarded(self) -> bool:
-        """Whether an installed hook or proxy holds agents by this store."""
+        """Whether an installed hook or proxy checks calls by this store."""
         return self.store.get(*GUARDED) is not None
 
     def _listing(self, namespace: str | None = None, prefix: str = "") -> RuleListing:
@@ -173,19 +173,19 @@ class ToolMemoryStore:
     def put_rule(
         self, given: RuleInput, actor: Actor = PROGRAM, *, captured: bool = False
     ) -> ToolMemoryRule:
-        """Make a rule, or change the one of this id or text. An agent's is a request.
+        """Make a rule, or change the one with this id or text. An agent only makes a request.
 
-        `captured`: read from a sentence; it lets no rule bind less, and a deleted rule stays
-        deleted where its turn is played again.
+        `captured`: it was read from a sentence. It loosens no rule, and a deleted rule stays
+        deleted when its turn is replayed.
         """
         checked = self._masked(given.checked())
         if checked.session:
-            latest = self.clock.now() + SESSION_LASTS
+            latest = self.clock.now() + MAX_SESSION
             checked.expires_at = min(checked.expires_at or latest, latest)
         return retry_on_conflict(lambda: self._put(checked, actor, captured))
 
     def _masked(self, given: RuleInput) -> RuleInput:
-        """Without secrets; conditions keep them, as they would match nothing else."""
+        """Mask secrets, but not in conditions: those would match nothing any more."""
         masker, said = Masker(self.store.secret_key()), given.said
         if said is not UNSET:
             said = replace(said, understood=masker.text(said.understood))
@@ -201,8 +201,8 @@ class ToolMemoryStore:
             return self._write(place, self._new(place, given, actor))
         after = _merged(before, given, self.clock.now())
         if captured and loosens(before, after, self.clock.now()):
-            kept = {name: getattr(before, name) for name in (*_CONTENT, "expires_at", "rule")}
-            after = replace(after, **kept)
+            fields = {name: getattr(before, name) for name in (*_CONTENT, "expires_at", "rule")}
+            after = replace(after, **fields)
         return self._change(place, after, actor, "changed")
 
     def _new(self, place: _Place, given: RuleInput, actor: Actor) -> ToolMemoryRule:
@@ -219,20 +219,20 @@ class ToolMemoryStore:
         )
 
     def delete_rule(self, tool_name: str, rule_id: str, actor: Actor = PROGRAM) -> bool:
-        """Whether it was there and is gone; False too where the deletion is only asked for."""
+        """Whether the rule was deleted; False where there is none, or it is only requested."""
         place = self._place_at(namespace_of(read_tool_name(tool_name)), read_id(rule_id))
         if place.before is None or place.before.status == "deleted":
             return False
         return self.delete(place.before, actor).status == "deleted"
 
     def delete(self, rule: ToolMemoryRule, actor: Actor) -> ToolMemoryRule:
-        """The rule afterwards: deleted, or with the request to do so. No word of it is kept."""
+        """Delete a rule's content, or request that. Returns the rule afterwards."""
         return self.change(rule, actor, "deleted", status="deleted")
 
     def change(
         self, rule: ToolMemoryRule, actor: Actor, what: str = "changed", **fields: Any
     ) -> ToolMemoryRule:
-        """Replace fields of a rule, or ask for it; the rule afterwards. RequestError: gone."""
+        """Replace fields of a rule, or request that. Returns the rule afterwards."""
 
         def write() -> ToolMemoryRule:
             place = self._place_at(_namespace(rule), rule.id)
@@ -245,7 +245,7 @@ class ToolMemoryStore:
         return retry_on_conflict(write)
 
     def accept(self, rule: ToolMemoryRule, actor: Actor) -> ToolMemoryRule:
-        """Do what a request asks for. `actor`: the user."""
+        """Do what a request asks for. `actor` must be the user."""
         if rule.status == "request":
             said = replace(rule.said, by="user")
             return self.change(rule, actor, "accepted", status="active", said=said)
@@ -256,13 +256,13 @@ class ToolMemoryStore:
         return self.change(rule, actor, "accepted", **fields, request=None)
 
     def reject(self, rule: ToolMemoryRule, actor: Actor) -> ToolMemoryRule:
-        """Leave a rule as it is, or take away one that was only asked for."""
+        """Drop the requested change of a rule, or a rule that was only requested."""
         if rule.status == "request":
             return self.delete(rule, actor)
         return self.change(rule, actor, "rejected", request=None)
 
     def end_session(self, session: str) -> int:
-        """Drop what held in this session alone; how many rules that were."""
+        """Delete the rules that held only in this session, and count them."""
         now, number = self.clock.now(), 0
         for rule in self._listing(namespace=SESSION_RULES).rules:
             is_over = rule.expires_at is not None and rule.expires_at <= now
@@ -299,18 +299,18 @@ class ToolMemoryStore:
         if given.id:
             place = self._place_at(namespace, given.id)
             if place.version == 0:
-                self._refuse_of_another_tool(given)
+                self._refuse_id_of_another_tool(given)
             return place
-        text, tool = same_text(given.rule), folded_name(given.tool_name)
+        text, tool = text_key(given.rule), folded_name(given.tool_name)
         for rule in self._listing(namespace=namespace).rules:
-            is_here = rule.session == given.session and folded_name(rule.tool_name) == tool
-            if is_here and rule.status == "active" and same_text(rule.rule) == text:
+            is_same = rule.session == given.session and folded_name(rule.tool_name) == tool
+            if is_same and rule.status == "active" and text_key(rule.rule) == text:
                 return self._place_at(namespace, rule.id)
         for attempt in range(_ATTEMPTS):
             parts = (self.workspace, namespace, given.session, tool, text, str(attempt))
-            place = self._place_at(namespace, made_id("text", *parts))
-            held = place.before
-            if held is None or held.status != "active" or same_text(held.rule) == text:
+            place = self._place_at(namespace, derived_id("text", *parts))
+            before = place.before
+            if before is None or before.status != "active" or text_key(before.rule) == text:
                 return place
         raise Conflict(f"rule {given.rule[:60]!r}: its ids are taken")
 
@@ -323,7 +323,7 @@ class ToolMemoryStore:
             place.before = _read(record)
         return place
 
-    def _refuse_of_another_tool(self, given: RuleInput) -> None:
+    def _refuse_id_of_another_tool(self, given: RuleInput) -> None:
         key = rule_key(given.id)
         found = self.store.list_records(self.workspace, prefix=TOOL_PREFIX, key_prefix=key)
         for record in found:
@@ -333,7 +333,7 @@ class ToolMemoryStore:
 
 
 def find_rule(rules: Iterable[ToolMemoryRule], start: str) -> ToolMemoryRule:
-    """The rule whose id begins so. Raises RequestError where none does, or several do."""
+    """Find the only rule whose id begins with `start`. Raises RequestError."""
     found = [rule for rule in rules if start and rule.id.startswith(start)]
     if len(found) == 1:
         return found[0]
@@ -342,7 +342,7 @@ def find_rule(rules: Iterable[ToolMemoryRule], start: str) -> ToolMemoryRule:
 
 
 def retry_on_conflict(write: Callable[[], Written]) -> Written:
-    """Read and decide anew while others change the same record."""
+    """Call `write` again while others change the same record. Raises Conflict after 50 times."""
     for attempt in range(_ATTEMPTS):
         try:
             return write()
@@ -357,24 +357,24 @@ def swap(
     store: Store,
     workspace: str,
     place: tuple[str, str],
-    kind: type[Kept],
-    change: Callable[[Kept], Written],
+    kind: type[Content],
+    change: Callable[[Content], Written],
 ) -> Written:
-    """Change a record, of a namespace and key, in place; what the change tells of it."""
+    """Let `change` edit the record at `place` (namespace, key), and return what it returns."""
 
     def write() -> Written:
         record = store.get(workspace, *place)
-        held = read_or_new(record, kind)
-        told = change(held)
+        content = read_or_new(record, kind)
+        result = change(content)
         version = 0 if record is None else record.version
-        store.put(workspace, *place, held, expected_version=version)
-        return told
+        store.put(workspace, *place, content, expected_version=version)
+        return result
 
     return retry_on_conflict(write)
 
 
-def read_or_new(record: Record | None, kind: type[Kept]) -> Kept:
-    """A damaged record is as none."""
+def read_or_new(record: Record | None, kind: type[Content]) -> Content:
+    """A missing or damaged record counts as an empty one."""
     try:
         return kind() if record is None else record.read(kind)
     except ValueError:
@@ -399,26 +399,27 @@ def _namespace(rule: ToolMemoryRule) -> str:
 
 
 def _merged(before: ToolMemoryRule, given: RuleInput, now: Moment) -> ToolMemoryRule:
-    """The stored rule with what was given. `created_at` is never the caller's."""
+    """Update the stored rule with what was given. `created_at` stays."""
     names = (*_CONTENT, "expires_at")
     fields = {name: value for name in names if (value := getattr(given, name)) is not UNSET}
     said = before.said
     if given.said is not UNSET and given.said.by == "user":
         turns = tuple(dict.fromkeys((*said.turns, *given.said.turns)))[-MAX_TURNS:]
         said = replace(given.said, turns=turns)
-    is_same = not given.id and same_text(given.rule) == same_text(before.rule)
+    is_same = not given.id and text_key(given.rule) == text_key(before.rule)
     rule = before.rule if is_same else given.rule
     return replace(before, **fields, rule=rule, said=said, updated_at=now)
 
 
 def _is_replayed(before: ToolMemoryRule, given: RuleInput) -> bool:
-    """Whether a rule that was deleted is read again from the turn in which it was said."""
+    """Whether a deleted rule is read again from a turn in which it was said."""
     turns: Sequence[str] = () if given.said is UNSET else given.said.turns
     return before.status == "deleted" and not set(turns).isdisjoint(before.said.turns)
 
 
 def _tombstone(rule: ToolMemoryRule, change: Change) -> ToolMemoryRule:
+    """A deleted rule without its text, so that a replay of its turns does not make it again."""
     names = ("id", "tool_name", "created_at", "updated_at", "session", "expires_at")
-    kept = {name: getattr(rule, name) for name in names}
+    fields = {name: getattr(rule, name) for name in names}
     said = Said(rule.said.by, turns=rule.said.turns)
-    return ToolMemoryRule(**kept, rule="", status="deleted", said=said, changes=[change])
+    return ToolMemoryRule(**fields, rule="", status="deleted", said=said, changes=[change])

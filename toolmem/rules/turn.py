@@ -1,4 +1,4 @@
-"""One turn of an agent: what the user said, and the tools that ran for it."""
+"""One turn of an agent: the user's message, the tools that ran, and the rules that came of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from toolmem.errors import RequestError
+from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
 
@@ -25,7 +26,7 @@ class ToolUse(Struct, kw_only=True):
 
 
 class Turn(Struct, kw_only=True):
-    """`tools` is the catalogue: all tools that the agent has, where it is known."""
+    """The user's message and the calls that followed. `tools`: all that the agent has, if known."""
 
     user_message: str = ""
     tool_calls: list[ToolUse] = []
@@ -43,16 +44,29 @@ class Turn(Struct, kw_only=True):
 
     @property
     def mark(self) -> str:
-        """The same when the turn is played again; "" where it belongs to no session."""
+        """Identify the turn, also when it is replayed; "" where it belongs to no session."""
         if not self.session_id:
             return ""
-        told = f"{self.user_message}\0{self.ran}" if self.number is None else str(self.number)
-        text = f"{self.session_id}\0{told}".encode("utf-8", "surrogatepass")
+        content = f"{self.user_message}\0{self.ran}" if self.number is None else str(self.number)
+        text = f"{self.session_id}\0{content}".encode("utf-8", "surrogatepass")
         return blake2s(text, digest_size=12).hexdigest()
 
 
+class Captured(Struct):
+    """The rules that a turn made or lifted, and messages about them."""
+
+    kept: list[ToolMemoryRule] = []
+    lifted: list[ToolMemoryRule] = []
+    told: list[str] = []  # for the user, a line each
+
+    def add(self, other: Captured) -> None:
+        self.kept += other.kept
+        self.lifted += other.lifted
+        self.told += other.told
+
+
 def read_turn(given: Any) -> Turn:
-    """A turn from JSON. Raises RequestError that names the part that is wrong."""
+    """Read a turn from JSON. Raises RequestError, which names the wrong part."""
     if not isinstance(given, Mapping) or not {"user_message", "tool_calls"} & given.keys():
         raise RequestError("user_message: expected an object with user_message, tool_calls or both")
     tools = given.get("tools") or []

@@ -21,12 +21,12 @@ from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.operations import OPERATIONS
-from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
+from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import folded_name
 from toolmem.rules.prompt import changed_since, prefetch_tool_memory_rules_blocking
 from toolmem.rules.store import RuleListing
-from toolmem.rules.turn import ToolUse, Turn
+from toolmem.rules.turn import Captured, ToolUse, Turn
 from toolmem.session.messages import (
     Compressor,
     CountTokens,

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from toolmem.models.rules import UNSCOPED, Said, ToolMemoryRule
 from toolmem.rules.capture import USER_EDICT
 from toolmem.rules.changes import Actor
-from toolmem.rules.identity import same_text
+from toolmem.rules.identity import text_key
 from toolmem.rules.notes.note import NoteProblem, NoteRefused, read_note
 from toolmem.rules.notes.verify import NoteContext, Verified, shown_call, verify, why_unheard
 from toolmem.rules.notes.width import telling_words
-from toolmem.rules.replies import LEAST_ID
+from toolmem.rules.replies import MIN_ID_LENGTH, excerpt, kept_message
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.text.display import plain
 
@@ -26,7 +26,6 @@ MAX_IN_SESSION = 10  # notes that bind; further ones wait for the user
 MAX_IN_FORCE = 200
 MAX_REFUSALS = 3  # of one quote in a session; then it is kept as a reminder
 _REFUSALS = ".note-refusals"
-_SHOWN = 160  # characters of a quote or a call that the user is told
 _LEAST_FIT = 0.34  # share of the words naming a rule that it holds
 
 Outcome = Literal["kept", "request", "refused"]
@@ -56,10 +55,10 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     waits = verified.waits or _too_many(rules, context)
     made = _put(rules, verified, waits, context)
     if any(rule.status != "active" or rule.request is not None for rule in made):
-        told = f"Heard, and waits for you: “{plain(note.quote, _SHOWN)}”"
+        told = f"Heard, and waits for you: “{excerpt(note.quote)}”"
         why = waits or "it would let a rule bind less"
         return NoteResult(
-            outcome="request", rules=made, told=f"{told} ({why}): lift {made[0].id[:6]}"
+            outcome="request", rules=made, told=f"{told} ({why}): lift {made[0].id[:MIN_ID_LENGTH]}"
         )
     return NoteResult(outcome="kept", rules=made, told=_confirmation(verified))
 
@@ -72,7 +71,7 @@ def _refused(
     quote = given.get("quote") if isinstance(given, Mapping) else None
     if not isinstance(quote, str) or not context.session or error.field == "quote":
         return refused
-    key = f"{context.session}/{same_text(quote)}"[:500]
+    key = f"{context.session}/{text_key(quote)}"[:500]
     record = rules.store.get(rules.workspace, _REFUSALS, key)
     number = 1 if record is None else record.read(int) + 1
     rules.store.put(rules.workspace, _REFUSALS, key, number)
@@ -136,20 +135,16 @@ def _put(
 
 def _confirmation(verified: Verified) -> str:
     """One line for the user: a call that is stopped, one that is not, and the way back."""
-    note = verified.note
-    kept = "Kept for this session" if note.lasting == "session" else "Kept"
-    told = f"{kept}: “{plain(note.quote, _SHOWN)}”"
-    if note.effect == "remind":
-        told += " (a reminder: no call is checked against it)"
-    else:
+    note, checks, history = verified.note, "", ""
+    if note.effect != "remind":
         stops, passes = (shown_call(e.tool, e.arguments) for e in (note.stops[0], note.passes[0]))
         verb = "stops" if note.effect == "deny" else "asks you before"
-        told += f" ({verb} `{plain(stops, _SHOWN)}`, not `{plain(passes, _SHOWN)}`)"
+        checks = f"{verb} `{excerpt(stops)}`, not `{excerpt(passes)}`"
     if verified.would_stop[0]:
         stopped, of = verified.would_stop
-        example = plain(verified.for_example, _SHOWN)
-        told += f"; it would have stopped {stopped} of your last {of} calls, as `{example}`"
-    return f"{told}. undo, or just this time"
+        example = excerpt(verified.for_example)
+        history = f"; it would have stopped {stopped} of your last {of} calls, as `{example}`"
+    return kept_message(note.quote, checks, history, for_session=note.lasting == "session")
 
 
 def lift_demand(
@@ -171,7 +166,7 @@ def lift_demand(
         waits = "the user's words do not say so for sure"
     by = Actor("agent", "", quote, context.session, context.noted_by) if waits else actor
     done = [rules.delete(rule, by) for rule in meant]
-    shown, code = plain(meant[0].rule, _SHOWN), meant[0].id[:LEAST_ID]
+    shown, code = excerpt(meant[0].rule), meant[0].id[:MIN_ID_LENGTH]
     if all(rule.status == "deleted" for rule in done):
         return NoteResult(outcome="kept", rules=done, told=f"Lifted: “{shown}”")
     why = waits or "only its user lets it bind less here"
@@ -181,14 +176,14 @@ def lift_demand(
 
 def _rules_meant(words: str, rules: Sequence[ToolMemoryRule]) -> list[ToolMemoryRule]:
     """The rules of one sentence that fit best, under whichever tools. Raises NoteRefused."""
-    named = [r for r in rules if len(words) >= LEAST_ID and r.id.startswith(words)]
+    named = [r for r in rules if len(words) >= MIN_ID_LENGTH and r.id.startswith(words)]
     if named:
         return named
     sought = telling_words(words)
     by_text: dict[str, list[ToolMemoryRule]] = {}
     for rule in rules:
         if rule.is_users or rule.is_checked:
-            by_text.setdefault(same_text(rule.rule), []).append(rule)
+            by_text.setdefault(text_key(rule.rule), []).append(rule)
     fits = sorted(((_fit(sought, of[0]), text) for text, of in by_text.items()), reverse=True)
     if not fits or fits[0][0] < _LEAST_FIT:
         raise NoteRefused(("lifted", "no rule fits these words: name it by its id"))
