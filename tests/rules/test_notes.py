@@ -62,10 +62,10 @@ def test_a_note_that_must_not_bind_does_not(row):
         return
     match row["expect"]:
         case "proposed" | "proposed_or_refused":
-            assert found.waits
+            assert found.pending
         case "proposed_or_session_ask":
             is_narrowed = (found.note.effect, found.note.lasting) == ("ask", "session")
-            assert found.waits or (is_narrowed and found.narrowed)
+            assert found.pending or (is_narrowed and found.narrowed)
         case expected:
             assert expected in ("gloss_not_shown", "never_stops_noting")
 

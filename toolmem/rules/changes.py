@@ -1,8 +1,8 @@
 """Decide who may change a rule: loosening a user's rule needs evidence, restricting does not.
 
-Evidence is what the user typed, or a command in an interactive terminal. A change by an agent is
-always a request. In a store that an installed hook or proxy marked guarded, so is a change by a
-program that loosens a user's rule.
+Evidence is what the user typed, or a command in an interactive terminal. An agent's change is
+always a request; a program's is one where it loosens a user's rule in a store that an installed
+hook or proxy marked guarded.
 """
 
 from __future__ import annotations

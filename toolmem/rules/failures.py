@@ -6,7 +6,7 @@ The counts are no rules: they are stored in records of their own.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from msgspec import Struct
@@ -50,12 +50,11 @@ def _by_tool(uses: Iterable[ToolUse]) -> dict[str, list[ToolUse]]:
     return found
 
 
-def repeated_failures(workspace: str, uses: Iterable[ToolUse]) -> list[RuleInput]:
+def repeated_failures(workspace: str, uses: Iterable[ToolUse]) -> Iterator[RuleInput]:
     """Make one rule for each kind of failure that a tool had at least twice in the turn.
 
     If all its failures differ in kind, the tool gets one rule that names them all.
     """
-    found = []
     for tool, tool_uses in _by_tool(uses).items():
         failed = [use for use in tool_uses if use.success is False]
         counts = Counter(_kind_of(use) for use in failed)
@@ -64,7 +63,7 @@ def repeated_failures(workspace: str, uses: Iterable[ToolUse]) -> list[RuleInput
             repeated = {", ".join(sorted(counts)): len(failed)}
         for kind, n in repeated.items():
             advice = _ADVICE.get(kind, _ADVICE["error"])
-            rule = RuleInput(
+            yield RuleInput(
                 tool_name=failed[0].name,
                 rule=f"Tool failed {n} times in one turn ({kind}). {advice}",
                 id=derived_id(REPEATED_FAILURE, workspace, tool, kind),
@@ -72,8 +71,6 @@ def repeated_failures(workspace: str, uses: Iterable[ToolUse]) -> list[RuleInput
                 source="post_turn",
                 tags=[REPEATED_FAILURE],
             )
-            found.append(rule)
-    return found
 
 
 def _kind_of(use: ToolUse) -> str:

@@ -114,14 +114,13 @@ def choose(
     """
     caps = caps or RulesSection()
     wanted = {folded_name(name) for name in tools or ()}
-    candidates = [rule for rule in listing.rules if rule.is_pinned]
+    rules = [rule for rule in listing.rules if rule.is_pinned]
     if wanted:
         wanted.add(UNSCOPED)
-        names = ((rule, folded_name(rule.tool_name)) for rule in candidates)
-        candidates = [rule for rule, name in names if name in wanted or name[0] == "@"]
+        rules = [r for r in rules if (name := folded_name(r.tool_name)) in wanted or name[0] == "@"]
     pinned = PinnedRules()
     size, headings = len(_TITLE[""]) + len(_INTRODUCTION[""]) + len(_RECALL[""]), set[str]()
-    for rule in sorted(candidates, key=_urgency):
+    for rule in sorted(rules, key=_urgency):
         tool, more = folded_name(rule.tool_name), len(rule.priority) + len(rule.rule) + 10
         if tool not in headings:
             more += len(tool_heading(rule.tool_name, "")) + 6

@@ -114,8 +114,7 @@ class ToolMemoryStore:
 
     def list_rules(self, tool_name: str) -> list[ToolMemoryRule]:
         """List the rules of one tool, by priority, the newest first."""
-        namespace = namespace_of(read_tool_name(tool_name))
-        found = self._listing(namespace=namespace).rules
+        found = self._listing(namespace_of(read_tool_name(tool_name))).rules
         active = [rule for rule in found if rule.holds_at(self.clock.now())]
         return sorted(active, key=lambda rule: (RANK[rule.priority], -rule.updated_at.timestamp()))
 

@@ -69,10 +69,9 @@ def read_turn(given: Any) -> Turn:
     """Read a turn from JSON. Raises RequestError, which names the wrong part."""
     if not isinstance(given, Mapping) or not {"user_message", "tool_calls"} & given.keys():
         raise RequestError("user_message: expected an object with user_message, tool_calls or both")
-    tools = given.get("tools") or []
-    named = [{"name": each} if isinstance(each, str) else each for each in tools]
+    tools = [{"name": t} if isinstance(t, str) else t for t in given.get("tools") or []]
     try:
-        return msgspec.convert({**given, "tools": named}, Turn)
+        return msgspec.convert({**given, "tools": tools}, Turn)
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
         raise RequestError(f"{place.strip('.`') or 'turn'}: {what[:1].lower()}{what[1:]}") from None

@@ -1,9 +1,9 @@
 """Demands that a model noted: checked against what the user said, and kept as rules.
 
-`note` is what a model writes, `verify` decides whether it can be kept: `quotes` looks for the words
-in what the user typed, `width` asks whether the condition says more than they do (`numbers` reads
-the numbers of a sentence, `ordinary_calls.txt` holds calls that nobody means). `keep` makes rules
-of a note, and follows a note that takes one back.
+`note` reads what a model wrote, `verify` decides whether it can be kept: `quotes` looks for the
+quote in what the user typed, `width` checks that the condition is no wider than the quote, with
+`numbers` of the sentence and calls of everyday work (`ordinary_calls.txt`). `keep` makes rules of
+a note, and lifts the rules of a demand that was taken back.
 """
 
 from functools import cache
@@ -12,5 +12,5 @@ from pathlib import Path
 
 @cache
 def contract() -> str:
-    """What a model is told of noting demands."""
+    """The instructions for a model that notes demands."""
     return Path(__file__).with_name("contract.md").read_text(encoding="utf-8").strip()

@@ -1,4 +1,4 @@
-"""A verified note becomes rules, one under each of its tools; a note may also lift a demand."""
+"""Make rules of a verified note, one under each of its tools, or lift those of a demand."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from toolmem.rules.capture import USER_EDICT
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import text_key
 from toolmem.rules.notes.note import NoteProblem, NoteRefused, read_note
-from toolmem.rules.notes.verify import NoteContext, Verified, shown_call, verify, why_unheard
-from toolmem.rules.notes.width import telling_words
+from toolmem.rules.notes.verify import NoteContext, Verified, check_quote, shown_call, verify
+from toolmem.rules.notes.width import content_words
 from toolmem.rules.replies import MIN_ID_LENGTH, excerpt, kept_message
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.text.display import plain
 
-NOTED = "noted"  # the tag of rules that came of a note
-MAX_IN_SESSION = 10  # notes that bind; further ones wait for the user
+NOTED = "noted"  # the tag of rules made from a note
+MAX_IN_SESSION = 10  # notes that are kept at once; further ones become requests
 MAX_IN_FORCE = 200
 MAX_REFUSALS = 3  # of one quote in a session; then it is kept as a reminder
 _REFUSALS = ".note-refusals"
-_LEAST_FIT = 0.34  # share of the words naming a rule that it holds
+_MIN_FIT = 0.34  # share of the words of a description that the rule must contain
 
 Outcome = Literal["kept", "request", "refused"]
 
 
 class NoteResult(Struct, kw_only=True):
-    """What became of a note, or of a demand that was taken back (kept: it is lifted)."""
+    """The outcome of a note, or of a demand that was taken back (`kept`: it is lifted)."""
 
     outcome: Outcome
     rules: list[ToolMemoryRule] = []
@@ -52,13 +52,15 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
             raise NoteRefused(("when", f"{verified.narrowed}: narrow it"))
     except NoteRefused as error:
         return _refused(rules, error, given, context, now)
-    waits = verified.waits or _too_many(rules, context)
-    made = _put(rules, verified, waits, context)
+    pending = verified.pending or _limit_reached(rules, context)
+    made = _put(rules, verified, pending, context)
     if any(rule.status != "active" or rule.request is not None for rule in made):
-        told = f"Heard, and waits for you: “{excerpt(note.quote)}”"
-        why = waits or "it would let a rule bind less"
+        message = f"Heard, and waits for you: “{excerpt(note.quote)}”"
+        why = pending or "it would let a rule bind less"
         return NoteResult(
-            outcome="request", rules=made, told=f"{told} ({why}): lift {made[0].id[:MIN_ID_LENGTH]}"
+            outcome="request",
+            rules=made,
+            told=f"{message} ({why}): lift {made[0].id[:MIN_ID_LENGTH]}",
         )
     return NoteResult(outcome="kept", rules=made, told=_confirmation(verified))
 
@@ -66,7 +68,7 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
 def _refused(
     rules: ToolMemoryStore, error: NoteRefused, given: Any, context: NoteContext, now: datetime
 ) -> NoteResult:
-    """After three refusals of a quote that the user said, it is kept as a reminder."""
+    """Refuse a note; after three refusals of a quote that the user said, keep a reminder."""
     refused = NoteResult(outcome="refused", problems=error.problems)
     quote = given.get("quote") if isinstance(given, Mapping) else None
     if not isinstance(quote, str) or not context.session or error.field == "quote":
@@ -83,34 +85,35 @@ def _refused(
     except NoteRefused:
         return refused
     rules.store.delete(rules.workspace, _REFUSALS, key)
-    made = _put(rules, verified, verified.waits, context)
+    made = _put(rules, verified, verified.pending, context)
     told = f"{_confirmation(verified)} (its condition was refused {number} times)"
-    outcome: Outcome = "request" if verified.waits else "kept"
+    outcome: Outcome = "request" if verified.pending else "kept"
     return NoteResult(outcome=outcome, rules=made, told=told, problems=error.problems)
 
 
-def _too_many(rules: ToolMemoryStore, context: NoteContext) -> str:
+def _limit_reached(rules: ToolMemoryStore, context: NoteContext) -> str:
     noted = [r for r in rules.all_rules(context.session).rules if NOTED in r.tags]
     quotes = {(rule.rule, rule.said.session) for rule in noted}
     here = sum(session == context.session for _, session in quotes) if context.session else 0
     if here >= MAX_IN_SESSION or len(quotes) >= MAX_IN_FORCE:
-        many = f"more than {MAX_IN_SESSION} notes in a session, or {MAX_IN_FORCE} in force"
-        return f"there are {many}"
+        return (
+            f"there are more than {MAX_IN_SESSION} notes in a session, or {MAX_IN_FORCE} in force"
+        )
     return ""
 
 
 def _put(
-    rules: ToolMemoryStore, verified: Verified, waits: str, context: NoteContext
+    rules: ToolMemoryStore, verified: Verified, pending: str, context: NoteContext
 ) -> list[ToolMemoryRule]:
-    """One rule under each place. `waits`: why they are requests."""
+    """Put one rule under each place. `pending`: why they are requests; "": they are not."""
     note, conditions = verified.note, verified.conditions
-    by: Literal["agent", "user"] = "agent" if waits else "user"
+    by: Literal["agent", "user"] = "agent" if pending else "user"
     given = RuleInput(
         tool_name=UNSCOPED,
         rule=note.quote.strip(),
         priority="critical",
-        source="programmatic" if waits else "user_explicit",
-        tags=[NOTED] if waits else [NOTED, USER_EDICT],
+        source="programmatic" if pending else "user_explicit",
+        tags=[NOTED] if pending else [NOTED, USER_EDICT],
         effect=note.effect,
         when=[] if conditions is None else msgspec.to_builtins(conditions.when),
         unless=[] if conditions is None else msgspec.to_builtins(conditions.unless),
@@ -128,64 +131,63 @@ def _put(
     )
     actor = Actor(by, name=context.noted_by, session=context.session)
     return [
-        rules.put_rule(replace(given, tool_name=place), actor, captured=not waits)
+        rules.put_rule(replace(given, tool_name=place), actor, captured=not pending)
         for place in verified.places or [UNSCOPED]
     ]
 
 
 def _confirmation(verified: Verified) -> str:
-    """One line for the user: a call that is stopped, one that is not, and the way back."""
+    """Tell the user of a kept note: a call that is stopped, one that is not, and the way back."""
     note, checks, history = verified.note, "", ""
     if note.effect != "remind":
         stops, passes = (shown_call(e.tool, e.arguments) for e in (note.stops[0], note.passes[0]))
         verb = "stops" if note.effect == "deny" else "asks you before"
         checks = f"{verb} `{excerpt(stops)}`, not `{excerpt(passes)}`"
     if verified.would_stop[0]:
-        stopped, of = verified.would_stop
-        example = excerpt(verified.for_example)
-        history = f"; it would have stopped {stopped} of your last {of} calls, as `{example}`"
+        stopped, total = verified.would_stop
+        example = excerpt(verified.example)
+        history = f"; it would have stopped {stopped} of your last {total} calls, as `{example}`"
     return kept_message(note.quote, checks, history, for_session=note.lasting == "session")
 
 
 def lift_demand(
     rules: ToolMemoryStore, quote: str, lifted: str, context: NoteContext, actor: Actor
 ) -> NoteResult:
-    """`lifted`: the earlier demand in a few words, or its id. `actor`: who vouches for the user.
+    """Lift a demand that the user took back, or request that. `lifted`: words of it, or its id.
 
-    Only words of the user that surely take back that rule lift it; else it is a request.
+    `actor`: who vouches for the user. Only words that surely take back that rule lift it at once.
     """
     from toolmem.rules.reader import lifted as lifted_by  # takes long to load
 
     try:
-        waits = why_unheard(quote, context)
+        pending = check_quote(quote, context)
         meant = _rules_meant(lifted, rules.all_rules(context.session).rules)
     except NoteRefused as error:
         return NoteResult(outcome="refused", problems=error.problems)
-    messages = context.user_messages or ()
-    if not waits and not any(lifted_by(message, meant[:1]) for message in messages):
-        waits = "the user's words do not say so for sure"
-    by = Actor("agent", "", quote, context.session, context.noted_by) if waits else actor
+    if not pending and not any(lifted_by(m, meant[:1]) for m in context.user_messages or ()):
+        pending = "the user's words do not say so for sure"
+    by = Actor("agent", "", quote, context.session, context.noted_by) if pending else actor
     done = [rules.delete(rule, by) for rule in meant]
     shown, code = excerpt(meant[0].rule), meant[0].id[:MIN_ID_LENGTH]
     if all(rule.status == "deleted" for rule in done):
         return NoteResult(outcome="kept", rules=done, told=f"Lifted: “{shown}”")
-    why = waits or "only its user lets it bind less here"
+    why = pending or "only its user lets it bind less here"
     told = f"“{shown}” still holds ({why}); the message `lift {code}` lifts it"
     return NoteResult(outcome="request", rules=done, told=told)
 
 
 def _rules_meant(words: str, rules: Sequence[ToolMemoryRule]) -> list[ToolMemoryRule]:
-    """The rules of one sentence that fit best, under whichever tools. Raises NoteRefused."""
-    named = [r for r in rules if len(words) >= MIN_ID_LENGTH and r.id.startswith(words)]
-    if named:
-        return named
-    sought = telling_words(words)
+    """Find the sentence that fits best, and its rules under all tools. Raises NoteRefused."""
+    by_id = [r for r in rules if len(words) >= MIN_ID_LENGTH and r.id.startswith(words)]
+    if by_id:
+        return by_id
+    described = content_words(words)
     by_text: dict[str, list[ToolMemoryRule]] = {}
     for rule in rules:
         if rule.is_users or rule.is_checked:
             by_text.setdefault(text_key(rule.rule), []).append(rule)
-    fits = sorted(((_fit(sought, of[0]), text) for text, of in by_text.items()), reverse=True)
-    if not fits or fits[0][0] < _LEAST_FIT:
+    fits = sorted(((_fit(described, of[0]), text) for text, of in by_text.items()), reverse=True)
+    if not fits or fits[0][0] < _MIN_FIT:
         raise NoteRefused(("lifted", "no rule fits these words: name it by its id"))
     if len(fits) > 1 and fits[1][0] == fits[0][0]:
         ids = ", ".join(f"{by_text[t][0].id[:8]} “{by_text[t][0].rule[:60]}”" for _, t in fits[:3])
@@ -193,7 +195,8 @@ def _rules_meant(words: str, rules: Sequence[ToolMemoryRule]) -> list[ToolMemory
     return by_text[fits[0][1]]
 
 
-def _fit(sought: frozenset[str], rule: ToolMemoryRule) -> float:
-    own = telling_words(f"{rule.rule} {rule.said.understood}")
-    shared = len(sought & own)
-    return shared / max(len(sought), 1) + shared / (10 * max(len(own), 1))
+def _fit(described: frozenset[str], rule: ToolMemoryRule) -> float:
+    """The share of the words that the rule contains; among equals, the shorter rule fits better."""
+    own = content_words(f"{rule.rule} {rule.said.understood}")
+    shared = len(described & own)
+    return shared / max(len(described), 1) + shared / (10 * max(len(own), 1))

@@ -21,7 +21,7 @@ _FIELD = re.compile(r"field `([^`]*)`")
 
 
 class ExampleCall(Struct, frozen=True, forbid_unknown_fields=True):
-    """A call that the note says is stopped, or passes."""
+    """A call that must be stopped, or must pass."""
 
     tool: Line
     arguments: Annotated[dict[str, Any], Meta(min_length=1)]
@@ -31,7 +31,7 @@ Examples = Annotated[list[ExampleCall], Meta(max_length=3)]
 
 
 class DemandNote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the model understood of one demand. `toolmem.view.conditions` describes the tests."""
+    """One demand as the model understood it; `toolmem.view.conditions` describes the tests."""
 
     quote: Line  # the user's words
     effect: Effect
@@ -46,20 +46,20 @@ class DemandNote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def ends(self) -> datetime | None:
-        """When the demand holds no longer."""
+        """When the demand expires. Raises ValueError for an `until` that is no date."""
         found = datetime.fromisoformat(self.until) if self.until else None
         return found.astimezone(UTC) if found else None
 
 
 class NoteProblem(Struct, frozen=True):
-    """What is to be changed in a note."""
+    """A field of a note that has to be changed."""
 
     field: str
     problem: str
 
 
 class NoteRefused(RequestError):
-    """A note that has to be written anew."""
+    """A note that the model has to write again."""
 
     def __init__(self, *problems: tuple[str, str]) -> None:
         super().__init__("; ".join(": ".join(each) for each in problems), problems[0][0])
@@ -67,14 +67,14 @@ class NoteRefused(RequestError):
 
 
 def read_note(given: Any) -> DemandNote:
-    """Raises NoteRefused, which names the field and what it takes."""
+    """Read a note. Raises NoteRefused, which names the field and what it takes."""
     if not isinstance(given, Mapping):
         fields = ", ".join(DemandNote.__struct_fields__)
         raise NoteRefused(("note", f"expected a JSON object with {fields}"))
     present = {name: value for name, value in given.items() if value is not None}
     try:
         note = msgspec.convert(present, DemandNote)
-        _ = note.ends
+        _ = note.ends  # raises ValueError
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
         named = _FIELD.search(what)

@@ -1,4 +1,4 @@
-"""The numbers and times that a sentence says, in digits or in words, English and Chinese."""
+"""Read the numbers and times in a sentence, in digits or in words, English and Chinese."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from toolmem.text.forms import normalized
 
-_READ = 4_000  # characters
+_MAX_READ = 4_000  # characters
 _SCALES = {"k": 1_000, "hundred": 100, "thousand": 1_000, "million": 10**6}
 _SCALES |= {"百": 100, "千": 1_000, "万": 10_000}
 _IN_DIGITS = re.compile(
@@ -24,30 +24,30 @@ _WORDS |= {word: 20 + 10 * at for at, word in enumerate(_TENS.split())}
 _IN_WORDS = re.compile(rf"\b(?:{'|'.join([*_WORDS, 'hundred', 'thousand', 'million'])})\b")
 _DIGITS = {"零": 0, "两": 2} | {sign: at + 1 for at, sign in enumerate("一二三四五六七八九")}
 _IN_CHINESE = re.compile(r"[零一二两三四五六七八九十百千万]{1,20}")
-_OF_TIME = re.compile(
+_TIME = re.compile(
     r"\b(?:hours?|o'?clock|am|pm|a\.m|p\.m|mornings?|noon|midday|afternoons?|evenings?|nights?"
     r"|overnight|midnight|weekends?|weekdays?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b"
     r"|\d ?[ap]m\b|\d:\d\d|[点早晚夜周]|星期|礼拜|中午|下午|凌晨"
 )
 
 
-def numbers_said(text: str) -> frozenset[float]:
-    """The numbers that a text says: "5,000", "5k", "five thousand", 五千, 5千."""
-    text = normalized(text[:_READ])
+def read_numbers(text: str) -> frozenset[float]:
+    """Read the numbers of a text: "5,000", "5k", "five thousand", 五千, 5千."""
+    text = normalized(text[:_MAX_READ])
     digits = {
         float(number.replace(",", "")) * _SCALES.get(scale, 1)
         for number, scale in _IN_DIGITS.findall(text)
     }
-    return frozenset({*digits, *_in_words(text), *map(_chinese, _IN_CHINESE.findall(text))})
+    return frozenset({*digits, *_in_words(text), *map(_in_chinese, _IN_CHINESE.findall(text))})
 
 
-def speaks_of_time(text: str) -> bool:
-    """Whether it names a time of day, or a day of the week."""
-    return _OF_TIME.search(normalized(text[:_READ])) is not None
+def mentions_time(text: str) -> bool:
+    """Whether a text names a time of day, or a day of the week."""
+    return _TIME.search(normalized(text[:_MAX_READ])) is not None
 
 
 def _in_words(text: str) -> Iterator[float]:
-    """Words that follow one another make one number: "two hundred fifty"."""
+    """Read adjacent words as one number: "two hundred fifty"."""
     total = part = 0.0
     end = 0
     for each in _IN_WORDS.finditer(text):
@@ -65,7 +65,7 @@ def _in_words(text: str) -> Iterator[float]:
         yield total + part
 
 
-def _chinese(run: str) -> float:
+def _in_chinese(run: str) -> float:
     total = part = digit = 0.0
     for sign in run:
         if sign in _DIGITS:

@@ -1,4 +1,4 @@
-"""Did the user say these words? Case, white space and the form of quotation marks do not count."""
+"""Find a quote in what the user typed, whatever its case, white space and quotation marks."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import Literal
 
 from toolmem.text.forms import normalized
 
-Standing = Literal["said", "shown", "unsaid", "too_short"]
-_LEAST_WORDS = 3
-_LEAST_CHINESE = 4  # characters
+QuoteStatus = Literal["said", "shown", "unsaid", "too_short"]
+_MIN_WORDS = 3
+_MIN_CHINESE = 4  # characters
 _ENDS = ".!?;。！？；\n"
-_MARKS = str.maketrans("‘’“”–—", "''\"\"--")
+_STRAIGHT_MARKS = str.maketrans("‘’“”–—", "''\"\"--")
 _WORD = re.compile(r"[\w'’-]+")
 _PIECE = re.compile(r"[^\W\u3400-\u9fff]+|[\u3400-\u9fff]")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
-# A line as searches print it: `path:12: text`.
-_FOUND = re.compile(r"^[^\s:]{1,300}:\d{1,7}(?::\d{1,7})?[:-][^\n]*", re.M)
+# A line as grep prints it: `path:12: text`.
+_SEARCH_HIT = re.compile(r"^[^\s:]{1,300}:\d{1,7}(?::\d{1,7})?[:-][^\n]*", re.M)
 
 
-def find_quote(quote: str, user_messages: Iterable[str]) -> Standing:
-    """How a quote stands in what the user typed.
+def find_quote(quote: str, user_messages: Iterable[str]) -> QuoteStatus:
+    """Find a quote in the messages that the user typed.
 
     said: whole, in the user's own words; shown: only in what is pasted or quoted; unsaid: nowhere;
     too_short: neither a whole sentence nor three words (four Chinese characters) of one.
     """
-    sought = _compared(quote)
+    sought = _comparable(quote)
     if not any(map(str.isalnum, sought)):
         return "unsaid"
-    found: Standing = "unsaid"
+    found: QuoteStatus = "unsaid"
     for message in user_messages:
-        compared = _compared(message)
+        compared = _comparable(message)
         if sought not in compared:
             continue
-        if not _stands_in_own_words(quote, message):
+        if not _is_in_own_words(quote, message):
             found = "shown"
         elif _is_enough(sought, compared):
             return "said"
@@ -43,18 +43,18 @@ def find_quote(quote: str, user_messages: Iterable[str]) -> Standing:
     return found
 
 
-def _compared(text: str) -> str:
-    return " ".join(normalized(text).translate(_MARKS).split())
+def _comparable(text: str) -> str:
+    return " ".join(normalized(text).translate(_STRAIGHT_MARKS).split())
 
 
-def _stands_in_own_words(quote: str, message: str) -> bool:
-    """Whether a word of it is the author's own; a name in backquotes changes no author."""
+def _is_in_own_words(quote: str, message: str) -> bool:
+    """Whether any word of the quote stands outside of pasted text and quotations."""
     from toolmem.rules.reader.own_text import MASK, mask_pasted  # takes long to load
 
-    own = _FOUND.sub(lambda line: MASK * len(line[0]), mask_pasted(message))
-    sought = [_compared(piece[0]) for piece in _PIECE.finditer(quote)]
+    own = _SEARCH_HIT.sub(lambda line: MASK * len(line[0]), mask_pasted(message))
+    sought = [_comparable(piece[0]) for piece in _PIECE.finditer(quote)]
     pieces = list(_PIECE.finditer(message))
-    for at in _runs_of(sought, [_compared(piece[0]) for piece in pieces]):
+    for at in _runs_of(sought, [_comparable(piece[0]) for piece in pieces]):
         run = pieces[at : at + len(sought)]
         if any(own[piece.start() : piece.end()] == piece[0] for piece in run):
             return True
@@ -62,7 +62,7 @@ def _stands_in_own_words(quote: str, message: str) -> bool:
 
 
 def _runs_of(sought: list[str], texts: list[str]) -> Iterator[int]:
-    """Where a list stands in another, in linear time."""
+    """Find each position of one list in another, in linear time."""
     joined, run = "\0".join(["", *texts, ""]), "\0".join(["", *sought, ""])
     number = last = 0
     while (at := joined.find(run, last)) >= 0:
@@ -73,7 +73,7 @@ def _runs_of(sought: list[str], texts: list[str]) -> Iterator[int]:
 
 def _is_enough(sought: str, message: str) -> bool:
     words, chinese = len(_WORD.findall(sought)), len(_CHINESE.findall(sought))
-    if words >= _LEAST_WORDS or chinese >= _LEAST_CHINESE:
+    if words >= _MIN_WORDS or chinese >= _MIN_CHINESE:
         return True
     at = message.find(sought)
     before, after = message[:at].rstrip(), message[at + len(sought) :].lstrip()

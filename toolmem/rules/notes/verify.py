@@ -1,9 +1,8 @@
 """Check a note against what the user said, and its condition against its own examples.
 
-In this order: the quote was said; its tools are there and no call without arguments is stopped;
-each example comes out as the note says; the condition is no wider than the quote. What a model may
-have got wrong is refused, so that it can write the note anew; what only the user can settle is a
-request.
+In this order: the user said the quote; the tools exist; no call without arguments is stopped; each
+example is stopped or passes as the note says; the condition is no wider than the quote. A mistake
+of the model is refused, to be mended; what only the user can decide becomes a request.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
 from toolmem.rules.notes.note import DemandNote, NoteRefused
 from toolmem.rules.notes.quotes import find_quote
-from toolmem.rules.notes.width import Call, has_in_common, names_tool, ordinary_stopped
+from toolmem.rules.notes.width import Call, count_ordinary_stops, has_in_common, names_tool
 from toolmem.text.forms import INSIDE
 from toolmem.view.conditions import (
     Alternative,
@@ -38,52 +37,54 @@ from toolmem.view.patterns import compiled
 from toolmem.view.tool_classes import CLASSES, classes_of
 from toolmem.view.view import CallView
 
-MAX_ORDINARY = 0.03  # share of ordinary calls that a demand may stop which names no tool
-MAX_KEPT = 0.5  # the same of the tool's own calls that worked
-LEAST_KEPT = 5  # such calls before their share says anything
+MAX_ORDINARY = 0.03  # share of ordinary calls that a demand may stop if it names no tool
+MAX_WORKED = 0.5  # the same of the tool's recorded calls that worked
+MIN_WORKED = 5  # such calls before their share counts
 REPLAYED = 500  # of the newest calls that worked
-_SPACE = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]| ")  # of a pattern; an escape or a set is one piece
+_SPACE = re.compile(
+    r"\\.|\[(?:\\.|[^\]\\])*\]| "
+)  # in a pattern; escapes and sets are matched whole
 _UNSAID = "the user did not say this: copy their words from one message, with nothing left out"
 _TOO_SHORT = "a whole sentence, or at least three words of one (four Chinese characters)"
 
 
 class NoteContext(Struct, kw_only=True):
-    """What the road that a note came by knows."""
+    """What the host of a model that notes demands knows."""
 
-    user_messages: Sequence[str] | None  # typed in this conversation; None: nothing heard the user
+    user_messages: Sequence[str] | None  # typed in this conversation; None: not known
     tools: Sequence[ToolSchema] = ()
     session: str = ""
     turn: str = ""  # the mark of the turn
     noted_by: str = ""  # the agent or model
-    kept_calls: Sequence[Call] = ()  # that worked, the newest first
+    kept_calls: Sequence[Call] = ()  # recorded calls that worked, the newest first
 
 
 class Verified(Struct, kw_only=True):
     """A note that can be kept."""
 
     note: DemandNote  # its effect and duration as the checks leave them
-    places: list[str]  # classes, and names of tools of no class, that it is kept under
+    places: list[str]  # where rules are kept: classes, and names of tools without a class
     conditions: Conditions | None = None
-    waits: str = ""  # why it is only a request
-    narrowed: str = ""  # why it does less than the note says
+    pending: str = ""  # why it becomes a request; "": it is kept at once
+    narrowed: str = ""  # why it does less than the note says; "": it does not
     would_stop: tuple[int, int] = (0, 0)  # of so many calls that worked
-    for_example: str = ""  # one of these
+    example: str = ""  # one of these
 
 
 def verify(note: DemandNote, context: NoteContext, now: datetime) -> Verified:
-    """`now`: in the user's zone. Raises NoteRefused."""
-    waits = why_unheard(note.quote, context)
+    """Check a note. `now`: in the user's zone. Raises NoteRefused."""
+    pending = check_quote(note.quote, context)
     tools = _Tools(note, context.tools)
-    verified = Verified(note=note, places=tools.places, waits=waits)
+    verified = Verified(note=note, places=tools.places, pending=pending)
     if note.effect != "remind":
-        tried = _Trial(note, tools, now)
-        verified.conditions = tried.conditions
-        _narrow(verified, tried, context.kept_calls)
+        trial = _Trial(note, tools, now)
+        verified.conditions = trial.conditions
+        _narrow(verified, trial, context.kept_calls)
     return verified
 
 
-def why_unheard(quote: str, context: NoteContext) -> str:
-    """Why a quote cannot count yet; "" where the user said it. Raises NoteRefused: nobody did."""
+def check_quote(quote: str, context: NoteContext) -> str:
+    """Why the user has to confirm a quote; "" where they said it. Raises NoteRefused."""
     if context.user_messages is None:
         return "nothing here heard the user say it"
     match find_quote(quote, context.user_messages):
@@ -97,19 +98,19 @@ def why_unheard(quote: str, context: NoteContext) -> str:
 
 
 class _Tools:
-    """The tools that a note is about, and the classes that it is kept under."""
+    """The tools that a note is about, and the places that its rules are kept under."""
 
     def __init__(self, note: DemandNote, tools: Sequence[ToolSchema]) -> None:
         self.known = {folded_name(each.name): each for each in tools}
         examples = (*note.stops, *note.passes)
         self.named = note.tools or list(dict.fromkeys(each.tool for each in examples))
-        there = ", ".join([*(each.name for each in tools), *CLASSES][:20])
+        available = ", ".join([*(each.name for each in tools), *CLASSES][:20])
         if note.effect != "remind" and not self.named:
-            raise NoteRefused(("tools", f"which tools: there are {there}"))
+            raise NoteRefused(("tools", f"which tools: there are {available}"))
         missing = [name for name in self.named if not self.has(name)]
         if missing:
             named = ", ".join(missing)[:100]
-            raise NoteRefused(("tools", f"{named}: no such tool; there are {there}"))
+            raise NoteRefused(("tools", f"{named}: no such tool; there are {available}"))
         places: dict[str, None] = {}  # in their order
         for name in self.named:
             classes = [kind for kind in self.kinds_of(name) if kind in CLASSES]
@@ -124,7 +125,7 @@ class _Tools:
         return found.parameters if found is not None else {}
 
     def kinds_of(self, name: str) -> list[str]:
-        """Its classes, with what parts two tools of one class; its name where it has none."""
+        """The classes of a tool, such as `@write` and `@edit`; its name where it has none."""
         if folded_name(name) in CLASSES:
             return [folded_name(name)]
         declared = self.schema(name).get("properties") or {}
@@ -137,10 +138,10 @@ class _Tools:
         return not {folded_name(view.tool), *view.classes}.isdisjoint(self.places)
 
 
-class _Assumed(History):
-    """What `earlier` and `more_than` ask for in `when` has come, and nothing in `unless`.
+class _AssumedHistory(History):
+    """Assume that `earlier` and `more_than` hold in `when`, and not in `unless`.
 
-    `replayed`: the other way round, as no claim is made on the order of calls that ran.
+    `replayed`: the other way round, as nothing is known of the order of calls that ran.
     """
 
     def __init__(self, replayed: bool) -> None:
@@ -154,7 +155,7 @@ class _Assumed(History):
 
 
 class _Trial:
-    """The condition of a note as it is kept, tried on examples. Raises NoteRefused."""
+    """The condition of a note, rewritten as it is kept and tried. Raises NoteRefused."""
 
     def __init__(self, note: DemandNote, tools: _Tools, now: datetime) -> None:
         self.tools, self.now = tools, now
@@ -162,18 +163,18 @@ class _Trial:
             conditions = read_conditions(note.when, note.unless)
         except RequestError as error:
             raise NoteRefused((error.field or "when", str(error))) from None
-        self.conditions = _each(partial(_by_class, tools), conditions)
+        self.conditions = _map_alternatives(partial(_use_classes, tools), conditions)
         self._refuse_bare_calls()
         if problems := list(self._problems(note)):
-            self.conditions = _each(_looking_into_words, self.conditions)
+            self.conditions = _map_alternatives(_match_inside_words, self.conditions)
             if any(self._problems(note)):
                 raise NoteRefused(*problems)
 
     def stops(self, view: CallView, replayed: bool = False) -> bool:
         if not self.tools.binds(view):
             return False
-        conditions = self.conditions if replayed else _as_if_it_were_time(self.conditions)
-        return conditions.check(view, self.now, _Assumed(replayed)) is Match.YES
+        conditions = self.conditions if replayed else _assume_clock_holds(self.conditions)
+        return conditions.check(view, self.now, _AssumedHistory(replayed)) is Match.YES
 
     def _refuse_bare_calls(self) -> None:
         plain = [
@@ -185,8 +186,8 @@ class _Trial:
         for tool in self.tools.named if plain else ():
             bare = Conditions(plain, self.conditions.unless)
             if bare.check(self.tools.view(tool, {}), self.now) is Match.YES:
-                told = 'a call without arguments is stopped: add a test, or write "always": true'
-                raise NoteRefused(("when", told))
+                why = 'a call without arguments is stopped: add a test, or write "always": true'
+                raise NoteRefused(("when", why))
 
     def _problems(self, note: DemandNote) -> Iterator[tuple[str, str]]:
         kinds = (("stops", note.stops, True), ("passes", note.passes, False))
@@ -196,9 +197,9 @@ class _Trial:
                 if must_stop and not self.tools.has(each.tool):
                     yield f"{name}[{number}]", f"{each.tool!r} is none of the tools"
                 elif self.stops(view) is not must_stop:
-                    yield f"{name}[{number}]", self._told(view, must_stop)
+                    yield f"{name}[{number}]", self._explain(view, must_stop)
 
-    def _told(self, view: CallView, must_stop: bool) -> str:
+    def _explain(self, view: CallView, must_stop: bool) -> str:
         shown = f"{view.tool} {json.dumps(view.arguments, ensure_ascii=False)[:200]}"
         lines = [line for unit in view.units for line in unit.lines][:4]
         read = f"; its commands are read as {lines}"[:300] if lines else ""
@@ -210,19 +211,21 @@ class _Trial:
         return f"must pass and is stopped: {shown}{read}: narrow `when` or add to `unless`"
 
 
-def _each(change: Callable[[Alternative], Alternative], conditions: Conditions) -> Conditions:
+def _map_alternatives(
+    change: Callable[[Alternative], Alternative], conditions: Conditions
+) -> Conditions:
     return Conditions(list(map(change, conditions.when)), list(map(change, conditions.unless)))
 
 
 def _without(each: Alternative, test: str) -> Alternative:
-    """An alternative that had no other test means every call."""
+    """An alternative without one of its tests; where that was the only one, `always`."""
     names = (name for name in each.__struct_fields__ if name != test)
     rest = {name: value for name in names if (value := getattr(each, name))}
     return Alternative(**rest) if rest else Alternative(always=True)
 
 
-def _as_if_it_were_time(conditions: Conditions) -> Conditions:
-    """With the time of every `clock` come that speaks of now."""
+def _assume_clock_holds(conditions: Conditions) -> Conditions:
+    """Conditions as they are while every `clock` that tests the current time holds."""
 
     def is_now(each: Alternative) -> bool:
         return each.clock is not None and each.clock.of == "now"
@@ -231,8 +234,8 @@ def _as_if_it_were_time(conditions: Conditions) -> Conditions:
     return Conditions(when, [each for each in conditions.unless if not is_now(each)])
 
 
-def _looking_into_words(each: Alternative) -> Alternative:
-    """With every space of a `command` also matching the white space inside a word: a message."""
+def _match_inside_words(each: Alternative) -> Alternative:
+    """Let spaces in a `command` pattern also match those inside a word, such as a message."""
 
     def also_inside(found: re.Match[str]) -> str:
         text = found[0]
@@ -243,70 +246,70 @@ def _looking_into_words(each: Alternative) -> Alternative:
     return replace(each, command=each.command and _SPACE.sub(also_inside, each.command))
 
 
-def _by_class(tools: _Tools, each: Alternative) -> Alternative:
-    """With classes in place of the tools' names: `^Bash$` holds for the shell of every agent."""
+def _use_classes(tools: _Tools, each: Alternative) -> Alternative:
+    """Put classes in place of tools' names: `^Bash$` then holds for the shell of every agent."""
     if each.earlier is not None and each.earlier.tool:
         names = [tool.name for tool in tools.known.values()]
-        meant = _fitting(each.earlier.tool, names, tools)
+        meant = _matching_tools(each.earlier.tool, names, tools)
         if any("@shell" in tools.kinds_of(name) for name in meant):
             earlier = replace(each.earlier, tool=f"{each.earlier.tool}|^@shell$")
             each = replace(each, earlier=earlier)
     if each.tool is None:
         return each
-    meant = _fitting(each.tool, tools.named, tools)
+    meant = _matching_tools(each.tool, tools.named, tools)
     if not meant:
         named = ", ".join(tools.named)[:100]
         raise NoteRefused(("when", f"`tool`: {each.tool!r} fits none of the tools {named}"))
     others = {kind for name in tools.named if name not in meant for kind in tools.kinds_of(name)}
-    kinds = [kind for name in meant for kind in _apart(tools.kinds_of(name), others, name)]
+    kinds = [kind for name in meant for kind in _distinct_class(tools.kinds_of(name), others, name)]
     if not others:
         return _without(each, "tool")
     return replace(each, tool=f"^({'|'.join(map(re.escape, dict.fromkeys(kinds)))})$")
 
 
-def _fitting(pattern: str, names: Sequence[str], tools: _Tools) -> list[str]:
+def _matching_tools(pattern: str, names: Sequence[str], tools: _Tools) -> list[str]:
     search = compiled(pattern).search
     return [n for n in names if any(map(search, (folded_name(n), *tools.kinds_of(n))))]
 
 
-def _apart(kinds: list[str], others: set[str], name: str) -> list[str]:
-    """The class that parts a tool from others that the note names; its name where none does."""
+def _distinct_class(kinds: list[str], others: set[str], name: str) -> list[str]:
+    """The class that only this one of the note's tools has; its name where there is none."""
     if others.isdisjoint(kinds):
         return kinds
     return [kind for kind in kinds if kind not in others][-1:] or [folded_name(name)]
 
 
-def _narrow(verified: Verified, tried: _Trial, kept: Sequence[Call]) -> None:
-    """A condition that says more than its quote asks, in this session alone."""
-    views = [tried.tools.view(*call) for call in kept[:REPLAYED]]
-    bound = [view for view in views if tried.tools.binds(view)]
-    stopped = [view for view in bound if tried.stops(view, replayed=True)]
+def _narrow(verified: Verified, trial: _Trial, calls: Sequence[Call]) -> None:
+    """Let a condition that is wider than its quote only ask, and only in this session."""
+    views = [trial.tools.view(*call) for call in calls[:REPLAYED]]
+    bound = [view for view in views if trial.tools.binds(view)]
+    stopped = [view for view in bound if trial.stops(view, replayed=True)]
     verified.would_stop = (len(stopped), len(bound))
     if stopped:
-        verified.for_example = shown_call(stopped[0].tool, stopped[0].arguments)
-    if narrowed := _too_wide(verified, tried):
+        verified.example = shown_call(stopped[0].tool, stopped[0].arguments)
+    if narrowed := _too_wide(verified, trial):
         verified.narrowed = narrowed
         verified.note = replace(verified.note, effect="ask", lasting="session")
 
 
-def _too_wide(verified: Verified, tried: _Trial) -> str:
-    """Why a condition says more than its quote; "" where it does not."""
-    note, (stopped, kept) = verified.note, verified.would_stop
-    if names_tool(note.quote, (*tried.tools.named, *verified.places)):
+def _too_wide(verified: Verified, trial: _Trial) -> str:
+    """Why a condition is wider than its quote; "" where it is not."""
+    note, (stopped, worked) = verified.note, verified.would_stop
+    if names_tool(note.quote, (*trial.tools.named, *verified.places)):
         return ""
     examples = [(each.tool, each.arguments) for each in note.stops]
-    if not has_in_common(note.quote, tried.conditions, examples):
+    if not has_in_common(note.quote, trial.conditions, examples):
         return "the quote and the condition have no word in common"
-    number, of = ordinary_stopped(note.quote, verified.places, tried.stops)
+    number, of = count_ordinary_stops(note.quote, verified.places, trial.stops)
     if number > MAX_ORDINARY * of:
         return f"{number} of {of} ordinary calls would be stopped that the quote does not name"
-    if kept >= LEAST_KEPT and stopped > MAX_KEPT * kept:
-        return f"{stopped} of the last {kept} calls would have been stopped, and no tool is named"
+    if worked >= MIN_WORKED and stopped > MAX_WORKED * worked:
+        return f"{stopped} of the last {worked} calls would have been stopped, and no tool is named"
     return ""
 
 
 def shown_call(tool: str, arguments: Mapping[str, Any]) -> str:
-    """A call in a line: its command, or its tool with what it is given."""
+    """Show a call in a line: its command, or its tool and arguments."""
     command = arguments.get("command")
     if isinstance(command, str):
         return command

@@ -1,4 +1,4 @@
-"""Is a condition wider than what was said? By what both have in common, and by ordinary calls."""
+"""Check that a condition is no wider than its quote: by common words, and by ordinary calls."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from toolmem.rules.notes.numbers import numbers_said, speaks_of_time
+from toolmem.rules.notes.numbers import mentions_time, read_numbers
 from toolmem.text.forms import normalized, word_set
 from toolmem.view.conditions import PATTERNS, Alternative, Conditions
 from toolmem.view.view import CallView
 
 Call = tuple[str, Mapping[str, Any]]  # tool, arguments
 
-# What people call the classes of tools, and what these do.
+# What people call the tools of a class, and what they do with them.
 _CLASS_WORDS = {
     "@shell": "command commands shell terminal bash console run runs running execute cli script "
     "命令 终端 执行 运行 跑",
@@ -39,7 +39,7 @@ _ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s)$")
 
 
 def names_tool(quote: str, tools: Iterable[str]) -> bool:
-    """Whether a quote names one of these tools or classes, or speaks of what they do."""
+    """Whether a quote names one of these tools or classes, or what they do."""
     said = set(_words(quote))
     for tool in tools:
         known = _CLASS_WORDS.get(tool, tool.replace("_", " "))
@@ -49,35 +49,35 @@ def names_tool(quote: str, tools: Iterable[str]) -> bool:
 
 
 def has_in_common(quote: str, conditions: Conditions, examples: Sequence[Call]) -> bool:
-    """Whether a word or number of the quote is one of the condition, or of calls that it stops."""
-    both = (*conditions.when, *conditions.unless)
-    if set(_bounds(both)) & numbers_said(quote):
+    """Whether the quote shares a word or number with the condition, or with calls it stops."""
+    alternatives = (*conditions.when, *conditions.unless)
+    if set(_bounds(alternatives)) & read_numbers(quote):
         return True
-    if any(each.clock is not None for each in both) and speaks_of_time(quote):
+    if any(each.clock is not None for each in alternatives) and mentions_time(quote):
         return True
-    said = telling_words(quote)
-    written = [text for each in both for text in _literals(each)]
+    said = content_words(quote)
+    written = [text for each in alternatives for text in _literals(each)]
     shown = [json.dumps(arguments, ensure_ascii=False) for _, arguments in examples]
-    return any(said & telling_words(text) for text in (*written, *shown))
+    return any(said & content_words(text) for text in (*written, *shown))
 
 
-def ordinary_stopped(
+def count_ordinary_stops(
     quote: str, classes: Iterable[str], stops: Callable[[CallView], bool]
 ) -> tuple[int, int]:
-    """(stopped, of how many) ordinary calls of these classes that share no word with the quote."""
-    said = telling_words(quote)
-    counted = stopped = 0
+    """(stopped, all) ordinary calls of these classes; one that shares a word may be stopped."""
+    said = content_words(quote)
+    total = stopped = 0
     for name in classes:
         for view in _ordinary(name):
-            counted += 1
+            total += 1
             text = json.dumps(view.arguments, ensure_ascii=False)
-            stopped += stops(view) and not said & telling_words(text)
-    return stopped, counted
+            stopped += stops(view) and not said & content_words(text)
+    return stopped, total
 
 
 @cache
 def _ordinary(name: str) -> list[CallView]:
-    """Of a class; read once, since every note is held against them."""
+    """The ordinary calls of a class; read once, as every note is checked against them."""
     text = Path(__file__).with_name("ordinary_calls.txt").read_text(encoding="utf-8")
     calls = text.partition(f"[{name}]\n")[2].partition("\n[")[0].splitlines()
     is_shell = name == "@shell"
@@ -93,7 +93,7 @@ def _literals(each: Alternative) -> Iterator[str]:
 
 
 def _bounds(alternatives: Iterable[Alternative]) -> Iterator[float]:
-    """The numbers of a condition that a sentence may say."""
+    """The numbers of a condition that a sentence may mention; an hour also on the 12-hour clock."""
     for each in alternatives:
         for argument in each.arguments:
             yield from (float(n) for n in (argument.over, argument.under) if n is not None)
@@ -105,11 +105,11 @@ def _bounds(alternatives: Iterable[Alternative]) -> Iterator[float]:
                 yield from (float(hour), float(hour % 12 or 12))
 
 
-def telling_words(text: str) -> frozenset[str]:
-    """The words that say what a text is about; of Chinese each two that follow one another."""
+def content_words(text: str) -> frozenset[str]:
+    """The words that say what a text is about; of Chinese, pairs of adjacent characters."""
     words = _words(text)
-    telling = (word for word in words if len(word) > 1 and word not in _TOO_COMMON)
-    latin = {form for word in telling for form in (word, _ENDING.sub("", word))}
+    content = (word for word in words if len(word) > 1 and word not in _TOO_COMMON)
+    latin = {form for word in content for form in (word, _ENDING.sub("", word))}
     pairs = {one + other for one, other in pairwise(words) if min(one, other) > "\u3000"}
     return frozenset(latin | pairs)
 

@@ -1,12 +1,12 @@
-"""Plain sentences of a user, read without a model. English and Chinese.
+"""Read plain sentences of a user without a model, in English and Chinese.
 
 `demands(message, ran, tools)` finds the sentences that limit what the agent does with its tools;
-`lifted(message, rules)` finds the rule that a sentence takes back. In doubt both find nothing.
+`lifted(message, rules)` finds the rule that a sentence takes back. In doubt, both find nothing.
 
-`own_text` finds the sentences that the user typed, without those that are pasted; `demands` those
-that demand something, and for how long; `tools` the tools that a demand is about; `conditions` the
-calls that it forbids, where every word of it is understood; `lifts` the rule that is taken back.
-`words` is their vocabulary.
+`own_text` finds the sentences that the user typed, without those that are pasted; `demands` finds
+those that demand something, and for how long; `tools` the tools that a demand is about;
+`conditions` the calls that it forbids, if every word of it is understood; `lifts` the rule that is
+taken back. `words` is the vocabulary.
 """
 
 from toolmem.models.rules import UNSCOPED

@@ -1,7 +1,7 @@
-"""The calls that a demand forbids, in the language of conditions.
+"""Find the calls that a demand forbids, in the language of conditions.
 
-A condition is made only where every word of the demand is understood; a word that is not is told
-in `unread`, and the demand is a reminder then. So a condition never stops more than was said.
+A condition is made only if every word of the demand is understood; otherwise `unread` lists the
+other words, and the demand only reminds. So a condition never stops more than was said.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
 from toolmem.rules.reader.tools import is_shell, name_words
 from toolmem.text.forms import number_in
-from toolmem.view.conditions import Match
-from toolmem.view.conditions import read_conditions as checked_conditions
+from toolmem.view.conditions import Match, read_conditions
 from toolmem.view.parameters import is_target, names_file
 from toolmem.view.view import CallView
 
@@ -28,16 +27,16 @@ Test = dict[str, Any]
 
 
 class Conditions(Struct, frozen=True):
-    """Alternatives of tests: `when` stops a call of one tool, `unless` lets it through."""
+    """Conditions of `toolmem.view.conditions` as plain JSON, for one tool."""
 
     when: list[Test]
     unless: list[Test] = []
 
 
-class Literal(Struct, frozen=True):
-    """A part of a demand that stands in a call as it is written."""
+class Term(Struct, frozen=True):
+    """A part of a demand that appears literally in the calls that it means."""
 
-    kind: str  # a group of _LITERALS, or "name", "program", "branch"
+    kind: str  # a group of _TERMS, or "name", "program", "branch"
     text: str
 
 
@@ -45,11 +44,11 @@ class _Reading(Struct):
     """What is understood of a demand."""
 
     verb: str = ""
-    literals: list[Literal] = field(default_factory=list)
+    terms: list[Term] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
 
-_LITERALS = re.compile(
+_TERMS = re.compile(
     r"(?:more than|over|above|exceeding|超过|大于)\s*(?P<amount>[$€£¥￥]?\d[\d,]*(?:\.\d+)?k?)"
     r"(?:\s*(?:dollars?|usd|euros?|eur|元|块|美元))?"
     r"(?: (?:in|per|at) (?:(?:one|a single|any|a) )?(?:transfer|payment|transaction|go)\b)?"
@@ -63,7 +62,7 @@ _LITERALS = re.compile(
     r"|(?P<code>\b(?=\w*\d)[\w-]{2,40}\b)",
     re.I | re.A,
 )
-# What a text holds, not where it goes: "never mention x@y.com in the channel".
+# What a text contains, not where it goes: "never mention x@y.com in the channel".
 _CONTENT = re.compile(
     r"\b(?:mention|include|put|paste|disclose|reveal|quote"
     r"|write(?! (?:\w+ )?(?:e-?mails?|mails?|messages?|to)\b))\b.*\b(?:in|into|to)\b"
@@ -74,7 +73,7 @@ _REASON = re.compile(
     r"|那).*$",
     re.I,
 )
-# Some objects of a kind: "don't send the email", "never email new users".
+# Only some objects of a kind: "don't send the email", "never email new users".
 _SOME = re.compile(
     r"\b(?:this|that|these|those|it|them|their|there|your|users?|codes?|links?|new|b?cc"
     r"|newsletters?|announcements?|invoices?|card)\b|[这那它新]|用户|抄送"
@@ -89,8 +88,6 @@ _CONTACT = frozenset({"email", "mail", "contact", "message", "dm", "text", "noti
 _BEFORE_NAME = frozenset({"to", "with", "from", "at", "and", "or", "nor", "email"})
 _AMOUNTS = frozenset({"amount", "sum", "total", "price", "value"})
 _TOUCH = frozenset({"touch", "access", "use", "碰", "动"})
-_USE = frozenset({"use", "run", "用", "使用"})
-_ANY_USE = frozenset({"use", "run", ""})
 # Commands that only show an option or a text.
 _PRINTING = r"^(?:echo|printf|grep|rg|cat|less|man|git (?:log|grep|help))\b"
 _PATH_COMMANDS = {
@@ -98,27 +95,25 @@ _PATH_COMMANDS = {
     "read": r"^(cat|less|more|head|tail|grep|rg|bat|xxd|strings|sed|awk)\b",
 }
 _EXAMPLES = {"delete": "rm", "read": "cat", "write": "tee"}  # where a file is named, no program
-_ELSEWHERE = "somebody@elsewhere.example"  # an address, and a host in it
+_OTHER_TARGET = "somebody@elsewhere.example"  # an address, and a host in it
 
 
-def read_conditions(
+def find_conditions(
     limited: str, text: str, only: bool, tools: Sequence[ToolSchema]
 ) -> tuple[dict[str, Conditions], list[str]]:
-    """The conditions by tool, and the words of which none could be made.
+    """The conditions by tool, and the words that were not understood.
 
-    `limited` is the sentence without the form that forbids; `text` is the whole in lower case.
+    `limited`: the sentence without its "never"; `text`: all of it in lower case; `only`: it forbids
+    everything but what it names.
     """
-    literals = [
-        Literal(match.lastgroup or "", match[match.lastgroup or 0])
-        for match in _LITERALS.finditer(limited)
-    ]
-    rest = _REASON.sub("", _LITERALS.sub(lambda match: " " * len(match[0]), limited))
+    terms = [Term(m.lastgroup or "", m[m.lastgroup or 0]) for m in _TERMS.finditer(limited)]
+    rest = _REASON.sub("", _TERMS.sub(lambda match: " " * len(match[0]), limited))
     for tool in tools:
         rest = re.sub(rf"(?<!\w){re.escape(tool.name)}(?!\w)", " ", rest, flags=re.I)
-    reading = _read_chinese(rest, text) if words.CJK.search(text) else _read_english(rest, literals)
+    reading = _read_chinese(rest, text) if words.CJK.search(text) else _read_english(rest, terms)
     if reading.unread:
         return {}, reading.unread
-    reading.literals[:0] = literals
+    reading.terms[:0] = terms
     found: dict[str, Conditions] = {}
     for tool in tools:
         made = _conditions(tool, reading, only, text)
@@ -127,42 +122,44 @@ def read_conditions(
     return found, []
 
 
-def _read_english(rest: str, literals: Sequence[Literal]) -> _Reading:
-    """Sort the words of a demand into its verb, literals and what is not understood."""
+def _read_english(rest: str, terms: Sequence[Term]) -> _Reading:
+    """Sort the words of a demand into its verb, its terms, and words not understood."""
     reading = _Reading()
-    pushes = any(literal.text.endswith("push") for literal in literals)
-    before = ""  # the word before in lower case; "name" behind a name, "email" behind its verb
-    said = _WORD.findall(rest)
-    for at, word in enumerate(said):
-        small, forms = word.lower(), frozenset(words.stems(word.lower()))
-        known = small in words.FILLERS or bool(forms & words.NOUNS)
+    pushes = any(term.text.endswith("push") for term in terms)
+    before = ""  # the previous word in lower case; "name" after a name, "email" after its verb
+    found = _WORD.findall(rest)
+    for at, word in enumerate(found):
+        lowered, forms = word.lower(), frozenset(words.stems(word.lower()))
+        known = lowered in words.FILLERS or bool(forms & words.NOUNS)
         verbs = forms & words.VERBS
         named = word[0].isupper() and not known and not verbs
         kind = ""
         if named and (before == "name" or before in _BEFORE_NAME):
             kind = "name"
-        elif small in words.PROGRAMS and (reading.verb in _ANY_USE or before in {"with", "or"}):
+        elif lowered in words.PROGRAMS and (
+            reading.verb in ("use", "run", "") or before in {"with", "or"}
+        ):
             kind = "program"
         elif not reading.verb and verbs:
-            reading.verb = next(form for form in words.stems(small) if form in verbs)
+            reading.verb = next(form for form in words.stems(lowered) if form in verbs)
         elif before == "to" and (pushes or "push" in reading.verb) and not known:
             kind = "branch"
         elif before in {"channel", "table"} and not known:
             kind = "channel"
-        elif before == "email" and at == len(said) - 1 and not known:
+        elif before == "email" and at == len(found) - 1 and not known:
             kind = "name"
         elif not known and not (verbs and before in {"and", "or"}):
             reading.unread.append(word)
         if kind == "name" == before:
-            word = f"{reading.literals.pop().text} {word}"
+            word = f"{reading.terms.pop().text} {word}"
         if kind:
-            reading.literals.append(Literal(kind, word))
-        before = "email" if reading.verb in forms & _CONTACT else kind or small
+            reading.terms.append(Term(kind, word))
+        before = "email" if reading.verb in forms & _CONTACT else kind or lowered
     return reading
 
 
 def _read_chinese(rest: str, text: str) -> _Reading:
-    """The same in Chinese: known words are taken out, what is left is a name or not understood."""
+    """Do the same in Chinese: what is left without the known words is a name or not understood."""
     reading = _Reading()
     left = re.sub(r"[\s，,。！!、：:；;]", " ", rest)
     known = words.ZH_FILLERS | {word for word in words.NOUNS | words.VERBS if not word.isascii()}
@@ -173,27 +170,25 @@ def _read_chinese(rest: str, text: str) -> _Reading:
     for word in left.split():
         called = rf"(?:给|向|联系|通知|跟)\s*(?:\S+ 的 )?{re.escape(word)}|的 {re.escape(word)}"
         if _ZH_NAME.fullmatch(word) and re.search(called, text, re.I):
-            reading.literals.append(Literal("name", word))
+            reading.terms.append(Term("name", word))
         elif word.lower() in words.PROGRAMS:
-            reading.literals.append(Literal("program", word.lower()))
+            reading.terms.append(Term("program", word.lower()))
         else:
             reading.unread.append(word)
     return reading
 
 
 def _conditions(tool: ToolSchema, reading: _Reading, only: bool, text: str) -> Conditions | None:
-    """The condition on the calls of one tool; None where none can be made."""
-    literals = reading.literals
-    if not literals:
+    """Make the condition for one tool; None where none can be made."""
+    terms = reading.terms
+    if not terms:
         whole = not only and _means_every_call(tool, reading.verb, text)
         return Conditions([{"always": True}]) if whole else None
     name = tool.name.lower()
-    if name in text and all(literal.text.lower() in name for literal in literals):
+    if name in text and all(term.text.lower() in name for term in terms):
         return Conditions([{"always": True}])
-    programs = [
-        each for each in literals if each.kind in ("program", "command", "quoted", "option")
-    ]
-    others = [each for each in literals if each not in programs]
+    programs = [each for each in terms if each.kind in ("program", "command", "quoted", "option")]
+    others = [each for each in terms if each not in programs]
     tests = [_test(each, tool, reading.verb, text) for each in others]
     if any(test is None for test in tests) or (programs and not is_shell(tool)):
         return None
@@ -201,13 +196,13 @@ def _conditions(tool: ToolSchema, reading: _Reading, only: bool, text: str) -> C
     if only:  # every other target of this kind is forbidden
         mails = name_words(tool.name) & {"mail", "email", "gmail"}
         kinds = {"email": "@", "host": "@" if mails else r"\w\.\w"}
-        sort = kinds.get(literals[0].kind)
+        sort = kinds.get(terms[0].kind)
         return Conditions([{"target": sort}], found) if sort and not programs else None
     return _with_programs(programs, found) if programs else Conditions(found)
 
 
 def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
-    """Is the tool as a whole forbidden: "never use the browser", "never delete files"?"""
+    """Whether every call is forbidden: "never use the browser", "never delete files"."""
     names, said = name_words(tool.name), words.words_in(text)
     if any(match[0] not in names for match in _SOME.finditer(text)):
         return False
@@ -218,11 +213,11 @@ def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
     spoken = words.mentioned(text, said, words.SPOKEN)
     meant = any(names & words.IN_NAMES[name] for name in spoken)
     does = any(verb in listed and names & listed for listed in words.ACTIONS.values())
-    return meant and (does or verb in _USE)
+    return meant and (does or verb in ("use", "run", "用", "使用"))
 
 
-def _with_programs(programs: Sequence[Literal], others: Sequence[Test]) -> Conditions | None:
-    """Each program that is named, with one of the options and of the other literals."""
+def _with_programs(programs: Sequence[Term], others: Sequence[Test]) -> Conditions | None:
+    """Combine each named program with the option and with each of the other tests."""
     options = [each.text for each in programs if each.kind == "option"]
     starts = [each for each in programs if each.kind != "option"]
     if len(options) > 1 or (options and any("word" in test for test in others)):
@@ -239,12 +234,12 @@ def _with_programs(programs: Sequence[Literal], others: Sequence[Test]) -> Condi
     return Conditions(when, [{"command": _PRINTING}] if options and not commands else [])
 
 
-def _test(literal: Literal, tool: ToolSchema, verb: str, text: str) -> Test | None:
-    """The test by which a call of the tool shows a literal; None where it cannot."""
+def _test(term: Term, tool: ToolSchema, verb: str, text: str) -> Test | None:
+    """The test that finds a term in the calls of a tool; None where there is none."""
     where = "text" if _CONTENT.search(text) else "target"
-    written = literal.text.lower()
+    written = term.text.lower()
     quoted = re.escape(written.removeprefix("www."))
-    match literal.kind:
+    match term.kind:
         case "email":
             return {where: rf"(^|[^\w.+-]){quoted}($|[^\w.-])"}
         case "host":
@@ -283,7 +278,7 @@ def _path_test(path: str, tool: ToolSchema, verb: str) -> Test | None:
 
 
 def _amount_parameter(tool: ToolSchema) -> str:
-    """The parameter of a tool that says how much; "" where none, or several may be meant."""
+    """The parameter that takes an amount; "" where there is none, or more than one."""
     declared: Mapping[str, Any] = tool.parameters.get("properties") or {}
     numbers = [
         name
@@ -296,21 +291,20 @@ def _amount_parameter(tool: ToolSchema) -> str:
 
 
 def _stops_an_example(made: Conditions, tool: ToolSchema, reading: _Reading, only: bool) -> bool:
-    """Whether a call of the tool that does what is forbidden is stopped: its arguments show it."""
+    """Whether the condition stops an example call that does what the demand forbids."""
     if any("always" in test for test in made.when):
         return True
-    arguments = _example(tool, reading, only)
-    view = CallView(tool.name, arguments, tool.parameters)
+    view = CallView(tool.name, _example(tool, reading, only), tool.parameters)
     try:
-        conditions = checked_conditions(made.when, made.unless)
+        conditions = read_conditions(made.when, made.unless)
     except RequestError:  # a pattern that is too long
         return False
     return conditions.check(view, datetime.now(UTC)) is Match.YES
 
 
 def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, Any]:
-    """Arguments in which the first literal of a demand stands where calls of the tool have it."""
-    given = reading.literals
+    """Arguments of a call that has the first term where calls of this tool would have it."""
+    given = reading.terms
     declared: Mapping[str, Any] = tool.parameters.get("properties") or {}
     if is_shell(tool):
         starts = [each.text for each in given if each.kind in ("program", "command", "quoted")]
@@ -327,7 +321,7 @@ def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, An
     if first.kind == "amount":
         return {_amount_parameter(tool): 10 * (number_in(text) or 1)}
     if only:
-        text = _ELSEWHERE
+        text = _OTHER_TARGET
     fits = names_file if first.kind == "path" else lambda name: is_target(name, declared)
     fitting = [name for name in declared if fits(name)] if declared else ["to", "path"]
     return dict.fromkeys(fitting or declared, text)

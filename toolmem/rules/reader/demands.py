@@ -1,9 +1,9 @@
-"""The sentences that limit what the agent does with its tools, and for how long.
+"""Find the sentences that limit what the agent does with its tools, and for how long.
 
-A form ("never", "don't", "only", "ask me before") counts where it is said to the agent: as an
-imperative that opens a clause, or after "you must", "I want you". Elsewhere the same words tell of
-something. A demand holds for good where its words say so or where it is about a kind of object;
-about an object of the task at hand, or for a while, it holds for the conversation.
+A form ("never", "don't", "only", "ask me before") counts where it addresses the agent: as an
+imperative that opens a clause, or after "you must", "I want you". Elsewhere the same words report
+something. A demand holds for the conversation if it is about an object of the task at hand or says
+so; otherwise it holds for good.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from msgspec import Struct
 from toolmem.models.rules import UNSCOPED
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
-from toolmem.rules.reader.conditions import Conditions, read_conditions
+from toolmem.rules.reader.conditions import Conditions, find_conditions
 from toolmem.rules.reader.own_text import Sentence, lower, own_sentences
 from toolmem.rules.reader.tools import catalogue_of, tools_meant
 
-LONGEST = 500  # characters; a sentence is never cut, a longer one is not read
+MAX_SENTENCE = 500  # characters; a longer sentence is not read, none is cut
 
 Kind = Literal["ban", "only", "ask"]
 
@@ -38,12 +38,12 @@ class Demand(Struct, frozen=True):
 
 
 class Form(Struct, frozen=True):
-    """Words by which a sentence forbids or bounds something; positions are in the sentence."""
+    """The words that make a sentence a demand; positions are in the sentence."""
 
     kind: Kind
-    at: int  # where the form stands
+    at: int  # where the form begins
     start: int  # where the words begin that say what is limited
-    end: int  # where the form ends; a verb that it names stands behind it
+    end: int  # where the form ends; its verb comes after that
 
 
 _VERB = r"([a-z][a-z'-]+)"
@@ -54,7 +54,7 @@ _IMPERATIVE = re.compile(
     rf"|refrain from) {_ADVERBS}([a-z-]+ing)\b|\bno longer ([a-z-]+)|\b(?:don'?t|do not"
     rf"|do n't) {_ADVERBS}{_VERB}"
 )
-_TO_YOU = re.compile(
+_ADDRESSED = re.compile(
     r"\byou (?:really |absolutely )?(?:must(?:n't| not| never)|may(?: not| never)|should(?:n't| not"
     r"| never)|are (?:not|never|no longer) (?:to|allowed to)) "
     rf"(?:ever )?{_VERB}"
@@ -74,7 +74,7 @@ _ASK = re.compile(
 )
 _FORMS: tuple[tuple[Kind, bool, re.Pattern[str]], ...] = (
     ("ask", False, _ASK),
-    ("ban", False, _TO_YOU),
+    ("ban", False, _ADDRESSED),
     ("ban", True, _IMPERATIVE),  # counts only where it opens a clause
     ("only", True, _ONLY),
 )
@@ -105,8 +105,8 @@ _TASK = re.compile(
     r"^\W*(?:please |then |and )*(?:add|implement|write|create|build|generate|draft"
     r"|document)\b(?!.{0,40}\b(you|yet)\b)|(?:帮我|加一|写一|实现|说明|生成|起个)"
 )
-# What need not be done is no demand, and may lift one.
-_NEED_NOT = re.compile(
+# "You need not" is no demand; it may lift one.
+_NO_NEED = re.compile(
     r"\b(?:don'?t|do not|no longer|needn't) (?:have|need) to\b|\b(?:stop|no need to) (?:asking|ask"
     r"|check\w*)\b|(?:不用|无需|不必|不需要|没必要|别再?)(?:每次)?[都再先]*问"
 )
@@ -163,9 +163,9 @@ _FINAL_STOP = re.compile(r"[\s.。!！;；,，]+$")
 def demands(
     message: str, ran: Sequence[str] = (), tools: Sequence[str | ToolSchema] = ()
 ) -> list[Demand]:
-    """What the user's message demands of the agent.
+    """Find what the user's message demands of the agent.
 
-    `ran` are the tools that the turn called, in order; `tools` are all tools there are. A demand is
+    `ran`: the tools that the turn called, in order; `tools`: all tools of the agent. A demand is
     about the tools that it names or means, else about the first that ran, else UNSCOPED.
     """
     catalogue = catalogue_of(ran, tools)
@@ -180,12 +180,12 @@ def demands(
 def _read(
     sentence: Sentence, ran: Sequence[str], catalogue: Mapping[str, ToolSchema]
 ) -> Demand | None:
-    """The demand of one sentence; None where it demands nothing."""
+    """Read the demand of one sentence; None where it demands nothing."""
     said, text = sentence.text, lower(sentence.masked)
     forms = _forms(sentence)
     if not forms or _is_question(text, sentence.question):
         return None
-    if _NEED_NOT.search(text) or _TASK.match(text[: min(form.at for form in forms)]):
+    if _NO_NEED.search(text) or _TASK.match(text[: min(form.at for form in forms)]):
         return None
     kinds = {form.kind for form in forms}
     demanded = " ".join(text[form.start :] for form in forms)
@@ -199,19 +199,19 @@ def _read(
     unread: list[str] = []
     if len(forms) <= 2:
         limited = _without_forms(said, text, forms)
-        conditions, unread = read_conditions(limited, text, "only" in kinds, schemas)
+        conditions, unread = find_conditions(limited, text, "only" in kinds, schemas)
     return Demand(
         sentence=said if said.endswith("..") else _FINAL_STOP.sub("", said),
         tools=bound,
         effect="remind" if not conditions else "ask" if "ask" in kinds else "deny",
-        session=_is_passing(text, forms),
+        session=_is_for_session(text, forms),
         conditions=conditions,
         unread=unread,
     )
 
 
 def _without_forms(sentence: str, text: str, forms: Sequence[Form]) -> str:
-    """The sentence with its forms and the words that lead up to it blanked out."""
+    """Blank out the forms of a sentence, and the words that lead up to them."""
     spans = [(form.at, form.end) for form in forms]
     if not words.CJK.search(text) and (lead := _LEAD.match(text)):
         spans.append(lead.span())
@@ -221,14 +221,14 @@ def _without_forms(sentence: str, text: str, forms: Sequence[Form]) -> str:
 
 
 def _is_question(text: str, marked: bool) -> bool:
-    """Is a sentence asked? Polite requests ("could you please stop ...?") are not."""
+    """Whether a sentence is a question; polite requests ("could you please stop ...?") are not."""
     if words.CJK.search(text):
         return bool((marked or _ZH_QUESTION.search(text)) and not _ZH_POLITE.search(text))
     return bool(_QUESTION.match(text) or (marked and not _POLITE.search(text)))
 
 
-def _is_passing(text: str, forms: Sequence[Form]) -> bool:
-    """Does a demand hold for a while, or about an object of the task at hand?"""
+def _is_for_session(text: str, forms: Sequence[Form]) -> bool:
+    """Whether a demand holds for a while, or is about an object of the task at hand."""
     if _FOR_GOOD.search(text):
         return bool(_NOW.search(text))
     if _FOR_A_WHILE.search(text):
@@ -238,18 +238,18 @@ def _is_passing(text: str, forms: Sequence[Form]) -> bool:
 
 
 def too_long(message: str) -> int:
-    """How many sentences of the user's own demand something and are too long to be kept."""
+    """Count the user's own sentences that demand something and are too long to be kept."""
     own = own_sentences(message, _forms)
-    return sum(len(each.text) > LONGEST and bool(_forms_within(each)) for each in own)
+    return sum(len(each.text) > MAX_SENTENCE and bool(_forms_within(each)) for each in own)
 
 
 def _forms(sentence: Sentence) -> list[Form]:
-    """The forms of demand in a sentence; none in one that is too long."""
-    return [] if len(sentence.text) > LONGEST else _forms_within(sentence)
+    """Find the forms of demand in a sentence; none in one that is too long."""
+    return [] if len(sentence.text) > MAX_SENTENCE else _forms_within(sentence)
 
 
 def _forms_within(sentence: Sentence) -> list[Form]:
-    text = lower(sentence.masked[: 20 * LONGEST])
+    text = lower(sentence.masked[: 20 * MAX_SENTENCE])
     return list(_chinese_forms(text) if words.CJK.search(text) else _english_forms(text))
 
 
@@ -262,24 +262,24 @@ def _english_forms(text: str) -> Iterator[Form]:
             if imperative and not _LEAD.fullmatch(_BOUNDARY.split(text[:at])[-1]):
                 continue  # it does not open its clause
             if imperative and not match[0].startswith("never") and _CONDITION.match(text[:at]):
-                continue  # it speaks of one case only
+                continue  # it is about one case only
             end = match.start(verb) if verb else match.end()
             yield Form(kind, at, 0 if kind == "ask" else at, end)
 
 
 def _is_idle(verb: str) -> bool:
-    """Is a verb one of idioms, of the mind, or of a report: "never mind", "never received"?"""
+    """Whether a verb belongs to an idiom, the mind or a report: "never mind", "never received"."""
     if verb in words.IDLE or verb.removesuffix("ing") in words.IDLE:
         return True
     return verb.endswith("ed") and verb not in {"embed", "feed", "transferred"}
 
 
 def _chinese_forms(text: str) -> Iterator[Form]:
-    none = [match.span() for match in _ZH_NO_DEMAND.finditer(text)]
+    idioms = [match.span() for match in _ZH_NO_DEMAND.finditer(text)]
     for match in _ZH_FORM.finditer(text):
         at = match.start()
         clause = max((end.end() for end in _ZH_CLAUSE_END.finditer(text, 0, at)), default=0)
-        if _ZH_REPORT.search(text[clause:at]) or any(start <= at < end for start, end in none):
+        if _ZH_REPORT.search(text[clause:at]) or any(start <= at < end for start, end in idioms):
             continue
         kind: Kind = "only" if match["only"] else "ask" if match["ask"] else "ban"
         yield Form(kind, at, clause, match.end())

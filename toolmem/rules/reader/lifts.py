@@ -1,6 +1,6 @@
-"""Which rule a plain sentence takes back: exactly one, with which it shares every word.
+"""Find the rule that a plain sentence takes back: the only one that contains all its words.
 
-In doubt none: not where the sentence asks, reports, sets a condition, or permits something once.
+A sentence that asks, reports, sets a condition or permits something once takes nothing back.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _ZH_PERMISSION = re.compile(
     r"|能|允许你?)(?:再|重新|继续|随便)*(.*)|(?:取消|忘掉|忘记|撤销|解除|作废)(.*(?:规定|规则|限制"
     r"|禁令|说的).*)|(.*)(?:不用|不必|不需要)(?:再|每次|先)*问)"
 )
-# It holds for good.
+# The permission holds for good.
 _FOR_GOOD = re.compile(
     r"\b(?:again|from now on|any ?more|no longer|any longer|now|whenever|forget|scrap|drop|lift\w*"
     r"|disregard|withdraw|take back|gone|lifted)\b|以后|今后|从现在|又|了\W*$|再|恢复|取消|解除"
     r"|撤销|忘"
 )
-# It holds only under a condition, for a while, for a part, or somebody else said it.
+# It holds only under a condition, for a while or in part, or somebody else said it.
 _LIMITED = re.compile(
     r"\b(?:if|unless|when(?!ever)|once|as soon as|provided|after|except|but|only|until|till|today"
     r"|tonight|tomorrow|for now|while|just|about|one time|never|this \w+|on \w+days?|says?"
@@ -59,7 +59,7 @@ _WORD = re.compile(r"[a-z][\w'@.-]*[\w]|\$?[\d,]{2,}")
 
 
 def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | None:
-    """The rule that the user's message takes back."""
+    """Find the rule that the user's message takes back; None when in doubt."""
     for sentence in own_sentences(message, lambda _: False):
         text = lower(sentence.masked)
         permission = (_ZH_PERMISSION if CJK.search(text) else _PERMISSION).search(text)
@@ -75,7 +75,7 @@ def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | No
 
 
 def _content(text: str) -> set[str]:
-    """The words that say what is meant; of Chinese, pairs of neighbouring characters."""
+    """The words that say what is meant; of Chinese, pairs of adjacent characters."""
     english = _WORD.findall(text.replace("-", " ").replace("e mail", "email"))
     words = {min(stems(word), key=len) for word in english if not _NO_CONTENT & set(stems(word))}
     chinese = re.sub(r"[^\u3400-\u9fff]", "", _ZH_NO_CONTENT.sub(" ", text))
