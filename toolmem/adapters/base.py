@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from toolmem.errors import RequestError
 from toolmem.formats.chat import read_arguments
 from toolmem.guard import Guard
-from toolmem.guard.decision import undecided
+from toolmem.guard.decision import fallback_decision
 from toolmem.hooks.protocol import typed
 from toolmem.memory.toolmem import Workspace
 from toolmem.operations.rules import schemas_of
@@ -116,7 +116,7 @@ class Conversation:
             return self.session().recorder.begin(tool_name, known)
         call = CallRecorder().begin(tool_name, known)
         now, settings = self.memory.services.clock.now(), self.memory.services.settings
-        call.decision = undecided(tool_name, self.name, now, settings.guard.on_error)
+        call.decision = fallback_decision(tool_name, self.name, now, settings.guard.on_error)
         return call
 
     def end(

@@ -12,7 +12,7 @@ import click
 from toolmem.cli import console
 from toolmem.cli.console import LazyGroup, require_mcp
 from toolmem.errors import RequestError
-from toolmem.guard.stores import stores_of
+from toolmem.guard.stores import open_stores
 from toolmem.hooks import mcp_entries
 from toolmem.hooks.installs import interpreter
 
@@ -62,7 +62,7 @@ def proxy(command: tuple[str, ...], url: str | None, store: str | None, **more: 
 
     if bool(command) == bool(url):
         raise RequestError("COMMAND: name the server's behind `--`, or its --url", "command")
-    memory = ProxyMemory(lambda: stores_of(os.getcwd(), store or ""), **more)
+    memory = ProxyMemory(lambda: open_stores(os.getcwd(), store or ""), **more)
     if url is None:
         leave(run_child(command, memory))
     require_mcp()

@@ -1,7 +1,7 @@
-"""What stands against a call, from several sources, and the one decision of them all.
+"""Findings of several sources about a call, and the one decision made of them.
 
-Deny over ask over advise. A reason begins with `toolmem: not run` where the call is stopped. Only
-our words and the user's sentence stand in it unquoted.
+Deny beats ask, ask beats advise. The reason of a stopped call begins with `toolmem: not run`. It
+quotes everything but the user's sentence and words of toolmem.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from toolmem.text.stopped_calls import STOPPED
 Mode = Literal["off", "shadow", "advise", "enforce"]
 
 _ORDER: dict[str, int] = {"allow": 0, "advise": 1, "ask": 2, "deny": 3}
-_MAX_TOLD = 3  # sources that one reason names
-_MAX_QUOTED = 200  # characters of anything that comes from a call
+_MAX_FINDINGS = 3  # that one reason names
+_MAX_QUOTED = 200  # characters of text from a call
 _MAX_SENTENCE = 500
 _ASK_FIRST = "; ask the user first"
 
 
 class Finding(Struct):
-    """One thing that stands against a call."""
+    """What one source has against a call."""
 
     source: DecisionSource
-    action: Action  # as the source says, whatever its mode
+    action: Action  # that the source wants, whatever its mode
     text: str  # for the agent
     remedy: str = ""  # what may be done instead
     mode: Mode = "enforce"
-    is_forced: bool = False  # the call runs all the same
+    is_forced: bool = False  # the agent repeats the call by force, so it runs
 
     @property
     def effective(self) -> Action:
-        """What the mode, and force, leave of the action."""
+        """The action after the mode and force."""
         if self.is_forced or self.mode in ("off", "shadow"):
             return "allow"
         return self.action if self.mode == "enforce" or self.action == "allow" else "advise"
@@ -48,13 +48,13 @@ class Finding(Struct):
 def decide(
     decision_id: str, time: datetime, tool_name: str, conversation: str, findings: Sequence[Finding]
 ) -> Decision:
-    """One decision of what all sources say."""
+    """Combine the findings of all sources into one decision."""
     action: Action = max((f.effective for f in findings), key=lambda a: _ORDER[a], default="allow")
     reason = ""
     if action in ("ask", "deny"):
         deciding = [f for f in findings if f.effective == action]
         asking = [f for f in findings if f.effective == "ask"]
-        against = _told([*deciding, *asking], deciding)
+        against = _text_of([*deciding, *asking], deciding)
         reason = f"{STOPPED}{_ASK_FIRST if action == 'ask' else ''}. {against}"
     advising = [f for f in findings if f.effective == "advise"]
     mode: Literal["shadow", "advise", "enforce"] = "advise" if action == "advise" else "enforce"
@@ -67,16 +67,16 @@ def decide(
         conversation_id=conversation,
         action=action,
         reason=reason,
-        advice=_told(advising, advising),
+        advice=_text_of(advising, advising),
         sources=tuple(f.source for f in findings),
         mode=mode,
     )
 
 
-def undecided(
+def fallback_decision(
     tool_name: str, conversation: str, time: datetime, on_error: Literal["open", "closed"]
 ) -> Decision:
-    """Where the memory cannot be asked at all: `guard.on_error` says what becomes of the call."""
+    """The decision where no store can be asked; `guard.on_error` says whether the call runs."""
     action: Action = "deny" if on_error == "closed" else "allow"
     text = "The user's rules could not be read, and guard.on_error is closed."
     finding = Finding(DecisionSource(kind="self"), action, text, "Tell the user.")
@@ -84,14 +84,14 @@ def undecided(
 
 
 def strictest(decisions: Sequence[Decision]) -> Decision:
-    """Of what several stores decided, at least one; with the advice of all."""
+    """The strictest of the decisions of several stores (at least one), with the advice of all."""
     found = max(decisions, key=lambda each: _ORDER[each.action])
     advice = " ".join(filter(None, (each.advice for each in decisions)))
     return replace(found, advice=advice)
 
 
-def settled(decision: Decision, agreed: bool) -> Decision:
-    """A decision to ask, with the user's answer in its place."""
+def apply_answer(decision: Decision, agreed: bool) -> Decision:
+    """Turn a decision to ask into allow or deny, as the user answered."""
     if decision.action != "ask":
         return decision
     reason = decision.reason.replace(_ASK_FIRST, "", 1)
@@ -99,28 +99,28 @@ def settled(decision: Decision, agreed: bool) -> Decision:
     return replace(decision, action="allow" if agreed else "deny", reason=reason)
 
 
-def _told(findings: Iterable[Finding], remedies: Iterable[Finding]) -> str:
-    texts = list(dict.fromkeys(f.text for f in findings))[:_MAX_TOLD]
+def _text_of(findings: Iterable[Finding], remedies: Iterable[Finding]) -> str:
+    texts = list(dict.fromkeys(f.text for f in findings))[:_MAX_FINDINGS]
     return " ".join([*texts, *dict.fromkeys(f.remedy for f in remedies if f.remedy)])
 
 
-def of_rule(rule: ToolMemoryRule, mode: Mode, first: str = "", *, is_sure: bool = True) -> Finding:
-    """A rule that a call breaks, surely or perhaps. `first`: what has to be done before it."""
+def rule_finding(rule: ToolMemoryRule, mode: Mode, need: str = "", *, sure: bool = True) -> Finding:
+    """The finding of a rule that a call breaks, surely or perhaps. `need`: what to do before."""
     who = "The user said" if rule.is_users else "A rule says"
     sentence = plain(rule.rule, _MAX_SENTENCE).removesuffix(".")
-    text = f"{who} on {rule.created_at.date().isoformat()}: {sentence}. {first}".strip()
+    text = f"{who} on {rule.created_at.date().isoformat()}: {sentence}. {need}".strip()
     action: Action = "ask"
     remedy = "Get their consent, or leave it out."
-    if is_sure and rule.effect == "deny":
+    if sure and rule.effect == "deny":
         action, remedy = "deny", "Leave it out, or ask them to take it back."
     return Finding(DecisionSource(kind="rule", rule_id=rule.id), action, text, remedy, mode)
 
 
 def times(number: int) -> str:
-    """Once, twice, 3 times."""
+    """Spell a count: once, twice, 3 times."""
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
 def quoted(text: str) -> str:
-    """Text that came from a call: one bounded line in quotation marks that it cannot close."""
+    """Quote text from a call in one bounded line; it cannot close the quotation marks."""
     return f"“{plain(text.replace('“', chr(34)).replace('”', chr(34)), _MAX_QUOTED)}”"

@@ -1,4 +1,4 @@
-"""What a failed call wrote: its error beside what only says that it failed."""
+"""Read the output of a failed call: its error, without lines that only say that it failed."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import re
 from toolmem.text.forms import word_set
 from toolmem.text.patterns import late_pattern
 
-_SAYS_A_CODE = word_set(
+_EXIT_CODE_WORDS = word_set(
     "a an by code command completed ended error errors exit exited failed finished has in job non "
     "non-zero nonzero of process program return returned script shell shellid signal status task "
     "terminated the tool was with"
 )
-_NAMES_IT = frozenset(("code", "exit", "exited", "signal", "status"))
+_EXIT_CODE_NOUNS = frozenset(("code", "exit", "exited", "signal", "status"))
 _WORD = late_pattern(r"[A-Za-z]+(?:-[A-Za-z]+)*")
-_MAX_CODE_LINE = 200  # characters of a line that says no more than a code
+_MAX_CODE_LINE = 200  # characters of a line with only an exit code
 _MAX_CODE_LINES = 4
-_READ = 4_000  # characters of the beginning of an output, and of its end
-# Tests ran and some failed, as runners of any language count them: next time they may not.
+_ENDS = 4_000  # characters of the beginning of an output, and of its end
+# Tests ran and some failed, in the words of many test runners: next time they may pass.
 TESTS_FAILED = late_pattern(
     r"\b[1-9]\d{0,6}\s(?:of\s\d{1,7}\s)?(?:tests?\s|specs?\s|examples?\s|assertions?\s|scenarios?\s"
     r"|suites?\s)?(?:have\s|has\s|are\s|is\s)?(?:failed|failing|failures?)\b"
@@ -29,14 +29,14 @@ TESTS_FAILED = late_pattern(
     r"|测试(?:失败|未通过|没有通过)|个(?:测试|用例)(?:失败|未通过)",
     re.I | re.M,
 )
-# It waits for something that goes on elsewhere.
-NOT_YET = late_pattern(
+# The call waits for work that goes on elsewhere.
+PENDING = late_pattern(
     r"\bstill (?:running|building|processing|starting|pending|in progress|initiali[sz]ing|loading"
     r"|deploying|open)\b|\b(?:in progress|pending|queued|starting up|not yet|not ready|try again"
     r"|please retry)\b|尚未|正在(?:运行|处理|启动|构建)|稍后",
     re.I,
 )
-# Formatters, fixers and merges that end with a failure have written all the same.
+# Formatters, fixers and merges may fail and have changed files nevertheless.
 CHANGED = late_pattern(
     r"\bfiles? (?:were|was|have been|has been) (?:modified|changed|reformatted|updated|rewritten"
     r"|fixed)\b"
@@ -49,25 +49,25 @@ CHANGED = late_pattern(
 
 
 def without_exit_code(output: str) -> tuple[str, str]:
-    """An output without the lines that say no more than an exit code; and the first of these."""
-    text, said = output.strip(), ""
+    """Split an output into its text without exit-code lines, and the first such line."""
+    text, code = output.strip(), ""
     for _ in range(_MAX_CODE_LINES):
-        first, last = text[:_READ].partition("\n")[0], text[-_READ:].rpartition("\n")[2]
-        if text and _is_code(first):
-            text, said = text[len(first) :].lstrip(), said or first
-        elif text and _is_code(last):
-            text, said = text[: len(text) - len(last)].rstrip(), said or last
+        first, last = text[:_ENDS].partition("\n")[0], text[-_ENDS:].rpartition("\n")[2]
+        if text and _is_exit_code(first):
+            text, code = text[len(first) :].lstrip(), code or first
+        elif text and _is_exit_code(last):
+            text, code = text[: len(text) - len(last)].rstrip(), code or last
         else:
             break
-    return text, said.strip()
+    return text, code.strip()
 
 
-def says(pattern: re.Pattern[str], output: str) -> bool:
-    """Whether the beginning or the end of an output holds `TESTS_FAILED`, `NOT_YET`, `CHANGED`."""
-    read = output if len(output) <= 2 * _READ else f"{output[:_READ]}\n{output[-_READ:]}"
-    return pattern.search(read) is not None
+def occurs(pattern: re.Pattern[str], output: str) -> bool:
+    """Search the beginning and the end of an output."""
+    ends = output if len(output) <= 2 * _ENDS else f"{output[:_ENDS]}\n{output[-_ENDS:]}"
+    return pattern.search(ends) is not None
 
 
-def _is_code(line: str) -> bool:
+def _is_exit_code(line: str) -> bool:
     words = {word.lower() for word in _WORD.findall(line)} if len(line) <= _MAX_CODE_LINE else set()
-    return bool(words) and words <= _SAYS_A_CODE and not words.isdisjoint(_NAMES_IT)
+    return bool(words) and words <= _EXIT_CODE_WORDS and not words.isdisjoint(_EXIT_CODE_NOUNS)

@@ -1,7 +1,7 @@
-"""Which earlier calls of a conversation the rules ask for: their tests `earlier` and `more_than`.
+"""Record the earlier calls that rules ask for in their tests `earlier` and `more_than`.
 
-Nothing of an earlier call is kept but which of these tests it met, whether it worked, and its place
-among the writes of files. What nobody knows lets nothing through and stops nothing.
+Of an earlier call only this is stored: which of these tests it met, whether it worked, and its
+place among the writes of files. Where nothing is known, the tests do not hold.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from toolmem.view.view import CallView
 
 _CHECKERS = word_set("ruff mypy eslint flake8 pylint tsc pyright shellcheck gh pytest tox jest")
 _CHECKS = word_set("test lint check typecheck clippy vet status view list")
-_GIT_KEEPS_FILES = word_set("add commit fetch push tag remote config branch")
+_GIT_NOT_WRITING = word_set("add commit fetch push tag remote config branch")
 
 
 class Met(Struct):
-    """Where in the order of a conversation a test was met last."""
+    """The places in a conversation's order where a test was met last."""
 
     ended: int = 0
     worked: int = 0
 
 
 class CallHistory(Struct, kw_only=True, omit_defaults=True):
-    """The order of a conversation's events, as far as rules ask for them."""
+    """The places of a conversation's calls and writes, as far as rules ask for them."""
 
-    at: int = 0
+    at: int = 0  # the last place
     wrote: int = 0  # the place of the last call that wrote files
     met: dict[str, Met] = {}
 
 
 class KnownHistory(History):
-    """What `Conditions.check` asks. `counted`: times of the calls that each `more_than` counts."""
+    """Answer `Conditions.check`. `counted`: times of the calls that each `more_than` counts."""
 
     def __init__(self, calls: CallHistory, counted: Mapping[str, list[int]], now: datetime) -> None:
         self.calls, self.counted, self.now = calls, counted, now
@@ -58,25 +58,25 @@ class KnownHistory(History):
 
 
 def _may_write_files(command: SimpleCommand) -> bool:
-    """Unknown programs may; those that check or look, and do not repair, do not."""
+    """Whether a command may write files. Unknown programs may; checkers without a fix may not."""
     if not may_write(command):
         return False
     program, *rest = command.words or ("",)
     if program in ("python", "python3") and rest[:1] == ["-m"]:
         program, *rest = rest[1:] or [""]
     if program == "git":
-        return not rest or rest[0] not in _GIT_KEEPS_FILES
+        return not rest or rest[0] not in _GIT_NOT_WRITING
     checks = program in _CHECKERS or not _CHECKS.isdisjoint(rest)
     return not checks or any("fix" in word for word in rest)
 
 
 def count_key(rule_id: str, test: MoreThan) -> str:
-    """What the counted calls of a rule's test are known by."""
+    """The key under which the calls of a rule's test are counted."""
     return f"{rule_id}/{test.per}/{test.calls}"
 
 
 def still_counted(times: Iterable[int], test: MoreThan, now: datetime) -> list[int]:
-    """Of the times of calls, in microseconds since 1970, those within the time of the test."""
+    """Keep the times, in microseconds since 1970, that are within the period of the test."""
     if test.per == "conversation":
         return list(times)
     is_day = test.per == "day"
@@ -85,7 +85,7 @@ def still_counted(times: Iterable[int], test: MoreThan, now: datetime) -> list[i
     return [at for at in times if at >= micros(begins)]
 
 
-def record(
+def record_call(
     calls: CallHistory,
     view: CallView,
     effects: CallEffects,
@@ -93,7 +93,7 @@ def record(
     *,
     failed: bool | None,
 ) -> None:
-    """What a call that ran leaves for those after it, in the order of its commands."""
+    """Record a call that ran: the tests that its commands met, and its writes."""
     for unit in view.units:
         command = unit.command
         met = [key for key, test in asked.items() if test.meets(view, unit, False)]
@@ -110,6 +110,6 @@ def record(
         for key in met:
             place = calls.met.setdefault(key, Met())
             place.ended = calls.at
-            is_idle = not SHOWS_ONLY.isdisjoint(unit.words)
-            if failed is False and is_sure and not is_idle:
+            shows_only = not SHOWS_ONLY.isdisjoint(unit.words)
+            if failed is False and is_sure and not shows_only:
                 place.worked = calls.at

@@ -1,8 +1,8 @@
-"""Tables and columns that are known not to exist in a conversation, as errors and listings told.
+"""Learn from errors and listings of a conversation which tables and columns do not exist.
 
-A missing column is held for the set of tables that its statement read. What contradicts it wipes
-it: a query that works with the name, and any change of the schema. Statements that cannot be read
-for sure (sub-queries, common table expressions, tables of another database) tell and get nothing.
+A missing column belongs to the set of tables that its statement read. A query that works with the
+name, and any change of the schema, clear it. Statements that cannot be read for sure (subqueries,
+common table expressions, tables of another database) teach nothing and are not checked.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from toolmem.models.decisions import DecisionSource
 from toolmem.text.patterns import late_pattern
 from toolmem.text.sql import Statement, looks_like_sql, read_statement
 
-MAX_NAMES = 1_000  # of each kind; the oldest go
-_READ = 20_000  # characters of a statement, and of an output
+MAX_NAMES = 1_000  # of each kind; the oldest are dropped
+_MAX_READ = 20_000  # characters of a statement, and of an output
 _NO_TABLE = late_pattern(
     r"Table '(?:[^'.\n]*\.)?([^'.\n]{1,128})' doesn't exist|no such table: (?:\w+\.)?(\w{1,128})"
     r'|relation "(?:\w+\.)?(\w{1,128})" does not exist'
@@ -36,18 +36,18 @@ _COMMA_JOIN = late_pattern(r"\bFROM\s+[\w`]+(?:\s+(?:AS\s+)?\w+)?\s*,", re.I)
 
 
 class KnownNames(Struct, kw_only=True, omit_defaults=True):
-    """What one database was seen to hold and not to hold. Names are in lower case."""
+    """The tables and columns that a database has and lacks. Names are in lower case."""
 
-    listed: list[str] = []  # tables of the last complete listing
+    listed: list[str] = []  # the tables of the last complete listing
     seen: dict[str, bool] = {}  # tables that a query read
-    no_table: dict[str, int] = {}  # how many errors said so
+    no_table: dict[str, int] = {}  # missing tables: how many errors said so
     no_column: dict[str, int] = {}  # "a,b column": the tables that were read, and the column
 
     def learn(self, statement: str, output: str, *, failed: bool) -> None:
-        """What a statement and its answer tell."""
-        read = read_statement(statement[:_READ])
+        """Learn from a statement and its output."""
+        read = read_statement(statement[:_MAX_READ])
         if failed:
-            self._learn_error(read, statement, output[:_READ])
+            self._learn_error(read, statement, output[:_MAX_READ])
         elif read.kind in _CHANGES:
             self.listed = []
             self.no_table.clear()
@@ -57,9 +57,9 @@ class KnownNames(Struct, kw_only=True, omit_defaults=True):
             self.listed = listed if len(listed) <= MAX_NAMES else []
         elif read.kind in _READS:
             self._learn_working(read, statement)
-        for held in (self.seen, self.no_table, self.no_column):
-            for name in list(held)[: max(0, len(held) - MAX_NAMES)]:
-                held.pop(name)
+        for names in (self.seen, self.no_table, self.no_column):
+            for name in list(names)[: max(0, len(names) - MAX_NAMES)]:
+                names.pop(name)
 
     def _learn_error(self, read: Statement, statement: str, output: str) -> None:
         if found := _NO_TABLE.search(output):
@@ -73,7 +73,7 @@ class KnownNames(Struct, kw_only=True, omit_defaults=True):
                 self.no_column[key] = self.no_column.get(key, 0) + 1
 
     def _learn_working(self, read: Statement, statement: str) -> None:
-        """A query that worked contradicts what says that it cannot."""
+        """Forget the missing names that a query used which worked."""
         self.seen.update(dict.fromkeys(sorted(read.tables), True))
         for table in read.tables:
             self.no_table.pop(table, None)
@@ -81,37 +81,37 @@ class KnownNames(Struct, kw_only=True, omit_defaults=True):
             del self.no_column[key]
 
     def check(self, statement: str, mode: Mode) -> Iterator[Finding]:
-        """The names of a statement that are known not to exist."""
-        read = read_statement(statement[:_READ])
+        """Find the names of a statement that are known not to exist."""
+        read = read_statement(statement[:_MAX_READ])
         if read.kind not in _READS or not _is_sure(read, statement):
             return
         for name in sorted(read.tables - {"dual"}):
-            told = self.no_table.get(name, 0)
+            errors = self.no_table.get(name, 0)
             is_unlisted = self.listed and name not in self.listed and name not in self.seen
-            if told or is_unlisted:
-                yield _finding("table", name, "", told, self.listed, mode)
-        for key, told in self.no_column.items():
+            if errors or is_unlisted:
+                yield _finding("table", name, "", errors, self.listed, mode)
+        for key, errors in self.no_column.items():
             if read.kind == "SELECT" and _meets(key, read.tables, read.names, statement):
-                of, _, column = key.rpartition(" ")
-                yield _finding("column", column, of, told, [], mode)
+                tables, _, column = key.rpartition(" ")
+                yield _finding("column", column, tables, errors, [], mode)
 
 
 def statement_in(arguments: object) -> str:
     """The SQL text among the arguments of a call; "" where there is none."""
     values = arguments.values() if isinstance(arguments, dict) else [arguments]
     texts = (value for value in values if isinstance(value, str))
-    return next((text for text in texts if looks_like_sql(text[:_READ])), "")
+    return next((text for text in texts if looks_like_sql(text[:_MAX_READ])), "")
 
 
 def _is_sure(read: Statement, statement: str) -> bool:
     is_plain = not _UNSURE & read.clauses and not any("." in table for table in read.tables)
-    return is_plain and read.kind != "WITH" and not _COMMA_JOIN.search(statement[:_READ])
+    return is_plain and read.kind != "WITH" and not _COMMA_JOIN.search(statement[:_MAX_READ])
 
 
 def _table_of(alias: str, statement: str) -> str:
-    """The table that an alias stands for; "" where it is not read."""
+    """The table that an alias stands for; "" where it is not found."""
     form = rf"\b(?:FROM|JOIN)\s+`?(\w+)`?(?:\s+(?:AS\s+)?{re.escape(alias)})?\b"
-    for found in re.finditer(form, statement[:_READ], re.I):
+    for found in re.finditer(form, statement[:_MAX_READ], re.I):
         if found[0].lower().split()[-1].strip("`") == alias:
             return found[1].lower()
     return ""
@@ -122,17 +122,17 @@ def _key(tables: set[str], column: str) -> str:
 
 
 def _meets(key: str, tables: frozenset[str], names: frozenset[str], statement: str = "") -> bool:
-    """Whether a statement reads the column from no other tables than those that lack it."""
-    of, _, column = key.rpartition(" ")
-    if column not in names or not tables or not tables <= set(of.split(",")):
+    """Whether a statement reads the column of a key only from tables that lack it."""
+    lacking, _, column = key.rpartition(" ")
+    if column not in names or not tables or not tables <= set(lacking.split(",")):
         return False
-    return not re.search(rf"\bAS\s+`?{re.escape(column)}\b", statement[:_READ], re.I)
+    return not re.search(rf"\bAS\s+`?{re.escape(column)}\b", statement[:_MAX_READ], re.I)
 
 
-def _finding(kind: str, name: str, of: str, told: int, listed: list[str], mode: Mode) -> Finding:
+def _finding(kind: str, name: str, of: str, count: int, listed: list[str], mode: Mode) -> Finding:
     where = f" of {quoted(of)}" if of else ""
-    why = f"an error said so {times(told)}" if told else "a complete list does not hold it"
+    why = f"an error said so {times(count)}" if count else "a complete list does not hold it"
     there = f" There are: {quoted(', '.join(listed))}." if listed else ""
     text = f"There is no {kind} {quoted(name)}{where} here: {why}, and nothing has used it since."
-    source = DecisionSource(kind="known_name", k=told, n=told)
+    source = DecisionSource(kind="known_name", k=count, n=count)
     return Finding(source, "deny", text + there, mode=mode)

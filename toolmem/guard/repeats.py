@@ -1,10 +1,10 @@
-"""The exact call that failed in this conversation, with nothing changed since.
+"""Detect the exact repeat of a call that failed in this conversation, with nothing changed since.
 
-A failure is held against the same tool and input until the same call works, anything that may write
-succeeds, time passes, or the user speaks; that of an edit also until a file is read. An error of
-which an unchanged repeat has once worked is forgiven from then on: it says nothing about the input.
-That is learned per tool and error line, over all conversations of a workspace; of a failure that
-says an exit code alone, per tool, programs and code, in its conversation.
+A failure counts against the same tool and input until the same call works, a call that may write
+succeeds, time passes, or the user speaks; the failure of an edit also until a file is read. If an
+unchanged repeat works once, the error is forgiven from then on: it says nothing about the input.
+Forgiveness is learned per tool and error line, over all conversations of a workspace; for a failure
+with only an exit code, per tool, programs and code, within its conversation.
 """
 
 from __future__ import annotations
@@ -19,91 +19,91 @@ from typing import Any
 from msgspec import Struct
 
 from toolmem.guard.decision import Finding, Mode, quoted, times
-from toolmem.guard.failure_output import CHANGED, NOT_YET, TESTS_FAILED, says, without_exit_code
+from toolmem.guard.failure_output import CHANGED, PENDING, TESTS_FAILED, occurs, without_exit_code
 from toolmem.models.decisions import Action, DecisionSource
 from toolmem.text.error_lines import error_class_of, error_line
 from toolmem.text.patterns import late_pattern
 from toolmem.view.effects import CallEffects
 
-MAX_FAILURES = 500  # that stand in one conversation; the oldest go
-MAX_HERE = 100  # errors that are forgiven in one conversation alone
-MAX_IDS = 8  # of the calls that failed so
-WAITS = (1, 4)  # seconds before each repeat of a transient failure that is let through
+MAX_FAILURES = 500  # of one conversation; the oldest are dropped
+MAX_HERE = 100  # errors that are forgiven only in one conversation
+MAX_IDS = 8  # of calls that failed with one error
+PAUSES = (1, 4)  # seconds, advised before the first repeats of a transient failure
 # Errors of a service that its caller did not cause.
 _TRANSIENT = frozenset(("timeout", "rate_limited", "server_error", "connection_error"))
-_PASSES = late_pattern(
+_PASSING = late_pattern(
     r"\b(?:is locked|resource busy|temporarily unavailable|try again (?:later|in)"
     r"|service unavailable|too many requests|connection (?:reset|refused|aborted)"
     r"|deadlock found)\b",
     re.I,
 )
-_HERE = "here:"  # begins the mark of an error that says an exit code alone
+_HERE = "here:"  # prefix of the mark of an error with only an exit code
 
 
 class FailedCall(Struct, kw_only=True, omit_defaults=True):
-    """A failed call as it is remembered."""
+    """A failed call of a conversation."""
 
-    error: str
+    error: str  # a mark of the tool and the error
     line: str
     times: int = 1
     is_transient: bool = False
     is_edit: bool = False
     is_uncertain: bool = False
-    is_denied: bool = False  # its repeat was
-    is_forced: bool = False  # its repeat ran all the same
+    is_denied: bool = False  # a repeat was denied
+    is_forced: bool = False  # a repeat ran by force
     call_ids: list[str] = []
 
 
-class Ended(Struct, kw_only=True):
-    """What of a call that ended concerns the failures of its conversation."""
+class Outcome(Struct, kw_only=True):
+    """What the end of a call means for the failures of its conversation."""
 
-    changes: bool = False  # what a later call finds
+    changes: bool = False  # a later call may find something else
     shows_files: bool = False
-    leaves_running: bool = False  # something whose work no later call tells
+    leaves_running: bool = False  # something that goes on in the background
     casts_doubt: bool = False  # earlier failures may come out differently
-    failure: FailedCall | None = None  # of one that may be held against its repeat
+    failure: FailedCall | None = None  # that counts against a repeat
 
 
-class ConversationFailures(Struct, kw_only=True, omit_defaults=True):
-    """The failures of one conversation that still stand. A change empties them."""
+class Failures(Struct, kw_only=True, omit_defaults=True):
+    """The failures of one conversation that still count. A change clears them."""
 
     failures: dict[str, FailedCall] = {}
     changed: int = 0  # how often something changed
     is_running: bool = False  # something was left running
-    here: list[str] = []  # errors that are forgiven in this conversation alone
+    here: list[str] = []  # errors that are forgiven only in this conversation
 
 
-def identity(tool_name: str, arguments: Any, key: bytes) -> str:
-    """What makes two calls the same: the tool and its canonical input. Keyed: it tells nothing."""
+def call_identity(tool_name: str, arguments: Any, key: bytes) -> str:
+    """A keyed hash of the tool and its canonical input; "" where the input cannot be written."""
     try:
         text = json.dumps([tool_name, arguments], sort_keys=True, ensure_ascii=False, default=str)
     except (ValueError, TypeError, RecursionError):
-        return ""  # nothing that two calls could share
+        return ""
     return hmac.digest(key, text.encode("utf-8", "surrogatepass"), "blake2s").hex()[:32]
 
 
 def check_repeat(
-    held: ConversationFailures,
+    state: Failures,
     call: str,
     forgiven: Collection[str],
     mode: Mode,
     effects: CallEffects,
     force: bool | None,
 ) -> list[Finding]:
-    """What stands against a call by its identity. `force` as in `Guard.before`."""
-    failure = held.failures.get(call)
-    if failure is None or failure.error in forgiven or failure.error in held.here:
+    """Find what stands against a repeat. `call`: its identity; `force`: as in `Guard.before`."""
+    failure = state.failures.get(call)
+    if failure is None or failure.error in forgiven or failure.error in state.here:
         return []
     line, n = quoted(failure.line), failure.times
     action: Action = "advise"
     is_forced = False
-    if failure.is_transient and n <= len(WAITS):
-        wait = f"wait {WAITS[n - 1]} s before it is sent again"
+    if failure.is_transient and n <= len(PAUSES):
+        wait = f"wait {PAUSES[n - 1]} s before it is sent again"
         text = f"This call failed {times(n)} with {line}; {wait}."
     else:
         since = "It may fail again"
         way_out = ""
-        if not (failure.is_uncertain or held.is_running or effects.asks_outside()):
+        if not (failure.is_uncertain or state.is_running or effects.asks_outside()):
             action, since = "deny", "Nothing that could change the outcome has changed since"
             is_forced = failure.is_denied and not failure.is_forced if force is None else force
             if mode == "enforce" and force is not None:
@@ -118,53 +118,53 @@ def check_repeat(
     return [Finding(source, action, text, mode=mode, is_forced=is_forced)]
 
 
-def take(
-    held: ConversationFailures, call: str, ended: Ended, *, failed: bool | None, call_id: str
+def record_outcome(
+    state: Failures, call: str, outcome: Outcome, *, failed: bool | None, call_id: str
 ) -> str:
-    """How a call ended. The error that it shows to pass by itself; "" where it shows none."""
-    held.is_running |= ended.leaves_running
-    before = held.failures.pop(call, None)
-    if ended.changes:
-        held.failures.clear()
-        held.changed += 1
+    """Update the failures with a call that ended; the error to forgive, or ""."""
+    state.is_running |= outcome.leaves_running
+    before = state.failures.pop(call, None)
+    if outcome.changes:
+        state.failures.clear()
+        state.changed += 1
     if failed is None:
-        if before is not None and not ended.changes:
-            held.failures[call] = before
+        if before is not None and not outcome.changes:
+            state.failures[call] = before
         return ""
-    if ended.shows_files:
-        held.failures = {k: v for k, v in held.failures.items() if not v.is_edit}
-    if ended.casts_doubt:
-        for each in held.failures.values():
+    if outcome.shows_files:
+        state.failures = {k: v for k, v in state.failures.items() if not v.is_edit}
+    if outcome.casts_doubt:
+        for each in state.failures.values():
             each.is_uncertain = True
-    if ended.failure is not None and call:
-        _remember(held, call, ended.failure, before, call_id)
+    if outcome.failure is not None and call:
+        _remember(state, call, outcome.failure, before, call_id)
     if failed or before is None:
         return ""
     if before.error.startswith(_HERE):
-        held.here = [*held.here, before.error][-MAX_HERE:]
+        state.here = [*state.here, before.error][-MAX_HERE:]
         return ""
     return before.error
 
 
 def _remember(
-    held: ConversationFailures, call: str, new: FailedCall, before: FailedCall | None, call_id: str
+    state: Failures, call: str, new: FailedCall, before: FailedCall | None, call_id: str
 ) -> None:
-    while len(held.failures) >= MAX_FAILURES:
-        del held.failures[next(iter(held.failures))]
+    while len(state.failures) >= MAX_FAILURES:
+        del state.failures[next(iter(state.failures))]
     new.line = new.line[:200]
     new.call_ids = [call_id[:100]] if call_id else []
     if before is not None:
         new.times = before.times + 1
         new.is_denied, new.is_forced = before.is_denied, before.is_forced
         new.call_ids = [*before.call_ids, *new.call_ids][-MAX_IDS:]
-    held.failures[call] = new
+    state.failures[call] = new
 
 
-def ended_as(call: CallEffects, output: str, *, failed: bool | None) -> Ended:
-    """What a call that ran tells by its input and its output."""
+def outcome_of(call: CallEffects, output: str, *, failed: bool | None) -> Outcome:
+    """Read the outcome of a call from its input and its output."""
     if failed:
-        return _failed(call, output)
-    return Ended(
+        return _failed_outcome(call, output)
+    return Outcome(
         changes=call.may_write() or call.passes_time(),
         casts_doubt=call.changes(),
         shows_files=call.shows_files(),
@@ -172,30 +172,30 @@ def ended_as(call: CallEffects, output: str, *, failed: bool | None) -> Ended:
     )
 
 
-def _failed(call: CallEffects, output: str) -> Ended:
-    said, code = without_exit_code(output)
-    line = error_line(said) if said else ""
-    is_transient = error_class_of(line) in _TRANSIENT or bool(line and _PASSES.search(line[:2_000]))
+def _failed_outcome(call: CallEffects, output: str) -> Outcome:
+    text, code = without_exit_code(output)
+    line = error_line(text) if text else ""
+    is_transient = error_class_of(line) in _TRANSIENT or _PASSING.search(line[:2_000]) is not None
     programs = [each.words[0] for each in call.view.commands if each.words]
     mark = _mark(call.tool, line) if line else _HERE + _mark(call.tool, *programs, code)
-    heals = says(CHANGED, said)  # it failed by repairing what it found
-    may_differ = says(TESTS_FAILED, said) or says(NOT_YET, said)
+    repairs = occurs(CHANGED, text)  # it failed because it changed what it found
+    may_differ = occurs(TESTS_FAILED, text) or occurs(PENDING, text)
     failure = FailedCall(
         error=mark,
         line=line or code or "no message",
         is_transient=is_transient,
-        is_edit="@write" in call.view.classes,  # what it may do depends on what has been read
+        is_edit="@write" in call.view.classes,  # it may work once the file was read
         is_uncertain=may_differ or (is_transient and bool(call.view.commands)),
     )
-    return Ended(
-        changes=call.passes_time() or heals,
+    return Outcome(
+        changes=call.passes_time() or repairs,
         leaves_running=call.leaves_running(),
         casts_doubt=call.changes_though_failed(),
-        failure=None if heals else failure,
+        failure=None if repairs else failure,
     )
 
 
 def _mark(*parts: str) -> str:
-    """Hashed, so that what is forgiven tells nothing of a call."""
+    """Hash the parts of an error, so that the record reveals nothing of a call."""
     text = "\0".join(parts).encode("utf-8", "surrogatepass")
     return hashlib.blake2s(text, digest_size=12).hexdigest()

@@ -1,7 +1,7 @@
-"""What the guard would have said to recorded calls, each of which ran all the same.
+"""Replay recorded calls and report what the guard would have decided about each.
 
-The guard itself is asked, over a store in memory and at the time of each call; it knows nothing at
-the start. The calls of all conversations come in their order of time.
+The real guard decides, over an empty store in memory and at the time of each call. The calls of all
+conversations are replayed in the order of time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Flag(Struct):
 
 
 class SourceFigures(Struct):
-    """Flagged calls of one source; `wrong`: those that worked."""
+    """The flagged calls of one source; `wrong`: those that worked."""
 
     flagged: int
     wrong: int
@@ -44,7 +44,7 @@ class SourceFigures(Struct):
 
 
 class Replay(Struct, kw_only=True):
-    """What came of it."""
+    """The figures of a replay, and the flagged calls."""
 
     calls: int = 0
     failures: int = 0
@@ -52,10 +52,10 @@ class Replay(Struct, kw_only=True):
 
     @property
     def sources(self) -> dict[str, SourceFigures]:
-        """By kind of source."""
-        return {source: self._of(source) for source in ("rule", "repeat", "known_name")}
+        """The figures of each kind of source."""
+        return {source: self._figures(source) for source in ("rule", "repeat", "known_name")}
 
-    def _of(self, source: str) -> SourceFigures:
+    def _figures(self, source: str) -> SourceFigures:
         flagged = {flag.index: flag.failed for flag in self.flags if flag.source == source}
         outcomes = list(flagged.values())
         hits = outcomes.count(True)
@@ -65,7 +65,7 @@ class Replay(Struct, kw_only=True):
 
 
 class _Clock(SystemClock):
-    """Shows the time of the call that is replayed."""
+    """A clock that shows the time of the replayed call."""
 
     time = datetime.min
 
@@ -78,7 +78,7 @@ def replay(
     rules: Iterable[Record] = (),
     progress: Callable[[int], None] = lambda done: None,
 ) -> Replay:
-    """Replay calls. `rules`: records of a store. `progress` is told how many calls are done."""
+    """Replay calls. `rules`: records of a store. `progress`: called with the number done so far."""
     done, clock = Replay(), _Clock()
     ordered = sorted(enumerate(calls), key=lambda each: (each[1].create_time, each[0]))
     with SqliteStore(":memory:") as store:

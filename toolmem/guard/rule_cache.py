@@ -1,4 +1,4 @@
-"""The rules of a workspace, compiled, until the stamp of its rules changes."""
+"""Compile the rules of a workspace once for each stamp of its rules."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from toolmem.view.conditions import Conditions, EarlierTest, read_conditions
 from toolmem.view.view import CallView
 
 log = logging.getLogger("toolmem.guard")
-MAX_TESTS = 100  # earlier calls that rules ask for
-CheckedRule = tuple[ToolMemoryRule, Conditions]  # that calls are held against
+MAX_EARLIER_TESTS = 100
+CheckedRule = tuple[ToolMemoryRule, Conditions]
 
 
 class RuleSet:
-    """The rules of one moment, by tool or class."""
+    """The rules that calls are checked against, by tool or class, as of one stamp."""
 
     def __init__(self, rules: ToolMemoryStore, stamp: str) -> None:
         self.stamp = stamp
         self._by_tool: dict[str, list[CheckedRule]] = {}
-        self.asked: dict[str, EarlierTest] = {}  # earlier calls that rules ask for, by key
+        self.earlier_tests: dict[str, EarlierTest] = {}  # of all rules, by key
         for rule in (*rules.all_rules().rules, *rules.every_session_rule()):
             if not rule.is_checked:
                 continue
             try:
                 conditions = read_conditions(rule.when, rule.unless)
             except RequestError as error:
-                told = "rule %r only reminds: its condition cannot be read: %s"
-                log.warning(told, rule.id, error)
+                message = "rule %r only reminds: its condition cannot be read: %s"
+                log.warning(message, rule.id, error)
                 continue
             of_tool = self._by_tool.setdefault(folded_name(rule.tool_name), [])
             of_tool.append((rule, conditions))
             for each in (*conditions.when, *conditions.unless):
-                if each.earlier is not None and len(self.asked) < MAX_TESTS:
-                    self.asked[each.earlier.key] = each.earlier
+                if each.earlier is not None and len(self.earlier_tests) < MAX_EARLIER_TESTS:
+                    self.earlier_tests[each.earlier.key] = each.earlier
 
-    def of(self, view: CallView, session: str) -> Iterator[CheckedRule]:
-        """Those that hold for a call in this session."""
+    def rules_for(self, view: CallView, session: str) -> Iterator[CheckedRule]:
+        """The rules that hold for a call in this session."""
         if not self._by_tool:
             return
         for place in dict.fromkeys((folded_name(view.tool), *view.classes, UNSCOPED)):

@@ -1,8 +1,8 @@
-"""One rule: what holds the agent is changed by the user alone.
+"""Ask the user about calls that may change toolmem itself.
 
-A call that writes to or removes toolmem's store, or anything above it, that runs a `toolmem`
-command which changes rules, hooks or settings, or an interpreter whose text names these, is asked
-about. There is no list beyond that; a guard under one account is no sandbox.
+These are calls that write or remove toolmem's store or a folder above it, run a `toolmem` command
+which changes rules, hooks or settings, or run an interpreter whose text names these. Nothing else
+is covered: a guard under the agent's own account is no sandbox.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from toolmem.view.shell import SimpleCommand
 from toolmem.view.view import CallView
 
 _FOLDER = ".toolmem"  # of a project, or of the user
-_CHANGING = word_set("rules hook note mcp guard store")
-_LOOKING = word_set("list show prompt review export log check replay doctor status capture")
+_CHANGES = word_set("rules hook note mcp guard store")  # subcommands, unless _READS follows
+_READS = word_set("list show prompt review export log check replay doctor status capture")
 _INTERPRETERS = late_pattern(
     r"(?:python|pypy|node|deno|bun|perl|ruby|php|lua|rscript|osascript|pwsh|powershell|sqlite3)[\d.]*"
 )
-_SWITCH = late_pattern(r"\btoolmem_guard[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?:off|false|no|0)\b")
-_CLEANS = late_pattern(r"-[a-z]*x[a-z]*")
+_SWITCHES_OFF = late_pattern(r"\btoolmem_guard[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?:off|false|no|0)\b")
+_CLEANS_IGNORED = late_pattern(r"-[a-z]*x[a-z]*")  # `git clean` also removes ignored files
 
 
 def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Finding]:
-    """`protected`: absolute paths of files and folders."""
-    what = _touched(view, [normalized(os.path.abspath(path)) for path in protected])
+    """Find what of toolmem a call may change. `protected`: paths of files and folders."""
+    what = _changed_part(view, [normalized(os.path.abspath(path)) for path in protected])
     if not what:
         return []
     text = f"This may change toolmem itself ({what}), which only the user does."
@@ -38,8 +38,8 @@ def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Fin
     return [Finding(DecisionSource(kind="self"), "ask", text, remedy, mode)]
 
 
-def _touched(view: CallView, protected: Sequence[str]) -> str:
-    """What of toolmem's a call may change; "" where it is nothing."""
+def _changed_part(view: CallView, protected: Sequence[str]) -> str:
+    """Name the part of toolmem that a call may change; "" where there is none."""
     names = [_FOLDER, *(os.path.basename(path) for path in protected)]
     for unit in view.units:
         for path in unit.writes:
@@ -53,13 +53,13 @@ def _touched(view: CallView, protected: Sequence[str]) -> str:
         program = os.path.basename(words[0].lower())
         if names_it and (command.hides or _INTERPRETERS.fullmatch(program)):
             return "a program whose text names it"
-        if program == "git" and "clean" in words and any(map(_CLEANS.fullmatch, words)):
+        if program == "git" and "clean" in words and any(map(_CLEANS_IGNORED.fullmatch, words)):
             return quoted(" ".join(words))
-    return "its guard" if any(map(_SWITCH.search, view.texts)) and view.shells else ""
+    return "its guard" if any(map(_SWITCHES_OFF.search, view.texts)) and view.shells else ""
 
 
 def _is_own(path: str, protected: Sequence[str]) -> bool:
-    """Whether a path is one of toolmem's, in its folder, or above it."""
+    """Whether a path belongs to toolmem, or is a folder above."""
     clean = path.rstrip("/") or "/"
     if f"/{_FOLDER}/" in f"/{clean}/":
         return True
@@ -79,4 +79,4 @@ def _changes_toolmem(command: SimpleCommand) -> bool:
     if not words or os.path.basename(words[0]) != "toolmem":
         return False
     rest = [word for word in words[1:] if not word.startswith("-")]
-    return bool(rest) and rest[0] in _CHANGING and not (len(rest) > 1 and rest[1] in _LOOKING)
+    return bool(rest) and rest[0] in _CHANGES and not (len(rest) > 1 and rest[1] in _READS)

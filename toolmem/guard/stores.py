@@ -1,4 +1,4 @@
-"""The stores that bind an agent's calls: the project's, and the user's own."""
+"""Open the stores whose rules bind an agent's calls: the project's, and the user's own."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from toolmem.store.sqlite import SqliteStore
 
 WORKSPACE = "default"
 OWN_STORE = os.path.join(".toolmem", "memory.db")
-PATIENCE = 4.0  # seconds that a locked store is waited for; agents give a hook ten
+LOCK_TIMEOUT = 4.0  # seconds to wait for a locked store; agents give a hook ten
 
 
 class Stores(Struct):
-    """`main` is where calls and demands are kept."""
+    """The open stores. Calls and demands are kept in `main`."""
 
     main: Store
     further: list[Store] = []
@@ -34,7 +34,7 @@ class Stores(Struct):
         return [self.main, *self.further]
 
     def rules(self, store: Store | None = None) -> ToolMemoryStore:
-        """Of one store, by default the main one."""
+        """The rules of one store, by default of the main one."""
         return ToolMemoryStore(store or self.main, WORKSPACE, SystemClock())
 
     def listing(self, session: str = "") -> RuleListing:
@@ -50,9 +50,9 @@ class Stores(Struct):
         shadow: bool = False,
         protected: Sequence[str] = (),
     ) -> list[Guard]:
-        """One for each store. Repeats are stopped by the main one; `shadow`: nothing is.
+        """Make a guard for each store. Only the main one stops repeats; `shadow`: none does.
 
-        `protected`: files beside the stores that only the user changes.
+        `protected`: files beside the stores that only the user may change.
         """
         main = GuardSection(repeats="enforce", on_error=on_error)
         if shadow:
@@ -66,46 +66,45 @@ class Stores(Struct):
         ]
 
     def mark_guarded(self, by: str) -> None:
-        """Programs and agents cannot loosen the user's rules here from now on."""
+        """Let programs and agents no longer loosen the user's rules in these stores."""
         for store in self.all:
             if not self.rules(store).is_guarded():
                 store.put(*GUARDED, {"by": by})
 
     def close(self) -> None:
-        """Close all of them."""
         for store in self.all:
             store.close()
 
 
-def stores_of(folder: str, named: str = "") -> Stores:
-    """`folder`: where the agent was started. `named`: a store file that takes the project's place.
+def open_stores(folder: str, named: str = "") -> Stores:
+    """Open the store of the project that `folder` belongs to, and the user's.
 
-    A store that came with the folder is not used until the user trusts it: its author wrote the
-    rules in it.
+    `folder`: where the agent was started. `named`: a store file to open in place of the project's.
+    A store that came with the folder (its author wrote the rules) is not used until it is trusted.
     """
     users = os.path.join(os.path.realpath(os.path.expanduser("~")), OWN_STORE)
     root = project_root(folder)
     path = named or (users if root == os.sep else os.path.join(root, OWN_STORE))
-    main = SqliteStore(path, busy_timeout=PATIENCE)
+    main = SqliteStore(path, busy_timeout=LOCK_TIMEOUT)
     untrusted = main.untrusted
     if untrusted:
         main.close()
-        main = SqliteStore(users, busy_timeout=PATIENCE)
+        main = SqliteStore(users, busy_timeout=LOCK_TIMEOUT)
     stores = Stores(main, untrusted=untrusted)
     if os.path.realpath(main.location) != users and os.path.exists(users):
-        further = SqliteStore(users, busy_timeout=PATIENCE)
+        further = SqliteStore(users, busy_timeout=LOCK_TIMEOUT)
         if not further.untrusted:
             stores.further.append(further)
     return stores
 
 
-def users_store() -> SqliteStore:
-    """The store of all that the user does; made by the first write."""
+def open_user_store() -> SqliteStore:
+    """Open the user's own store, which the first write creates."""
     return SqliteStore(os.path.join(os.path.realpath(os.path.expanduser("~")), OWN_STORE))
 
 
 def project_root(folder: str) -> str:
-    """The repository that a folder is in, else the folder. A worktree shares the repository's."""
+    """The root of the repository around a folder, else the folder; of a worktree the main one."""
     start = Path(os.path.realpath(folder or os.getcwd()))
     for at in (start, *start.parents):
         mark = os.path.join(at, ".git")
@@ -117,7 +116,7 @@ def project_root(folder: str) -> str:
 
 
 def _main_worktree(mark: str) -> str:
-    """`gitdir: /project/.git/worktrees/name` belongs to /project, where that knows it too."""
+    """The main worktree of `gitdir: /project/.git/worktrees/x`, if /project lists it; else ""."""
     try:
         with open(mark, encoding="utf-8") as file:
             git = file.read(4_096).removeprefix("gitdir:").strip()

@@ -77,14 +77,14 @@ def _answer(
     event = read(agent, _payload(raw), environment)
     if event is None:
         return b""
-    from toolmem.guard.stores import stores_of
+    from toolmem.guard.stores import open_stores
     from toolmem.hooks.handle import Hook
 
     folder = options.get("--project") or event.project or event.cwd
     switch = environment.get("TOOLMEM_GUARD", "").strip().lower()
     hook = Hook(
         agent=agent,
-        stores=stores_of(folder, options.get("--store", "")),
+        stores=open_stores(folder, options.get("--store", "")),
         on_error="closed" if options.get("--on-error") == "closed" else "open",
         guard_is_on=switch not in ("off", "false", "no", "0"),
         config=options.get("--config", ""),

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from toolmem.guard.stores import WORKSPACE, stores_of
+from toolmem.guard.stores import WORKSPACE, open_stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.installs import is_temporary, read_text
 from toolmem.hooks.ledger import NAMESPACE, Ledger, Session
@@ -50,7 +50,7 @@ def examine(agent: Agent, project: str) -> list[Finding]:
         found.append(Finding("note", "the hook is installed in the project and for the user"))
     if os.environ.get("TOOLMEM_GUARD", "").lower() in ("off", "false", "no", "0"):
         found.append(Finding("note", "TOOLMEM_GUARD is off: no call is stopped"))
-    stores = stores_of(project)
+    stores = open_stores(project)
     if stores.untrusted:
         found.append(Finding("problem", stores.untrusted))
     sessions = stores.main.list_records(WORKSPACE, NAMESPACE, key_prefix="session/")
@@ -91,7 +91,7 @@ def _answer(agent: Agent, install: Install) -> Finding:
     seconds = time.monotonic() - began
     words = install.command
     named = words[words.index("--store") + 1] if "--store" in words else ""
-    store = stores_of(folder, named).main
+    store = open_stores(folder, named).main
     kept = Ledger(store, session)
     is_recorded = bool(kept.read()[0].calls)
     store.delete(WORKSPACE, NAMESPACE, kept.key)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from toolmem.errors import ToolMemError
-from toolmem.guard.stores import WORKSPACE, Stores, users_store
+from toolmem.guard.stores import WORKSPACE, Stores, open_user_store
 from toolmem.guidance.shown import guidance_section
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.ledger import NAMESPACE, Ledger, forget_old_sessions
@@ -53,7 +53,7 @@ def begin(agent: Agent, stores: Stores, event: Event, ledger: Ledger) -> Answer:
 def _gone(stores: Stores, number: int) -> str:
     """The user's store remembers how many rules a project has, so that a deleted store is told."""
     path = os.path.realpath(stores.main.location)
-    with users_store() as users:
+    with open_user_store() as users:
         if stores.untrusted or path == os.path.realpath(users.location):
             return ""
         place = (WORKSPACE, NAMESPACE, f"project/{path}"[:500])

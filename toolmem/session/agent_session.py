@@ -14,7 +14,7 @@ import msgspec
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.chat import read_arguments
 from toolmem.formats.records import read_records
-from toolmem.guard.repeats import identity
+from toolmem.guard.repeats import call_identity
 from toolmem.guidance.shown import guidance_section
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.memory.toolmem import Workspace
@@ -389,7 +389,7 @@ def _read_object(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
 
 
 def _key(tool_name: str, given: Any) -> str:
-    return identity(folded_name(tool_name), given, b"")
+    return call_identity(folded_name(tool_name), given, b"")
 
 
 def _is_same(recorded: Mapping[str, Any], told: Mapping[str, Any]) -> bool:

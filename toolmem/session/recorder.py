@@ -17,7 +17,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, cast
 from msgspec import Struct
 
 from toolmem.errors import CallDenied, RequestError, ToolMemError
-from toolmem.guard.decision import settled
+from toolmem.guard.decision import apply_answer
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.decisions import Decision
 from toolmem.operations.rules import schemas_of
@@ -147,7 +147,7 @@ class CallRecorder:
             except Exception:  # whatever the host's question raises is no consent
                 log.exception("on_ask raised: the call is denied")
                 agreed = False
-            decision = settled(decision, agreed)
+            decision = apply_answer(decision, agreed)
         if decision.sources:
             self.decisions.append(decision)
         return decision

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from toolmem import ToolMem
-from toolmem.guard.decision import undecided
-from toolmem.guard.stores import stores_of
+from toolmem.guard.decision import fallback_decision
+from toolmem.guard.stores import open_stores
 from toolmem.server.proxy import call as proxied_call
 from toolmem.server.proxy.call import Consents, ToolCall
 from toolmem.server.proxy.child import relay_lines
@@ -161,7 +161,7 @@ def test_in_the_stateless_protocol_consent_holds_for_this_call_once(host):
 def test_consent_that_comes_after_ten_minutes_is_none(monkeypatch):
     monkeypatch.setattr(proxied_call, "LASTS", -1.0)
     consents, params = Consents(), {"name": "send_email", "arguments": TO_SARAH}
-    decision = undecided("send_email", "c1", datetime.now(UTC), "closed")
+    decision = fallback_decision("send_email", "c1", datetime.now(UTC), "closed")
     state = consents.ask(ToolCall.read({"params": params}), decision)["requestState"]
     with pytest.raises(ValueError, match="too old"):
         consents.answer(ToolCall.read({"params": {**params, "requestState": state}}))
@@ -277,7 +277,7 @@ def test_a_store_that_came_with_the_folder_is_not_followed_and_told(host, tmp_pa
 
 def test_a_message_that_nothing_can_be_added_to_reaches_the_client_and_so_do_others(monkeypatch):
     sent = []
-    memory = ProxyMemory(lambda: stores_of("", ":memory:"))
+    memory = ProxyMemory(lambda: open_stores("", ":memory:"))
     monkeypatch.setattr(memory, "known_of", lambda tools: 1 / 0)
     relay = Relay(memory, sent.append, sent.append)
     lines = [b'{"id": 1, "method": "tools/list"}', b'{"id": 1, "result": {"tools": []}}']

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 
 from toolmem.errors import RequestError
 from toolmem.guard import Guard
-from toolmem.guard.decision import undecided
+from toolmem.guard.decision import fallback_decision
 from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
@@ -95,7 +95,7 @@ class ProxyMemory:
                 for guard in self._guards
             ]
 
-        nobody = undecided(call.tool, self.conversation, datetime.now(UTC), self.on_error)
+        nobody = fallback_decision(call.tool, self.conversation, datetime.now(UTC), self.on_error)
         return self._try("calls cannot be held against the memory", work, [nobody])
 
     def ended(self, call: ToolCall, outcome: CallOutcome) -> str:

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from toolmem.guard.decision import settled, strictest
+from toolmem.guard.decision import apply_answer, strictest
 from toolmem.server.proxy.call import (
     CANCELLED,
     CAPABILITIES,
@@ -98,7 +98,7 @@ class Relay:
             return False
         if (call := self._waiting.pop(ours, None)) is not None:
             yes = agrees(message.get("result"))
-            call.decisions = [settled(each, yes) for each in call.decisions]
+            call.decisions = [apply_answer(each, yes) for each in call.decisions]
             self._send(call, _encoded(call.message))
         return True
 
@@ -116,7 +116,7 @@ class Relay:
             line = _encoded(call.message)
         call.decisions = self.memory.decide(call)
         if call.agreed is not None:
-            call.decisions = [settled(each, call.agreed) for each in call.decisions]
+            call.decisions = [apply_answer(each, call.agreed) for each in call.decisions]
         decision = strictest(call.decisions)
         capabilities = call.meta.get(CAPABILITIES) if call.is_stateless else self._capabilities
         if decision.action != "ask" or "id" not in call.message or not can_elicit(capabilities):
