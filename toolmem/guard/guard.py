@@ -213,7 +213,7 @@ class Guard:
             elif match is Match.MAYBE:
                 found.append(rule_finding(rule, mode, sure=False))
             else:
-                counted += [(rule, test) for test in conditions.counted(view, now, history)]
+                counted += [(rule, test) for test in conditions.counting_tests(view, now, history)]
         for rule, test in counted if not found else ():
             if not self._count(call.conversation, rule.id, test, now):
                 found.append(rule_finding(rule, mode))

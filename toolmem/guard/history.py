@@ -14,7 +14,7 @@ from msgspec import Struct
 from toolmem.store.storable import micros
 from toolmem.text.forms import word_set
 from toolmem.view.conditions import SHOWS_ONLY, EarlierTest, History, MoreThan
-from toolmem.view.effects import CallEffects, may_write
+from toolmem.view.effects import CallEffects, command_may_write
 from toolmem.view.shell import SimpleCommand
 from toolmem.view.view import CallView
 
@@ -59,7 +59,7 @@ class KnownHistory(History):
 
 def _may_write_files(command: SimpleCommand) -> bool:
     """Whether a command may write files. Unknown programs may; checkers without a fix may not."""
-    if not may_write(command):
+    if not command_may_write(command):
         return False
     program, *rest = command.words or ("",)
     if program in ("python", "python3") and rest[:1] == ["-m"]:
@@ -102,7 +102,7 @@ def record_call(
             is_sure = True
         else:
             writes = bool(command.writes) or (not met and _may_write_files(command))
-            is_sure = command.number in view.shells[unit.text].sure
+            is_sure = command.number in view.shells[unit.shell].sure
         calls.at += 1
         if writes:
             calls.wrote = calls.at
