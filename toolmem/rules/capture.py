@@ -100,9 +100,8 @@ class ToolMemoryCaptureHook:
         if reminder and not found:
             self._keep_reminder(turn, reminder, captured)
         if n := too_long(message):
-            captured.told.append(
-                f"not kept: {n} sentence(s) of over 500 characters; say it shorter"
-            )
+            problem = f"{n} sentence(s) of over 500 characters; say it shorter"
+            captured.told.append(f"not kept: {problem}")
         by_text: dict[str, list[ToolMemoryRule]] = {}
         for rule in captured.kept:
             if rule.status == "active":

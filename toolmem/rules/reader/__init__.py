@@ -10,8 +10,7 @@ taken back. `words` is the vocabulary.
 """
 
 from toolmem.models.rules import UNSCOPED
-from toolmem.rules.reader.conditions import Conditions
 from toolmem.rules.reader.demands import Demand, demands, too_long
 from toolmem.rules.reader.lifts import lifted
 
-__all__ = ["UNSCOPED", "Conditions", "Demand", "demands", "lifted", "too_long"]
+__all__ = ["UNSCOPED", "Demand", "demands", "lifted", "too_long"]

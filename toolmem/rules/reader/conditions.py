@@ -26,8 +26,8 @@ from toolmem.view.view import CallView
 Test = dict[str, Any]
 
 
-class Conditions(Struct, frozen=True):
-    """Conditions of `toolmem.view.conditions` as plain JSON, for one tool."""
+class CallTests(Struct, frozen=True):
+    """The condition on one tool, in the JSON form of `toolmem.view.conditions`."""
 
     when: list[Test]
     unless: list[Test] = []
@@ -100,7 +100,7 @@ _OTHER_TARGET = "somebody@elsewhere.example"  # an address, and a host in it
 
 def find_conditions(
     limited: str, text: str, only: bool, tools: Sequence[ToolSchema]
-) -> tuple[dict[str, Conditions], list[str]]:
+) -> tuple[dict[str, CallTests], list[str]]:
     """The conditions by tool, and the words that were not understood.
 
     `limited`: the sentence without its "never"; `text`: all of it in lower case; `only`: it forbids
@@ -114,7 +114,7 @@ def find_conditions(
     if reading.unread:
         return {}, reading.unread
     reading.terms[:0] = terms
-    found: dict[str, Conditions] = {}
+    found: dict[str, CallTests] = {}
     for tool in tools:
         made = _conditions(tool, reading, only, text)
         if made and _stops_an_example(made, tool, reading, only):
@@ -178,15 +178,15 @@ def _read_chinese(rest: str, text: str) -> _Reading:
     return reading
 
 
-def _conditions(tool: ToolSchema, reading: _Reading, only: bool, text: str) -> Conditions | None:
+def _conditions(tool: ToolSchema, reading: _Reading, only: bool, text: str) -> CallTests | None:
     """Make the condition for one tool; None where none can be made."""
     terms = reading.terms
     if not terms:
         whole = not only and _means_every_call(tool, reading.verb, text)
-        return Conditions([{"always": True}]) if whole else None
+        return CallTests([{"always": True}]) if whole else None
     name = tool.name.lower()
     if name in text and all(term.text.lower() in name for term in terms):
-        return Conditions([{"always": True}])
+        return CallTests([{"always": True}])
     programs = [each for each in terms if each.kind in ("program", "command", "quoted", "option")]
     others = [each for each in terms if each not in programs]
     tests = [_test(each, tool, reading.verb, text) for each in others]
@@ -197,8 +197,8 @@ def _conditions(tool: ToolSchema, reading: _Reading, only: bool, text: str) -> C
         mails = name_words(tool.name) & {"mail", "email", "gmail"}
         kinds = {"email": "@", "host": "@" if mails else r"\w\.\w"}
         sort = kinds.get(terms[0].kind)
-        return Conditions([{"target": sort}], found) if sort and not programs else None
-    return _with_programs(programs, found) if programs else Conditions(found)
+        return CallTests([{"target": sort}], found) if sort and not programs else None
+    return _with_programs(programs, found) if programs else CallTests(found)
 
 
 def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
@@ -216,7 +216,7 @@ def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
     return meant and (does or verb in ("use", "run", "用", "使用"))
 
 
-def _with_programs(programs: Sequence[Term], others: Sequence[Test]) -> Conditions | None:
+def _with_programs(programs: Sequence[Term], others: Sequence[Test]) -> CallTests | None:
     """Combine each named program with the option and with each of the other tests."""
     options = [each.text for each in programs if each.kind == "option"]
     starts = [each for each in programs if each.kind != "option"]
@@ -231,7 +231,7 @@ def _with_programs(programs: Sequence[Term], others: Sequence[Test]) -> Conditio
         {**command, **option, **other}
         for command, other in product(commands or [{}], others or [{}])
     ]
-    return Conditions(when, [{"command": _PRINTING}] if options and not commands else [])
+    return CallTests(when, [{"command": _PRINTING}] if options and not commands else [])
 
 
 def _test(term: Term, tool: ToolSchema, verb: str, text: str) -> Test | None:
@@ -290,7 +290,7 @@ def _amount_parameter(tool: ToolSchema) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def _stops_an_example(made: Conditions, tool: ToolSchema, reading: _Reading, only: bool) -> bool:
+def _stops_an_example(made: CallTests, tool: ToolSchema, reading: _Reading, only: bool) -> bool:
     """Whether the condition stops an example call that does what the demand forbids."""
     if any("always" in test for test in made.when):
         return True

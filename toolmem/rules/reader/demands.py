@@ -2,8 +2,8 @@
 
 A form ("never", "don't", "only", "ask me before") counts where it addresses the agent: as an
 imperative that opens a clause, or after "you must", "I want you". Elsewhere the same words report
-something. A demand holds for the conversation if it is about an object of the task at hand or says
-so; otherwise it holds for good.
+something. A demand about an object of the task at hand, or for a while, holds for the conversation;
+one whose words say so, and any other, holds for good.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import Struct
 from toolmem.models.rules import UNSCOPED
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
-from toolmem.rules.reader.conditions import Conditions, find_conditions
+from toolmem.rules.reader.conditions import CallTests, find_conditions
 from toolmem.rules.reader.own_text import Sentence, lower, own_sentences
 from toolmem.rules.reader.tools import catalogue_of, tools_meant
 
@@ -33,7 +33,7 @@ class Demand(Struct, frozen=True):
     tools: list[str]  # which it is about; UNSCOPED where no tool is known
     effect: Literal["deny", "ask", "remind"] = "remind"
     session: bool = False  # it holds for this conversation, not for good
-    conditions: dict[str, Conditions] = {}  # by tool: the calls that it forbids
+    conditions: dict[str, CallTests] = {}  # by tool: the calls that it forbids
     unread: list[str] = []  # words that no condition could be made of; it only reminds then
 
 
@@ -195,7 +195,7 @@ def _read(
         return None  # "don't guess", "stop wasting my time"
     bound = meant or list(ran[:1]) or [UNSCOPED]
     schemas = [catalogue[name.lower()] for name in bound if name.lower() in catalogue]
-    conditions: dict[str, Conditions] = {}
+    conditions: dict[str, CallTests] = {}
     unread: list[str] = []
     if len(forms) <= 2:
         limited = _without_forms(said, text, forms)
