@@ -24,7 +24,7 @@ from toolmem.guidance.shown import BULLET, fit
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance, Line, Repair
 from toolmem.models.protocols import GuidanceWriter
-from toolmem.text.error_lines import error_class_of, error_line, generalized
+from toolmem.text.error_lines import error_class_of, error_line, generalize
 
 BUDGETS = (200, 500, 1_000)  # tokens of guidance per tool
 WINDOW = 30  # newest calls that a card is written from
@@ -160,7 +160,7 @@ def repaired_failures(calls: Calls) -> list[Repaired]:
         failed = calls[one.failure]
         line = error_line(failed.output)
         error_class = failed.error_class if line else "no_output"
-        message = generalized(line)
+        message = generalize(line)
         found.append(Repaired(failed.tool_name, one.failure, message, error_class, one.repairs))
     return found
 

@@ -1,8 +1,8 @@
-"""What kind of output a call lets one expect, by the tool's name and the input.
+"""What kind of output to expect of a call, by the tool's name and the input.
 
 The same words are a failure in one tool's answer and data in another's: "Permission denied" from
-`write_file` is one, in a man page it is not. The lists hold names that tools of a kind commonly
-have; a tool that none of them fits is judged by its output alone.
+`write_file` is a failure, in a man page it is data. The lists hold words that are common in the
+names of tools; a tool whose name has none of them is judged by its output alone.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ class Expectation(Struct, frozen=True):
     """What to expect of one call."""
 
     kind: Kind  # content: text that somebody else wrote; program: what running code prints
-    asks: bool = False  # an empty answer leaves its question open
-    changes: bool = False  # it was to change something, so that silence is a good answer
+    asks: bool = False  # it asks for something, so that an empty answer is no answer
+    changes: bool = False  # it is to change something, so that an empty answer is a good one
     command: str = ""  # the command line of a shell tool
     echoes: bool = False  # that command line prints files, logs or histories
     transforms: bool = False  # it turns one text into another
-    asks_for_failures: bool = False  # of jobs, of requests that were logged: they are its answer
+    asks_for_failures: bool = False  # it lists failures of something else, such as logged errors
 
 
 def in_order(text: str) -> tuple[str, ...]:
-    """The words of a list whose order counts."""
+    """The words of a text as a table whose order counts."""
     return tuple(text.split())
 
 
@@ -135,16 +135,15 @@ def _command(named: frozenset[str], given: Any) -> str | None:
 
 
 def _of_command(command: str, named: frozenset[str]) -> Expectation:
-    only = command.strip().lower()
-    if " " not in only and not named & _RUNS_A_COMMAND:  # of an editor: its sub-command
-        if only in _VIEWS:
+    word = command.strip().lower()
+    if " " not in word and not named & _RUNS_A_COMMAND:  # the sub-command of an editor
+        if word in _VIEWS:
             return Expectation("content", asks=True)
         return Expectation("unknown", changes=True)
     asks = _command_asks(command)
-    called = map(_program, _STAGE.split(command[:2_000]))
     echoes = any(
         argument in _CLIENTS_ECHO if program in _CLIENTS else program in _ECHO
-        for program, argument in called
+        for program, argument in map(_program, _STAGE.split(command[:2_000]))
     )
     return Expectation("shell", asks, not asks, command=command, echoes=echoes)
 
@@ -170,7 +169,7 @@ _ACTS = {
 
 
 def _command_asks(command: str) -> bool:
-    """Its last part prints what was asked for, so that empty output is an empty answer."""
+    """Whether its last part prints what was asked for: then no output is an empty answer."""
     stages = [stage for stage in _STAGE.split(command[-2_000:]) if stage.strip()]
     if not stages or _REDIRECTED.search(stages[-1]):
         return False
@@ -181,6 +180,6 @@ def _command_asks(command: str) -> bool:
 
 
 def _program(stage: str) -> tuple[str, str]:
-    """The program that is called, and its first argument."""
+    """The name of the program, and its first argument; "" for what is missing."""
     path, argument, *_ = [*stage.split(maxsplit=2), "", ""]
     return path.rsplit("/", 1)[-1], argument

@@ -1,4 +1,4 @@
-"""JSON and printed Python values, also from the beginning of one that was cut off.
+"""Read JSON and printed Python values, also those that were cut off before their end.
 
 Tools written in Python answer with `str(dict)`, with a printed object like
 `ToolResult(success=False, error='no such file')`, or with its fields alone
@@ -47,7 +47,7 @@ _OUTCOMES = ("success", "ok", "is_error")
 
 
 class Decoded(Struct, frozen=True):
-    """What a text was read as. `found` False: it is no literal at all."""
+    """The value of a text. `found` False: the text is no literal at all."""
 
     found: bool
     value: Any = None
@@ -59,9 +59,9 @@ NOTHING = Decoded(False)
 
 @lru_cache(maxsize=4)  # one output is read several times
 def read(text: str) -> Decoded:
-    """The object, list or string that `text` is, or the beginning of it. Never raises.
+    """Decode an object, a list or a JSON string; of a cut one its beginning. Never raises.
 
-    The value is shared: do not change it.
+    The value is cached: do not change it.
     """
     stripped = text.strip() if len(text) <= JSON_LIMIT else text[:PYTHON_LIMIT].lstrip()
     if not stripped or stripped.startswith("[("):  # rows of a database are data
@@ -90,7 +90,7 @@ class _Open(Struct):
     """A list or object that is being read. `awaits`: what may come next."""
 
     holder: list[Any] | dict[str, Any]
-    closing: str
+    closing: str  # the bracket that ends it; "" for the whole text
     awaits: str = "item"  # item, colon, value, comma
     key: str = ""
     name: str = ""  # of a printed object
@@ -115,7 +115,8 @@ class _Open(Struct):
     def begin_field(self, name: str) -> None:
         if isinstance(self.holder, list):  # `Point(1, y=2)` reads as a list
             return
-        if self.awaits != "item" and not (self.awaits == "comma" and not self.closing):
+        is_next_of_text = self.awaits == "comma" and not self.closing  # `a=1 b=2`, without commas
+        if self.awaits != "item" and not is_next_of_text:
             raise ValueError("a field where none is expected")
         self.key, self.awaits = name, "value"
 
@@ -135,21 +136,22 @@ class _Reader:
         self.bare_words = False
 
     def read(self, whole: bool) -> Decoded:
-        """A list or an object; without its end, what can be told of its beginning."""
+        """A list or an object. `whole`: its text was not cut before reading."""
         found: list[Any] = []
         rest = self._tokens(_Open(found, ""))
         if len(self.open) == 1:
             return NOTHING if rest else Decoded(True, found[0], whole)
-        for inner, around in zip(self.open[:1:-1], self.open[-2:0:-1], strict=True):
+        # What was still open is closed where the text ends, from the innermost outwards.
+        for inner, outer in zip(self.open[:1:-1], self.open[-2:0:-1], strict=True):
             if inner.holder:
-                around.put(inner.value)
+                outer.put(inner.value)
         cut = self.open[1]
         return Decoded(True, cut.value, complete=False) if cut.holder else NOTHING
 
     def read_fields(self) -> Decoded:
-        """Several `field=value`.
+        """Several `field=value`, at least two.
 
-        With a bare word, as in `level=info`, they are a line of a log, unless one tells the
+        With a bare word, as in `level=info`, they are a line of a log, unless one field is an
         outcome, as in `success=False error=denied`.
         """
         fields: dict[str, Any] = {}
@@ -164,7 +166,7 @@ class _Reader:
         return Decoded(True, fields, complete=not rest) if is_whole or was_cut else NOTHING
 
     def _tokens(self, outer: _Open) -> str:
-        """Read up to the first thing that is part of no literal; answers what is left."""
+        """Read up to the first thing that is part of no literal; return the rest of the text."""
         self.open = [outer]
         position = 0
         while token := _TOKEN.match(self.text, position):

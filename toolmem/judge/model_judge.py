@@ -1,7 +1,7 @@
-"""The judge that asks a model: one request for a call, and a second where the reply is unreadable.
+"""The judge that asks a model: one request per call, and a second where the reply is unreadable.
 
-The model says whether the call was of use. Whether it ran, and its class of error, is what the
-rule-based check says, so that figures and cards mean the same under every judge.
+The model decides whether the call was useful. Whether it failed, and its class of error, comes from
+the rule-based check, so that figures and cards mean the same under every judge.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FORM = (
 
 
 class ModelJudge:
-    """Implements `Judge`. `prompt_path`: a user's prompts, which go before ours."""
+    """Implements `Judge`. `prompt_path`: a user's file of prompts, which replace ours."""
 
     asks_model = True
 
@@ -41,22 +41,20 @@ class ModelJudge:
 
     def prompt(self, call: ToolCallResult, schema: ToolSchema | None) -> str:
         """The evaluation prompt, as it is sent."""
-        body = (
-            {"description": schema.description, "parameters": schema.parameters} if schema else ""
-        )
+        tool = schema and {"description": schema.description, "parameters": schema.parameters}
         texts = {
             "tool_name": call.tool_name,
             "success_flag": "" if call.success is None else str(call.success).lower(),
             "time_cost": "" if call.time_cost is None else f"{call.time_cost:.3g}",
             "token_cost": "" if call.token_cost is None else str(call.token_cost),
-            "tool_schema": as_json(body),
+            "tool_schema": as_json(tool or ""),
             "context": call.context,
             "input_params": as_json(call.input),
             "output": call.output,
         }
         fitting = cut_longest(texts, max(MAX_PROMPT - len(self._template.text), 2_000))
-        always = ("tool_name", "input_params", "output")
-        known = {name: text for name, text in fitting.items() if text or name in always}
+        required = ("tool_name", "input_params", "output")  # shown even where they are empty
+        known = {name: text for name, text in fitting.items() if text or name in required}
         return self._template.render(known)
 
     async def judge(self, call: ToolCallResult, schema: ToolSchema | None) -> Verdict:
@@ -66,18 +64,17 @@ class ModelJudge:
         try:
             read = read_verdict(reply)
         except ReplyUnreadable as error:
-            read = await self._asked_again(prompt, reply, str(error))
-        said = read._asdict()  # its summary, its evaluation and its score
-        return replace(check(call, schema), judge=self.identity, **said)
+            read = await self._ask_again(prompt, reply, str(error))
+        return replace(check(call, schema), judge=self.identity, **read._asdict())
 
-    async def _asked_again(self, prompt: str, reply: str, problem: str) -> ReadVerdict:
+    async def _ask_again(self, prompt: str, reply: str, problem: str) -> ReadVerdict:
         shown = cut_middle(reply, SHOWN_REPLY)
         again = self._repair.render({"prompt": prompt, "reply": shown, "problem": problem})
         try:
             return read_verdict(await self._model.complete(again, json_reply=True))
         except ReplyUnreadable as error:
-            told = f"{self.identity.model}: the reply cannot be read, asked twice: {error}"
-            raise ReplyUnreadable(told) from None
+            problem = f"{self.identity.model}: the reply cannot be read, asked twice: {error}"
+            raise ReplyUnreadable(problem) from None
 
 
 class DryRunJudge:

@@ -1,8 +1,8 @@
 """Failures printed by shells and programs: exit codes, time-outs, tracebacks, builds, test runs.
 
-What a program prints is data until it says otherwise, so the word "error" in a line proves
-nothing here. Proof is a traceback that the run ended with, the closing line of a build, a test run
-or the harness, and for shells a line that a program of the command line signs.
+What a program prints is data, so the word "error" in a line proves nothing. Proof is a traceback
+at the end of the run, the closing line of a build, a test run or the harness, and for shells a line
+that begins with the name of a program of the command line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from toolmem.text.patterns import late_pattern
 
 EDGE = 400  # characters at the beginning and at the end where a harness reports
 WINDOW = 6_000  # characters at the beginning and at the end of a long text that are read
-CLOSING_LINES = 12
+CLOSING_LINES = 12  # last lines in which a closing line is looked for
 LONGEST_COMMAND = 4_000  # characters of a command line that are read
 
 _EXIT_CLASSES = {"124": "timeout", "127": "command_not_found"}
@@ -59,7 +59,7 @@ _HIDES = frozenset(("|", ";", "\n", "||"))  # the exit status of `a | b` and of 
 
 
 def check(text: str, expected: Expectation) -> Evidence | None:
-    """The failure that the printed `text` shows, if it does."""
+    """Find the failure that the printed `text` shows; None where it shows none."""
     if expected.kind not in ("shell", "program", "unknown"):
         return _traceback(text, expected)
     return (
@@ -73,7 +73,7 @@ def check(text: str, expected: Expectation) -> Evidence | None:
 
 
 def _only_echoes(expected: Expectation) -> bool:
-    """grep, cat, git log: its lines are data. An interpreter or a build tool fails in its ways."""
+    """Whether the output is only data (grep, cat, git log): no interpreter or build tool runs."""
     return expected.echoes and _INTERPRETERS.isdisjoint(_WORD.findall(expected.command[:2_000]))
 
 
@@ -109,7 +109,7 @@ def _harness_report(text: str, expected: Expectation) -> Evidence | None:
 
 
 def _is_data(report: str, expected: Expectation) -> bool:
-    """The command printed it itself, or it is prose ("code 12")."""
+    """Whether the command itself printed the report, or it is prose ("code 12")."""
     if expected.echoes:
         return report.strip() in expected.command or not _REPORTS_EXIT.search(report)
     return expected.kind == "unknown" and "exit" not in report.lower()
@@ -129,11 +129,11 @@ def _shell_message(text: str, expected: Expectation) -> Evidence | None:
 
 
 def _signed_message(text: str, expected: Expectation) -> Evidence | None:
-    """A complaint signed by a program of the command line.
+    """A complaint that begins with the name of a program of the command line.
 
-    Where a pipe or `;` hides the exit status of that program, it counts only as the first line.
+    Where a pipe or `;` hides the exit status of that program, only the first line counts.
     """
-    names, hidden = signers(expected.command)
+    names, hidden = _programs(expected.command)
     for begin, end in _windows(text) if names else ():
         for match in _SIGNED.finditer(text, begin, end):
             if match[1] not in names or not WORDS["complaint of a program"].search(match[2]):
@@ -144,7 +144,7 @@ def _signed_message(text: str, expected: Expectation) -> Evidence | None:
 
 
 def _usage(text: str, expected: Expectation) -> Evidence | None:
-    """A usage text that nobody asked for."""
+    """A usage text that the command did not ask for."""
     if expected.kind != "shell" or _ASKS_FOR_HELP.search(expected.command):
         return None
     head = text[:1_000]
@@ -172,7 +172,7 @@ def _traceback(text: str, expected: Expectation) -> Evidence | None:
 
 
 def _python_traceback(text: str, begin: int, end: int, slack: int) -> Evidence | None:
-    """`slack`: characters that a log may go on with after the exception."""
+    """`slack`: characters that may follow the exception, as in a log."""
     opened = _TRACEBACK.search(text, begin, end) if "Traceback" in text else None
     if opened is None or _LISTED_LINE.match(opened[0]):
         return None
@@ -208,8 +208,8 @@ def _closing_line(text: str, expected: Expectation) -> Evidence | None:
     return None
 
 
-def signers(command: str) -> tuple[frozenset[str], frozenset[str]]:
-    """(every name that may sign a message, those of them whose exit status a later part hides)."""
+def _programs(command: str) -> tuple[frozenset[str], frozenset[str]]:
+    """(every word that may be a program, the programs whose exit status a later part hides)."""
     command = command[:LONGEST_COMMAND]
     names = frozenset(word.rsplit("/", 1)[-1] for word in _WORD.findall(command))
     bare = _QUOTED.sub("''", _COMMENT.sub("", command))
@@ -217,8 +217,7 @@ def signers(command: str) -> tuple[frozenset[str], frozenset[str]]:
     hidden: set[str] = set()
     shown: set[str] = set()
     for part, joint in zip_longest(_JOINT.split(bare), joints, fillvalue=""):
-        word = next(dropwhile(_WRAPPER.match, part.split()), "")
-        if word:
+        if word := next(dropwhile(_WRAPPER.match, part.split()), ""):
             name = word.lstrip("(").rsplit("/", 1)[-1]
             (hidden if joint in _HIDES else shown).add(name)
     return names, frozenset(hidden - shown)

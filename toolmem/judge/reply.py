@@ -1,8 +1,8 @@
-"""Read a judge's reply as models write it, or say why it cannot be read.
+"""Read the reply of a model that judges, or say why it cannot be read.
 
 A verdict is a complete JSON object with a `score` and a `summary` or an `evaluation`; strict JSON
-is tried first, then json-repair. Verdicts that contradict each other are none: asking again costs
-less than an invented score.
+is tried first, then json-repair. Verdicts that contradict each other do not count: asking again
+costs less than an invented score.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import msgspec
 
 from toolmem.errors import ModelError
 
-MAX_READ = 20_000  # characters, the newest
-_THOUGHT = re.compile(  # one that never ends goes on to the end; one may lack its beginning
+MAX_READ = 20_000  # characters, from the end
+_THOUGHT = re.compile(  # its closing tag may be missing, or its opening one
     r"\A\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)|\A(?:(?!```).)*?</think(?:ing)?>",
     re.IGNORECASE | re.DOTALL,
 )
@@ -35,7 +35,7 @@ class ReadVerdict(NamedTuple):
 
 
 def read_verdict(text: str) -> ReadVerdict:
-    """Raises ReplyUnreadable. A score between 0 and 1 counts as 0 below 0.5."""
+    """Raises ReplyUnreadable. A score between 0 and 1 is rounded: 0.5 counts as 1."""
     answer = _THOUGHT.sub("", text)[-MAX_READ:]
     if not answer.strip():
         raise ReplyUnreadable("it is empty, or a thought without an end")
@@ -47,7 +47,7 @@ def read_verdict(text: str) -> ReadVerdict:
         raise ReplyUnreadable("its score is neither 0.0 nor 1.0")
     if len(scores) > 1:
         raise ReplyUnreadable("it holds verdicts with different scores")
-    summary, evaluation = _words(found[-1].get("summary")), _words(found[-1].get("evaluation"))
+    summary, evaluation = _text(found[-1].get("summary")), _text(found[-1].get("evaluation"))
     if not (summary or evaluation):
         raise ReplyUnreadable("its summary and its evaluation are empty")
     return ReadVerdict(summary, evaluation, scores.pop() or 0)
@@ -70,7 +70,7 @@ def _objects(text: str) -> Iterator[Any]:
 
 
 def _top_level(text: str) -> Iterator[str]:
-    """The stretches between braces that close."""
+    """The outermost `{...}` of a text; one without its end is left out."""
     depth = start = 0
     for at, sign in enumerate(text):
         if sign == "{":
@@ -83,7 +83,7 @@ def _top_level(text: str) -> Iterator[str]:
 
 
 def _verdicts(value: Any) -> Iterator[dict[str, Any]]:
-    """The object itself where it has a verdict's fields, else those that it wraps."""
+    """The object itself where it has the fields of a verdict, else the verdicts inside it."""
     if isinstance(value, dict):
         fields = {str(key).strip().lower(): each for key, each in value.items()}
         if "score" in fields and (fields.keys() & {"summary", "evaluation"}):
@@ -102,10 +102,10 @@ def _score(value: Any) -> int | None:
     return int(number >= 0.5) if 0.0 <= number <= 1.0 else None
 
 
-def _words(value: Any) -> str:
-    """Models also send lists of sentences, or one sentence per aspect."""
+def _text(value: Any) -> str:
+    """One text of a value: models also send lists of sentences, or one sentence per aspect."""
     if isinstance(value, dict):
-        return "; ".join(f"{key}: {_words(each)}" for key, each in value.items())
+        return "; ".join(f"{key}: {_text(each)}" for key, each in value.items())
     if isinstance(value, list):
-        return " ".join(map(_words, value))
+        return " ".join(map(_text, value))
     return "" if value is None else str(value).strip()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import ModelError
 from toolmem.models.records import EmbedderIdentity
+from toolmem.text.forms import encodable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,8 +65,7 @@ def _views(text: str) -> list[str]:
 
 def _spaced(text: str) -> str:
     """`sendEmail` and `send_email` are "send Email" and "send email"."""
-    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return " ".join(_HUMP.sub(" ", text).split())
+    return " ".join(_HUMP.sub(" ", encodable(text)).split())
 
 
 @cache

@@ -1,6 +1,6 @@
-"""Reading text that nobody vouches for: secrets, errors, SQL.
+"""Read untrusted text: secrets, errors, SQL.
 
 `masking` masks secrets; `secret_names` and `secret_spans` find them. `error_lines` finds the line
 that says what went wrong, `stopped_calls` outputs of calls that never ran. `sql` reads SQL. `forms`
-is how texts are compared, `patterns` regular expressions, `display` text on one plain line.
+normalizes texts to compare them, `patterns` compiles expressions late, `display` makes safe lines.
 """

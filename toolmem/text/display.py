@@ -17,20 +17,20 @@ _MARKS = late_pattern(r"^[#＃﹟>\s]+")
 
 
 def shown(text: str) -> str:
-    """One line without characters that cannot be seen."""
+    """One line without invisible characters."""
     if text.isascii() and text.isprintable() and "  " not in text:
         return text.strip(" ")
     return " ".join(_HIDDEN.sub("", " ".join(text.split())).split())
 
 
 def plain(text: str, limit: int = 500) -> str:
-    """`shown`, in at most `limit` characters; a cut is marked by "…"."""
+    """As `shown`, cut to `limit` characters; "…" marks a cut."""
     text = shown(text)
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
 def bounded(text: str, limit: int) -> str:
-    """Beginning and end of a long text, and how much was left out between them."""
+    """About `limit` characters: the beginning and the end, with a note on what was left out."""
     if len(text) <= limit:
         return text
     half = limit // 2
@@ -39,15 +39,15 @@ def bounded(text: str, limit: int) -> str:
 
 
 def plain_line(text: str, limit: int = 2_000) -> str:
-    """`plain`, with a backslash where it would begin a heading, a bullet, a quote or a fence."""
+    """As `plain`, with a backslash before what would be a heading, a bullet, a quote or a fence."""
     text = shown(text)
     return plain("\\" + text if _OPENS.match(text) else text, limit)
 
 
 def plain_lines(text: str, limit: int) -> str:
-    """Lines that no prompt takes for a part of its own: without headings, quotes and fences.
+    """Lines without headings, quotes and fences, so that a prompt can hold them. Bullets stay.
 
-    Bullets stay. At most `limit` characters are read.
+    `limit`: characters of `text` that are read.
     """
     lines = []
     for line in text[:limit].splitlines():

@@ -1,4 +1,4 @@
-"""The line of an output that says what went wrong, without its particulars, and its class."""
+"""Find the line of an output that says what went wrong, generalize it and classify it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import filterfalse
+from itertools import chain, filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from toolmem.text.patterns import late_pattern, read_patterns
 
 HEAD = 4000  # characters of an output that are looked at, and as many of its end
 MAX_MESSAGE = 2000  # characters of an error line
-MAX_NAME = 40  # characters of the name of a field that is told with its problem
-BLANK = "…"
+_MAX_FIELD = 40  # characters of the name of a field that is put before its problem
+BLANK = "…"  # in place of what differs from call to call
 
 _ERROR_KEYS = (
     *("error", "errors", "error_message", "error_description", "message", "msg"),
@@ -41,8 +41,8 @@ _PREFIX = late_pattern(
     r"|\s*+错误\s*+[:：]\s*+)+",
     re.IGNORECASE,
 )
-# Fields that hold data: their words say nothing of the failure.
-_NAMING = word_set("title name subject label text content query url path")
+# Fields that hold data, whose words say nothing about the failure.
+_DATA_KEYS = word_set("title name subject label text content query url path")
 _TAG = late_pattern(r"<[^<>]{1,200}>")
 _GNU_QUOTED = late_pattern(r"`[^`'\n]{0,200}'")
 _BARE = late_pattern(
@@ -80,17 +80,14 @@ def error_line(output: str) -> str:
     return line[:MAX_MESSAGE]
 
 
-def generalized(line: str) -> str:
-    """The message without the names, numbers and quotations that differ from call to call."""
+def generalize(line: str) -> str:
+    """The message with `BLANK` for the names, numbers and quotations that differ between calls."""
     bare = line.replace("\0", "")
-    # HTTP status and exit codes tell classes of errors apart, and stay.
+    # HTTP status and exit codes stay: they tell classes of errors apart.
     codes = iter(STATUS.findall(bare))
     hidden = _PARTICULARS.sub(BLANK, STATUS.sub("\0", bare))
     masked = re.sub(rf"{BLANK}(?:[\s,]*{BLANK})+", BLANK, hidden)
     return re.sub("\0", lambda _: next(codes, ""), masked)
-
-
-# ---------------------------------------------------------------- finding the line
 
 
 def _from_json(output: str) -> str:
@@ -101,41 +98,42 @@ def _from_json(output: str) -> str:
             read = None
         for text in _messages(read, 0):
             return text
-        if isinstance(read, dict) and (told := _fields_shown(read)):
-            return told
+        if isinstance(read, dict) and (fields := _fields_shown(read)):
+            return fields
     found = [each[2] for each in _KEYED.finditer(output[:HEAD]) if not _BARE.match(each[2])]
-    said = next(filterfalse(_is_code, found), "")
-    if said and found[0] != said and _is_code(found[0]):
-        return f"{found[0]}: {said}"
+    message = next(filterfalse(_is_code, found), "")
+    if message and found[0] != message:  # the first one is a code
+        return f"{found[0]}: {message}"
     return found[0] if found else ""
 
 
 def _fields_shown(read: Mapping[str, Any]) -> str:
-    """What the fields of an answer without a message say: `status: conflict, with: a, b`."""
-    said = []
+    """The fields of an answer without a message, on one line: `status: conflict, with: a, b`."""
+    parts = []
     for key, value in read.items():
         if isinstance(value, Mapping) and value:
-            told = value.items() if str(key).lower() in _ERROR_KEYS else ()
-            inside = [f"{name}: {text}" for name, text in told if isinstance(text, str | int)]
-            said.append(", ".join(inside) or f"{key}: {', '.join(map(str, value))}")
+            fields = value.items() if str(key).lower() in _ERROR_KEYS else ()
+            inside = [f"{name}: {text}" for name, text in fields if isinstance(text, str | int)]
+            parts.append(", ".join(inside) or f"{key}: {', '.join(map(str, value))}")
         elif isinstance(value, list) and value:
-            said.append(str(key))
+            parts.append(str(key))
         elif value not in (None, "", [], {}):
-            said.append(f"{key}: {value}")
-    return ", ".join(said)
+            parts.append(f"{key}: {value}")
+    return ", ".join(parts)
 
 
 def _unfolded(line: str) -> str:
-    """The line with the message of its object: `HTTP 400: {"message": "..."}`."""
+    """The line with the message in place of its object: `HTTP 400: {"message": "..."}`."""
     before, brace, rest = line.partition("{")
-    said = _from_json(brace + rest) if brace and before.strip() and _KEYED.search(rest) else ""
-    return f"{before.rstrip()} {said}" if said else line
+    has_message = before.strip() and _KEYED.search(rest)
+    message = _from_json(brace + rest) if has_message else ""
+    return f"{before.rstrip()} {message}" if message else line
 
 
 def _messages(read: Any, depth: int) -> Iterator[str]:
     """Texts under keys that name an error, outermost first, also inside texts that hold an object.
 
-    A code is told with the message beside it: `E_FORMAT: phone must be digits`.
+    A code comes with the message beside it: `E_FORMAT: phone must be digits`.
     """
     if depth > 4:
         return
@@ -146,7 +144,7 @@ def _messages(read: Any, depth: int) -> Iterator[str]:
             value = lowered.get(key, "")
             is_message = isinstance(value, str) and value.strip()
             yield from [_inner(value)] if is_message else _messages(value, depth + 1)
-        others = [each for key, each in lowered.items() if key not in (*_ERROR_KEYS, *_NAMING)]
+        others = [each for key, each in lowered.items() if key not in (*_ERROR_KEYS, *_DATA_KEYS)]
         for value in others:
             is_short = isinstance(value, str) and len(value) <= MAX_MESSAGE and "{" not in value
             if is_short and _TELLING.search(value):
@@ -162,33 +160,29 @@ def _messages(read: Any, depth: int) -> Iterator[str]:
 
 def _explained(lowered: Mapping[str, Any], depth: int) -> Iterator[str]:
     """A code with what it means, a problem with the field that it is about."""
-    told = [
-        _inner(value)
-        for key in _ERROR_KEYS
-        if isinstance(value := lowered.get(key), str) and value.strip()
-    ]
-    named = next((text for key in _FIELD_KEYS if (text := _field(lowered.get(key)))), "")
-    said = next(filterfalse(_is_code, told), "")
-    code = next((text for text in told if _is_code(text) and not _BARE.match(text)), "")
-    if code and not said:
+    values = map(lowered.get, _ERROR_KEYS)
+    texts = [_inner(value) for value in values if isinstance(value, str) and value.strip()]
+    field = next((name for key in _FIELD_KEYS if (name := _field_name(lowered.get(key)))), "")
+    message = next(filterfalse(_is_code, texts), "")
+    code = next((text for text in texts if _is_code(text) and not _BARE.match(text)), "")
+    if code and not message:
         inside = (_messages(lowered.get(key), depth + 1) for key in _ERROR_KEYS)
-        texts = (text for each in inside for text in each)
-        said = next(filterfalse(_is_code, texts), "")
-    if said and named and named not in said:
-        yield f"{named}: {said}"
-    elif said and code and code not in said:
-        yield f"{code}: {said}"
+        message = next(filterfalse(_is_code, chain.from_iterable(inside)), "")
+    if message and field and field not in message:
+        yield f"{field}: {message}"
+    elif message and code and code not in message:
+        yield f"{code}: {message}"
 
 
-def _field(value: Any) -> str:
-    """The name of a field; of a path like ["body", "phone"] its end."""
+def _field_name(value: Any) -> str:
+    """The name of a field; of a path like ["body", "phone"] its end; "" where it is none."""
     parts = value if isinstance(value, list) else [value]
     last = parts[-1] if parts else None
-    return last if isinstance(last, str) and len(last) <= MAX_NAME and last.isprintable() else ""
+    return last if isinstance(last, str) and len(last) <= _MAX_FIELD and last.isprintable() else ""
 
 
 def _is_code(text: str) -> bool:
-    """Whether it is one word (E_FORMAT, not_found) or the name of an HTTP status."""
+    """Whether it is one word (E_FORMAT, not_found) or the phrase of an HTTP status."""
     from http import HTTPStatus
 
     words, name = text.split(), text.strip().lower()
@@ -197,19 +191,19 @@ def _is_code(text: str) -> bool:
 
 
 def _inner(text: str) -> str:
-    """The message inside of a text that holds an object, else the text."""
-    found = [each.group(2) for each in _KEYED.finditer(text[:HEAD])]
+    """The message inside a text that holds an object, else the text."""
+    found = [each[2] for each in _KEYED.finditer(text[:HEAD])]
     return next(filterfalse(_is_code, found), found[0] if found else text)
 
 
 def _without_tags(text: str) -> str:
-    """The text of a page without what its title and its headings repeat."""
-    said: list[str] = []
+    """The text of a page; a part that the one before it holds already is left out."""
+    parts: list[str] = []
     for part in _TAG.split(text):
         words = " ".join(part.split())
-        if words and not (said and words in said[-1]):
-            said.append(words)
-    return " ".join(said)
+        if words and not (parts and words in parts[-1]):
+            parts.append(words)
+    return " ".join(parts)
 
 
 def _from_lines(head: str) -> str:
@@ -238,7 +232,7 @@ def _closed(line: str, following: Sequence[str]) -> str:
     return line
 
 
-_SCANNED = 800  # characters of a message that are classified
+_MAX_CLASSIFIED = 800  # characters of a message that are looked at for its class
 _BY_STATUS = {
     **dict.fromkeys((400, 422), "invalid_value"),
     **dict.fromkeys((401, 403), "permission_denied"),
@@ -251,14 +245,14 @@ _BY_STATUS = {
 
 @cache
 def _by_message() -> list[tuple[str, re.Pattern[str]]]:
-    """(class, what its messages look like), the most telling class first."""
+    """(class, pattern of its messages), the most telling class first."""
     lists = read_patterns(Path(__file__).with_name("error_classes.yaml"))
     return [(name, re.compile(pattern, re.IGNORECASE)) for name, pattern in lists]
 
 
 def error_class_of(message: str, otherwise: str = "error") -> str:
-    """The class of an error message; `otherwise` where none fits."""
-    return _error_class_of(message[:_SCANNED]) or otherwise
+    """The class of an error message, such as "not_found"; `otherwise` where none fits."""
+    return _error_class_of(message[:_MAX_CLASSIFIED]) or otherwise
 
 
 @lru_cache(maxsize=1_000)

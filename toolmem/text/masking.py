@@ -1,7 +1,7 @@
 """Mask secrets: `[masked:xxxxxx]`, the same mark for the same secret of one store.
 
-The six characters come from a keyed hash (HMAC-SHA-256). Without the store's key a mark says
-nothing, and equal secrets stay equal, so that identical calls and repairs are still recognized.
+The six characters come from a keyed hash (HMAC-SHA-256). Without the store's key a mark reveals
+nothing. Equal secrets have equal marks, so that identical calls and repairs are still recognized.
 """
 
 from __future__ import annotations
@@ -15,15 +15,20 @@ from msgspec.structs import replace
 
 from toolmem.models.calls import ToolCallResult
 from toolmem.text.patterns import late_pattern
-from toolmem.text.secret_names import LONGEST_NAME, is_secret_value, looks_chosen, secret_kind
+from toolmem.text.secret_names import (
+    LONGEST_NAME,
+    is_secret_value,
+    looks_like_password,
+    secret_kind,
+)
 from toolmem.text.secret_spans import is_option_value, scheme_length, secret_spans
 
 MASK = late_pattern(r"\[masked:[0-9a-f]{6}\]")
-_SHORTEST = 8  # characters of a text in which a secret without a name may stand
-_LONG_KEY = 16  # characters of a key that may itself be a secret
-_ROUNDS = 4  # a mask may show that what is beside it is a secret, too
-_REPEATED = 32  # secrets of a call that are looked for in its other texts
-_SHORTEST_REPEATED = 6  # characters of such a secret
+_MIN_TEXT = 8  # characters of a text that can hold a secret without a name
+_MIN_KEY = 16  # characters of a key that may itself be a secret
+_ROUNDS = 4  # once a secret is masked, the text beside it may be recognized as one
+_MAX_REPEATED = 32  # secrets of a call that are looked for in its other texts
+_MIN_REPEATED = 6  # characters of such a secret
 _NAMES = ("name", "key", "header", "field", "label", "selector", "element")
 _VALUES = ("value", "text")  # {"name": "API_KEY", "value": "..."}
 _FIELD = late_pattern(r"[\W_]*(?:field|input|box|textbox)?\W*$", re.IGNORECASE)  # "Password field"
@@ -31,18 +36,18 @@ _TEXTS = ("output", "context", "summary", "evaluation")
 
 
 def has_mask(text: str) -> bool:
-    """Whether a secret of the text was masked."""
+    """Whether the text holds a mark over a secret."""
     return "[masked:" in text and MASK.search(text) is not None
 
 
 def mask_call(call: ToolCallResult, key: bytes) -> ToolCallResult:
-    """The call without its secrets; a call that holds none is returned itself."""
+    """A copy of the call with its secrets masked; without secrets, the call itself."""
     masker = Masker(key)
     changed: dict[str, Any] = {name: masker.text(getattr(call, name)) for name in _TEXTS}
     changed |= {"input": masker.value(call.input), "metadata": masker.value(call.metadata)}
     if not masker.secrets:
         return call
-    return replace(call, **masker.again(changed))
+    return replace(call, **masker.mask_repeated(changed))
 
 
 class Masker:
@@ -54,7 +59,7 @@ class Masker:
 
     def text(self, text: str) -> str:
         """The text with its secrets masked. Masking the result again changes nothing."""
-        for _ in range(_ROUNDS if len(text) >= _SHORTEST else 0):
+        for _ in range(_ROUNDS if len(text) >= _MIN_TEXT else 0):
             plain = MASK.sub(lambda mask: "x" * len(mask[0]), text) if "[masked:" in text else text
             spans = secret_spans(plain)
             if not spans:
@@ -64,13 +69,13 @@ class Masker:
         return text
 
     def value(self, value: Any, name: str = "") -> Any:
-        """As `text`, for a JSON value; its keys tell which values are secrets."""
+        """The JSON value with its secrets masked; `name` and its keys tell which values are."""
         if isinstance(value, str):
             return self._named_text(name, value)
         if isinstance(value, Mapping):
             masked = {}
             for key, each in value.items():
-                is_long = isinstance(key, str) and len(key) >= _LONG_KEY
+                is_long = isinstance(key, str) and len(key) >= _MIN_KEY
                 own_key = self.text(key) if is_long else key
                 masked[own_key] = self.value(each, _name_of(value, key, name))
             return masked
@@ -79,17 +84,17 @@ class Masker:
         is_number = isinstance(value, int) and not isinstance(value, bool)
         return self._mark(str(value)) if is_number and secret_kind(name) == "sure" else value
 
-    def again(self, value: Any) -> Any:
-        """The value with the secrets masked that were found so far, wherever they stand in it."""
+    def mask_repeated(self, value: Any) -> Any:
+        """Mask the secrets found so far wherever they occur in `value`."""
         if isinstance(value, Mapping):
-            return {key: self.again(each) for key, each in value.items()}
+            return {key: self.mask_repeated(each) for key, each in value.items()}
         if isinstance(value, list | tuple):
-            return [self.again(each) for each in value]
+            return [self.mask_repeated(each) for each in value]
         if not isinstance(value, str):
             return value
-        for secret in list(self.secrets)[:_REPEATED]:
-            is_long = len(secret) >= _SHORTEST_REPEATED
-            if is_long and secret in value and looks_chosen(secret):
+        for secret in list(self.secrets)[:_MAX_REPEATED]:
+            is_long = len(secret) >= _MIN_REPEATED
+            if is_long and secret in value and looks_like_password(secret):
                 alone = rf"(?<![A-Za-z0-9]){re.escape(secret)}(?![A-Za-z0-9])"
                 value = re.sub(alone, self._mark(secret), value)
         return value
@@ -112,7 +117,7 @@ class Masker:
         found = list(items)
         if len(found) == 2 and all(isinstance(each, str) for each in found):
             name, value = found
-            if secret_kind(name) and looks_chosen(value[scheme_length(value) :]):
+            if secret_kind(name) and looks_like_password(value[scheme_length(value) :]):
                 found[1] = self._named_text(name, value)
         for at in range(1, len(found)):
             option, value = found[at - 1], found[at]
@@ -124,10 +129,10 @@ class Masker:
 
 
 def _name_of(holder: Mapping[Any, Any], key: Any, outer: str) -> str:
-    """The name of the value under `key`: the key, or the name that stands beside or around it."""
+    """The name of the value under `key`: the key, or a name beside it (`_NAMES`) or around it."""
     if key not in _VALUES:
         return str(key)
     name = next((holder[each] for each in _NAMES if isinstance(holder.get(each), str)), "")
     name = _FIELD.sub("", name[-LONGEST_NAME:]) if name else outer if len(holder) == 1 else ""
-    is_value = key == "value" or (isinstance(holder[key], str) and looks_chosen(holder[key]))
+    is_value = key == "value" or (isinstance(holder[key], str) and looks_like_password(holder[key]))
     return name if name and is_value else str(key)

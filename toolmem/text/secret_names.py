@@ -1,4 +1,4 @@
-"""Which names hold a secret, and which values under such a name are one.
+"""Decide which names hold a secret, and which values under such a name are secrets.
 
 A name is *sure* (`password`, `api_key`, `clientSecret`: any value but a placeholder is a secret),
 *likely* (`token`, `auth`, `session_key`: the value has to look like one) or neither (`max_tokens`,
@@ -75,7 +75,7 @@ _PATHS = ("/", "~/", "./", "../", "C:\\", "file:")
 
 @lru_cache(maxsize=4096)
 def secret_kind(name: str) -> Kind:
-    """What a key, variable, header or option of this name holds."""
+    """Whether a key, variable, header or option of this name holds a secret."""
     words = [word.lower() for word in _WORD.findall(name[-LONGEST_NAME:])]
     while len(words) > 1 and (words[-1] in _SUFFIXES or words[-1].isdigit()):
         words.pop()
@@ -106,7 +106,7 @@ def is_secret_value(name: str, value: str, kind: Kind) -> bool:
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether it stands for a value: `***`, `<token>`, `${VAR}`, `required`, `DB_PASSWORD`."""
+    """Whether it stands in place of a value: `***`, `<token>`, `${VAR}`, `required`."""
     short = value.strip()
     if short.lower().rstrip(".!") in _STATE_WORDS or _PLACEHOLDER.fullmatch(short[:200]):
         return True
@@ -119,7 +119,7 @@ def is_plain_word(word: str) -> bool:
 
 
 def looks_random(value: str, least: int = 10) -> bool:
-    """Letters and digits without a blank, or 24 letters in mixed case; no date, path, address."""
+    """Whether it has letters and digits, or 24 letters in mixed case; no blank, date or path."""
     if len(value) < least or _BLANK.search(value) or _DATE.fullmatch(value):
         return False
     if value.startswith(_PATHS) or "://" in value or "@" in value:
@@ -129,8 +129,8 @@ def looks_random(value: str, least: int = 10) -> bool:
     return len(value) >= 24 and value != value.lower() and value != value.upper()
 
 
-def looks_chosen(value: str) -> bool:
-    """As people choose passwords: five characters or more, letters beside a digit or a sign."""
+def looks_like_password(value: str) -> bool:
+    """Whether it has five characters or more, with letters and with a digit or a sign."""
     value = value.rstrip("!?") if value.rstrip("!?").isalpha() else value
     if len(value) < 5 or not _LETTER.search(value):
         return False

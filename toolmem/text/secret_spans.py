@@ -1,4 +1,4 @@
-"""Where secrets stand in a text: tokens, named values, passwords of URLs, headers, options.
+"""Find secrets in a text: tokens, named values, passwords of URLs, headers, options.
 
 Text is read as it stands and never parsed: JSON, JSON inside JSON, Python's `repr`, YAML, shell,
 XML and a line that was cut in the middle are read alike. Every look around a finding is bounded,
@@ -23,12 +23,12 @@ from toolmem.text.secret_names import (
     is_placeholder,
     is_plain_word,
     is_secret_value,
-    looks_chosen,
+    looks_like_password,
     looks_random,
     secret_kind,
 )
 
-Span = tuple[int, int]  # first character, and the one behind the last
+Span = tuple[int, int]  # start and end, as in text[start:end]
 
 _SHORT = 200  # characters of a text whose spans are remembered
 _LONGEST_VALUE = 4000  # characters of a value in quotes
@@ -78,7 +78,7 @@ _ASCII_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 # Tokens that are known by their form alone. Most are one long word, so the forms are tried only
-# where a text has such a word. No expression goes back over what it has read.
+# where a text has such a word. No expression backtracks.
 _SHORTEST_TOKEN = 16  # characters of the shortest token
 _END = r"(?![A-Za-z0-9_-])"
 _LONG_WORD = late_pattern(r"[A-Za-z0-9_-]{16,}+")
@@ -127,7 +127,7 @@ _OTHER_TOKENS = (
 
 
 def secret_spans(text: str) -> Sequence[Span]:
-    """Where secrets stand, in order; none overlaps another."""
+    """The spans of all secrets, in order; none overlaps another."""
     return _spans_of_short(text) if len(text) <= _SHORT else _spans(text)
 
 
@@ -147,19 +147,19 @@ def _spans(text: str) -> Sequence[Span]:
     for command, expression in _COMMANDS:
         if command in low:
             found += (each.span(1) for each in re.finditer(expression, low))
-    return _apart(text, found) if found else ()
+    return _without_overlaps(text, found) if found else ()
 
 
 # The same names of models, tasks and users come with every call.
 _spans_of_short = lru_cache(maxsize=10_000)(_spans)
 
 
-def _apart(text: str, found: list[Span]) -> list[Span]:
-    """Without those that stand in another one, and without placeholders."""
+def _without_overlaps(text: str, found: list[Span]) -> list[Span]:
+    """The spans in order, without those inside another one, and without placeholders."""
     kept: list[Span] = []
     for start, end in sorted(found, key=lambda span: (span[0], -span[1])):
-        is_apart = not kept or start >= kept[-1][1]
-        if is_apart and not is_placeholder(text[start : min(end, start + 200)]):
+        overlaps = bool(kept) and start < kept[-1][1]
+        if not overlaps and not is_placeholder(text[start : min(end, start + 200)]):
             kept.append((start, end))
     return kept
 
@@ -203,7 +203,7 @@ def _named(text: str, low: str) -> Iterator[Span]:
 
 
 def _name_at(text: str, begin: int, end: int) -> tuple[int, str, Kind]:
-    """Where a name begins, the name and its kind. `api key` has one where `key` alone has none."""
+    """(start, name, kind) of a name. Of `api key` the kind is that of both words together."""
     before = text[max(0, begin - LONGEST_NAME) : begin]
     rest = before.rstrip(_NAME_CHARACTERS)
     head = before[len(rest) :]
@@ -227,12 +227,12 @@ def _value(found: _Name) -> Span | None:
     quote = _QUOTE.match(found.text, found.value_at)
     if quote is None:
         return _bare_value(found)
-    must_look_chosen = found.sign not in ("=", ":", "：", "=>", ":=")
-    return _quoted_value(found.text, quote, found.name, found.kind, must_look_chosen)
+    is_strict = found.sign not in ("=", ":", "：", "=>", ":=")
+    return _quoted_value(found.text, quote, found.name, found.kind, is_strict)
 
 
 def _quoted_value(
-    text: str, quote: re.Match[str], name: str, kind: Kind, must_look_chosen: bool = False
+    text: str, quote: re.Match[str], name: str, kind: Kind, is_strict: bool = False
 ) -> Span | None:
     at = quote.end()
     end = _end_of_quoted(text, at, quote[0])
@@ -245,7 +245,7 @@ def _quoted_value(
     if scheme := scheme_length(value):
         return at + scheme, end
     is_secret = is_secret_value(name, value, kind)
-    return (at, end) if is_secret and (looks_chosen(value) or not must_look_chosen) else None
+    return (at, end) if is_secret and (looks_like_password(value) or not is_strict) else None
 
 
 def scheme_length(value: str) -> int:
@@ -258,7 +258,7 @@ def scheme_length(value: str) -> int:
 
 
 def _end_of_quoted(text: str, at: int, quote: str) -> int | None:
-    """Where the same quote stands again, with as many backslashes as the first one has."""
+    """Position of the closing quote: the same sign after as many backslashes. None: cut off."""
     limit, position = at + _LONGEST_VALUE, at
     for _ in range(_MOST_ESCAPED_QUOTES):
         end = text.find(quote[-1], position, limit)
@@ -275,7 +275,7 @@ def _end_of_quoted(text: str, at: int, quote: str) -> int | None:
 
 
 def _bare_value(found: _Name) -> Span | None:
-    """A value without quotes may be code, a type or a word of a sentence: more is asked of it."""
+    """A value without quotes, unless it may be code, a type or a word of a sentence."""
     text, at, kind = found.text, found.value_at, found.kind
     if "cookie" in found.name.lower():
         line = _BARE_COOKIE.match(text, at) if found.sign == ":" else None
@@ -298,8 +298,12 @@ def _is_bare_secret(found: _Name, kind: Kind, value: str, end: int) -> bool:
         return looks_random(value)
     is_number = value.isdigit() and (len(value) >= 4 or found.in_quotes)
     if found.sign in ("is", "是"):
-        return is_number or (looks_chosen(value) and not value[0].isdigit())
-    return is_number or looks_chosen(value) or (value.isascii() and _is_assigned(found, value, end))
+        return is_number or (looks_like_password(value) and not value[0].isdigit())
+    return (
+        is_number
+        or looks_like_password(value)
+        or (value.isascii() and _is_assigned(found, value, end))
+    )
 
 
 def _is_assigned(found: _Name, value: str, end: int) -> bool:
@@ -322,7 +326,7 @@ def _is_assigned(found: _Name, value: str, end: int) -> bool:
     return is_line and is_word and found.sign in (":", "=")
 
 
-# ---------------------------------------------------------------- URLs, headers, options, pairs
+# --------------------------------------------------- URLs, headers, options, pairs, tokens
 
 
 def _of_urls(text: str) -> Iterator[Span]:
@@ -352,23 +356,19 @@ def _of_headers(text: str, low: str) -> Iterator[Span]:
 
 
 def _of_options(text: str) -> Iterator[Span]:
-    """`--password x`, but no words of a manual page: `--password PASSWORD`, `--token is`."""
+    """`--password x`, but not a manual page: `--password PASSWORD`, `--token is`."""
     for found in _OPTION.finditer(text):
         if not secret_kind(found[1]):
             continue
-        quote = _QUOTE.match(text, found.end())
-        bare = _BARE.match(text, found.end())
-        span = None
-        if quote is not None:
-            span = _quoted_value(text, quote, found[1], "sure")
-        elif bare is not None and is_option_value(found[1], bare[0]):
-            span = bare.span()
-        if span is not None:
-            yield span
+        if (quote := _QUOTE.match(text, found.end())) is not None:
+            if (span := _quoted_value(text, quote, found[1], "sure")) is not None:
+                yield span
+        elif (bare := _BARE.match(text, found.end())) and is_option_value(found[1], bare[0]):
+            yield bare.span()
 
 
 def is_option_value(option: str, value: str) -> bool:
-    """Whether a word behind an option that holds a secret is one."""
+    """Whether the word after an option that takes a secret is a secret."""
     if value.startswith("-") or value.isupper() or is_plain_word(value):
         return False
     return is_secret_value(option, value, "sure")
@@ -382,11 +382,8 @@ def _of_pairs(text: str) -> Iterator[Span]:
             yield found.span(2)
 
 
-# ---------------------------------------------------------------- tokens
-
-
 def _tokens(text: str) -> Iterator[Span]:
-    """Where such tokens stand."""
+    """Tokens that are known by their form alone."""
     for word in _LONG_WORD.finditer(text):
         start = word.start()
         if text[start] in "nrt" and text[max(0, start - 1) : start] == "\\":  # \n of JSON text

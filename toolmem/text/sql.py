@@ -1,4 +1,4 @@
-"""What an SQL text is made of, read by its words: broken statements can be read as well."""
+"""Read SQL by its words rather than its grammar, so that broken statements can be read as well."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KEYWORDS = STATEMENTS | word_set(
     "COALESCE CONCAT OVER PARTITION ROW_NUMBER RANK TRUE FALSE ANY SOME INTERVAL FULLTEXT "
     "FORMAT"
 )
-# What is opened and never closed goes on to the end, as a database reads it.
+# A comment or string that is never closed goes on to the end, as a database reads it.
 _NOISE = late_pattern(r"--[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|```\w*")
 _STRING = late_pattern(r"'(?:[^'\\]|\\.|'')*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)", re.DOTALL)
 _FIRST_WORD = late_pattern(r"[\s(`]*([A-Za-z_]+)")
@@ -50,7 +50,7 @@ _CLAUSES = {
 
 
 class Statement(Struct, frozen=True):
-    """What one SQL text holds."""
+    """The parts of one SQL text."""
 
     kind: str  # SELECT, SHOW, DESCRIBE, ...; "" where it does not begin with a statement
     form: str  # the kind, with the second word where that says more: "SHOW TABLES", "CREATE TABLE"
@@ -60,7 +60,7 @@ class Statement(Struct, frozen=True):
 
 
 def looks_like_sql(text: str) -> bool:
-    """It begins with the name of a statement, and something follows."""
+    """Whether it begins with the name of a statement, and something follows."""
     found = _FIRST_WORD.match(text[:200])
     begins = found is not None and found[1].upper() in STATEMENTS
     return begins and len(text.split(None, 2)) > 1
@@ -79,7 +79,7 @@ def read_statement(text: str) -> Statement:
     says_more = kind in {"SHOW", "CREATE", "DROP", "ALTER"} and second in _KEYWORDS
     form = f"{kind} {second}" if says_more else kind
     clauses = frozenset(
-        name for name, form in _CLAUSES.items() if re.search(form, bare, re.IGNORECASE | re.DOTALL)
+        name for name, clause in _CLAUSES.items() if re.search(clause, bare, re.I | re.DOTALL)
     )
     tables = {name.lower() for name in _TABLE.findall(bare) if name.upper() not in _KEYWORDS}
     return Statement(kind, form, clauses, frozenset(tables), names)

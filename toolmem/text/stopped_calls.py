@@ -1,8 +1,7 @@
-"""Outputs of calls that were stopped before they ran: neither failures nor successes.
+"""Recognize the outputs of calls that the guard stopped before they ran.
 
-Such an output begins with the guard's reason, also where the host that asked the guard put its own
-words around it. Only forms that hosts write are read, and only at the very beginning: an output
-that quotes a reason further inside is an ordinary output.
+Such a call neither failed nor succeeded. Its output begins with the guard's reason, which the host
+may have wrapped in words of its own. A reason that is quoted further inside does not count.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from toolmem.text.patterns import late_pattern
 
 STOPPED = "toolmem: not run"  # every reason of a stopped call begins so
-_FARTHEST = 1_000  # characters within which the reason begins
+_MAX_WRAPPING = 1_000  # characters before the reason
 
 _HOOK = r"(?:PreToolUse|preToolUse|BeforeTool|pre_tool_use|beforeShellExecution|beforeMCPExecution)"
 _NAME = r"[\w.:/-]{1,128}"
@@ -46,5 +45,5 @@ _WRAPPED = late_pattern(
 
 def was_stopped(output: str) -> bool:
     """Whether the output says that its call was stopped before it ran."""
-    head = output[: _FARTHEST + len(STOPPED) + 1]
+    head = output[: _MAX_WRAPPING + len(STOPPED) + 1]
     return "toolmem: " in head and _WRAPPED.match(head) is not None
