@@ -17,8 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.guidance.card import CardWriter
-from toolmem.guidance.differences import counted_as, recoveries
-from toolmem.guidance.evidence import SERVICE, conversations
+from toolmem.guidance.differences import recoveries, repair_key
+from toolmem.guidance.evidence import SERVICE_ERRORS, conversations
 from toolmem.guidance.observations import observe
 from toolmem.guidance.shown import BULLET, fit
 from toolmem.models.calls import ToolCallResult
@@ -154,7 +154,7 @@ def repaired_failures(calls: Calls) -> list[Repaired]:
     """The repaired failures of one tool. Only calls that name their conversation count."""
     wrong = [True if call.execution_failed else call.failed for call in calls]
     worked = [None if each is None else not each for each in wrong]
-    service = {i for i, bad in enumerate(wrong) if bad and calls[i].error_class in SERVICE}
+    service = {i for i, bad in enumerate(wrong) if bad and calls[i].error_class in SERVICE_ERRORS}
     found = []
     for one in recoveries(worked, conversations(calls), observe(calls), service):
         failed = calls[one.failure]
@@ -191,7 +191,7 @@ def _is_about(line: Line, one: Repaired) -> bool:
 
 
 def _kind(repair: Repair) -> Repair:
-    return replace(counted_as(repair), before="")
+    return replace(repair_key(repair), before="")
 
 
 @cache

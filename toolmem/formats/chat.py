@@ -2,7 +2,7 @@
 
 The form has no success flag, and seldom times. The user's last message before a call is its
 `context`. An id decides which call an answer belongs to, then a name, then the order. Pictures and
-other files in base64 are named by their kind and size: nobody reads them.
+other files in base64 are replaced by a note of their kind and size.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def is_conversation(value: Any) -> bool:
 
 
 def read_chat(messages: list[Any]) -> Chat:
-    """What is wrong with a message is told, and takes no other with it."""
+    """Read all messages. What is wrong with one goes to `problems`, and the others are read."""
     chat, context = Chat(), ""
     waiting: list[list[ChatCall]] = []  # calls without an answer, those of one message together
     for position, message in enumerate(messages):
@@ -65,10 +65,11 @@ def read_chat(messages: list[Any]) -> Chat:
             chat.calls += made
             waiting.append(made)
         elif role in ("tool", "function"):
-            call, by_order = _answered(waiting, message)
+            call, by_order = _take_answered(waiting, message)
             if call is None:
-                told = _text(message.get("tool_call_id")) or _text(message.get("name")) or "nothing"
-                chat.problems.append(f"message {position + 1} answers {told[:60]!r}: no such call")
+                asked = _label(message.get("tool_call_id")) or _label(message.get("name"))
+                target = (asked or "nothing")[:60]
+                chat.problems.append(f"message {position + 1} answers {target!r}: no such call")
             else:
                 call.output = text_of(message.get("content"))
                 chat.order_decided += by_order
@@ -85,19 +86,19 @@ def _calls(message: Mapping[str, Any], context: str) -> Iterator[ChatCall]:
         bodies = (each.get("function"), each.get("custom"), each)
         body = next(one for one in bodies if isinstance(one, Mapping))
         arguments = body.get("arguments", body.get("input"))
-        call_id = _text(each.get("id"))
+        call_id = _label(each.get("id"))
         yield ChatCall(call_id, body.get("name"), arguments, context, time)
 
 
-def _answered(
+def _take_answered(
     waiting: list[list[ChatCall]], message: Mapping[str, Any]
 ) -> tuple[ChatCall | None, bool]:
-    """Take out the call that the message answers; and whether only the order told which.
+    """Take out the call that the message answers; and whether only its order decided that.
 
-    Of a used id, the newest message counts: nobody answers the earlier call any more.
+    Where an id comes twice, the newest call counts: the earlier one is not answered any more.
     """
-    call_id = _text(message.get("tool_call_id"))
-    name = _text(message.get("name")) or _text(message.get("tool_name"))
+    call_id = _label(message.get("tool_call_id"))
+    name = _label(message.get("name")) or _label(message.get("tool_name"))
     for group in reversed(waiting):
         fitting = [call for call in group if not call_id or call.id == call_id]
         named = [call for call in fitting if call.name == name] if name else []
@@ -117,9 +118,9 @@ def records_of(value: Any, seen: dict[str, int]) -> tuple[list[dict[str, Any]], 
     body = value if isinstance(value, Mapping) else {"messages": value}
     chat = read_chat(body["messages"])
     answered = [call for call in chat.calls if call.output is not None]
-    given = _text(body.get("id"))
+    given = _label(body.get("id"))
     digest = blake2b(msgspec.json.encode(answered), digest_size=8).hexdigest()
-    conversation = _unused(given or f"conversation-{digest}", seen)
+    conversation = _unique(given or f"conversation-{digest}", seen)
     records = []
     for call in answered:
         metadata = {"conversation_id": conversation}
@@ -134,18 +135,18 @@ def records_of(value: Any, seen: dict[str, int]) -> tuple[list[dict[str, Any]], 
         if call.id:
             metadata["tool_call_id"] = call.id
             if given:
-                record["id"] = _unused(f"{given}/{call.id}", seen)
+                record["id"] = _unique(f"{given}/{call.id}", seen)
         records.append(record)
     return records, chat
 
 
-def _unused(name: str, seen: dict[str, int]) -> str:
+def _unique(name: str, seen: dict[str, int]) -> str:
     number = seen[name] = seen.get(name, 0) + 1
-    return name if number == 1 else _unused(f"{name}#{number}", seen)
+    return name if number == 1 else _unique(f"{name}#{number}", seen)
 
 
 def read_arguments(arguments: Any) -> Any:
-    """The input that a text of JSON holds; what is no JSON object, list or string stays text."""
+    """Decode the arguments of a call; a text that is no JSON object, list or string stays text."""
     if arguments is None or arguments == "":
         return {}
     if not isinstance(arguments, str):
@@ -164,11 +165,11 @@ def text_of(content: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "\n".join(_part(part) for part in content)
+        return "\n".join(_part_text(part) for part in content)
     return json.dumps(content, ensure_ascii=False, default=str)
 
 
-def _part(part: Any) -> str:
+def _part_text(part: Any) -> str:
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
@@ -177,11 +178,11 @@ def _part(part: Any) -> str:
     return next((text for text in texts if isinstance(text, str)), f"[{part.get('type')}]")
 
 
-def _text(value: Any) -> str:
+def _label(value: Any) -> str:
     return value.strip() if isinstance(value, str) else str(value) if type(value) is int else ""
 
 
-MIN_PICTURE = 1_000  # characters of base64; shorter ones stay
+MIN_PICTURE = 1_000  # characters of base64; a shorter one stays
 _BASE64 = re.compile(
     r"(?:data:([\w.+-]+/[\w.+-]+);base64,|(?<![A-Za-z0-9+/=]))"
     rf"([A-Za-z0-9+/]{{{MIN_PICTURE},}}={{0,2}})"
@@ -197,7 +198,9 @@ _BEGINNINGS = {
 
 def without_pictures(call: ToolCallResult) -> ToolCallResult:
     """The call with `[image/png, 225 kB]` in place of base64, in its input and its output."""
-    return replace(call, input=change_texts(call.input, _without), output=_without(call.output))
+    return replace(
+        call, input=change_texts(call.input, _without_base64), output=_without_base64(call.output)
+    )
 
 
 def change_texts(value: Any, change: Callable[[str], str]) -> Any:
@@ -211,11 +214,11 @@ def change_texts(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def _without(text: str) -> str:
-    return _BASE64.sub(_named, text) if len(text) >= MIN_PICTURE else text
+def _without_base64(text: str) -> str:
+    return _BASE64.sub(_file_note, text) if len(text) >= MIN_PICTURE else text
 
 
-def _named(found: re.Match[str]) -> str:
+def _file_note(found: re.Match[str]) -> str:
     kind = found[1] or next(
         (kind for start, kind in _BEGINNINGS.items() if found[2].startswith(start)), ""
     )

@@ -30,7 +30,7 @@ from toolmem.text.display import plain_line, plain_lines
 EXACT = "toolmem"  # the key under `metadata`
 MAX_TEXT = 20_000  # characters of a tool's guidance
 MAX_SEQ = 2**53
-MOST_TOLD = 20  # problems in one error
+MAX_PROBLEMS = 20  # that one error lists
 _EXACT_FIELDS = (
     *("id", "create_time", "input", "success", "time_cost", "token_cost", "context", "score"),
     *("evaluation_status", "execution_failed", "error_class", "judge"),
@@ -52,13 +52,13 @@ def dump_line(window: Window[ToolCallResult], score: float | None) -> bytes:
         "time_created": record.time_created.strftime(REME_TIME),
         "time_modified": record.time_modified.strftime(REME_TIME),
         "author": guidance.author if guidance else "",
-        "tool_call_results": [_dumped(call) for call in window.calls],
+        "tool_call_results": [_call_object(call) for call in window.calls],
         "metadata": {EXACT: msgspec.to_builtins(record)},
     }
     return msgspec.json.encode(body)
 
 
-def _dumped(call: ToolCallResult) -> dict[str, Any]:
+def _call_object(call: ToolCallResult) -> dict[str, Any]:
     whole = msgspec.to_builtins(call)
     exact = {name: whole[name] for name in _EXACT_FIELDS if name in whole}
     is_list = isinstance(call.input, list)
@@ -79,7 +79,7 @@ def _dumped(call: ToolCallResult) -> dict[str, Any]:
 
 
 def write_dump(path: Path, lines: Iterable[bytes]) -> int:
-    """In one step: readers see the old file or the whole new one. How many lines."""
+    """Write a file in one step: readers see the old one or the whole new one. Returns its lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
     count = 0
@@ -96,7 +96,7 @@ def write_dump(path: Path, lines: Iterable[bytes]) -> int:
 
 
 class DumpRead(NamedTuple):
-    """A whole file. `passed_over`: lines of other memory types, by type."""
+    """The content of a file. `passed_over`: numbers of lines with other memory types, by type."""
 
     windows: list[Window[ToolCallResult]]
     passed_over: dict[str, list[int]]
@@ -114,17 +114,17 @@ def read_dump(path: Path, workspace: str, now: datetime) -> DumpRead:
         try:
             found = _window(line.value, workspace, now)
         except (ValueError, TypeError, KeyError) as error:
-            told = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
-            problems.append(f"{place}: {told}")
+            what = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
+            problems.append(f"{place}: {what}")
             continue
         if isinstance(found, str):
             read.passed_over.setdefault(found, []).append(line.number)
         else:
             read.windows.append(found)
     if problems:
-        more = [f"and {len(problems) - MOST_TOLD} more"] if len(problems) > MOST_TOLD else []
-        told = "\n".join(["nothing was loaded:", *problems[:MOST_TOLD], *more])
-        raise RequestError(told, field="path")
+        more = [f"and {len(problems) - MAX_PROBLEMS} more"] if len(problems) > MAX_PROBLEMS else []
+        message = "\n".join(["nothing was loaded:", *problems[:MAX_PROBLEMS], *more])
+        raise RequestError(message, field="path")
     return read
 
 
@@ -147,8 +147,8 @@ def _window(body: Any, workspace: str, now: datetime) -> Window[ToolCallResult] 
         record = msgspec.convert(exact, ToolRecord)
         if record.tool_name != name or not 0 <= record.last_seq <= MAX_SEQ:
             raise ValueError(f"metadata.{EXACT}: does not fit the tool {name!r}")
-        guidance = _bounded(record.guidance) if record.guidance else None
-        calls = [_own_call(each) for each in results]
+        guidance = _safe_guidance(record.guidance) if record.guidance else None
+        calls = [_exact_call(each) for each in results]
         return Window(replace(record, workspace=workspace, guidance=guidance), calls)
     text = plain_lines(str(body.get("content") or ""), MAX_TEXT)
     author = str(body.get("author") or "unknown")
@@ -165,8 +165,8 @@ def _window(body: Any, workspace: str, now: datetime) -> Window[ToolCallResult] 
     return Window(record, calls)
 
 
-def _bounded(guidance: Guidance) -> Guidance:
-    """Whoever made the file wrote it: no line may look like another part of a prompt."""
+def _safe_guidance(guidance: Guidance) -> Guidance:
+    """The guidance in plain lines: a file may hold text that looks like a part of a prompt."""
     return replace(
         guidance,
         text=plain_lines(guidance.text, MAX_TEXT),
@@ -189,7 +189,7 @@ def _from_vector_node(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**outer, "metadata": inner, **names}
 
 
-def _own_call(raw: Mapping[str, Any]) -> ToolCallResult:
+def _exact_call(raw: Mapping[str, Any]) -> ToolCallResult:
     metadata = dict(raw["metadata"])
     exact = {key: value for key, value in metadata.pop(EXACT).items() if key != "seq"}
     unknown = dict.fromkeys(("success", "time_cost", "token_cost", "score"))
@@ -197,8 +197,8 @@ def _own_call(raw: Mapping[str, Any]) -> ToolCallResult:
 
 
 def _calls_of_reme(results: list[Any], name: str, now: datetime) -> list[ToolCallResult]:
-    """Ids are made of the content, so that a second load adds nothing. Raises ValueError."""
-    reme = {"tool_name": name, "call_hash": ""}  # with a hash, a time cost of 0 is an unknown one
+    """Calls whose ids hash their content, so that a second load adds nothing. Raises ValueError."""
+    reme = {"tool_name": name, "call_hash": ""}  # a record with a hash has time cost 0 for unknown
     given = [{**reme, **each} if isinstance(each, Mapping) else each for each in results]
     read = read_records(given, now)
     if read.failures:

@@ -1,4 +1,4 @@
-"""Read files of JSON Lines, gzipped ones too. A bad line is named, and the others are read."""
+"""Read files of JSON Lines, also gzipped. A bad line is reported, and the others are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole recordings: files of calls or of conversations become tool calls, in their order."""
+"""Read whole recordings: files of calls or of conversations become tool calls, in their order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Recording(Struct):
     lines: list[int] = msgspec.field(default_factory=list)
     bad: list[BadRecord] = msgspec.field(default_factory=list)
     tools: list[Any] = msgspec.field(default_factory=list)  # declarations in conversations
-    notes: list[str] = msgspec.field(default_factory=list)  # what the reader should know
+    notes: list[str] = msgspec.field(default_factory=list)  # what was left out or guessed
 
 
 def read_recording(
@@ -48,9 +48,9 @@ def read_recording(
     format: Format | None = None,
     limit: int | None = None,
 ) -> Recording:
-    """`format` None: recognized line by line. `limit`: records. Raises RequestError.
+    """Read files in order. `format` None: recognized line by line. Raises RequestError.
 
-    JSON Lines, gzipped ones too; a file that ends in .json may hold one list.
+    They are JSON Lines, also gzipped; one that ends in .json may hold one list. `limit`: records.
     """
     reader = _Reader(format)
     for path in paths:
@@ -68,7 +68,7 @@ class _Reader:
         self._bad: list[BadRecord] = []
         self._tools: dict[str, Any] = {}
         self._ids: dict[str, int] = {}
-        self._counts: Counter[str] = Counter()  # of what the reader should know
+        self._counts: Counter[str] = Counter()  # of the notes
 
     def take(self, line: Line) -> None:
         is_chat = self._format == "openai" or (self._format is None and is_conversation(line.value))
@@ -77,8 +77,8 @@ class _Reader:
         elif is_conversation(line.value):
             self._take_chat(line)
         else:
-            told = "no conversation: expected an object with a list `messages`"
-            self._bad.append(BadRecord(line.number, "", told))
+            problem = "no conversation: expected an object with a list `messages`"
+            self._bad.append(BadRecord(line.number, "", problem))
 
     def _take_chat(self, line: Line) -> None:
         records, chat = records_of(line.value, self._ids)
@@ -103,8 +103,8 @@ class _Reader:
         found = Recording(bad=self._bad, tools=list(self._tools.values()))
         for failure in read.failures:
             line = lines[failure.index]
-            told = line.error or failure.error
-            found.bad.append(BadRecord(line.number, failure.tool_name, told))
+            problem = line.error or failure.error
+            found.bad.append(BadRecord(line.number, failure.tool_name, problem))
         for row, call in read.calls:
             found.calls.append(call)
             found.rows.append(row)
@@ -143,6 +143,7 @@ def read_labels(path: str | os.PathLike[str]) -> dict[int, bool]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RequestError(f"{os.fspath(path)}: {error}", field="labels") from error
     except (KeyError, ValueError, TypeError):
-        told = f"{os.fspath(path)}, line {number}: expected `index`, a row, and `label`, 1 or 0"
-        raise RequestError(told, field="labels") from None
+        where = f"{os.fspath(path)}, line {number}"
+        problem = f"{where}: expected `index`, a row, and `label`, 1 or 0"
+        raise RequestError(problem, field="labels") from None
     return labels

@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.guidance.card import failure_line
-from toolmem.guidance.differences import counted_as
-from toolmem.guidance.evidence import Evidence, examine, may_have_run
+from toolmem.guidance.differences import repair_key
+from toolmem.guidance.evidence import Findings, examine, may_have_run
 from toolmem.guidance.failures import count, error_of
 from toolmem.guidance.named_parameters import parameter_lines
 from toolmem.guidance.wording import Language, Wording
@@ -31,19 +31,19 @@ UNKNOWN_CLASSES = frozenset({"", "error"})
 
 
 class Known(Struct, frozen=True, dict=True):
-    """What was read of a workspace. Calls are oldest first; `around` are those of all tools."""
+    """What a workspace knows of a tool. Calls are oldest first."""
 
     calls: Sequence[ToolCallResult]  # of the tool
-    around: Sequence[ToolCallResult] = ()
-    card: ToolHistory | None = None  # of the tool's guidance, over calls that may be gone
+    around: Sequence[ToolCallResult] = ()  # of all tools
+    card: ToolHistory | None = None  # behind the tool's guidance, also of calls no longer kept
 
     @cached_property
-    def found(self) -> Evidence:
+    def found(self) -> Findings:
         return examine(self.calls)
 
     @cached_property
     def failures(self) -> list[Failure]:
-        """Of the card and of the calls, whichever knows more of one."""
+        """Failures of the card and of the calls; of the same one, that with more recoveries."""
         known: dict[tuple[str, str], Failure] = {}
         fresh = count(self.found, None) if self.calls else None
         for history in (self.card, fresh):
@@ -67,23 +67,23 @@ def known_of(store: Store, workspace: str, tool: str) -> Known:
 
 
 def at_error(known: Known, call: ToolCallResult, language: Language = "") -> list[Line]:
-    """What is known of the error that the call met, most telling first. The call is judged."""
+    """Lines on the error of `call`, which is judged; the most specific first."""
     say = Wording(language)
-    # The call is looked at among the others, which tell what its texts are.
+    # The other calls show which parameters hold SQL or commands.
     observation = examine([*known.calls, call]).observed[-1]
     line = error_line(call.output)
     key, kind = error_of(line, observation), call.error_class if line else "no_output"
     repeats = not may_have_run(call)
     failures = [one if repeats else _without_repeating(one) for one in known.failures]
-    told = list(_error_lines(failures, key, kind, observation.part, say))[:MAX_ERRORS]
-    named = {repair for each in told for repair in each.repairs}
+    lines = list(_error_lines(failures, key, kind, observation.part, say))[:MAX_ERRORS]
+    named = {repair for each in lines for repair in each.repairs}
     parameters = parameter_lines(known.found, known.around, call, observation, line, say)
-    told += [replace(each, error=key) for each in parameters if not named.issuperset(each.repairs)]
-    return told
+    lines += [replace(each, error=key) for each in parameters if not named.issuperset(each.repairs)]
+    return lines
 
 
 def _without_repeating(one: Failure) -> Failure:
-    """Without the advice to make the same call again: it may do twice what it did."""
+    """The failure without the advice to repeat the call, which may have been carried out."""
     repairs = [each for each in one.repairs if each.repair.kind != "repeated"]
     change = one.change if one.change is not None and one.change.size else None
     return replace(one, repairs=repairs, recovered=one.recovered if repairs else 0, change=change)
@@ -109,10 +109,10 @@ def _class_of(one: Failure) -> str:
 
 
 def _class_line(failures: Sequence[Failure], kind: str, say: Wording) -> Line:
-    """What repaired errors of one class, counted together."""
+    """One line for several errors of a class, with their repairs counted together."""
     together: dict[Repair, RepairCount] = {}
     for each in (repair for one in failures for repair in one.repairs):
-        key = counted_as(each.repair)
+        key = repair_key(each.repair)
         k = together[key].k if key in together else 0
         together[key] = RepairCount(each.repair, each.k + k)
     repairs = sorted(together.values(), key=lambda each: -each.k)
@@ -124,7 +124,6 @@ def _class_line(failures: Sequence[Failure], kind: str, say: Wording) -> Line:
 
 
 def _shared_words(first: str, second: str) -> float:
-    words, held = (
-        {word for word in text.lower().split() if word.isalpha()} for text in (first, second)
-    )
-    return len(words & held) / len(words | held) if len(words & held) > 1 else 0.0
+    """Share of common words, from 0 to 1; 0 where fewer than two are common."""
+    a, b = ({word for word in text.lower().split() if word.isalpha()} for text in (first, second))
+    return len(a & b) / len(a | b) if len(a & b) > 1 else 0.0

@@ -1,4 +1,4 @@
-"""The writer that asks a model: its text first, then figures, then what fits of the card."""
+"""Write guidance with a model: its text first, then figures, then the card's lines that fit."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from toolmem.models.protocols import ChatModel
 from toolmem.text.display import plain_lines, shown
 
 MAX_PROMPT = 48_000  # characters
-LEAST_CALL = 160  # of each call, however many there are
-MAX_INPUT = 600
-MAX_ERROR = 300
+MIN_CALL = 160  # characters of each call, however many there are
+MAX_INPUT = 600  # characters
+MAX_ERROR = 300  # characters
 MAX_TEXT = 8_000  # characters of a reply
 _PROMPTS = str(Path(__file__).with_name("prompts.yaml"))
 _FORM = "Reply only:\n```txt\n<the guidance>\n```"
@@ -57,18 +57,18 @@ class ModelWriter:
         self.author = f"{model.backend}/{model.model}"
 
     def prompt(self, tool_name: str, calls: Calls, old: Guidance | None = None) -> str:
-        """As it is sent. `old`: the guidance to which `calls` are new; None: written anew."""
+        """The prompt as it is sent. `old`: guidance to update with `calls`; None: write it anew."""
         template = self._whole if old is None else self._update
         bodies = {str(number): _body(call) for number, call in enumerate(calls)}
-        room = max(MAX_PROMPT - len(template.text), LEAST_CALL * len(calls))
-        texts = cut_longest(bodies, room)
+        limit = max(MAX_PROMPT - len(template.text), MIN_CALL * len(calls))
+        texts = cut_longest(bodies, limit)
         blocks = [
             f"{_head(number, call)}\n{text}"
             for number, (call, text) in enumerate(zip(calls, texts.values(), strict=True), 1)
         ]
         return template.render(
             {
-                "tool_name": shown(tool_name)[:LEAST_CALL],
+                "tool_name": shown(tool_name)[:MIN_CALL],
                 "guidance": None if old is None else old.written,
                 "call_summaries": "\n".join(blocks),
                 "statistics": figures(calls),
@@ -95,16 +95,16 @@ class ModelWriter:
         """The model's text and the figures, then lines of the card while they fit."""
         text = _cleaned(await self._model.complete(prompt), self.author)
         card = self._card.write(tool_name, calls, old)
-        told = f"{text}\n{figures(calls)}"
+        whole = f"{text}\n{figures(calls)}"
         kept = []
         for line in card.lines:
             if line.kind == "rate":
                 continue
-            longer = f"{told}\n{BULLET}{line.text}"
+            longer = f"{whole}\n{BULLET}{line.text}"
             if token_weight(longer) <= self._max_tokens:
-                told = longer
+                whole = longer
                 kept.append(line)
-        return replace(card, text=told, lines=kept, written=text, author=self.author)
+        return replace(card, text=whole, lines=kept, written=text, author=self.author)
 
 
 class DryRunWriter:
@@ -122,7 +122,7 @@ class DryRunWriter:
         return replace(card, prompt_tokens=tokens, author=self.author)
 
     def update(self, tool_name: str, calls: Calls, new: Calls, old: Guidance) -> Guidance:
-        """What is in the place of the model's text is the card's."""
+        """As a model's update; the old card stands in for the model's text."""
         self._model.count(self._writer.prompt(tool_name, new, replace(old, written=old.text)))
         card = self._card.write(tool_name, calls, old)
         tokens = estimated_tokens(self._writer.prompt(tool_name, calls))
@@ -133,8 +133,8 @@ def figures(calls: Calls) -> str:
     """`Statistics: 30 calls, success_rate 0.9, avg_score 0.85`; what is unknown is left out."""
     found = statistics(sums_of(calls))
     known = {name: getattr(found, name) for name in found.__struct_fields__[1:]}
-    told = [f"{name} {value:.4g}" for name, value in known.items() if value is not None]
-    return f"Statistics: {', '.join([f'{found.calls} calls', *told])}"
+    parts = [f"{name} {value:.4g}" for name, value in known.items() if value is not None]
+    return f"Statistics: {', '.join([f'{found.calls} calls', *parts])}"
 
 
 def _head(number: int, call: ToolCallResult) -> str:
@@ -178,7 +178,7 @@ def _cleaned(reply: str, who: str) -> str:
         if not wanted:
             raise ModelError(f"{who}: the reply holds a fence of another kind, expected txt")
         text = next((block for block in reversed(wanted) if block.strip()), "")
-    told = plain_lines(text, MAX_TEXT)
-    if not told:
+    lines = plain_lines(text, MAX_TEXT)
+    if not lines:
         raise ModelError(f"{who}: the reply holds no text")
-    return told
+    return lines

@@ -1,4 +1,4 @@
-"""The parameters that an error is about: what calls that worked gave there, from which source."""
+"""Lines on the parameters that an error names: what calls that worked gave, and its source."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from toolmem.guidance.changes import is_named
-from toolmem.guidance.evidence import Evidence
+from toolmem.guidance.evidence import Findings
 from toolmem.guidance.observations import Observation, arguments_of, leaves
 from toolmem.guidance.wording import Wording
 from toolmem.models.calls import ToolCallResult
@@ -26,20 +26,20 @@ MAX_OUTPUT = 20_000  # characters of a result that is looked through
 LEAST_VALUE = 3  # characters of a value that is looked for
 _MAX_IDS = 3
 _WORD = re.compile(r"[a-z]{3,}")
-_NO_THING = word_set("the and new name number type list ids not for can all")
+_STOP_WORDS = word_set("the and new name number type list ids not for can all")
 
 
 def parameter_lines(
-    found: Evidence,
+    found: Findings,
     around: Sequence[ToolCallResult],
     call: ToolCallResult,
     observation: Observation,
     message: str,
     say: Wording,
 ) -> list[Line]:
-    """`around`: calls of all tools, oldest first; `message`: the line that says what went wrong."""
+    """`around`: calls of all tools, oldest first. `message`: the line that says what went wrong."""
     good = [i for i, worked in enumerate(found.worked) if worked]
-    told = []
+    lines = []
     for path, is_missing in islice(_named_in(found, observation, message), MAX_LINES):
         given = [i for i in good if path in dict(leaves(found.observed[i].arguments))]
         k, n = len(given), len(good)
@@ -56,20 +56,20 @@ def parameter_lines(
             repairs += [Repair("renamed", name, path) for name in instead]
             repairs += [Repair("added", name) for name in instead]
         if k and (carrier := _carrier(call.tool_name, around, path)):
-            tool, held, asked = carrier
-            text += say.say("carried", k=held, n=asked, tool=say.names([tool]))
+            tool, carried, uses = carrier
+            text += say.say("carried", k=carried, n=uses, tool=say.names([tool]))
         ids = tuple(found.ids[i] for i in (given or good)[-_MAX_IDS:])
-        told.append(
+        lines.append(
             Line(plain_line(text), "failure", k=k, n=n, call_ids=ids, repairs=tuple(repairs))
         )
-    return told
+    return lines
 
 
 def _named_in(
-    found: Evidence, observation: Observation, message: str
+    found: Findings, observation: Observation, message: str
 ) -> Iterator[tuple[str, bool]]:
     """(parameter, whether it was not given), the surest first."""
-    words = {_singular(word) for word in _WORD.findall(message.lower())} - _NO_THING
+    words = {_singular(word) for word in _WORD.findall(message.lower())} - _STOP_WORDS
     given = [(path.partition("[]")[0], value) for path, value in leaves(observation.arguments)]
     ranked = []
     for place, (path, value) in enumerate(given):
@@ -100,7 +100,7 @@ def _singular(word: str) -> str:
     return word.removesuffix("s") if len(word) > 3 else word
 
 
-def _instead(found: Evidence, sent: dict[str, Any], good: Sequence[int]) -> list[str]:
+def _instead(found: Findings, sent: dict[str, Any], good: Sequence[int]) -> list[str]:
     """Parameters that most calls that worked gave, and this one did not."""
     given = Counter(str(name) for i in good for name in found.observed[i].arguments)
     often = [name for name, k in given.most_common() if name not in sent and 2 * k > len(good)]
@@ -110,7 +110,7 @@ def _instead(found: Evidence, sent: dict[str, Any], good: Sequence[int]) -> list
 def _carrier(
     tool_name: str, around: Sequence[ToolCallResult], path: str
 ) -> tuple[str, int, int] | None:
-    """(tool, k, n): k of n calls that worked gave a value that a result of the tool had held."""
+    """(tool, k, n): k of n calls that worked gave a value from an earlier result of that tool."""
     before: dict[str, list[ToolCallResult]] = {}
     found: Counter[str] = Counter()
     asked = 0

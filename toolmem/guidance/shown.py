@@ -1,6 +1,6 @@
 """Cut guidance to a number of tokens: one tool's, or that of several tools in one prompt.
 
-Lines are taken whole. One that is too long gives way to the next.
+Lines are taken whole; one that does not fit is skipped for the next.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from toolmem.models.tools import CallSums, ToolMemory, ToolRecord, ToolStatistic
 
 BULLET = "- "  # before each line of guidance
 _EXAMPLES_SHARE = 4  # calls that worked get a quarter of a card, where there are any
-# When a kind of line is given room in a prompt; a model's own lines come with the failures.
+# Round in which a kind of line is placed in a prompt. 0: failures, and a model's own lines.
 _TURN = {"silent": 1, "example": 2, "names": 2, "rate": 3}
 
 
@@ -52,7 +52,7 @@ def fit(guidance: Guidance, max_tokens: int) -> str:
 
 
 def fit_together(tools: Sequence[tuple[str, Guidance]], max_tokens: int) -> list[str]:
-    """The texts of several tools (each with its heading) in at most `max_tokens`; "" for no room.
+    """The texts of several tools (with their headings) in at most `max_tokens`; "" where none fits.
 
     Failures come before examples, line by line in turn: tools with most failures first.
     """

@@ -1,6 +1,6 @@
-"""The smart skip: which calls a summary would read, and whether any of them is new.
+"""The smart skip: decide which calls a summary would read, and whether any of them is new.
 
-Decided from a tool's record alone; no call is read.
+The tool's record is enough for it; no call is read.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def plan_summary(
     min_new_calls: int = 1,
     among: Collection[int] | None = None,
 ) -> Plan:
-    """Read the `recent` newest judged calls, unless guidance covers all of them.
+    """Plan to read the `recent` newest judged calls, unless guidance covers all of them.
 
-    `min_new_calls`: fewer are not read where there is guidance. `among`: seqs; None: all kept ones.
+    `min_new_calls`: with fewer, existing guidance stays. `among`: seqs to consider; None: all kept.
     """
     unjudged = set(record.unjudged)
     seqs = range(record.first_seq, record.last_seq + 1)
