@@ -1,4 +1,4 @@
-"""What requests cost by the price table, and a limit that is checked before each of them."""
+"""The cost of requests by the price table, and a limit that is checked before each request."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from toolmem.errors import BudgetReached, ConfigError
 _SLACK = 1e-9  # three times 0.1 must fit into 0.3
 
 
-Reservation = tuple[int, float]  # tokens and cost that a request under way has at least
+Reservation = tuple[int, float]  # tokens and cost of the prompt of a request under way
 
 
 class Budget:
-    """Tokens and money of one process, shared by all its models.
+    """The limits of one process on tokens and cost, shared by all its models.
 
-    The prompt of the next request is counted with what is spent and what is under way. How long a
-    reply will be is not known before, so the replies of requests under way may pass the limit; no
-    further request does.
+    A request starts only while what is spent, what is under way and its own prompt are within the
+    limits. The length of a reply is not known before, so replies to requests under way may pass the
+    limits; no further request starts then.
     """
 
     def __init__(self, limits: BudgetSection, prices: Mapping[str, Price]) -> None:
@@ -42,7 +42,7 @@ class Budget:
         return (read + completion_tokens * price.output) / 1000, price.currency
 
     def check_model(self, model: str, setting: str) -> None:
-        """Raises ConfigError where the model's requests could not be held against `max_cost`."""
+        """Raises ConfigError where `max_cost` is set and the model's requests cannot be priced."""
         if self._limits.max_cost is None:
             return
         price = self._prices.get(model)

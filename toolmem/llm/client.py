@@ -1,4 +1,4 @@
-"""Make a request to a remote model: in its turn, within the budget, again where that may help."""
+"""Make requests to a remote model: in turn, within the budget, with retries where they may help."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ log = logging.getLogger("toolmem.llm")
 Value = TypeVar("Value")
 
 FIRST_PAUSE = 0.5  # seconds before the second attempt; each further one waits twice as long
-LONGEST_PAUSE = 30.0
-SAME_REFUSAL = 3  # equal refusals before any answer, after which the run ends
+MAX_PAUSE = 30.0
+MAX_REFUSALS = 3  # equal refusals before the first answer, after which the run ends
 
 
 class Endpoint(Struct, frozen=True):
@@ -44,7 +44,7 @@ class Endpoint(Struct, frozen=True):
 
 
 class NoAnswer(Exception):
-    """The connection failed or was cut. `was_sent`: the service may have done the work."""
+    """The connection failed or was cut. `was_sent`: the service may have processed the request."""
 
     def __init__(self, reason: str, *, was_sent: bool) -> None:
         super().__init__(reason)
@@ -60,9 +60,9 @@ class Service(Protocol):
 
 
 class Reading(Struct, Generic[Value]):
-    """A reply, as far as it can be read. Tokens are None where it does not tell them.
+    """A reply, as far as it can be read. Tokens are None where it does not state them.
 
-    `value` None: what came is no reply. `problem`: why its text is of no use.
+    `value` None: the body is no reply. `problem`: why its text cannot be used.
     """
 
     value: Value | None = None
@@ -76,10 +76,10 @@ Read: TypeAlias = Callable[[Any, str], Reading[Value]]  # of a body; the service
 
 
 class Client:
-    """Requests to one model, whoever makes them.
+    """Requests to one model, from all threads and ops.
 
-    The first request goes alone until it is answered, so that a wrong key costs one. Where the
-    service denies a request, no further one of the same batch is sent.
+    The first request is sent alone until it is answered, so that a wrong key costs just one. Once
+    the service denies a request, no further one of the same batch is sent.
     """
 
     def __init__(
@@ -109,9 +109,9 @@ class Client:
     async def _pause(self, number: int, error: PassingError) -> None:
         batch = current_batch.get()
         if error.retry_after is not None and batch is not None:
-            batch.pool.hold(error.retry_after)  # the next turn waits, and everybody with it
+            batch.pool.hold(error.retry_after)  # all requests of the pool wait
         else:
-            seconds = min(FIRST_PAUSE * 2.0**number, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+            seconds = min(FIRST_PAUSE * 2.0**number, MAX_PAUSE) * random.uniform(0.5, 1.0)
             log.info("%s; again in %.2g s", error, error.retry_after or seconds)
             await self._clock.sleep(error.retry_after or seconds)
         if batch is not None:
@@ -137,7 +137,7 @@ class Client:
             return value
         except ModelError as error:
             attempt.outcome = type(error).__name__
-            error = self._learned(error, attempt)
+            error = self._checked_refusal(error, attempt)
             if error.fatal and batch is not None:
                 batch.denied = error
             raise error from None
@@ -148,14 +148,14 @@ class Client:
             seconds = round(self._clock.monotonic() - began, 3)
             self._settle(attempt, reserved, started, seconds)
 
-    def _learned(self, error: ModelError, attempt: _Attempt[Any]) -> ModelError:
-        """The error; a refusal that each of the first requests meets ends the run."""
+    def _checked_refusal(self, error: ModelError, attempt: _Attempt[Any]) -> ModelError:
+        """The error; fatal where each of the first requests was refused for the same reason."""
         if isinstance(error, PassingError | ContentFiltered) or attempt.may_be_billed:
             self._is_answered = True  # the service is there and took the key
         elif not (self._is_answered or error.fatal or isinstance(error, ParameterRefused)):
-            self._refusals = [*self._refusals, str(error)][-SAME_REFUSAL:]
-            if self._refusals == [str(error)] * SAME_REFUSAL:
-                return ModelError(f"{error} (the same for {SAME_REFUSAL} requests)", fatal=True)
+            self._refusals = [*self._refusals, str(error)][-MAX_REFUSALS:]
+            if self._refusals == [str(error)] * MAX_REFUSALS:
+                return ModelError(f"{error} (the same for {MAX_REFUSALS} requests)", fatal=True)
         return error
 
     async def _exchange(self, attempt: _Attempt[Value]) -> Value:
@@ -181,7 +181,7 @@ class Client:
     def _settle(
         self, attempt: _Attempt[Any], reserved: Reservation, started: datetime, seconds: float
     ) -> None:
-        """A refused request costs nothing; one whose reply was lost may have been worked on."""
+        """A refused request costs nothing; one whose reply was lost may have been processed."""
         reading, model, purpose = attempt.reading, self.endpoint.model, current_purpose.get()
         prompt_tokens, completion_tokens = reading.prompt_tokens, reading.completion_tokens
         is_estimated = attempt.may_be_billed and prompt_tokens is None
@@ -211,11 +211,11 @@ class Client:
             cost=cost,
             currency=currency,
         )
-        purpose.book(row)
+        purpose.record(row)
 
 
 class _Attempt(Struct, Generic[Value]):
-    """One request on the wire, and a row of the ledger whatever comes of it."""
+    """One request that is sent; it gets a row of the ledger, whatever its outcome."""
 
     prompt: str
     send: Callable[[], Awaitable[Answer]]

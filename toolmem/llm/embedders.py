@@ -1,4 +1,4 @@
-"""Embedders of a configuration; the remote ones ask in batches and check what comes."""
+"""Open the embedders of a configuration; remote ones send batches and check the vectors."""
 
 from __future__ import annotations
 

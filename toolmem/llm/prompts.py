@@ -1,4 +1,4 @@
-"""Prompt templates: ours, and a user's file over them, under ReMe's keys.
+"""Prompt templates under ReMe's keys: ours, and those of a user's file, which replace them.
 
 `{name}` is replaced, doubled braces are braces. A line of which no value is known is left out. The
 Chinese template of a key is `<key>_zh`.
@@ -21,7 +21,7 @@ from toolmem.config.names import hint
 from toolmem.errors import ConfigError
 
 MAX_FILE = 200_000  # bytes
-UNKNOWN = "unknown"  # beside values that are known
+UNKNOWN = "unknown"  # for a value that is missing in a line with known ones
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([a-z_]+)\}")
 
 
@@ -102,7 +102,7 @@ def cut_longest(texts: Mapping[str, str], limit: int) -> dict[str, str]:
 
 
 def cut_middle(text: str, limit: int) -> str:
-    """About `limit` characters: a call tells at its start what it did, at its end why not."""
+    """About `limit` characters of the start (what a call did) and the end (why it failed)."""
     if len(text) <= limit:
         return text
     head = limit - limit // 2

@@ -1,4 +1,4 @@
-"""What requests to models cost: for whom one is made, and the ledger that keeps a row of each."""
+"""The cost of requests to models: the purpose of each, and the ledger with a row for each."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class LedgerRow(Struct, frozen=True, kw_only=True):
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int
-    estimated: bool  # counted here, because no reply told them
+    estimated: bool  # the tokens, because the service did not state them
     outcome: str  # "ok", or the kind of error
-    seconds: float  # that it took
+    seconds: float  # wall clock
     cost: float | None  # None: the model has no price
     currency: str
 
@@ -59,7 +59,7 @@ class Usage(Struct):
 
 
 class Purpose(Struct, frozen=True, kw_only=True):
-    """For whom a request is made, and where its row is kept."""
+    """The flow, op and tool that a request is made for, and the store that keeps its row."""
 
     store: Store
     workspace: str
@@ -69,8 +69,8 @@ class Purpose(Struct, frozen=True, kw_only=True):
     usage: Usage = msgspec.field(default_factory=Usage)
     max_retries: int | None = None  # None: as the model says
 
-    def book(self, row: LedgerRow) -> None:
-        """Keep a row at once. A store that cannot keep it does not cost the reply."""
+    def record(self, row: LedgerRow) -> None:
+        """Store a row at once. A store that fails is logged and does not lose the reply."""
         self.count(row.prompt_tokens, row.completion_tokens, row.cost, row.currency)
         key = f"{row.time:%Y%m%dT%H%M%S.%f}-{os.urandom(6).hex()}"
         try:
