@@ -71,9 +71,9 @@ def test_a_tool_is_shown_with_its_guidance_and_a_near_name_is_told(filled):
         memory.summarize()
     done = run(filled, "tools", "show", "search", "--store", "m.db")
     assert done.returncode == 0
-    assert done.stdout.startswith('## `search`\n- worked: {"q": ')
+    assert done.stdout.startswith('- worked: {"q": ')
     found = json.loads(run(filled, "tools", "show", "search", "--store", "m.db", "--json").stdout)
-    assert found["when_to_use"] == "search"
+    assert (found["tool_name"], found["calls_ever"]) == ("search", 3)
     unknown = run(filled, "tools", "show", "serach", "--store", "m.db")
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert "did you mean 'search'?" in unknown.stderr

@@ -58,6 +58,16 @@ def test_a_rule_is_added_listed_shown_checked_and_deleted(run, add):
     assert run("guard", "check", "Bash", "git push origin main", *STORE).returncode == 0
 
 
+def test_a_rule_without_conditions_is_read_as_a_sentence_and_what_it_does_is_told(run):
+    added = run("rules", "add", "send_email", "never email sarah@example.com", *STORE)
+    assert "stops calls of `send_email`" in added.stderr
+    stdin = json.dumps({"to": "sarah@example.com"})
+    denied = run("guard", "check", "send_email", "-", *STORE, given=stdin)
+    assert denied.returncode == 5
+    vague = run("rules", "add", "send_email", "Never email Bob on weekends", *STORE)
+    assert "a reminder: no call is checked" in vague.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -161,6 +171,10 @@ def test_a_recording_is_replayed(run, tmp_path):
     assert (done["calls"], done["failures"]) == (3, 3)
     assert done["sources"]["repeat"]["flagged"] == 2
     assert [flag["index"] for flag in done["flags"]] == [1, 2]
+    with ToolMem(str(tmp_path / "m.db")) as memory:
+        memory.add([failed, failed])
+    logged = run("guard", "replay", "--rules", "m.db", "--json")
+    assert json.loads(logged.stdout)["sources"]["repeat"]["flagged"] == 1
 
 
 def test_commands_of_a_pseudo_terminal_are_the_users(add, run, tmp_path):

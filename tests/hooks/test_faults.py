@@ -105,6 +105,21 @@ def test_a_store_that_is_damaged_stops_a_call_only_where_the_user_chose_that(pro
     assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
 
 
+def test_a_session_that_begins_without_its_rules_says_so(project):
+    (project / ".toolmem").mkdir()
+    (project / ".toolmem" / "memory.db").write_bytes(b"no database" * 1_000)
+    data = json.dumps(payload(project, "SessionStart")).encode()
+    assert "no rule binds" in run(project, data)["systemMessage"]
+
+
+def test_the_toolmem_command_answers_an_event_and_ends_with_0(project):
+    command = [sys.executable, "-m", "toolmem", "hook", "claude-code"]
+    done = subprocess.run(
+        command, input=json.dumps(payload(project)).encode(), capture_output=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
 def test_no_module_of_a_hostile_folder_is_imported(host, project):
     host.prompt("Never push to main.")
     mark = project / "imported"

@@ -237,6 +237,9 @@ def test_a_store_that_was_made_elsewhere_is_told_of_once(tmp_path, records, capl
     with ToolMem(tmp_path / "cloned.db") as memory:
         memory.calls()
         memory.tools()
+        for ask in (memory.guidance, memory.retrieve):
+            with pytest.raises(RequestError, match="To trust it: toolmem store trust"):
+                ask("search")
     assert [each.levelname for each in caplog.records] == ["WARNING"]
     assert "cloned.db was not made by this user's toolmem" in caplog.text
 

@@ -18,7 +18,7 @@ from toolmem.formats.files import read_json, read_lines
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.rules import Effect, Priority, ToolMemoryRule
 from toolmem.operations.rules import schemas_of
-from toolmem.rules.capture import ToolMemoryCaptureHook
+from toolmem.rules.capture import ToolMemoryCaptureHook, describe_effect
 from toolmem.rules.reader import too_long
 from toolmem.rules.store import find_rule
 from toolmem.rules.turn import Captured, Turn, read_turn
@@ -68,8 +68,14 @@ def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
 @rules.command("add")
 @click.argument("tool")
 @click.argument("text")
-@click.option("--priority", type=click.Choice(get_args(Priority)), default="critical")
-@click.option("--effect", type=click.Choice(get_args(Effect)), default="remind")
+@click.option(
+    "--priority", type=click.Choice(get_args(Priority)), default="critical", show_default=True
+)
+@click.option(
+    "--effect",
+    type=click.Choice(get_args(Effect)),
+    help="Left out, with no --when: the text is read as a sentence.",
+)
 @click.option("--when", help="Alternatives of tests, as JSON.")
 @click.option("--unless", help="The same: what they hold for is let through.")
 @options.with_memory(exists=False)
@@ -88,6 +94,8 @@ def add_rule(
     more |= {"when": _alternatives("--when", when), "unless": _alternatives("--unless", unless)}
     made = put(tool, text, source="user_explicit", **more)
     click.echo(made.id)
+    effect = describe_effect([made]) if made.status == "active" else "waits for the user"
+    click.echo(plain(effect or "a reminder: no call is checked", 600), err=True)
 
 
 @rules.command("delete")

@@ -42,21 +42,20 @@ def list_tools(memory: ToolMem, as_json: bool) -> None:
 @options.with_memory()
 @options.as_json
 def show_tool(memory: ToolMem, tool: str, as_json: bool) -> None:
-    """Show one tool's guidance, as an agent gets it. Exit code 1: the tool is not known.
+    """Show one tool's guidance. Exit code 1: the tool is not known.
 
     \b
     Example:
       toolmem tools show send_email --store memory.db
     """
-    found = memory.guidance([tool])
-    names = [each.tool_name for each in memory.tools()] if found.not_found else []
-    if found.not_found:
-        print_error(f"no tool is called {tool!r} ({hint(tool, names)})")
+    known = {each.tool_name: each for each in memory.tools()}
+    if tool not in known:
+        print_error(f"no tool is called {tool!r} ({hint(tool, known)})")
         sys.exit(1)
     if as_json:
-        print_json(found.memory_list[0])
+        print_json(known[tool])
         return
-    for line in found.text.splitlines():
+    for line in (known[tool].guidance or "there is no guidance yet").splitlines():
         click.echo(plain(line, 2_000))
 
 

@@ -161,7 +161,7 @@ def _window(body: Any, workspace: str, now: datetime) -> Window[ToolCallResult] 
         guidance=Guidance(text=text, author=author, written=text) if text else None,
     )
     is_own = isinstance(exact, Mapping)
-    calls = [_own_call(e) for e in results] if is_own else _calls_of_reme(results, name, now)
+    calls = [_exact_call(e) for e in results] if is_own else _calls_of_reme(results, name, now)
     return Window(record, calls)
 
 

@@ -111,6 +111,8 @@ class _Reader:
             found.lines.append(lines[row].number)
         found.bad.sort(key=lambda bad: bad.line)
         found.notes = [f"{count} {what}" for what, count in self._counts.items() if count]
+        if found.calls and not any(call.conversation_id for call in found.calls):
+            found.notes.append("no call names its conversation, so no repair is told")
         return found
 
 

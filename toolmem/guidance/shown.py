@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import ceil
 
+from toolmem.errors import RequestError
 from toolmem.guidance.wording import Language, Wording, in_backticks
 from toolmem.llm.tokens import token_weight
 from toolmem.models.calls import ToolCallResult, with_all_fields
 from toolmem.models.guidance import Guidance, Line
+from toolmem.models.protocols import Store
 from toolmem.models.tools import CallSums, ToolMemory, ToolRecord, ToolStatistics
 
 BULLET = "- "  # before each line of guidance
@@ -106,6 +108,12 @@ def _assembled(texts: Sequence[str], kept: set[int]) -> str:
             out += [heading, text] if heading else [text]
             heading = ""
     return "\n".join(out)
+
+
+def require_trusted(store: Store) -> None:
+    """Raises RequestError where a stranger may have written the rules and guidance of a store."""
+    if store.untrusted:
+        raise RequestError(f"{store.untrusted}. To trust it: toolmem store trust --store FILE")
 
 
 def guidance_section(

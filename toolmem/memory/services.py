@@ -185,7 +185,7 @@ class MemoryServices:
             return _open_elasticsearch(section, name, mask)
         store = SqliteStore(store_path(section, name), mask=mask)
         if reason := store.untrusted:
-            told = "whoever made it wrote the guidance in it. To trust it: toolmem store trust"
+            told = "its guidance is not handed out. To trust it: toolmem store trust"
             logging.getLogger("toolmem").warning("%s: %s", reason, told)
         return store
 

@@ -11,7 +11,7 @@ from toolmem.errors import RequestError
 from toolmem.flow.op import Context, Op, register
 from toolmem.formats.chat import read_arguments
 from toolmem.guidance.advice import BUDGET, at_error, known_of
-from toolmem.guidance.shown import within
+from toolmem.guidance.shown import require_trusted, within
 from toolmem.models.calls import ToolCallResult
 from toolmem.text.error_lines import error_class_of, error_line
 
@@ -49,7 +49,9 @@ class AdviseToolCallOp(Op):
             metadata={"conversation_id": context.get("conversation_id") or ""},
         )
         own, whole = self.settings.language, context.services.settings.language
-        known = known_of(context.services.store(self.settings), context.workspace, call.tool_name)
+        store = context.services.store(self.settings)
+        require_trusted(store)
+        known = known_of(store, context.workspace, call.tool_name)
         found = at_error(known, call, whole if own is None else own) if error else []
         lines = within(found, budget)
         context.response.answer = "\n".join(line.text for line in lines)

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from toolmem.errors import RequestError
 from toolmem.flow.op import Context, Op, register
-from toolmem.guidance.shown import fit, tool_memory
+from toolmem.guidance.shown import fit, require_trusted, tool_memory
 from toolmem.models.calls import with_all_fields
 from toolmem.models.protocols import Store
 from toolmem.models.tools import ToolRecord, Window
@@ -38,6 +38,7 @@ class RetrieveToolMemoryOp(Op):
         if names is None and not query:
             raise RequestError("tool_names or query is required", field="tool_names")
         store = context.services.store(self.settings)
+        require_trusted(store)
         wanted: Sequence[str] = names or []
         if query:
             wanted = self._hits(context, store, query, names)

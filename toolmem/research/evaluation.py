@@ -123,8 +123,6 @@ def evaluate(
         summary = used.summarize(names) if names and not added.stopped else Summarized()
         second = used.summarize(names) if names and not added.stopped else Summarized()
         usage = added.usage.plus(summary.usage).plus(second.usage)
-        if recorded.calls and not any(call.conversation_id for call in recorded.calls):
-            recorded.notes.append("no call names its conversation, so no repair is told")
         requests = read_ledger(kept, used.workspace_id, usage.requests)
         return Evaluation(
             source=", ".join(os.path.basename(path) for path in files),

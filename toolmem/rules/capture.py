@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -19,11 +19,12 @@ from toolmem.errors import ToolMemError
 from toolmem.models.rules import UNSCOPED, Said, ToolMemoryRule
 from toolmem.rules.changes import Actor
 from toolmem.rules.failures import count_uses, repeated_failures
-from toolmem.rules.identity import SURROGATE
+from toolmem.rules.identity import SURROGATE, text_key
 from toolmem.rules.replies import excerpt, follow_reply, kept_message, split_keep_prefix
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn
 from toolmem.text.display import plain
+from toolmem.text.masking import Masker
 
 if TYPE_CHECKING:  # the reader is loaded when a sentence is read
     from toolmem.rules.reader import Demand
@@ -133,6 +134,23 @@ class ToolMemoryCaptureHook:
         return Captured([self.rules.put_rule(each) for each in found])
 
 
+def read_new_rule(rules: ToolMemoryStore, tool: str, text: str) -> dict[str, Any]:
+    """Read a rule's text as a sentence about this tool: its effect and conditions.
+
+    {} where there is a rule of this text, or the text holds a secret: conditions are not masked.
+    """
+    from toolmem.rules.reader import demands
+
+    is_known = text_key(text) in {text_key(rule.rule) for rule in rules.list_rules(tool)}
+    if is_known or Masker(rules.store.secret_key()).text(text) != text:
+        return {}
+    found = demands(text, [tool], [tool])
+    if len(found) != 1 or tool not in found[0].conditions:
+        return {"unread": found[0].unread} if found else {}
+    tests = found[0].conditions[tool]
+    return {"effect": found[0].effect, "when": tests.when, "unless": tests.unless}
+
+
 def _reminder_problem(text: str) -> str:
     """Why a text cannot be a reminder; "" where it can."""
     if not any(map(str.isalnum, text)):
@@ -157,16 +175,21 @@ def _rule_input(demand: Demand, tool: str, turn: Turn) -> RuleInput:
     )
 
 
-def _confirmation(rules: list[ToolMemoryRule]) -> str:
-    """Say what the rules of one sentence do, and how to take them back."""
+def describe_effect(rules: Sequence[ToolMemoryRule]) -> str:
+    """Say what the rules of one sentence do to calls; "" where there is nothing to say."""
     from toolmem.rules.prompt import tool_heading
 
-    first, checks = rules[0], ""
+    first = rules[0]
     checked = [tool_heading(rule.tool_name, "") for rule in rules if rule.is_checked]
     if checked:
         verb = "stops calls of" if first.effect == "deny" else "asks you before calls of"
-        checks = f"{verb} {', '.join(checked[:5])} that it means"
-    elif first.unread:
+        return f"{verb} {', '.join(checked[:5])} that it means"
+    if first.unread:
         words = ", ".join(plain(each, 40) for each in first.unread[:3])
-        checks = f"a reminder: no call is checked, as this was not understood: {words}"
-    return kept_message(first.rule, checks, for_session=bool(first.session))
+        return f"a reminder: no call is checked, as this was not understood: {words}"
+    return ""
+
+
+def _confirmation(rules: list[ToolMemoryRule]) -> str:
+    """Say that the rules of one sentence are kept, and how to take them back."""
+    return kept_message(rules[0].rule, describe_effect(rules), for_session=bool(rules[0].session))

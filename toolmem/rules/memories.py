@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from toolmem.errors import RequestError
+from toolmem.guidance.shown import require_trusted
 from toolmem.models.calls import Moment
 from toolmem.models.protocols import Clock, Embedder, Store
 from toolmem.models.records import Document, Record
@@ -105,8 +106,7 @@ class Memories:
         In the namespace of a tool, its rules are searched too.
         """
         where = read_namespace(namespace)
-        if self.store.untrusted:
-            raise RequestError(f"an untrusted store is not followed: {self.store.untrusted}")
+        require_trusted(self.store)
         rules = self._entries(where, RULE_PREFIX) if where.startswith(TOOL_PREFIX) else []
         if not query.strip():
             found = [*rules, *self._entries(where, MEMORY_PREFIX)]

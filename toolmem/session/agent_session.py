@@ -15,7 +15,7 @@ from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.chat import read_arguments
 from toolmem.formats.records import read_records
 from toolmem.guard.repeats import call_identity
-from toolmem.guidance.shown import guidance_section
+from toolmem.guidance.shown import guidance_section, require_trusted
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import ToolCallResult
@@ -123,8 +123,7 @@ class AgentSession:
         """
         own = Workspace(memory.engine, workspace or memory.workspace_id)
         rules = Workspace(memory.engine, rules_workspace or own.workspace_id)
-        if reason := rules.rules.store.untrusted:
-            raise RequestError(f"rules of an untrusted store are not followed: {reason}")
+        require_trusted(rules.rules.store)
         recorder = CallRecorder(
             rules, conversation_id=session_id, tools=tools, on_denied=on_denied, on_ask=on_ask
         )

@@ -90,3 +90,11 @@ def test_an_entry_that_was_never_wrapped_is_told(toolmem, tmp_path):
         '{"mcpServers": {"files": {"command": "srv", "args": null}}}'
     )
     assert "change it by hand" in toolmem("unwrap", "files", "--file", "mcp.json", code=2)
+
+
+def test_a_server_that_speaks_sse_is_not_wrapped(toolmem, tmp_path):
+    path = tmp_path / "mcp.json"
+    entry = {"type": "sse", "url": "https://example.com/sse"}
+    path.write_text(before := json.dumps({"mcpServers": {"wiki": entry}}))
+    assert "sse is not spoken" in toolmem("wrap", "wiki", "--file", "mcp.json", code=2)
+    assert path.read_text() == before
