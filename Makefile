@@ -8,10 +8,13 @@ RUN := $(VENV)/bin
 ARGS ?=
 HERE := not slow and not hosts and not frameworks
 
-.PHONY: help evaluate docs test test-all test-slow test-hosts test-frameworks test-lowest test-newer test-wheel lint bench ci clean
+.PHONY: help evaluate serve docs test test-all test-slow test-hosts test-frameworks test-lowest test-newer test-wheel lint bench ci clean
 
 evaluate: $(VENV)/.ready  ## judge the packaged sample and write report/
 	$(RUN)/toolmem evaluate $(ARGS)
+
+serve: $(VENV)/.ready  ## serve .toolmem/memory.db over HTTP
+	$(RUN)/toolmem serve $(ARGS)
 
 test: $(VENV)/.ready  ## run the tests
 	$(RUN)/python -m pytest -q -n 2 -m "$(HERE)" $(ARGS)

@@ -10,6 +10,7 @@ import pytest
 from toolmem.config.sections import GuardSection
 from toolmem.guard import Guard
 from toolmem.guard.decision import quoted
+from toolmem.guard.stores import Stores
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore
@@ -484,3 +485,12 @@ def test_an_unreadable_input_is_decided_all_the_same(runs, forbid):
         nested = {"a": nested}
     assert runs(nested, tool="t").action == "allow"
     assert runs({"command": "echo \ud83d"}).action == "allow"
+
+
+def test_a_store_that_fails_stops_no_call_in_the_shadow(tmp_path):
+    main, further = SqliteStore(tmp_path / "a.db"), SqliteStore(tmp_path / "b.db")
+    further.close()
+    for shadow, action in ((True, "advise"), (False, "deny")):
+        _, guard = Stores(main, [further]).guards("closed", shadow=shadow)
+        assert guard.before("Bash", {"command": "ls"}, conversation="c").action == action
+    main.close()

@@ -2,7 +2,9 @@
 
 import pytest
 
+from toolmem import ToolMem
 from toolmem.judge.reply import ReplyUnreadable, read_verdict
+from toolmem.testing.scripted import ScriptedJudge, ScriptedModel
 
 GOOD = '{"summary": "It ran.", "evaluation": "Fine.", "score": 1.0}'
 
@@ -56,3 +58,14 @@ def test_megabytes_of_garbage_are_refused():
     for garbage in ("{" * 2_000_000, '{"a":' * 400_000, "{}" * 1_000_000, '{"x": "' * 300_000):
         with pytest.raises(ReplyUnreadable):
             read_verdict(garbage)
+
+
+@pytest.mark.parametrize("thought", ["<think>Is it {1.0}?</think>\n", "Is it so?\n</think>\n"])
+def test_a_thought_aloud_is_no_guidance(thought):
+    model = ScriptedModel(lambda prompt: thought + "Use short words.")
+    with ToolMem(
+        ":memory:", llms={"default": model}, judges={"default": ScriptedJudge()}
+    ) as memory:
+        memory.add([{"tool_name": "search", "output": "3 hits"}])
+        memory.summarize()
+        assert memory.guidance("search").text.startswith("## `search`\nUse short words.")

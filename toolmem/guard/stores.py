@@ -57,7 +57,7 @@ class Stores(Struct):
         main = GuardSection(repeats="enforce", on_error=on_error)
         if shadow:
             main = GuardSection(rules="shadow", repeats="shadow", names="shadow", schema="shadow")
-        further = replace(main, repeats="off", names="off", schema="off", on_error=on_error)
+        further = replace(main, repeats="off", names="off", schema="off")
         files = [each.location for each in self.all if os.path.exists(each.location)]
         paths, clock = [*files, *protected], SystemClock()
         return [

@@ -13,7 +13,14 @@ from toolmem.guidance.card import CardWriter
 from toolmem.guidance.shown import BULLET, statistics, sums_of
 from toolmem.guidance.wording import Language
 from toolmem.llm.models import DryRunModel
-from toolmem.llm.prompts import Template, as_json, cut_longest, cut_middle, load_template
+from toolmem.llm.prompts import (
+    Template,
+    as_json,
+    cut_longest,
+    cut_middle,
+    load_template,
+    without_thought,
+)
 from toolmem.llm.tokens import estimated_tokens, token_weight
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance
@@ -28,7 +35,6 @@ MAX_TEXT = 8_000  # characters of a reply
 _PROMPTS = str(Path(__file__).with_name("prompts.yaml"))
 _FORM = "Reply only:\n```txt\n<the guidance>\n```"
 _FENCE = re.compile(r"^[ \t]{0,8}```([A-Za-z0-9_+.#-]*)[ \t]*$", re.MULTILINE)
-_THOUGHT = re.compile(r"\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*\Z)", re.IGNORECASE | re.DOTALL)
 
 
 Calls = Sequence[ToolCallResult]
@@ -165,7 +171,7 @@ def _cleaned(reply: str, who: str) -> str:
 
     Raises ModelError where there is none: an empty reply, or only fences of another kind.
     """
-    answer = _THOUGHT.sub("", reply, count=1)
+    answer = without_thought(reply)
     fences = list(_FENCE.finditer(answer))
     text = answer
     if fences:

@@ -7,19 +7,15 @@ costs less than an invented score.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 
 from toolmem.errors import ModelError
+from toolmem.llm.prompts import without_thought
 
 MAX_READ = 20_000  # characters, from the end
-_THOUGHT = re.compile(  # its closing tag may be missing, or its opening one
-    r"\A\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)|\A(?:(?!```).)*?</think(?:ing)?>",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 class ReplyUnreadable(ModelError):
@@ -36,7 +32,7 @@ class ReadVerdict(NamedTuple):
 
 def read_verdict(text: str) -> ReadVerdict:
     """Raises ReplyUnreadable. A score between 0 and 1 is rounded: 0.5 counts as 1."""
-    answer = _THOUGHT.sub("", text)[-MAX_READ:]
+    answer = without_thought(text)[-MAX_READ:]
     if not answer.strip():
         raise ReplyUnreadable("it is empty, or a thought without an end")
     found = [fields for value in _objects(answer) for fields in _verdicts(value)]

@@ -108,3 +108,15 @@ def cut_middle(text: str, limit: int) -> str:
     head = limit - limit // 2
     cut = len(text) - limit
     return f"{text[:head]}[... {cut} characters cut ...]{text[len(text) - limit // 2 :]}"
+
+
+# The closing tag of a thought may be missing, or its opening one.
+_THOUGHT = re.compile(
+    r"\A\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)|\A(?:(?!```).)*?</think(?:ing)?>",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def without_thought(reply: str) -> str:
+    """What a model answered after it thought aloud."""
+    return _THOUGHT.sub("", reply)
