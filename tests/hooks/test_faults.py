@@ -149,7 +149,7 @@ def test_a_link_in_place_of_the_store_is_not_followed_into_the_users_files(host,
 
 
 def test_nothing_acknowledged_is_lost_where_hooks_are_killed(host, project):
-    """8 hooks at once, 40 % of them killed at some moment."""
+    """8 hooks at once, 40 % of them killed. One that waits in vain for the store says nothing."""
     dice = random.Random(7)
     answered_calls, answered_rules = set(), set()
     for batch in range(8):
@@ -172,9 +172,9 @@ def test_nothing_acknowledged_is_lost_where_hooks_are_killed(host, project):
             if dice.random() < 0.4:
                 process.kill()
         for process, (kind, name) in running:
-            out = process.stdout.read()
-            if process.wait(60) == 0:
-                assert kind == "call" or "Kept" in out.decode()
+            out = process.stdout.read().decode()
+            if process.wait(60) == 0 and (kind == "call" or out):
+                assert kind == "call" or "Kept" in out
                 (answered_calls if kind == "call" else answered_rules).add(name)
     assert answered_calls <= {call.id for call in host.calls()}
     assert answered_rules <= {rule.rule for rule in host.rules()}
