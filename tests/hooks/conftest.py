@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from toolmem.hooks.__main__ import answered
+from toolmem.hooks.__main__ import answer_event
 from toolmem.hooks.agents import AGENTS
 from toolmem.store.sqlite import SqliteStore
 
@@ -35,7 +35,7 @@ class Host:
         return self.raw(json.dumps(payload).encode())
 
     def raw(self, data, environment=None):
-        said = answered([self.agent.name, *self.options], io.BytesIO(data), environment or {})
+        said = answer_event([self.agent.name, *self.options], io.BytesIO(data), environment or {})
         return json.loads(said) if said else {}
 
     def prompt(self, text, session="s1"):

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from toolmem.hooks.__main__ import answered
+from toolmem.hooks.__main__ import answer_event
 
 CALL = {"tool_name": "Bash", "tool_input": {"command": "git push origin main"}}
 
@@ -52,8 +52,8 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_a_payload_that_cannot_be_read_stops_a_call_only_where_the_user_chose_that(name, project):
-    open_ = answered(["claude-code"], io.BytesIO(BAD[name]), {})
-    closed = answered(["claude-code", "--on-error", "closed"], io.BytesIO(BAD[name]), {})
+    open_ = answer_event(["claude-code"], io.BytesIO(BAD[name]), {})
+    closed = answer_event(["claude-code", "--on-error", "closed"], io.BytesIO(BAD[name]), {})
     assert open_ == b""
     is_call = b"PreToolUse" in BAD[name]
     assert (b"could not be checked" in closed) is is_call
@@ -86,8 +86,8 @@ def test_an_unknown_event_an_unknown_agent_and_unknown_options_say_nothing(proje
     data = json.dumps(payload(project, "SomethingNew")).encode()
     assert run(project, data) == {}
     assert run(project, data, "--new-option", "--verbose") == {}
-    assert answered(["no-such-agent"], io.BytesIO(data), {}) == b""
-    assert answered([], io.BytesIO(data), {}) == b""
+    assert answer_event(["no-such-agent"], io.BytesIO(data), {}) == b""
+    assert answer_event([], io.BytesIO(data), {}) == b""
 
 
 def test_three_megabytes_are_read(host, project):

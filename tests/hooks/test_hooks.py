@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from toolmem.guard.stores import project_root
-from toolmem.hooks.notes import command_shown
+from toolmem.hooks.notes import note_command
 
 NOTE = {
     "quote": "leave the vendor folder alone",
@@ -21,7 +21,7 @@ NOTE = {
 
 
 def note(value, lift=""):
-    return f"{command_shown()}{lift} <<'TOOLMEM'\n{json.dumps(value)}\nTOOLMEM"
+    return f"{note_command()}{lift} <<'TOOLMEM'\n{json.dumps(value)}\nTOOLMEM"
 
 
 def test_what_the_user_says_binds_in_later_sessions_too(every_host):

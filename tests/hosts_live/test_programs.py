@@ -9,7 +9,7 @@ import pytest
 
 from hosts_live.model import Model
 from hosts_live.programs import EVERY, PROGRAMS
-from toolmem.hooks.notes import command_shown
+from toolmem.hooks.notes import note_command
 
 pytestmark = pytest.mark.hosts
 RULE = "Never push to main."
@@ -97,7 +97,7 @@ def test_what_the_user_says_binds_in_the_real_program(agent, record_property):
     told = [text for text in first.texts if "Never push to main" in text]
     assert told or agent.agent == "goose"
 
-    note = f"{command_shown()} <<'TOOLMEM'\n{json.dumps(NOTE)}\nTOOLMEM"
+    note = f"{note_command()} <<'TOOLMEM'\n{json.dumps(NOTE)}\nTOOLMEM"
     answer = asked(agent, "Clean up, but leave the vendor folder alone.", note)
     assert "toolmem: kept" in answer
     answer = asked(agent, "Go on.", "rm vendor/a")

@@ -11,8 +11,9 @@ import pytest
 
 from toolmem import ToolMem
 from toolmem.errors import RequestError
+from toolmem.formats.files import replace_file
 from toolmem.research import tables
-from toolmem.research.csv_files import cell, csv_text, write_whole
+from toolmem.research.csv_files import cell, csv_text
 from toolmem.research.evaluation import clear, evaluate
 from toolmem.research.frames import frame
 
@@ -181,15 +182,17 @@ def test_a_cell_is_never_a_formula(value, expected):
 def test_a_row_reads_back_as_one_row_whatever_line_ends_its_texts_hold(recording, tmp_path, output):
     found = evaluate(recording({"tool_name": "search", "output": output}))
     text = csv_text(tables.call_rows(found), tables.CallRow)
-    path = write_whole(tmp_path / "calls.csv", text)
+    path = tmp_path / "calls.csv"
+    path.write_text(text, encoding="utf-8", newline="")
     (row,) = rows(path)
     assert row["output"] == output.replace("\0", "\ufffd")
 
 
 def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(tmp_path):
-    path = write_whole(tmp_path / "a.csv", "old")
-    with pytest.raises(UnicodeEncodeError):
-        write_whole(path, "new \ud83d")
+    path = tmp_path / "a.csv"
+    replace_file(path, b"old")
+    with pytest.raises(TypeError):
+        replace_file(path, "no bytes")
     assert path.read_text() == "old"
     assert [each.name for each in tmp_path.iterdir()] == ["a.csv"]
 

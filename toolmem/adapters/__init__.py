@@ -1,6 +1,6 @@
-"""The memory in agents of Python frameworks: rules and guidance in the prompt, calls held and kept.
+"""The memory in agents of Python frameworks: rules in the prompt, calls checked and recorded.
 
-`base` is what every adapter speaks to. `functions` wraps plain callables, for any framework;
+`base` has the conversations of every adapter. `functions` wraps plain callables, for any framework;
 `langchain`, `openai_agents`, `pydantic_ai`, `claude_agent_sdk` and `agentscope` import the
 framework that they are named after.
 """

@@ -1,14 +1,13 @@
-"""The conversations of an agent, each a session of the memory.
+"""The conversations of an agent, each with a session of the memory.
 
-    talk = Conversations(memory, "c1").of()
-    system_prompt += talk.prompt(tools, "never email Sarah")
-    call = talk.begin("send_email", {"to": "bob"})
+    chat = Conversations(memory, "c1").of()
+    system_prompt += chat.prompt(tools, "never email Sarah")
+    call = chat.begin("send_email", {"to": "bob"})
     if call.is_denied:
         ...                      # the model reads call.reason
-    advice = talk.end(call, "sent")
+    advice = chat.end(call, "sent")
 
-No trouble of ours reaches the agent: it is logged, and the call runs, or does not where
-`guard.on_error` is closed.
+Failures of toolmem are logged, and the call runs, unless `guard.on_error` is closed.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ from toolmem.session.functions import as_json
 from toolmem.session.recorder import OnAsk, RecordedCall
 
 log = logging.getLogger("toolmem.adapters")
-MAX_KEPT = 1_000  # conversations, and calls under way
+MAX_ENTRIES = 1_000  # of each: conversations, calls under way
 
 
 class Conversations:
-    """`conversation` "": the framework's own session where it names one, else one that is made.
+    """The conversations by name. `conversation` "": each session of the framework is one.
 
-    `on_ask(decision)` asks the user about a call that a rule lets run with their consent only;
-    without it such a call does not run.
+    `on_ask(decision)` asks the user about a call that needs their consent; without it such a call
+    does not run.
     """
 
     def __init__(
@@ -54,30 +53,30 @@ class Conversations:
         if not isinstance(memory, Workspace):
             raise RequestError(f"memory: expected a ToolMem, got {type(memory).__name__}", "memory")
         self.memory, self.on_ask = memory, on_ask
-        self._given, self._made = conversation, uuid.uuid4().hex
+        self._given, self._default = conversation, uuid.uuid4().hex
         self._known: OrderedDict[str, Conversation] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, session_id: object = "") -> Conversation:
-        """The conversation of a session of the framework."""
-        name = self._given or str(session_id or "") or self._made
+        """The conversation of a session of the framework; made if it is new."""
+        name = self._given or str(session_id or "") or self._default
         with self._lock:
             if name not in self._known:
-                keep(self._known, name, Conversation(self.memory, name, self.on_ask))
+                remember(self._known, name, Conversation(self.memory, name, self.on_ask))
             return self._known[name]
 
 
 class Conversation:
-    """One conversation. Usable from any thread."""
+    """One conversation. Safe to use from several threads."""
 
     def __init__(self, memory: Workspace, name: str, on_ask: OnAsk | None) -> None:
         self.memory, self.name, self.on_ask = memory, name, on_ask
         self._session: AgentSession | None = None
-        self._said = ""
+        self._newest = ""  # message of the user
         self._lock = threading.RLock()
 
     def session(self, tools: Sequence[Any] = ()) -> AgentSession:
-        """Begun when it is first needed. Raises StoreError."""
+        """The session; started by the first use. Raises StoreError."""
         with self._lock:
             if self._session is None:
                 memory, services = self.memory, self.memory.services
@@ -85,7 +84,7 @@ class Conversation:
                     memory, tools=tools, on_ask=self.on_ask, session_id=self.name
                 )
                 store, modes = services.store(), services.settings.guard
-                if modes.repeats == "advise":  # the framework's loop would go on
+                if modes.repeats == "advise":  # advice would not stop a framework's loop
                     modes = replace(modes, repeats="enforce")
                 session.recorder.guard = Guard(
                     store, memory.workspace_id, services.clock, modes, protected=[store.location]
@@ -93,15 +92,16 @@ class Conversation:
                 self._session = session
             return self._session
 
-    def prompt(self, tools: list[Any], said: str) -> str:
-        """Rules and guidance for the system prompt, after the user's newest message was read."""
+    def prompt(self, tools: list[Any], message: str) -> str:
+        """Rules and guidance for the system prompt, once the user's newest message is read."""
         with _logged("the prompt has no rules and no guidance"):
             session = self.session(tools)
             for each in schemas_of(tools):
                 session.recorder.schemas.setdefault(folded_name(each.name), each)
-            words = typed(said)
+            words = typed(message)
             with self._lock:
-                is_new, self._said = bool(words) and said != self._said, said or self._said
+                is_new = bool(words) and message != self._newest
+                self._newest = message or self._newest
             if is_new and session.is_in_turn:
                 session.after_turn(calls=[])
             messages = session.messages(words if is_new else None)
@@ -109,12 +109,12 @@ class Conversation:
         return ""
 
     def begin(self, tool_name: str, arguments: Any) -> RecordedCall:
-        """What is to become of a call. `arguments`: an object, or its JSON."""
+        """Check a call before it runs. `arguments`: an object, or its JSON."""
         given = read_arguments(arguments)
-        known = as_json(given if isinstance(given, Mapping) else {"": given})
+        values = as_json(given if isinstance(given, Mapping) else {"": given})
         with _logged("a call is not held against the memory"):
-            return self.session().recorder.begin(tool_name, known)
-        call = CallRecorder().begin(tool_name, known)
+            return self.session().recorder.begin(tool_name, values)
+        call = CallRecorder().begin(tool_name, values)
         now, settings = self.memory.services.clock.now(), self.memory.services.settings
         call.decision = fallback_decision(tool_name, self.name, now, settings.guard.on_error)
         return call
@@ -122,15 +122,15 @@ class Conversation:
     def end(
         self, call: RecordedCall, output: Any = None, *, error: BaseException | str | None = None
     ) -> str:
-        """Keep how a call ended. What the model is to read beside the result; "" for nothing.
+        """Record how a call ended. Returns advice for the model beside the result; "" if none.
 
-        `error`: what the tool raised, or what the framework made of it.
+        `error`: what the tool raised, or the text that the framework made of it.
         """
         advice = [call.decision.advice if call.decision else ""]
         if isinstance(error, str | Exception):
-            tool, told = str(call.record["tool_name"]), str(error)
+            tool, text = str(call.record["tool_name"]), str(error)
             with _logged("nothing is told of a failure"):
-                found = self.memory.advise(tool, call.arguments, told, conversation_id=self.name)
+                found = self.memory.advise(tool, call.arguments, text, conversation_id=self.name)
                 advice.append(found.text)
         with _logged("a call was not kept"):
             session = self.session()
@@ -150,7 +150,7 @@ class Conversation:
         *given: Any,
         later: tuple[type[BaseException], ...] = (),
     ) -> Any:
-        """What a call answers. What it raises is kept, but for `later`: then it runs again."""
+        """Await `run(*given)` and record its exceptions, but `later`: the call runs again."""
         try:
             return await run(*given)
         except later:
@@ -160,37 +160,37 @@ class Conversation:
             raise
 
     def note(self, tool_name: str, arguments: Mapping[str, Any] | str) -> str:
-        """What a note tool answers the model, as JSON."""
+        """Run a note tool. Returns its answer to the model, as JSON."""
         with _logged("a demand was not noted"):
             return self.session().call_tool(tool_name, arguments)
         return json.dumps({"outcome": "refused", "told": "the memory cannot be reached"})
 
 
 @contextmanager
-def _logged(what_if_not: str) -> Iterator[None]:
-    """Any error ends the block and nothing more: the agent goes on."""
+def _logged(failure: str) -> Iterator[None]:
+    """Log any error of the block: the agent goes on."""
     try:
         yield
     except Exception as error:
-        log.error("%s: %s: %s", what_if_not, type(error).__name__, error)
+        log.error("%s: %s: %s", failure, type(error).__name__, error)
 
 
 class ToolFailed(Exception):
-    """A failure of which the framework gives the text alone."""
+    """A failure of which the framework passes only the text."""
 
 
-def keep(known: OrderedDict[str, Any], name: str, value: Any) -> None:
-    """Among the newest."""
-    known[name] = value
-    if len(known) > MAX_KEPT:
-        known.popitem(last=False)
+def remember(newest: OrderedDict[str, Any], name: str, value: Any) -> None:
+    """Add an entry; the oldest of more than MAX_ENTRIES is forgotten."""
+    newest[name] = value
+    if len(newest) > MAX_ENTRIES:
+        newest.popitem(last=False)
 
 
-def beside(output: str, advice: str) -> str:
-    """A tool's text with the advice below it."""
-    return "\n\n".join(filter(None, (output, advice)))
+def joined(*texts: str) -> str:
+    """The texts that are not empty, as paragraphs."""
+    return "\n\n".join(filter(None, texts))
 
 
 def schema_of(tool: Any, parameters: Any) -> dict[str, Any]:
-    """Of an object with a name and a description."""
+    """The MCP schema of an object with a name and a description."""
     return {"name": tool.name, "description": tool.description or "", "inputSchema": parameters}

@@ -2,7 +2,7 @@
 
     options = ClaudeAgentOptions(hooks=toolmem_hooks(memory))
 
-Without `conversation` it is the session. Payloads and answers are those of Claude Code's hooks.
+Without `conversation` each session is a conversation. Payloads and answers are Claude Code's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from claude_agent_sdk import HookMatcher
 
-from toolmem.adapters.base import Conversation, Conversations, keep, log
+from toolmem.adapters.base import Conversation, Conversations, log, remember
 from toolmem.hooks.agents import AGENTS
 from toolmem.hooks.protocol import Answer, Event, read, write
 from toolmem.memory.toolmem import Workspace
@@ -27,50 +27,50 @@ EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure",
 def toolmem_hooks(
     memory: Workspace, conversation: str = "", *, on_ask: OnAsk | None = None
 ) -> dict[Any, list[HookMatcher]]:
-    """The hooks, by event. Others may stand beside them in the lists."""
+    """The hooks, by event. Hooks of others may be added to the lists."""
     hooks = _Hooks(Conversations(memory, conversation, on_ask=on_ask))
-    return {event: [HookMatcher(hooks=[hooks.called])] for event in EVENTS}
+    return {event: [HookMatcher(hooks=[hooks.handle])] for event in EVENTS}
 
 
 class _Hooks:
-    def __init__(self, talks: Conversations) -> None:
-        self._talks = talks
+    def __init__(self, chats: Conversations) -> None:
+        self._chats = chats
         self._calls: OrderedDict[str, RecordedCall] = OrderedDict()  # by the model's id
-        self._told: OrderedDict[str, str] = OrderedDict()  # by session: what the model has read
+        self._shown: OrderedDict[str, str] = OrderedDict()  # to the model, by session
 
-    async def called(self, payload: Any, tool_use_id: str | None, context: Any) -> Any:
-        """One event. An exception would be shown to the agent's user: it is logged."""
+    async def handle(self, payload: Any, tool_use_id: str | None, context: Any) -> Any:
+        """Answer one event. Exceptions are logged, as the SDK would show them to the user."""
         try:
             event = read(AGENT, payload, {})
-            if event is None:  # a compaction: the model has read nothing of it any more
-                self._told.pop(payload.get("session_id", ""), None)
+            if event is None:  # a compaction removes what was shown
+                self._shown.pop(payload.get("session_id", ""), None)
                 return {}
-            talk = self._talks.of(event.session)
-            answer = await asyncio.to_thread(self._answer, talk, event)
+            chat = self._chats.of(event.session)
+            answer = await asyncio.to_thread(self._answer, chat, event)
             return write(AGENT, event, answer) or {}
         except Exception:
             log.exception("a hook failed")
             return {}
 
-    def _answer(self, talk: Conversation, event: Event) -> Answer:
+    def _answer(self, chat: Conversation, event: Event) -> Answer:
         if event.kind == "prompt":
-            # The SDK does not tell which tools there are: every class, and what is in the store.
-            memory = talk.memory
-            called = memory.services.store().tool_names(memory.workspace_id)
-            tools = dict.fromkeys([*CLASSES, *called, *memory.rules.list_tool_names()])
-            section = talk.prompt(list(tools), event.prompt)
-            if section == self._told.get(event.session, ""):
+            # The SDK does not pass the tools: every class, and every tool in the store.
+            memory = chat.memory
+            names = memory.services.store().tool_names(memory.workspace_id)
+            tools = dict.fromkeys([*CLASSES, *names, *memory.rules.list_tool_names()])
+            section = chat.prompt(list(tools), event.prompt)
+            if section == self._shown.get(event.session, ""):
                 return Answer()
-            keep(self._told, event.session, section)
+            remember(self._shown, event.session, section)
             return Answer(context=section)
         if event.kind == "before_call":
-            call = talk.begin(event.tool, event.input)
+            call = chat.begin(event.tool, event.input)
             if call.is_denied:
                 return Answer(action="deny", reason=call.reason)
-            keep(self._calls, event.key, call)
+            remember(self._calls, event.key, call)
             return Answer()
-        begun = self._calls.pop(event.key, None)
-        if begun is None or event.interrupted:
+        ended = self._calls.pop(event.key, None)
+        if ended is None or event.interrupted:
             return Answer()
         failed = event.output if event.failed else None
-        return Answer(context=talk.end(begun, event.output, error=failed))
+        return Answer(context=chat.end(ended, event.output, error=failed))

@@ -1,4 +1,4 @@
-"""Plain functions of any framework, held and kept by a session."""
+"""Plain functions of any framework, checked and recorded by a session."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ log = logging.getLogger("toolmem.adapters")
 
 
 def guarded(tools: Iterable[Callable[..., Any]], session: AgentSession) -> list[Callable[..., Any]]:
-    """The same functions, plain or async: each call is checked before it runs, and kept.
+    """The same functions, plain or async: each call is checked before it runs, and recorded.
 
         session = AgentSession.start(memory)
         tools = guarded([send_email, delete_file], session)
 
-    A denied call answers the reason, so that the model reads it. Names, docstrings and signatures
+    A denied call returns the reason, which the model then reads. Names, docstrings and signatures
     stay, so that a framework declares the tools as before.
     """
-    return [_told(session.tool(function), session) for function in tools]
+    return [_with_reasons(session.tool(function), session) for function in tools]
 
 
-def _told(function: Callable[..., Any], session: AgentSession) -> Callable[..., Any]:
+def _with_reasons(function: Callable[..., Any], session: AgentSession) -> Callable[..., Any]:
     @functools.wraps(function)
     def plain(*args: Any, **kwargs: Any) -> Any:
         try:

@@ -2,7 +2,7 @@
 
     agent = create_agent(model, tools, middleware=[ToolMemMiddleware(memory)])
 
-Without `conversation` it is the run's `thread_id`.
+Without `conversation` each `thread_id` is a conversation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphBubbleUp
 
-from toolmem.adapters.base import Conversation, Conversations, beside, log
+from toolmem.adapters.base import Conversation, Conversations, joined, log
 from toolmem.formats.records import read_schemas
 from toolmem.memory.toolmem import Workspace
 from toolmem.session.agent_session import NOTE_TOOLS, AgentSession
@@ -25,13 +25,13 @@ from toolmem.session.recorder import OnAsk, RecordedCall
 
 
 class ToolMemMiddleware(AgentMiddleware):
-    """Holds and keeps an agent's calls, and puts rules and guidance into its prompt."""
+    """Checks and records an agent's calls; puts rules and guidance into its prompt."""
 
     def __init__(
         self, memory: Workspace, conversation: str = "", *, on_ask: OnAsk | None = None
     ) -> None:
         super().__init__()
-        self._talks = Conversations(memory, conversation, on_ask=on_ask)
+        self._chats = Conversations(memory, conversation, on_ask=on_ask)
         self.tools = [
             StructuredTool(
                 name=each["name"],
@@ -44,16 +44,16 @@ class ToolMemMiddleware(AgentMiddleware):
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Before the model is asked."""
-        return handler(self._prompted(request))
+        return handler(self._with_prompt(request))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """The same in an async run."""
-        return await handler(await asyncio.to_thread(self._prompted, request))
+        return await handler(await asyncio.to_thread(self._with_prompt, request))
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Around a call."""
-        talk = self._of(request)
-        call = _begin(talk, request)
+        chat = self._chat(request)
+        call = _begin(chat, request)
         if isinstance(call, ToolMessage):
             return call
         try:
@@ -61,34 +61,34 @@ class ToolMemMiddleware(AgentMiddleware):
         except GraphBubbleUp:  # an interrupt: the graph runs this call again later
             raise
         except BaseException as error:
-            talk.end(call, error=error)
+            chat.end(call, error=error)
             raise
-        return _ended(talk, call, result)
+        return _end(chat, call, result)
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """The same in an async run."""
-        talk = self._of(request)
-        call = await asyncio.to_thread(_begin, talk, request)
+        chat = self._chat(request)
+        call = await asyncio.to_thread(_begin, chat, request)
         if isinstance(call, ToolMessage):
             return call
-        result = await talk.result(call, handler, request, later=(GraphBubbleUp,))
-        return await asyncio.to_thread(_ended, talk, call, result)
+        result = await chat.result(call, handler, request, later=(GraphBubbleUp,))
+        return await asyncio.to_thread(_end, chat, call, result)
 
-    def _of(self, request: Any) -> Conversation:
+    def _chat(self, request: Any) -> Conversation:
         config = getattr(request.runtime, "config", None) or {}
         info = getattr(request.runtime, "execution_info", None)
         thread = getattr(info, "thread_id", "")
-        return self._talks.of(thread or (config.get("configurable") or {}).get("thread_id", ""))
+        return self._chats.of(thread or (config.get("configurable") or {}).get("thread_id", ""))
 
-    def _prompted(self, request: Any) -> Any:
-        said = [
+    def _with_prompt(self, request: Any) -> Any:
+        messages = [
             message.text
             for message in request.messages
             if isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs
         ]
-        section = self._of(request).prompt(_schemas(request.tools), said[-1] if said else "")
+        section = self._chat(request).prompt(_schemas(request.tools), "".join(messages[-1:]))
         base = request.system_message.text if request.system_message else ""
-        return request.override(system_message=SystemMessage(beside(base, section)))
+        return request.override(system_message=SystemMessage(joined(base, section)))
 
 
 def _schemas(tools: list[Any]) -> list[Any]:
@@ -98,30 +98,30 @@ def _schemas(tools: list[Any]) -> list[Any]:
             described = tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
             read_schemas([described])  # a provider's own tool may have no name
             found.append(described)
-        except Exception as error:  # of whatever object LangChain takes for a tool
+        except Exception as error:  # LangChain takes many kinds of objects for tools
             log.warning("a tool of type %s is unknown to the rules: %s", type(tool).__name__, error)
     return found
 
 
-def _begin(talk: Conversation, request: Any) -> RecordedCall | ToolMessage:
-    """The call, or the message that answers it."""
-    asked = request.tool_call
-    if asked["name"] in NOTE_TOOLS:
-        return _told(asked, talk.note(asked["name"], asked["args"]))
-    call = talk.begin(asked["name"], asked["args"])
-    return _told(asked, call.reason, status="error") if call.is_denied else call
+def _begin(chat: Conversation, request: Any) -> RecordedCall | ToolMessage:
+    """The call that may run, or the message that answers one that may not."""
+    tool_call = request.tool_call
+    if tool_call["name"] in NOTE_TOOLS:
+        return _message(tool_call, chat.note(tool_call["name"], tool_call["args"]))
+    call = chat.begin(tool_call["name"], tool_call["args"])
+    return _message(tool_call, call.reason, status="error") if call.is_denied else call
 
 
-def _told(asked: Any, answer: str, **status: Any) -> ToolMessage:
-    return ToolMessage(answer, tool_call_id=asked["id"], name=asked["name"], **status)
+def _message(tool_call: Any, answer: str, **status: Any) -> ToolMessage:
+    return ToolMessage(answer, tool_call_id=tool_call["id"], name=tool_call["name"], **status)
 
 
-def _ended(talk: Conversation, call: RecordedCall, result: Any) -> Any:
+def _end(chat: Conversation, call: RecordedCall, result: Any) -> Any:
     if not isinstance(result, ToolMessage):  # a Command
-        talk.end(call, getattr(result, "update", result))
+        chat.end(call, getattr(result, "update", result))
         return result
     failed = result.text if result.status == "error" else None
-    advice = talk.end(call, result.content, error=failed)
+    advice = chat.end(call, result.content, error=failed)
     if not advice or not isinstance(result.content, str):
         return result
-    return result.model_copy(update={"content": beside(result.content, advice)})
+    return result.model_copy(update={"content": joined(result.content, advice)})

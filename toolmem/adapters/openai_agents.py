@@ -1,8 +1,8 @@
-"""OpenAI Agents SDK: an agent whose function tools are held and kept.
+"""OpenAI Agents SDK: an agent whose function tools are checked and recorded.
 
     agent = with_toolmem(Agent(name="helper", tools=[...]), memory)
 
-Tools of MCP servers and tools that OpenAI runs are not seen; `toolmem mcp wrap` holds the former.
+Tools of MCP servers (see `toolmem mcp wrap`) and tools that OpenAI runs are not checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agents.tool import (
     set_function_tool_failure_error_function,
 )
 
-from toolmem.adapters.base import Conversation, Conversations, beside, schema_of
+from toolmem.adapters.base import Conversation, Conversations, joined, schema_of
 from toolmem.memory.toolmem import Workspace
 from toolmem.session import AgentSession
 from toolmem.session.recorder import OnAsk
@@ -27,64 +27,64 @@ from toolmem.session.recorder import OnAsk
 def with_toolmem(
     agent: Agent[Any], memory: Workspace, conversation: str = "", *, on_ask: OnAsk | None = None
 ) -> Agent[Any]:
-    """A clone whose calls are held and kept, with rules and guidance behind its instructions.
+    """A clone whose calls are checked and recorded, with rules and guidance in its instructions.
 
-    Agents that hand a conversation to each other name the same one.
+    Agents that hand a conversation over to each other need the same `conversation`.
     """
-    talk = Conversations(memory, conversation, on_ask=on_ask).of()
-    tools = [_held(each, talk) if isinstance(each, FunctionTool) else each for each in agent.tools]
-    tools += [_offered(each, talk) for each in AgentSession.tools("mcp")]
+    chat = Conversations(memory, conversation, on_ask=on_ask).of()
+    tools = [_checked(t, chat) if isinstance(t, FunctionTool) else t for t in agent.tools]
+    tools += [_note_tool(each, chat) for each in AgentSession.tools("mcp")]
     own = [each for each in tools if isinstance(each, FunctionTool)]
     known = [schema_of(each, each.params_json_schema) for each in own]
 
     async def instructions(context: Any, _: Any) -> str:
         base = await agent.get_system_prompt(context)
         items = [each for each in getattr(context, "turn_input", ()) if isinstance(each, dict)]
-        said = [each.get("content") for each in items if each.get("role") == "user"]
-        newest = said[-1] if said and isinstance(said[-1], str) else ""
-        return beside(base or "", await asyncio.to_thread(talk.prompt, known, newest))
+        messages = [each.get("content") for each in items if each.get("role") == "user"]
+        newest = messages[-1] if messages and isinstance(messages[-1], str) else ""
+        return joined(base or "", await asyncio.to_thread(chat.prompt, known, newest))
 
     return agent.clone(tools=tools, instructions=instructions)
 
 
-def _offered(tool: dict[str, Any], talk: Conversation) -> FunctionTool:
+def _note_tool(tool: dict[str, Any], chat: Conversation) -> FunctionTool:
     async def note(_: Any, arguments: str) -> str:
-        return await asyncio.to_thread(talk.note, tool["name"], arguments)
+        return await asyncio.to_thread(chat.note, tool["name"], arguments)
 
     return FunctionTool(
         tool["name"], tool["description"], tool["inputSchema"], note, strict_json_schema=False
     )
 
 
-def _held(tool: FunctionTool, talk: Conversation) -> FunctionTool:
-    held = copy.copy(tool)
+def _checked(tool: FunctionTool, chat: Conversation) -> FunctionTool:
+    checked = copy.copy(tool)
 
     async def invoke(context: Any, arguments: str) -> Any:
-        call = await asyncio.to_thread(talk.begin, tool.name, arguments)
+        call = await asyncio.to_thread(chat.begin, tool.name, arguments)
         if call.is_denied:
             return call.reason
         errors: list[BaseException] = []
-        run = _noting(tool, context, errors).on_invoke_tool
-        result = await talk.result(call, run, context, arguments)
-        told = errors[0] if errors else None
-        advice = await asyncio.to_thread(talk.end, call, result, error=told)
-        return beside(result, advice) if isinstance(result, str) else result
+        run = _with_errors(tool, context, errors).on_invoke_tool
+        result = await chat.result(call, run, context, arguments)
+        error = errors[0] if errors else None
+        advice = await asyncio.to_thread(chat.end, call, result, error=error)
+        return joined(result, advice) if isinstance(result, str) else result
 
-    held.on_invoke_tool = invoke
-    return held
+    checked.on_invoke_tool = invoke
+    return checked
 
 
-def _noting(tool: FunctionTool, context: Any, errors: list[BaseException]) -> FunctionTool:
-    """The tool, which notes an error before the framework makes a text of it."""
-    noting = copy.copy(tool)
-    told = resolve_function_tool_failure_error_function(tool, context)
-    if told is None:  # it raises
-        return noting
+def _with_errors(tool: FunctionTool, context: Any, errors: list[BaseException]) -> FunctionTool:
+    """The tool, adding an error to `errors` before the framework makes a text of it."""
+    recording = copy.copy(tool)
+    describe = resolve_function_tool_failure_error_function(tool, context)
+    if describe is None:  # it raises
+        return recording
 
-    async def note(context: Any, error: Exception) -> str:
+    async def record(context: Any, error: Exception) -> str:
         errors.append(error)
-        text = told(context, error)
+        text = describe(context, error)
         return str(await text if inspect.isawaitable(text) else text)
 
-    set_function_tool_failure_error_function(noting, note)
-    return noting
+    set_function_tool_failure_error_function(recording, record)
+    return recording

@@ -2,7 +2,7 @@
 
     agent = Agent(model, tools=[...], capabilities=[ToolMemCapability(memory)])
 
-Without `conversation` it is the run's `conversation_id`.
+Without `conversation` each `conversation_id` is a conversation.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import InstructionPart
 
-from toolmem.adapters.base import Conversations, beside, schema_of
+from toolmem.adapters.base import Conversations, joined, schema_of
 from toolmem.memory.toolmem import Workspace
 from toolmem.session.agent_session import NOTE_TOOLS, AgentSession
 from toolmem.session.recorder import OnAsk
 
 
 class ToolMemCapability(AbstractCapability[Any]):
-    """Holds and keeps an agent's calls, and puts rules and guidance into its instructions."""
+    """Checks and records an agent's calls; puts rules and guidance into its instructions."""
 
     def __init__(
         self, memory: Workspace, conversation: str = "", *, on_ask: OnAsk | None = None
     ) -> None:
-        self._talks = Conversations(memory, conversation, on_ask=on_ask)
+        self._chats = Conversations(memory, conversation, on_ask=on_ask)
 
     def get_toolset(self) -> FunctionToolset[Any]:
-        """What the model is offered beside the agent's tools."""
-        return FunctionToolset([self._offered(tool) for tool in AgentSession.tools("mcp")])
+        """The tools that note demands."""
+        return FunctionToolset([self._note_tool(tool) for tool in AgentSession.tools("mcp")])
 
-    def _offered(self, tool: dict[str, Any]) -> Tool[Any]:
+    def _note_tool(self, tool: dict[str, Any]) -> Tool[Any]:
         async def note(ctx: Any, **given: Any) -> str:
-            talk = self._talks.of(ctx.conversation_id)
-            return await asyncio.to_thread(talk.note, tool["name"], given)
+            chat = self._chats.of(ctx.conversation_id)
+            return await asyncio.to_thread(chat.note, tool["name"], given)
 
         return Tool.from_schema(
             note, tool["name"], tool["description"], tool["inputSchema"], takes_ctx=True
@@ -49,9 +49,9 @@ class ToolMemCapability(AbstractCapability[Any]):
         offered = parameters.function_tools
         tools = [schema_of(each, each.parameters_json_schema) for each in offered]
         parts = [ctx.prompt] if isinstance(ctx.prompt, str) else ctx.prompt or ()
-        said = "\n".join(part for part in parts if isinstance(part, str))
-        talk = self._talks.of(ctx.conversation_id)
-        section = await asyncio.to_thread(talk.prompt, tools, said)
+        message = "\n".join(part for part in parts if isinstance(part, str))
+        chat = self._chats.of(ctx.conversation_id)
+        section = await asyncio.to_thread(chat.prompt, tools, message)
         if not section:
             return request_context
         shown = [*(parameters.instruction_parts or ()), InstructionPart(section, dynamic=True)]
@@ -62,18 +62,18 @@ class ToolMemCapability(AbstractCapability[Any]):
         self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any
     ) -> Any:
         """Around a call."""
-        talk = self._talks.of(ctx.conversation_id)
+        chat = self._chats.of(ctx.conversation_id)
         if call.tool_name in NOTE_TOOLS:
             return await handler(args)
-        held = await asyncio.to_thread(talk.begin, call.tool_name, call.args)
-        if held.is_denied:
-            raise ToolFailed(held.reason)
+        checked = await asyncio.to_thread(chat.begin, call.tool_name, call.args)
+        if checked.is_denied:
+            raise ToolFailed(checked.reason)
         later = (ApprovalRequired, CallDeferred)
-        result = await talk.result(held, handler, args, later=later)
+        result = await chat.result(checked, handler, args, later=later)
         output = result.return_value if isinstance(result, ToolReturn) else result
-        advice = await asyncio.to_thread(talk.end, held, output)
+        advice = await asyncio.to_thread(chat.end, checked, output)
         if not advice or isinstance(result, ToolReturn):
             return result
         if isinstance(result, str):
-            return beside(result, advice)
+            return joined(result, advice)
         return ToolReturn(result, content=advice)

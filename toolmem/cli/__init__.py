@@ -1,5 +1,5 @@
 """The `toolmem` command: a module for each subcommand, named after it.
 
-`main` puts them together and turns errors into exit codes. `options` has what every command takes.
+`main` has the group and turns errors into exit codes. `options` has the options of every command.
 `console` prints tables and progress, and imports a command when it is run.
 """

@@ -1,4 +1,4 @@
-"""`toolmem config`: what is wrong with settings, and where each value comes from."""
+"""`toolmem config`: check settings, and show where each value comes from."""
 
 from __future__ import annotations
 

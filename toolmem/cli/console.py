@@ -1,6 +1,6 @@
-"""The terminal: results, errors, progress, and whether a person is at it.
+"""Print results, errors and progress; recognize a user at a terminal; import commands lazily.
 
-Words of calls never reach it as they are.
+Text of calls is printed on one line and without invisible characters.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ store_file = click.option(
 
 
 def print_error(message: str) -> None:
-    """One line on stderr."""
+    """Print one line on stderr."""
     click.echo(f"error: {plain(message, 2_000)}", err=True)
 
 
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: bool = True
 ) -> None:
-    """`numbers`: in all columns but the first. A terminal that is narrow wraps."""
+    """`numbers`: all columns but the first are numbers. A narrow terminal wraps."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for place, name in enumerate(columns):
-        is_number = numbers and place > 0
+    for index, name in enumerate(columns):
+        is_number = numbers and index > 0
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(plain(_cell(value))) for value in row))
@@ -70,7 +70,7 @@ def print_table(
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Progress]:
-    """A bar on stderr, where that is a terminal; nothing is shown elsewhere."""
+    """A bar on stderr; nothing if that is no terminal."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
@@ -87,12 +87,12 @@ def _cell(value: Any) -> str:
 
 
 def print_json(value: Any) -> None:
-    """On stdout, indented."""
+    """Print on stdout, indented."""
     click.echo(msgspec.json.format(msgspec.json.encode(with_all_fields(value)), indent=2))
 
 
-def print_found(
-    found: Sequence[Any],
+def print_items(
+    items: Sequence[Any],
     as_json: bool,
     columns: Sequence[str],
     row: Callable[[Any], Sequence[Any]],
@@ -100,17 +100,17 @@ def print_found(
     nothing: str,
     numbers: bool = False,
 ) -> None:
-    """A list as JSON, or as a table with a row for each; `nothing`: told where it is empty."""
+    """Print JSON, or a table with a row for each item; `nothing`: the message if there is none."""
     if as_json:
-        print_json(found)
-    elif found:
-        print_table(columns, map(row, found), numbers=numbers)
+        print_json(items)
+    elif items:
+        print_table(columns, map(row, items), numbers=numbers)
     else:
         click.echo(nothing, err=True)
 
 
-# Variables that agents set for the commands that they run.
-_AGENTS = (
+# Variables that agents set in the environment of their commands.
+_AGENT_VARIABLES = (
     *("CLAUDECODE", "CLAUDE_CODE_CHILD_SESSION", "GEMINI_CLI", "COPILOT_CLI", "CURSOR_AGENT"),
     *("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "CODEX_CI"),
     *("OPENCODE", "CLINE_ACTIVE", "GOOSE_TERMINAL"),
@@ -118,17 +118,17 @@ _AGENTS = (
 
 
 def user_actor() -> Actor:
-    """The user, with evidence only where both streams are terminals and no agent runs this."""
+    """The user, with evidence if both streams are terminals and no agent runs this command."""
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    is_agent = any(os.environ.get(name) for name in _AGENTS)
+    is_agent = any(os.environ.get(name) for name in _AGENT_VARIABLES)
     command = " ".join(sys.argv[1:])[:200]
     return Actor("user", "terminal" if is_terminal and not is_agent else "", command)
 
 
 class LazyGroup(click.Group):
-    """A group that knows where its commands are: `{"name": "module:attribute"}`.
+    """A group that imports commands when they run. `lazy`: {"name": "module:attribute"}.
 
-    `default`: the command that runs where none is named.
+    `default`: the command that runs if none is named.
     """
 
     def __init__(
@@ -155,6 +155,6 @@ class LazyGroup(click.Group):
 
 
 def require_mcp() -> None:
-    """Raises ConfigError where the MCP SDK is not installed."""
+    """Raises ConfigError if the MCP SDK is not installed."""
     if find_spec("mcp") is None:
         raise ConfigError(["the MCP SDK is not installed; install toolmem[mcp]"])

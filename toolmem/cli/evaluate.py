@@ -17,7 +17,7 @@ from toolmem.research.page import write_page
 from toolmem.research.tables import tool_rows
 from toolmem.text.display import plain
 
-MAX_BAD_RECORDS = 20  # named on the terminal
+MAX_SHOWN = 20  # bad records and rows, on the terminal
 
 
 @click.command()
@@ -74,7 +74,7 @@ def evaluate(
       toolmem evaluate --input calls.jsonl --out report --ignore-success
       toolmem evaluate --input chats.jsonl llm.default.backend=dashscope budget.max_tokens=100000
     """
-    known = read_labels(labels) if labels is not None else {}
+    known_labels = read_labels(labels) if labels is not None else {}
     paths, tools = (list(sources), []) if sources else evaluation.sample()
     names_store = where["store"] is not None or options.names_store(
         where["overrides"], where["config"]
@@ -96,9 +96,9 @@ def evaluate(
                 begin_anew=not names_store and memory.workspace_id == evaluation.WORKSPACE,
             )
     written = [write_page(found, out), *write_csv_files(found, out)]
-    _print(found, written)
-    if known:
-        agreed = evaluation.agreement(found, known)
+    _print_result(found, written)
+    if known_labels:
+        agreed = evaluation.agreement(found, known_labels)
         accuracy = "-" if (mean := agreed.balanced_accuracy) is None else f"{mean:.3f}"
         click.echo(
             f"the judge agrees with {agreed.agreed} of {agreed.labelled} labels; "
@@ -112,7 +112,7 @@ def evaluate(
 
 
 def _make_folder(out: Path) -> None:
-    """Raises UsageError where nothing can be written there."""
+    """Raises UsageError if files cannot be written there."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         (out / ".toolmem").touch()
@@ -121,23 +121,23 @@ def _make_folder(out: Path) -> None:
         raise click.UsageError(f"--out: cannot write there: {error}") from error
 
 
-def _print(found: evaluation.Evaluation, written: list[Path]) -> None:
-    for bad in found.bad_records[:MAX_BAD_RECORDS]:
+def _print_result(found: evaluation.Evaluation, written: list[Path]) -> None:
+    for bad in found.bad_records[:MAX_SHOWN]:
         click.echo(f"line {bad.line}: {plain(bad.error)}", err=True)
-    if len(found.bad_records) > MAX_BAD_RECORDS:
-        left = len(found.bad_records) - MAX_BAD_RECORDS
+    if len(found.bad_records) > MAX_SHOWN:
+        left = len(found.bad_records) - MAX_SHOWN
         click.echo(f"and {left} more bad records: see summary.json", err=True)
     for note in found.notes:
         click.echo(plain(note), err=True)
     if found.failed_evaluations:
-        rows_told = ", ".join(map(str, found.failed_evaluations[:MAX_BAD_RECORDS]))
+        numbers = ", ".join(map(str, found.failed_evaluations[:MAX_SHOWN]))
         count = len(found.failed_evaluations)
-        click.echo(f"{count} evaluations failed, the calls are kept: rows {rows_told}", err=True)
+        click.echo(f"{count} evaluations failed, the calls are kept: rows {numbers}", err=True)
         failed = (each.call for each in found.calls if each.call.evaluation_status == "failed")
         click.echo(f"the first: {plain(next(failed).evaluation, 500)}", err=True)
     if found.duplicates:
-        told = "calls of a known id are not judged again: no scores of earlier evaluations here"
-        click.echo(f"{found.duplicates} {told}", err=True)
+        text = "calls of a known id are not judged again: no scores of earlier evaluations here"
+        click.echo(f"{found.duplicates} {text}", err=True)
     if found.stopped:
         left = sum(each.call.evaluation_status in ("pending", "failed") for each in found.calls)
         print_error(f"stopped: {found.stopped}; {left} calls were not evaluated")

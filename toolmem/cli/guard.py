@@ -1,4 +1,4 @@
-"""`toolmem guard`: what is decided about calls, and what would have been."""
+"""`toolmem guard`: check a call, list decisions, and replay a recording."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from msgspec.structs import astuple
 
 from toolmem.cli import options
-from toolmem.cli.console import print_found, print_json, print_table, progress_bar
+from toolmem.cli.console import print_items, print_json, print_table, progress_bar
 from toolmem.formats.files import read_json
 from toolmem.formats.recording import read_recording
 from toolmem.guard.replay import replay
@@ -43,13 +43,13 @@ def check(
     """
     arguments = sys.stdin.read() if arguments == "-" else arguments
     is_object = arguments.lstrip().startswith("{")
-    given = read_json(arguments, "ARGUMENTS") if is_object else {"command": arguments}
-    decision = memory.check_tool_call(tool, given, conversation_id=conversation)
+    value = read_json(arguments, "ARGUMENTS") if is_object else {"command": arguments}
+    decision = memory.check_tool_call(tool, value, conversation_id=conversation)
     if as_json:
         print_json(decision)
     else:
-        told = " ".join(filter(None, (decision.reason, decision.advice)))
-        click.echo(f"{decision.action}: {plain(told, 2_000)}" if told else decision.action)
+        text = " ".join(filter(None, (decision.reason, decision.advice)))
+        click.echo(f"{decision.action}: {plain(text, 2_000)}" if text else decision.action)
     if decision.action in ("ask", "deny"):
         sys.exit(5)
 
@@ -66,7 +66,7 @@ def show_log(
     """List the newest decisions that were more than a plain allow."""
     found = memory.decisions(conversation_id=conversation, tool_name=tool, limit=limit)
     columns = ("time", "tool", "decision", "sources", "outcome", "why")
-    print_found(found, as_json, columns, _row, nothing="no call was held or advised against")
+    print_items(found, as_json, columns, _row, nothing="no call was held or advised against")
 
 
 @guard.command("replay")
@@ -94,20 +94,20 @@ def replay_recording(paths: tuple[str, ...], rules_of: str | None, as_json: bool
     rules, calls = [], recording.calls
     if rules_of or not paths:
         with options.open_existing(store=rules_of) as memory:
-            store, place = memory.services.store(), memory.workspace_id
-            rules = store.list_records(place, prefix="tool-", key_prefix="rule/")
-            logged = [] if paths else store.call_log(place, limit=10_000, newest=True)
+            store, workspace = memory.services.store(), memory.workspace_id
+            rules = store.list_records(workspace, prefix="tool-", key_prefix="rule/")
+            logged = [] if paths else store.call_log(workspace, limit=10_000, newest=True)
             calls = [*calls, *(each.call for each in logged)]
     with progress_bar("replaying calls") as progress:
         total = len(calls)
-        done = replay(calls, rules, lambda number: progress(number, total))
+        result = replay(calls, rules, lambda number: progress(number, total))
     if as_json:
-        counts = {"calls": done.calls, "failures": done.failures}
-        print_json({**counts, "sources": done.sources, "flags": done.flags})
+        counts = {"calls": result.calls, "failures": result.failures}
+        print_json({**counts, "sources": result.sources, "flags": result.flags})
         return
-    click.echo(f"{done.calls:,} calls, {done.failures:,} failures")
+    click.echo(f"{result.calls:,} calls, {result.failures:,} failures")
     columns = ("source", "flagged", "wrong", "recall", "precision")
-    print_table(columns, [(name, *astuple(of)) for name, of in done.sources.items()])
+    print_table(columns, [(name, *astuple(of)) for name, of in result.sources.items()])
 
 
 def _row(decision: Decision) -> tuple[str | None, ...]:

@@ -1,4 +1,4 @@
-"""`toolmem hook`: put toolmem into the path of a coding agent, and take it out again."""
+"""`toolmem hook`: install, check and uninstall the hooks of coding agents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from toolmem.hooks.state import installed
 
 
 def of_agent(command: options.Command) -> options.Command:
-    """Decorator: AGENT, --project and --user, as the agent's row and the project's folder."""
+    """Decorator: AGENT, --project and --user, as an `Agent` and a folder ("" for the user)."""
 
     @click.argument("agent", type=click.Choice(list(AGENTS)))
     @click.option(
@@ -57,8 +57,8 @@ def hook() -> None:
 )
 @click.option("--force", is_flag=True, help="Also where the other place has the hook.")
 def install(
-    row: Agent,
-    place: str,
+    agent: Agent,
+    project: str,
     dry_run: bool,
     store: str | None,
     on_error: str,
@@ -72,44 +72,44 @@ def install(
       toolmem hook install claude-code
       toolmem hook install codex --user --dry-run
     """
-    elsewhere = any(n.agent == row.name and bool(n.project) != bool(place) for n in installed())
+    elsewhere = any(n.agent == agent.name and bool(n.project) != bool(project) for n in installed())
     if elsewhere and not force:
-        told = "the hook is installed in the other place too: --force installs it twice"
-        raise RequestError(told)
+        problem = "the hook is installed in the other place too: --force installs it twice"
+        raise RequestError(problem)
     paths = [os.path.abspath(each) if each else "" for each in (store, config)]
-    command = installs.hook_command(row, place, paths[0], on_error, paths[1])
-    changes = installs.plan_install(row, place, command, os.environ)
+    command = installs.hook_command(agent, project, paths[0], on_error, paths[1])
+    changes = installs.plan_install(agent, project, command, os.environ)
     if not dry_run:
-        installs.apply_install(row, place, command, changes)
-    _show(changes, row, "would install" if dry_run else "installed", place)
-    if row.after_install and not dry_run:
-        click.echo(row.after_install)
+        installs.apply_install(agent, project, command, changes)
+    _show(changes, agent, "would install" if dry_run else "installed", project)
+    if agent.after_install and not dry_run:
+        click.echo(agent.after_install)
 
 
 @hook.command()
 @of_agent
 @console.dry_run
-def uninstall(row: Agent, place: str, dry_run: bool) -> None:
+def uninstall(agent: Agent, project: str, dry_run: bool) -> None:
     """Take the hook out. A file that nobody changed since has its old bytes again.
 
     \b
     Example:
       toolmem hook uninstall claude-code
     """
-    changes, kept = installs.plan_uninstall(row, place, os.environ)
+    changes, kept = installs.plan_uninstall(agent, project, os.environ)
     if not dry_run:
-        installs.apply_uninstall(row, place, changes)
+        installs.apply_uninstall(agent, project, changes)
     for path in kept:
         click.echo(f"{path} was changed since it was installed, and stays", err=True)
     if not changes:
         click.echo("nothing is installed here")
         return
-    _show(changes, row, "would uninstall" if dry_run else "uninstalled", place)
+    _show(changes, agent, "would uninstall" if dry_run else "uninstalled", project)
 
 
 @hook.command()
 @of_agent
-def doctor(row: Agent, place: str) -> None:
+def doctor(agent: Agent, project: str) -> None:
     """Start the installed hook as the agent would, and say whether it works.
 
     Exit code 1: something has to be mended.
@@ -118,7 +118,7 @@ def doctor(row: Agent, place: str) -> None:
     Example:
       toolmem hook doctor claude-code
     """
-    found = examine(row, place)
+    found = examine(agent, project)
     for each in found:
         click.echo(f"{each.level:<8} {each.text}")
     if any(each.level == "problem" for each in found):

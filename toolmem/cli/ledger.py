@@ -1,4 +1,4 @@
-"""`toolmem ledger`: what requests to models cost."""
+"""`toolmem ledger`: show what requests to models cost."""
 
 from __future__ import annotations
 

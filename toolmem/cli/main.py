@@ -26,7 +26,7 @@ def commands() -> None:
 
 
 def _arguments(given: list[str]) -> list[str]:
-    """`backend=http http.port=8002 config=my.yaml`, as ReMe starts its service, is `serve ...`."""
+    """Read ReMe's `backend=http http.port=8002 config=my.yaml` as `serve ...`."""
     plain = [item.lstrip("-") for item in given]
     if not plain or "backend=cmd" in plain or not all("=" in item for item in plain):
         return given

@@ -1,4 +1,4 @@
-"""`toolmem mcp`: the MCP server, the proxy before another server, and who puts it there."""
+"""`toolmem mcp`: the MCP server, and the proxy before other servers."""
 
 from __future__ import annotations
 
@@ -114,10 +114,10 @@ def _apply(change: mcp_entries.EntryChange, name: str, dry_run: bool, *, wraps: 
 
 
 def _headers() -> dict[str, str]:
-    """What `wrap` moved out of an entry's `headers`."""
-    given = os.environ.get(mcp_entries.HEADERS, "{}")
+    """The headers that `wrap` moved from an entry into the environment. Raises RequestError."""
+    text = os.environ.get(mcp_entries.HEADERS, "{}")
     try:
-        return {str(name): str(value) for name, value in json.loads(given).items()}
+        return {str(name): str(value) for name, value in json.loads(text).items()}
     except (ValueError, AttributeError):
-        told = f"{mcp_entries.HEADERS}: expected a JSON object of headers"
-        raise RequestError(told, "headers") from None
+        problem = f"{mcp_entries.HEADERS}: expected a JSON object of headers"
+        raise RequestError(problem, "headers") from None

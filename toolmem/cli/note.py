@@ -1,4 +1,4 @@
-"""`toolmem note`: a model writes down what the user demands, or takes back."""
+"""`toolmem note`: store a demand of the user, or lift one."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def note(
       echo '{"quote": "never touch prod", "effect": "remind", "tools": ["@shell"]}' \\
           | toolmem note --said "please never touch prod" --conversation c1
     """
-    given = read_json(source.read())
-    if not isinstance(given, dict):
+    note = read_json(source.read())
+    if not isinstance(note, dict):
         raise RequestError("a note is one JSON object")
-    road: dict[str, Any] = {"user_message": list(said) or None, "conversation_id": conversation}
+    more: dict[str, Any] = {"user_message": list(said) or None, "conversation_id": conversation}
     operation: Any = lift_demand if lift else note_demand
     if not lift:
-        road["tools_available"] = list(tools) or None
-    request = operation.read({**given, **road})
+        more["tools_available"] = list(tools) or None
+    request = operation.read({**note, **more})
     with options.open_memory((), **where) as memory:
         done = operation.run(memory, request)
-    told = {name: getattr(done, name) for name in ("outcome", "told", "problems")}
-    print_json({**told, "rules": [rule.id for rule in done.rules]})
+    fields = {name: getattr(done, name) for name in ("outcome", "told", "problems")}
+    print_json({**fields, "rules": [rule.id for rule in done.rules]})
     sys.exit(_EXIT_CODES[done.outcome])

@@ -1,4 +1,4 @@
-"""What every command takes: overrides, --config, --workspace, and where the store lies."""
+"""Options of every command: overrides, --config, --store, --workspace; open their memory."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def workspace(default: str | None = "default") -> Decorator:
 
 
 def memory_options(command: Command) -> Command:
-    """Decorator: all of them."""
+    """Decorator: all four."""
     return overrides(config(store(workspace()(command))))
 
 
 def with_memory(*chosen: Decorator, exists: bool = True) -> Decorator:
-    """Decorator: all options, or those chosen; the command is given the memory in their place.
+    """Decorator: all four options, or those chosen; the command gets the open memory instead.
 
-    `exists`: there has to be a store, as commands that only read make none.
+    `exists`: the store must exist, as commands that only read make none.
     """
 
     def decorate(command: Command) -> Command:
@@ -61,7 +61,7 @@ def with_memory(*chosen: Decorator, exists: bool = True) -> Decorator:
 
 
 def split_config(given: Sequence[str], config: str | None) -> tuple[list[str], str | None]:
-    """Overrides, and the file that `config=my.yaml` among them names, as ReMe writes it."""
+    """Overrides, and the configuration file: --config, else ReMe's `config=my.yaml` among them."""
     plain = [item.lstrip("-") for item in given]
     named = [item.removeprefix("config=") for item in plain if item.startswith("config=")]
     others = [item for item in plain if not item.startswith("config=")]
@@ -74,7 +74,7 @@ def open_memory(
     store: str | None = None,
     workspace: str = "default",
 ) -> ToolMem:
-    """Raises ConfigError with every problem of the settings."""
+    """Open a memory. Raises ConfigError with every problem of the settings."""
     settings, config = split_config(overrides, config)
     if store is not None:
         settings += _store_settings(store)
@@ -82,7 +82,7 @@ def open_memory(
 
 
 def open_existing(**where: Any) -> ToolMem:
-    """The same, where there is a store."""
+    """`open_memory` of a store that exists. Raises UsageError."""
     memory = open_memory(**where)
     section = memory.engine.configuration.settings.vector_store[OpSection().vector_store]
     if section.backend != "elasticsearch":
@@ -93,11 +93,11 @@ def open_existing(**where: Any) -> ToolMem:
 
 
 def _store_settings(store: str) -> list[str]:
-    """Of a file, or of http://user:password@host:9200/prefix."""
+    """Overrides for a file, or for http://user:password@host:9200/prefix."""
     if not store.startswith(("http://", "https://")):
         return [f"vector_store.default.params.path={json.dumps(store)}"]
-    scheme, _, place = store.partition("://")
-    host, _, prefix = place.partition("/")
+    scheme, _, address = store.partition("://")
+    host, _, prefix = address.partition("/")
     settings = ["vector_store.default.backend=elasticsearch"]
     settings.append(f"vector_store.default.params.hosts={json.dumps(f'{scheme}://{host}')}")
     if name := prefix.strip("/"):
@@ -106,7 +106,7 @@ def _store_settings(store: str) -> list[str]:
 
 
 def names_store(given: Sequence[str], config: str | None) -> bool:
-    """Whether overrides or the file say where the store is."""
+    """Whether overrides or the file set where the store is."""
     settings, config = split_config(given, config)
     layer = load([config] if config else [], settings).layer
     origins = [setting.origin for path, setting in layer.items() if path[0] == "vector_store"]

@@ -1,4 +1,4 @@
-"""`toolmem rules`: what the user demands, shown, changed and captured from recordings."""
+"""`toolmem rules`: show, change and capture what the user demands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from toolmem.cli import options
-from toolmem.cli.console import print_error, print_found, print_json, user_actor
+from toolmem.cli.console import print_error, print_items, print_json, user_actor
 from toolmem.errors import RequestError
 from toolmem.formats.chat import is_conversation, read_chat, text_of
 from toolmem.formats.files import read_json, read_lines
@@ -45,7 +45,7 @@ def list_rules(memory: ToolMem, tool: str | None, session: str, as_json: bool) -
     """
     found = memory.rules.list_rules(tool) if tool else memory.rules.all_rules(session).rules
     columns = ("id", "tool", "priority", "effect", "said by", "rule")
-    print_found(found, as_json, columns, _row, nothing="there are no rules")
+    print_items(found, as_json, columns, _rule_row, nothing="there are no rules")
 
 
 @rules.command("show")
@@ -54,15 +54,15 @@ def list_rules(memory: ToolMem, tool: str | None, session: str, as_json: bool) -
 @options.as_json
 def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
     """Show a rule with its conditions and changes. An id's beginning is enough."""
-    rule = find_rule(_every_rule(memory), rule_id)
+    rule = find_rule(_all_rules(memory), rule_id)
     if as_json:
         print_json(rule)
         return
     for name, value in msgspec.to_builtins(rule).items():
         for each in value if isinstance(value, list) else [value]:
             if each not in (None, ""):
-                told = each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)
-                click.echo(f"{name:<11} {plain(told, 2_000)}")
+                text = each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)
+                click.echo(f"{name:<11} {plain(text, 2_000)}")
 
 
 @rules.command("add")
@@ -108,7 +108,7 @@ def delete_rule(memory: ToolMem, rule_id: str) -> None:
     Example:
       toolmem rules delete 1f0c9a
     """
-    rule = find_rule(_every_rule(memory), rule_id)
+    rule = find_rule(_all_rules(memory), rule_id)
     after = memory.rules.delete(rule, user_actor())
     if after.status != "deleted":
         print_error("the store is guarded: the deletion waits, run this in a terminal of yours")
@@ -133,7 +133,7 @@ def review(memory: ToolMem, as_json: bool) -> None:
     """List what agents and programs ask to be kept or changed."""
     found = memory.rules.requests()
     columns = ("id", "tool", "asked for", "rule")
-    print_found(found, as_json, columns, _asked, nothing="nothing waits for you")
+    print_items(found, as_json, columns, _request_row, nothing="nothing waits for you")
 
 
 @rules.command("approve")
@@ -191,8 +191,8 @@ def capture(
 
 def _print_captured(number: int, turn: Turn, done: Captured, as_json: bool) -> None:
     if not as_json:
-        for told in done.told:
-            click.echo(f"{number}: {plain(told, 600)}")
+        for line in done.told:
+            click.echo(f"{number}: {plain(line, 600)}")
         return
     names = ("tool_name", "rule", "priority", "source", "tags")
     row = {
@@ -220,12 +220,12 @@ def _turns_of_chats(path: str) -> Iterator[dict[str, Any]]:
         tools = body.get("tools") or list(dict.fromkeys(call.name for call in chat.calls))
         for message in body["messages"]:
             if isinstance(message, dict) and message.get("role") == "user":
-                said = text_of(message.get("content"))
-                ran = [{"name": call.name} for call in chat.calls if call.context == said]
-                yield {"user_message": said, "tool_calls": ran, "tools": tools}
+                text = text_of(message.get("content"))
+                calls = [{"name": call.name} for call in chat.calls if call.context == text]
+                yield {"user_message": text, "tool_calls": calls, "tools": tools}
 
 
-def _every_rule(memory: ToolMem) -> list[ToolMemoryRule]:
+def _all_rules(memory: ToolMem) -> list[ToolMemoryRule]:
     return [*memory.rules.all_rules().rules, *memory.rules.every_session_rule()]
 
 
@@ -234,12 +234,11 @@ def _alternatives(option: str, given: str | None) -> list[dict[str, Any]] | None
     return value if value is None or isinstance(value, list) else [value]
 
 
-def _row(rule: ToolMemoryRule) -> tuple[str, ...]:
-    who = rule.said.by
-    return rule.id[:8], rule.tool_name, rule.priority, rule.effect, who, rule.rule
+def _rule_row(rule: ToolMemoryRule) -> tuple[str, ...]:
+    return rule.id[:8], rule.tool_name, rule.priority, rule.effect, rule.said.by, rule.rule
 
 
-def _asked(rule: ToolMemoryRule) -> tuple[str, ...]:
-    asked = rule.request.after if rule.request else {}
-    what = "new" if rule.status == "request" else json.dumps(asked, ensure_ascii=False)
+def _request_row(rule: ToolMemoryRule) -> tuple[str, ...]:
+    change = rule.request.after if rule.request else {}
+    what = "new" if rule.status == "request" else json.dumps(change, ensure_ascii=False)
     return rule.id[:8], rule.tool_name, what, rule.rule

@@ -1,4 +1,4 @@
-"""`toolmem run`: one flow, its request and its response as JSON."""
+"""`toolmem run`: run one flow, with its request and response as JSON."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
         raise RequestError("workspace_id: missing; name it in the request or by --workspace")
     with options.open_memory(**where) as memory, progress_bar(flow) as progress:
 
-        def tell(event: Event) -> None:
+        def show(event: Event) -> None:
             if event.kind == "progress":
                 progress(event.done, event.total)
 
-        memory.engine.listeners.append(tell)
+        memory.engine.listeners.append(show)
         flows = memory.engine.flows
         if flow in OPERATIONS and flow not in {*flows.ready, *flows.left_out}:
             place = memory.workspace(request.pop("workspace_id"))

@@ -1,4 +1,4 @@
-"""`toolmem serve`: the memory over HTTP; and `toolmem mcp`: as an MCP server."""
+"""`toolmem serve` serves HTTP, and `toolmem mcp` (`mcp serve`) MCP."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolmem.server.access import Access, is_loopback, read_token
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-GRACE = 30  # seconds that requests under way have when it is stopped
+GRACE = 30  # seconds that running requests have when the server stops
 
 
 @click.command()
@@ -58,7 +58,7 @@ def serve_mcp(workspace: str, **where: Any) -> None:
         memory = options.open_memory(workspace=workspace, **where)
     with memory:
         service = McpService(memory, workspace)
-        memory.rules.is_guarded()  # a store that cannot be opened is told now
+        memory.rules.is_guarded()  # fails now if the store cannot be opened
         section = memory.engine.configuration.settings.mcp
         if section.transport == "stdio":
             import anyio
@@ -71,10 +71,10 @@ def serve_mcp(workspace: str, **where: Any) -> None:
 def listen(
     memory: ToolMem,
     section: Literal["http", "mcp"],
-    made: Callable[[Access], Starlette],
+    make: Callable[[Access], Starlette],
     path: str = "",
 ) -> None:
-    """Serve an application at the address of a section, until Ctrl-C. Raises ConfigError."""
+    """Serve an application at the address that a section sets, until Ctrl-C. Raises ConfigError."""
     import uvicorn
 
     settings = memory.engine.configuration.settings
@@ -83,7 +83,7 @@ def listen(
     port = getattr(settings, section).port
     click.echo(f"toolmem on http://{host}:{port}{path} (Ctrl-C stops it)", err=True)
     uvicorn.run(
-        made(Access(token)),
+        make(Access(token)),
         host=host,
         port=port,
         timeout_keep_alive=int(settings.http.timeout_keep_alive),
@@ -95,9 +95,9 @@ def listen(
 
 
 def _host(memory: ToolMem, section: str, has_token: bool) -> str:
-    """The configured address. A file's 0.0.0.0 without a token becomes 127.0.0.1, with a warning.
+    """The configured host. A file's 0.0.0.0 without a token becomes 127.0.0.1, with a warning.
 
-    Raises ConfigError where an override asks for an address of others without a token.
+    Raises ConfigError if an override sets a host that others reach, without a token.
     """
     configuration = memory.engine.configuration
     host: str = getattr(configuration.settings, section).host

@@ -1,4 +1,4 @@
-"""`toolmem store`: look at a store, trust it, and read the files of others into it."""
+"""`toolmem store`: show, trust and copy a store, and import dumps."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def info(memory: ToolMem, as_json: bool) -> None:
     Example:
       toolmem store info --store memory.db
     """
-    kept = memory.services.store()
-    found = {name: kept.records(name, guidance=False) for name in kept.workspaces()}
+    opened = memory.services.store()
+    found = {name: opened.records(name, guidance=False) for name in opened.workspaces()}
     rows = [(name, sum(r.kept for r in records), len(records)) for name, records in found.items()]
     columns = ("workspace", "calls", "tools")
     if as_json:
@@ -54,11 +54,11 @@ def trust(memory: ToolMem) -> None:
     Example:
       toolmem store trust --store memory.db
     """
-    kept = memory.services.store()
-    if not isinstance(kept, SqliteStore):
+    opened = memory.services.store()
+    if not isinstance(opened, SqliteStore):
         raise click.UsageError("only a store file can be trusted")
-    kept.trust()
-    click.echo(f"{kept.location} is trusted")
+    opened.trust()
+    click.echo(f"{opened.location} is trusted")
 
 
 @store.command()
@@ -114,16 +114,16 @@ def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
     now = datetime.now(UTC)
     read = [read_dump(file, workspace, now) for file in files]
     with options.open_memory(workspace=workspace, **where) as memory:
-        kept = memory.services.store()
+        target = memory.services.store()
         failures = []
         for file, found in zip(files, read, strict=True):
-            appended = [kept.merge(workspace, window, KEEP_ALL) for window in found.windows]
+            appended = [target.merge(workspace, window, KEEP_ALL) for window in found.windows]
             failures += [each for one in appended for each in one.failures]
             added = sum(each.stored for each in appended)
-            told = [f"{file}: {len(found.windows)} tools", f"{added} calls added"]
+            texts = [f"{file}: {len(found.windows)} tools", f"{added} calls added"]
             for kind, lines in found.passed_over.items():
-                told.append(f"{len(lines)} {plain(kind, 40)} memories passed over")
-            click.echo(", ".join(told))
+                texts.append(f"{len(lines)} {plain(kind, 40)} memories passed over")
+            click.echo(", ".join(texts))
     for failure in failures:
         print_error(f"{failure.tool_name}: {failure.error}")
     if failures:

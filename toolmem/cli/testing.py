@@ -1,4 +1,4 @@
-"""`toolmem testing`: what stands in for a paid model."""
+"""`toolmem testing`: a stand-in for a paid model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`toolmem tools`: what a store knows of its tools."""
+"""`toolmem tools`: list the tools of a store, and show their guidance."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import LazyGroup, print_error, print_found, print_json
+from toolmem.cli.console import LazyGroup, print_error, print_items, print_json
 from toolmem.config.names import hint
 from toolmem.memory.toolmem import ToolMem
 from toolmem.operations.results import ToolOverview
@@ -34,7 +34,7 @@ def list_tools(memory: ToolMem, as_json: bool) -> None:
     found = memory.tools()
     columns = ("tool", "calls", "success rate", "score", "not summarized")
     nothing = f"workspace {memory.workspace_id!r} has no tools"
-    print_found(found, as_json, columns, _row, nothing=nothing, numbers=True)
+    print_items(found, as_json, columns, _row, nothing=nothing, numbers=True)
 
 
 @tools.command("show")

@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.config.sections import GuardSection
 from toolmem.guard.guard import Guard
-from toolmem.models.calls import SystemClock
+from toolmem.models.calls import SystemClock, ToolCallResult
+from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
 from toolmem.rules.store import GUARDED, RuleListing, ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore
 
 WORKSPACE = "default"
 OWN_STORE = os.path.join(".toolmem", "memory.db")
+KEPT_CALLS = 100  # of a tool
+MAX_OUTPUT = 100_000  # characters of an output that is kept
 LOCK_TIMEOUT = 4.0  # seconds to wait for a locked store; agents give a hook ten
 
 
@@ -64,6 +67,29 @@ class Stores(Struct):
             Guard(store, WORKSPACE, clock, main if store is self.main else further, protected=paths)
             for store in self.all
         ]
+
+    def keep_call(
+        self,
+        call: ToolCallResult,
+        arguments: Any,
+        guards: Sequence[Guard],
+        decisions: Sequence[Decision],
+    ) -> None:
+        """Store a call that ended; each guard learns from it and its decision, if there is one.
+
+        One commit in the main store. Another store that fails takes nothing of it back.
+        """
+        failed, call_id = call.failed, call.id or ""
+
+        def learn(pairs: Sequence[tuple[Guard, Decision]]) -> None:
+            for guard, decision in pairs:
+                guard.after(decision, arguments, output=call.output, failed=failed, call_id=call_id)
+
+        pairs = list(zip(guards, decisions, strict=False))  # that of the main store first
+        with self.main.transaction():
+            self.main.append_calls(WORKSPACE, [call], KEPT_CALLS)
+            learn(pairs[:1])
+        learn(pairs[1:])
 
     def mark_guarded(self, by: str) -> None:
         """Let programs and agents no longer loosen the user's rules in these stores."""

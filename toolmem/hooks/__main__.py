@@ -1,9 +1,9 @@
-"""Answer one event of an agent, and never be in its way.
+"""Answer one event of an agent; no failure of toolmem stops the agent.
 
     python -P -m toolmem.hooks AGENT [--store FILE] [--project DIR] [--on-error open|closed]
 
-It ends with exit code 0 and writes JSON or nothing, whatever happens. What went wrong is a line in
-`hooks.log`, and denies a call only where the hook was installed with `--on-error closed`.
+The exit code is always 0, the output JSON or nothing. An error is logged to `hooks.log`, and denies
+a call only if the hook was installed with `--on-error closed`.
 """
 
 from __future__ import annotations
@@ -27,20 +27,22 @@ _CLOSED = (
 def main() -> None:
     """Answer the event on standard input, and end the process with code 0."""
     try:
-        from toolmem.hooks.state import take_warnings
+        from toolmem.hooks.state import log_to_file
 
-        take_warnings()
-        answer = answered(sys.argv[1:], sys.stdin.buffer, os.environ)
+        log_to_file()
+        answer = answer_event(sys.argv[1:], sys.stdin.buffer, os.environ)
         sys.stdout.buffer.write(answer)
         sys.stdout.buffer.flush()
     except BaseException as error:
         _log(error)
     finally:
-        os._exit(0)  # nothing is left to do that an agent should wait for
+        os._exit(0)  # no exit handlers: the agent waits for this process
 
 
-def answered(arguments: Sequence[str], stdin: BinaryIO, environment: Mapping[str, str]) -> bytes:
-    """What is written to standard output; b"" says nothing. Raises nothing."""
+def answer_event(
+    arguments: Sequence[str], stdin: BinaryIO, environment: Mapping[str, str]
+) -> bytes:
+    """The bytes for standard output; b"" where there is no answer. Raises nothing."""
     raw, name = b"", ""
     options: dict[str, str] = {}
     try:
@@ -49,11 +51,11 @@ def answered(arguments: Sequence[str], stdin: BinaryIO, environment: Mapping[str
         return _answer(name, options, raw, environment)
     except BaseException as error:
         _log(error, name)
-        return _of_trouble(name, options, raw, error)
+        return _answer_error(name, options, raw, error)
 
 
 def _read_options(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The agent and its options. Nothing is refused: settings may be of another version."""
+    """The agent's name and the options. Unknown ones pass: another version may have set them."""
     name, options = "", {}
     words = iter(arguments)
     for word in words:
@@ -78,15 +80,14 @@ def _answer(
     if event is None:
         return b""
     from toolmem.guard.stores import open_stores
-    from toolmem.hooks.handle import Hook
+    from toolmem.hooks.handle import Hook, guard_is_on
 
     folder = options.get("--project") or event.project or event.cwd
-    switch = environment.get("TOOLMEM_GUARD", "").strip().lower()
     hook = Hook(
         agent=agent,
         stores=open_stores(folder, options.get("--store", "")),
         on_error="closed" if options.get("--on-error") == "closed" else "open",
-        guard_is_on=switch not in ("off", "false", "no", "0"),
+        guard_is_on=guard_is_on(environment),
         config=options.get("--config", ""),
     )
     answer = write(agent, event, hook.handle(event))
@@ -97,31 +98,31 @@ def _payload(raw: bytes) -> Mapping[str, Any]:
     """Raises ValueError, RecursionError."""
     if len(raw) > MAX_BYTES:
         raise ValueError(f"a payload of more than {MAX_BYTES:,} bytes")
-    given = json.loads(raw.decode("utf-8-sig", "replace"))
+    value = json.loads(raw.decode("utf-8-sig", "replace"))
     # What cannot be stored: half an emoji becomes "?", NaN and 1e999 become null.
-    storable = json.dumps(given, ensure_ascii=False).encode("utf-8", "replace")
+    storable = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
     value = json.loads(storable, parse_constant=lambda _: None)
     if not isinstance(value, dict):
         raise ValueError(f"expected an object, got {type(value).__name__}")
     return value
 
 
-def _of_trouble(name: str, options: Mapping[str, str], raw: bytes, error: BaseException) -> bytes:
-    """A denial of a call where the user chose that, a notice as a session begins, or nothing."""
+def _answer_error(name: str, options: Mapping[str, str], raw: bytes, error: BaseException) -> bytes:
+    """A denial of a call with `--on-error closed`, a notice as a session begins, or nothing."""
     with suppress(BaseException):
         from toolmem.hooks.agents import AGENTS
         from toolmem.hooks.protocol import Answer, read, write
 
         is_closed = options.get("--on-error") == "closed"
-        named = re.search(rb'"(hook_event_name|event)"\s{0,9}:\s{0,9}"([\w.]{1,60})"', raw)
-        payload = {named[1].decode(): named[2].decode(), "tool_name": "unknown"} if named else {}
+        found = re.search(rb'"(hook_event_name|event)"\s{0,9}:\s{0,9}"([\w.]{1,60})"', raw)
+        payload = {found[1].decode(): found[2].decode(), "tool_name": "unknown"} if found else {}
         event, answer = read(AGENTS[name], payload, {}), Answer()
         if event is not None and event.kind == "session_start":
             answer.notice = f"toolmem: no rule binds and nothing is kept: {error}"[:1_000]
         elif event is not None and event.kind == "before_call" and is_closed:
             answer = Answer(action="deny", reason=_CLOSED)
-        if event is not None and (told := write(AGENTS[name], event, answer)):
-            return json.dumps(told).encode()
+        if event is not None and (written := write(AGENTS[name], event, answer)):
+            return json.dumps(written).encode()
     return b""
 
 

@@ -1,6 +1,6 @@
-"""The agents that hooks are installed in, a table: their names for events, tools and settings.
+"""The table of agents that hooks are installed in: their names of events, tools and settings.
 
-Beside each title stands the version whose payloads were recorded.
+The comment beside each title is the version whose payloads were recorded.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ EVERYWHERE = frozenset(("session_start", "subagent_start", "prompt", "before_cal
 
 
 def _tools(classes: str) -> dict[str, str]:
-    """Tool -> class, from `shell: Bash; read: Read Glob`; `own`: plans, helpers, questions."""
+    """Tool -> class, from `shell: Bash; read: Read Glob`; `own`: plans, subagents, questions."""
     rows = (row.partition(":") for row in classes.split(";"))
     return {name: kind.strip() for kind, _, names in rows for name in names.split()}
 
 
 def _names(pairs: str) -> dict[str, str]:
-    """The agent's name -> Claude Code's, from `theirs=ours`; `same` where they agree."""
-    parted = [pair.partition("=") for pair in pairs.split()]
-    return {theirs: ours or theirs for theirs, _, ours in parted}
+    """The agent's name -> Claude Code's, from `theirs=ours`, or one word where they are equal."""
+    split = [pair.partition("=") for pair in pairs.split()]
+    return {theirs: ours or theirs for theirs, _, ours in split}
 
 
 _CLAUDE_EVENTS = _names(
@@ -34,28 +34,28 @@ _PLUGIN_KEYS = _names(
 
 
 class Agent(Struct, frozen=True, kw_only=True):
-    """One agent: how it differs from Claude Code's protocol, and where its settings lie."""
+    """One agent: how it differs from Claude Code's protocol, and where its settings are."""
 
     name: str
     title: str
     tools: dict[str, str]
     events: dict[str, str] = field(default_factory=_CLAUDE_EVENTS.copy)  # its own -> Claude Code's
     rename: dict[str, str] = {}  # its payload's key -> Claude Code's
-    call_ids: bool = True  # False: an event is known by its time, a call's end by tool and input
+    call_ids: bool = True  # False: events are matched by time, a call's end by tool and input
     mcp_name: str = r"mcp__(?P<server>.+?)__(?P<tool>.+)"
     project_variable: str = ""
     dialect: str = "claude"
     asks: bool = False  # it can ask its user about a call
-    context_at: frozenset[str] = EVERYWHERE
-    notice_at: frozenset[str] = frozenset()
-    files: dict[str, str]  # path below project or home -> form; `settings`: not ours alone
-    user_files: dict[str, str] = {}  # below home, where these are others
-    home_variable: str = ""  # environment variable that names the first folder of these below home
+    context_at: frozenset[str] = EVERYWHERE  # events whose answer may have context for the model
+    notice_at: frozenset[str] = frozenset()  # events whose answer may have a notice for the user
+    files: dict[str, str]  # path below project or home -> form; `settings`: shared with others
+    user_files: dict[str, str] = {}  # below home, if these differ
+    home_variable: str = ""  # environment variable in place of their first folder below home
     form: str = "shell"  # of a command in settings: shell, or exec (without one)
     timeout: int = 10  # in its own unit
-    end_timeout: int = 0  # at a session's end; 0: what it gives by itself
-    closed: dict[str, object] = {}  # what stops a call where the hook cannot run
-    after_install: str = ""
+    end_timeout: int = 0  # at a session's end; 0: the agent's default
+    closed: dict[str, object] = {}  # settings that stop a call if the hook cannot run
+    after_install: str = ""  # what the user has to do then
 
 
 CLAUDE_CODE = Agent(
@@ -85,7 +85,7 @@ CODEX = Agent(
     notice_at=frozenset(("session_start", "prompt")),
     files={".codex/hooks.json": "settings"},
     home_variable="CODEX_HOME",
-    end_timeout=3,  # it warns of more at each start
+    end_timeout=3,  # Codex warns of more at each start
     after_install="Codex runs no hook that its user has not trusted: start codex, enter /hooks, "
     "and trust toolmem's.",
 )

@@ -1,8 +1,8 @@
-"""Hooks in an agent's settings: planned, shown as a difference, written in one step, taken out.
+"""Plan, show, write and remove the hooks in an agent's settings.
 
-Every other byte of a settings file stays. What an install wrote is noted in `installs.json` in the
-user's state folder: where a file is still as it was left, uninstalling cuts the very bytes out;
-where somebody changed it since, only our entries go.
+Every other byte of a settings file stays. `installs.json` in the user's state folder notes what was
+written: uninstalling cuts exactly that out of an unchanged file, and our entries out of one that
+somebody has changed since.
 """
 
 from __future__ import annotations
@@ -25,76 +25,70 @@ from typing import Any
 from msgspec import Struct
 
 from toolmem.errors import RequestError, StoreUnavailable
+from toolmem.formats.files import replace_file
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.json_text import with_entries, without_entries, without_spans
-from toolmem.hooks.state import (
-    INSTALLS,
-    FileNote,
-    Install,
-    installed,
-    replace_file,
-    write_notes,
-)
+from toolmem.hooks.state import INSTALLS, FileNote, Install, installed, write_notes
 from toolmem.text.patterns import late_pattern
 
 MAX_BYTES = 10_000_000  # of a settings file
 _OURS = late_pattern(r"-m\W{1,4}toolmem\.hooks\W")
-# Of environments that are thrown away: those of `uvx`, `uv run` and `pipx run`.
-_PASSING = ("/uv/archive-v", "/uv/builds-v", "/uv/environments-v", "/.cache/uv/", "/pipx/.cache/")
+# Parts of paths of temporary environments: those of `uvx`, `uv run` and `pipx run`.
+_TEMPORARY = ("/uv/archive-v", "/uv/builds-v", "/uv/environments-v", "/.cache/uv/", "/pipx/.cache/")
 
 
 class Change(Struct, frozen=True):
-    """What becomes of a file. None: it is not there."""
+    """A planned change of a file. None: the file does not exist."""
 
     path: Path
     before: str | None
     after: str | None
-    spans: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []  # (start, end) of inserted characters
 
     def difference(self) -> str:
         """As a unified diff."""
         states = (self.before, self.after)
         old, new = ((each or "").splitlines() for each in states)
-        was, becomes = (os.devnull if each is None else str(self.path) for each in states)
-        return "\n".join(unified_diff(old, new, was, becomes, lineterm=""))
+        old_name, new_name = (os.devnull if each is None else str(self.path) for each in states)
+        return "\n".join(unified_diff(old, new, old_name, new_name, lineterm=""))
 
 
 def hook_command(
     agent: Agent, project: str, store: str = "", on_error: str = "open", config: str = ""
 ) -> list[str]:
-    """What the agent starts. Raises RequestError."""
+    """The command that the agent starts for each event. Raises RequestError."""
     options = {"--project": project, "--store": store, "--config": config}
     options["--on-error"] = on_error if on_error != "open" else ""
-    given = [part for name, value in options.items() if value for part in (name, value)]
-    return [*interpreter(), "-m", "toolmem.hooks", agent.name, *given]
+    words = [part for name, value in options.items() if value for part in (name, value)]
+    return [*interpreter(), "-m", "toolmem.hooks", agent.name, *words]
 
 
 def interpreter() -> list[str]:
-    """How toolmem's Python is started. Raises RequestError where it would not stay."""
+    """The command of toolmem's Python. Raises RequestError if its environment is temporary."""
     python = sys.executable
-    if any(part in python for part in _PASSING):
-        told = "belongs to an environment that is thrown away; install toolmem where it stays"
-        raise RequestError(f"interpreter: {python} {told}", "interpreter")
+    if any(part in python for part in _TEMPORARY):
+        problem = "belongs to an environment that is thrown away; install toolmem where it stays"
+        raise RequestError(f"interpreter: {python} {problem}", "interpreter")
     probe = [python, "-P", "-E", "-c", "import toolmem.hooks"]
-    stays = subprocess.run(probe, capture_output=True, cwd="/", check=False).returncode == 0
-    # Without -E where PYTHONPATH alone finds toolmem.
-    return [python, "-P", "-E"] if stays else [python, "-P"]
+    is_found = subprocess.run(probe, capture_output=True, cwd="/", check=False).returncode == 0
+    # Without -E where only PYTHONPATH finds toolmem.
+    return [python, "-P", "-E"] if is_found else [python, "-P"]
 
 
 def is_temporary(path: str) -> bool:
-    """Whether a file lies where temporary files do."""
+    """Whether a file is in a folder for temporary files."""
     real = os.path.realpath(path)
     folders = {os.path.realpath(tempfile.gettempdir()), "/tmp", "/var/tmp"}
     return any(real.startswith(f"{folder}{os.sep}") for folder in folders)
 
 
-# ---------------------------------------------------------------- what is written
+# ---------------------------------------------------------------- plans
 
 
 def plan_install(
     agent: Agent, project: str, command: list[str], environment: Mapping[str, str]
 ) -> list[Change]:
-    """The files with the hooks in them. Raises RequestError where one is somebody else's."""
+    """Changes that add the hooks. Raises RequestError if a file of ours exists with other text."""
     changes = []
     for path, form in files_of(agent, project, environment).items():
         before = read_text(path)
@@ -103,8 +97,8 @@ def plan_install(
             continue
         text = _own_text(agent, form, command)
         if before not in (None, text):
-            told = "is there, and is not this toolmem's: move it away first"
-            raise RequestError(f"settings: {path} {told}", "settings")
+            problem = "is there, and is not this toolmem's: move it away first"
+            raise RequestError(f"settings: {path} {problem}", "settings")
         changes.append(Change(path, before, text))
     return changes
 
@@ -117,21 +111,20 @@ def _with_hooks(agent: Agent, path: Path, before: str | None, command: list[str]
     try:
         text, spans = with_entries(base, _entries(agent, command))
     except ValueError as error:
-        told = f"settings: {path}: {error}. Nothing was changed"
-        raise RequestError(told, "settings") from None
+        raise RequestError(f"settings: {path}: {error}. Nothing was changed", "settings") from None
     return Change(path, before, text, [] if before is None else spans)
 
 
 def plan_uninstall(
     agent: Agent, project: str, environment: Mapping[str, str]
 ) -> tuple[list[Change], list[Path]]:
-    """The files without the hooks, and own files that somebody changed since: these stay."""
+    """Changes that remove the hooks, and files of ours that stay, as somebody changed them."""
     note = next((n for n in installed() if (n.agent, n.project) == (agent.name, project)), None)
-    files = dict(note.files) if note else {}
+    notes = note.files if note else {}
     changes: list[Change] = []
-    kept: list[Path] = []
+    changed: list[Path] = []
     for path, form in files_of(agent, project, environment).items():
-        before, known = read_text(path), files.get(str(path))
+        before, known = read_text(path), notes.get(str(path))
         if before is None:
             continue
         if known is not None and known.digest == _digest(before):
@@ -145,8 +138,8 @@ def plan_uninstall(
             if left != before:
                 changes.append(Change(path, before, left))
         else:
-            kept.append(path)
-    return changes, kept
+            changed.append(path)
+    return changes, changed
 
 
 def is_ours(entry: Any) -> bool:
@@ -159,8 +152,8 @@ def _words(text: str) -> str:
 
 
 def _entries(agent: Agent, command: list[str]) -> dict[str, Any]:
-    """For each event of the agent, what its settings hold."""
-    found: dict[str, Any] = {}
+    """The entry in the settings for each event of the agent."""
+    entries: dict[str, Any] = {}
     for event, claude_event in agent.events.items():
         hook: dict[str, Any] = {"command": shlex.join(command)}
         if agent.form == "exec":
@@ -169,8 +162,8 @@ def _entries(agent: Agent, command: list[str]) -> dict[str, Any]:
         hook |= {"timeout": timeout} if timeout else {}
         hook |= agent.closed if claude_event == "PreToolUse" and "closed" in command else {}
         is_flat = agent.dialect == "cursor"
-        found[event] = hook if is_flat else {"hooks": [{"type": "command", **hook}]}
-    return found
+        entries[event] = hook if is_flat else {"hooks": [{"type": "command", **hook}]}
+    return entries
 
 
 def _own_text(agent: Agent, form: str, command: list[str]) -> str:
@@ -187,7 +180,7 @@ def _own_text(agent: Agent, form: str, command: list[str]) -> str:
 
 
 def files_of(agent: Agent, project: str, environment: Mapping[str, str]) -> dict[Path, str]:
-    """Where the hook stands, below the project or the user's folder, and the form of each file."""
+    """The agent's files, in the project or, for "", in the user's home, and the form of each."""
     files = agent.files if project else agent.user_files or agent.files
     moved = "" if project else environment.get(agent.home_variable, "")
     if moved:
@@ -206,14 +199,14 @@ def apply_install(agent: Agent, project: str, command: list[str], changes: list[
         assert change.after is not None
         files[str(change.path)] = FileNote(_digest(change.after), change.spans, folders)
     others = [n for n in installed() if (n.agent, n.project) != (agent.name, project)]
-    # First the note: where the process is killed here, it fits no file, and changes nothing.
+    # The note first: if the process is killed here, its digest fits no file and nothing is cut.
     write_notes(INSTALLS, [*others, Install(agent.name, project, command, files)])
     for change in changes:
         write_change(change)
 
 
 def apply_uninstall(agent: Agent, project: str, changes: Iterable[Change]) -> None:
-    """Write, remove the folders that the install made and that are empty, and forget it."""
+    """Write what was planned; remove the note, and folders that the install made if empty."""
     for change in changes:
         write_change(change)
     notes = installed()
@@ -242,10 +235,10 @@ def write_change(change: Change) -> None:
 
 
 def read_text(path: Path) -> str | None:
-    """None: it is not there. Raises RequestError for what is no text file of a fitting size."""
+    """None: the file does not exist. Raises RequestError if it is no text or too large."""
     try:
-        told = path.stat()
-        if not stat.S_ISREG(told.st_mode) or told.st_size > MAX_BYTES:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
             raise RequestError(f"settings: {path} is no file of at most {MAX_BYTES:,} bytes")
         return path.read_bytes().decode()  # every line end stays
     except (FileNotFoundError, NotADirectoryError):

@@ -1,6 +1,6 @@
-"""Hooks go into a JSON settings file and out of it again; every other byte stays as it is.
+"""Insert hooks into the text of a JSON settings file and remove them; every other byte stays.
 
-Everything is inserted right behind an opening bracket, so that no comma of somebody else's moves.
+Text is inserted right after an opening bracket, so that no comma of somebody else's moves.
 Comments, trailing commas and a byte order mark are allowed.
 """
 
@@ -17,13 +17,13 @@ from toolmem.text.patterns import late_pattern
 BOM = "\ufeff"
 _STRING_OR_COMMENT = late_pattern(r'("(?:[^"\\]|\\.)*")|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = late_pattern(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
-_decode = json.JSONDecoder().raw_decode  # answers the value, and where it ends
+_decode = json.JSONDecoder().raw_decode  # returns the value and where it ends
 
 
 class Part(NamedTuple):
-    """A member of an object or an element of an array, and where it stands."""
+    """A member of an object or an element of an array, and its position."""
 
-    key: str
+    key: str  # "" of an element
     start: int  # of the key, or of the element
     value_start: int
     end: int
@@ -31,9 +31,9 @@ class Part(NamedTuple):
 
 
 def readable(text: str) -> str:
-    """The same text, as long, with blanks for comments and trailing commas.
+    """The text with comments and trailing commas replaced by blanks, so that positions stay.
 
-    Raises ValueError with line and column where it is no JSON object.
+    Raises ValueError with line and column if it is no JSON object.
     """
     blank = partial(re.sub, r"[^\r\n]", " ")
     text = _STRING_OR_COMMENT.sub(lambda found: found[1] or blank(found[0]), text)
@@ -44,7 +44,7 @@ def readable(text: str) -> str:
 
 
 def parts(text: str, start: int) -> Iterator[Part]:
-    """What the object or array that begins at `start` holds."""
+    """The parts of the object or array that begins at `start`."""
     at, close = _skip(text, start + 1), "}" if text[start] == "{" else "]"
     while text[at] != close:
         key, begin = "", at
@@ -58,29 +58,29 @@ def parts(text: str, start: int) -> Iterator[Part]:
 
 
 def with_entries(text: str, entries: dict[str, Any]) -> tuple[str, list[tuple[int, int]]]:
-    """The text with one more entry in `hooks.EVENT` for each event, and the spans that are new.
+    """Add one entry to `hooks.EVENT` for each event. Raises ValueError.
 
-    A span is (start, end); they are in order. Raises ValueError.
+    Returns the text, and the spans (start, end) that were inserted, in order.
     """
-    held = {"hooks": {event: [entry] for event, entry in entries.items()}}
+    section = {"hooks": {event: [entry] for event, entry in entries.items()}}
     if not text.strip(f"{BOM} \t\r\n"):
-        new = json.dumps(held, indent=2, ensure_ascii=False) + "\n"
+        new = json.dumps(section, indent=2, ensure_ascii=False) + "\n"
         return text + new, [(len(text), len(text) + len(new))]
     clean = readable(text)
     root = _skip(clean, 0)
     hooks = _member(clean, root, "hooks")
     if hooks is None:
-        edits = [_inserted(clean, root, held)]
+        edits = [_insertion(clean, root, section)]
     elif not isinstance(hooks.value, dict):
         raise ValueError("hooks: expected an object")
     else:
         there = {each.key: each for each in parts(clean, hooks.value_start)}
-        fresh = {event: [entry] for event, entry in entries.items() if event not in there}
-        edits = [_inserted(clean, hooks.value_start, fresh)] if fresh else []
+        missing = {event: [entry] for event, entry in entries.items() if event not in there}
+        edits = [_insertion(clean, hooks.value_start, missing)] if missing else []
         for event in (event for event in entries if event in there):
             if not isinstance(there[event].value, list):
                 raise ValueError(f"hooks.{event}: expected a list")
-            edits.append(_inserted(clean, there[event].value_start, {"": entries[event]}))
+            edits.append(_insertion(clean, there[event].value_start, {"": entries[event]}))
     spans: list[tuple[int, int]] = []
     for at, new in sorted(edits):
         start = at + sum(end - begin for begin, end in spans)
@@ -90,46 +90,46 @@ def with_entries(text: str, entries: dict[str, Any]) -> tuple[str, list[tuple[in
 
 
 def without_spans(text: str, spans: list[tuple[int, int]]) -> str:
-    """The text that was there before, where nobody changed it since."""
+    """Undo `with_entries` in a text that nobody has changed since."""
     for start, end in reversed(spans):
         text = text[:start] + text[end:]
     return text
 
 
 def without_entries(text: str, is_ours: Callable[[Any], bool]) -> str:
-    """The text without our entries, where somebody changed it since.
+    """Remove our entries from a text that somebody has changed since.
 
-    What held nothing else goes with them.
+    Containers that hold nothing else are removed with them.
     """
-    while (cut := _cut(readable(text), is_ours)) is not None:
-        before = text[: cut[0]].rstrip(" \t\r\n")  # a comment is no blank here, and stays
-        text = before + text[cut[1] :]
+    while (span := _span_of_entry(readable(text), is_ours)) is not None:
+        before = text[: span[0]].rstrip(" \t\r\n")  # in `text` a comment is no blank, and stays
+        text = before + text[span[1] :]
     return text
 
 
-def _cut(text: str, is_ours: Callable[[Any], bool]) -> tuple[int, int] | None:
-    """The span of one entry of ours: of the widest container that holds nothing else."""
+def _span_of_entry(text: str, is_ours: Callable[[Any], bool]) -> tuple[int, int] | None:
+    """The span of the first entry of ours, with the containers that hold nothing else."""
     root = _skip(text, 0)
     hooks = _member(text, root, "hooks")
-    trail = _trail(text, hooks.value_start, is_ours) if hooks else []
-    if hooks is None or not trail:
+    path = _path_to(text, hooks.value_start, is_ours) if hooks else []
+    if hooks is None or not path:
         return None
-    trail.insert(0, (root, hooks))
-    held = list(parts(text, trail[-1][0]))
-    while len(trail) > 1 and (len(held) == 1 or trail[-1][1].key == "hooks"):
-        trail.pop()  # the matcher beside an entry's `hooks` goes along
-        held = list(parts(text, trail[-1][0]))
-    container, part = trail[-1]
-    at = held.index(part)
-    if at + 1 < len(held):
-        return part.start, _skip(text, part.end) + 1  # behind the comma
-    return (held[at - 1].end if at else container + 1), part.end
+    path.insert(0, (root, hooks))
+    siblings = list(parts(text, path[-1][0]))
+    while len(path) > 1 and (len(siblings) == 1 or path[-1][1].key == "hooks"):
+        path.pop()  # with the matcher beside an entry's `hooks`
+        siblings = list(parts(text, path[-1][0]))
+    container, part = path[-1]
+    at = siblings.index(part)
+    if at + 1 < len(siblings):
+        return part.start, _skip(text, part.end) + 1  # with the comma behind it
+    return (siblings[at - 1].end if at else container + 1), part.end
 
 
-def _trail(text: str, container: int, is_ours: Callable[[Any], bool]) -> list[tuple[int, Part]]:
-    """Inwards to the first entry of ours, each step with its container; [] where there is none."""
+def _path_to(text: str, container: int, is_ours: Callable[[Any], bool]) -> list[tuple[int, Part]]:
+    """From outside to the first entry of ours: (container, part) of each level; [] if none."""
     for part in parts(text, container) if text[container] in "{[" else ():
-        if further := _trail(text, part.value_start, is_ours):
+        if further := _path_to(text, part.value_start, is_ours):
             return [(container, part), *further]
         if is_ours(part.value):
             return [(container, part)]
@@ -140,10 +140,10 @@ def _member(text: str, start: int, key: str) -> Part | None:
     return next((each for each in reversed(list(parts(text, start))) if each.key == key), None)
 
 
-def _inserted(text: str, container: int, members: dict[str, Any]) -> tuple[int, str]:
-    """Where and what: behind the opening bracket, laid out like what stands there.
+def _insertion(text: str, container: int, members: dict[str, Any]) -> tuple[int, str]:
+    """Where to insert what: after the opening bracket, indented like the parts that follow.
 
-    Under the key "" stands an element of an array.
+    The key "" stands for an element of an array.
     """
     first = next(parts(text, container), None)
     lead, dump, close = "", partial(json.dumps, ensure_ascii=False), ""

@@ -1,7 +1,7 @@
-"""What is known of one session between its hooks: one record of the store, changed by swap.
+"""The state of one session between its hooks: one record of the store, changed by swap.
 
-Each hook is a process of its own, and several run at once. An event that is told twice (two
-installs, an agent that asks again) acts once.
+Each hook is a process of its own, and several run at once. An event that comes twice (from two
+installs, or from an agent that asks again) acts once.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
 from toolmem.rules.store import swap
 
-Answered = TypeVar("Answered")
+Result = TypeVar("Result")
 NAMESPACE = ".hooks"
 MAX_CALLS = 100
-MAX_KEPT = 200  # of everything else
-KEPT = timedelta(days=30)
+MAX_OTHERS = 200  # prompts, events, ids of requests
+MAX_AGE = timedelta(days=30)
 
 
-class BegunCall(Struct, omit_defaults=True):
-    """A call whose hook ran before it."""
+class SessionCall(Struct, omit_defaults=True):
+    """A call of the session: what was decided before it, and whether it ended."""
 
     key: str  # the agent's id of it
     digest: str  # of its tool and input
-    record_id: str  # under which it is kept
-    decisions: list[Decision] = []  # of each store
+    record_id: str  # of the stored call
+    decisions: list[Decision] = []  # one of each store
     rules_stamp: str = ""
     began: float = 0.0  # seconds since the epoch
     ended: bool = False
 
 
 class Session(Struct, omit_defaults=True):
-    """The newest of what a session said and did."""
+    """The newest prompts, events and calls of a session."""
 
     prompts: list[str] = []  # what the user typed
     turn: int = 0
-    events: list[str] = []  # prompts that were acted on
-    calls: list[BegunCall] = []
-    shown: list[str] = []  # ids of requests that the user was told of
+    events: list[str] = []  # ids of prompts that were acted on
+    calls: list[SessionCall] = []
+    shown: list[str] = []  # ids of rules whose request the user has seen
 
-    def begun(self, key: str, digest: str, *, by_input: bool = False) -> BegunCall | None:
+    def open_call(self, key: str, digest: str, *, by_input: bool = False) -> SessionCall | None:
         """The newest call that has not ended: by id and input, else by id.
 
-        `by_input`: of an agent that gives calls no ids, by input alone.
+        `by_input`: then by input alone, for agents that give calls no ids.
         """
-        waiting = [call for call in reversed(self.calls) if not call.ended]
-        same = [call for call in waiting if call.digest == digest]
-        of_id = [call for call in waiting if key and call.key == key]
-        both = [call for call in same if call.key == key]
-        return next(iter([*both, *of_id, *(same if by_input else [])]), None)
+        open_calls = [call for call in reversed(self.calls) if not call.ended]
+        same_input = [call for call in open_calls if call.digest == digest]
+        same_id = [call for call in open_calls if key and call.key == key]
+        both = [call for call in same_input if call.key == key]
+        return next(iter([*both, *same_id, *(same_input if by_input else [])]), None)
 
 
 class Ledger:
@@ -72,27 +72,27 @@ class Ledger:
         (record,) = snapshot.records
         return Session() if record is None else record.read(Session), snapshot.rules_stamp
 
-    def change(self, change: Callable[[Session], Answered]) -> Answered:
-        """Apply a change, again where another hook was faster; what it answered."""
+    def change(self, change: Callable[[Session], Result]) -> Result:
+        """Apply a change, again if another hook was faster. Returns what it returns last."""
 
-        def bounded(session: Session) -> Answered:
-            answered = change(session)
+        def bounded(session: Session) -> Result:
+            result = change(session)
             del session.calls[:-MAX_CALLS]
-            for kept in (session.prompts, session.events, session.shown):
-                del kept[:-MAX_KEPT]
-            return answered
+            for entries in (session.prompts, session.events, session.shown):
+                del entries[:-MAX_OTHERS]
+            return result
 
         return swap(self.store, WORKSPACE, (NAMESPACE, self.key), Session, bounded)
 
 
 def forget_old_sessions(store: Store, now: datetime) -> None:
-    """Those that nothing was heard of for a month."""
+    """Delete sessions that did nothing for a month."""
     for record in store.list_records(WORKSPACE, NAMESPACE, key_prefix="session/"):
-        if now - record.time_modified > KEPT:
+        if now - record.time_modified > MAX_AGE:
             store.delete(WORKSPACE, NAMESPACE, record.key)
 
 
-def digest_of(tool: str, given: Any) -> str:
-    """The same for the same tool and input."""
-    text = json.dumps([tool, given], sort_keys=True)
+def digest_of(tool: str, arguments: Any) -> str:
+    """Equal for equal tools and arguments."""
+    text = json.dumps([tool, arguments], sort_keys=True)
     return blake2b(text.encode(), digest_size=12).hexdigest()

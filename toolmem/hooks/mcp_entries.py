@@ -1,8 +1,8 @@
-"""The proxy goes before an MCP server in a host's configuration, and out of it again.
+"""Put the proxy before an MCP server in a host's configuration, and remove it.
 
-`mcpServers` is the form of Claude Code, Claude Desktop, Cursor, Gemini CLI and most others;
-`servers` and `mcp.servers` are VS Code's. Everything but the entry stays byte for byte. The entry
-that was there is kept in the user's state folder, so that `unwrap` brings its very bytes back.
+`mcpServers` is the key of Claude Code, Claude Desktop, Cursor, Gemini CLI and most others;
+`servers` and `mcp.servers` are VS Code's. Everything but the entry stays byte for byte. The user's
+state folder has the old text of the entry, which `unwrap` restores.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from toolmem.hooks.installs import Change, read_text, write_change
 from toolmem.hooks.json_text import Part, parts, readable
 from toolmem.hooks.state import read_notes, write_notes
 
-HEADERS = "TOOLMEM_MCP_HEADERS"  # in a proxy's environment: the headers that its server wants
-_PLACES = (("mcpServers",), ("servers",), ("mcp", "servers"))
-_ADDRESSES = ("url", "httpUrl", "serverUrl")
-_OURS = ["-m", "toolmem", "mcp", "proxy"]
+HEADERS = "TOOLMEM_MCP_HEADERS"  # variable of the proxy: headers for its server, as JSON
+_SERVER_KEYS = (("mcpServers",), ("servers",), ("mcp", "servers"))
+_URL_KEYS = ("url", "httpUrl", "serverUrl")
+_PROXY_WORDS = ["-m", "toolmem", "mcp", "proxy"]
 _NOTES = "wrapped.json"
 
 
@@ -35,25 +35,29 @@ class Wrapped(Struct, frozen=True):
     before: str
     after: str
 
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.file, self.name
+
 
 class EntryChange(Struct, frozen=True):
-    """What becomes of one entry; None where nothing does."""
+    """A planned change of one entry."""
 
     file: Change
     entry: Wrapped
-    starts: str  # what the host starts then
+    starts: str  # the command or address that the host starts then
 
 
 def plan_wrap(path: Path, name: str, python: Sequence[str], more: Sequence[str]) -> EntryChange:
-    """`python`: how toolmem's interpreter is started. `more`: options of the proxy.
+    """`python`: the command of toolmem's interpreter. `more`: options of the proxy.
 
-    Raises RequestError where there is no such server, or the proxy stands before it.
+    Raises RequestError if there is no such server, or it has the proxy already.
     """
     text, entry = _read(path, name)
-    has_proxy = json.dumps(_OURS)[1:-1] in json.dumps(entry.value)
+    has_proxy = json.dumps(_PROXY_WORDS)[1:-1] in json.dumps(entry.value)
     if has_proxy or not isinstance(entry.value, dict):
         raise RequestError(f"{name}: the proxy stands before it already, or it is no object")
-    new = _wrapped(name, entry.value, [*python, *_OURS, "--name", name, *more])
+    new = _wrapped(name, entry.value, [*python, *_PROXY_WORDS, "--name", name, *more])
     before = text[entry.value_start : entry.end]
     after = json.dumps(new, ensure_ascii=False)
     if "\n" in before:
@@ -64,23 +68,23 @@ def plan_wrap(path: Path, name: str, python: Sequence[str], more: Sequence[str])
 
 
 def plan_unwrap(path: Path, name: str) -> EntryChange:
-    """Raises RequestError where the entry is not as `wrap` left it."""
+    """Raises RequestError if the entry is not as `wrap` left it."""
     text, entry = _read(path, name)
-    own = (str(path.resolve()), name)
-    known = [note for note in read_notes(_NOTES, list[Wrapped]) if (note.file, note.name) == own]
-    if not known or known[-1].after != text[entry.value_start : entry.end]:
+    place = str(path.resolve()), name
+    notes = [note for note in read_notes(_NOTES, list[Wrapped]) if note.place == place]
+    if not notes or notes[-1].after != text[entry.value_start : entry.end]:
         raise RequestError(
             f"{name}: it is not as `toolmem mcp wrap` left it. What it started before stands "
             "behind `--` or `--url` in its args: change it by hand"
         )
-    return _planned(path, text, entry, known[-1], known[-1].before)
+    return _planned(path, text, entry, notes[-1], notes[-1].before)
 
 
 def apply(change: EntryChange, *, wraps: bool) -> None:
     """Write the file and note it. Raises RequestError, StoreUnavailable."""
-    own = (change.entry.file, change.entry.name)
-    others = [note for note in read_notes(_NOTES, list[Wrapped]) if (note.file, note.name) != own]
-    if wraps:  # first: killed here, the note fits no entry
+    place = change.entry.place
+    others = [note for note in read_notes(_NOTES, list[Wrapped]) if note.place != place]
+    if wraps:  # the note first: if the process is killed here, it fits no entry
         write_notes(_NOTES, [*others, change.entry])
     write_change(change.file)
     if not wraps:
@@ -91,21 +95,21 @@ def _wrapped(name: str, entry: dict[str, Any], ours: list[str]) -> dict[str, Any
     command, arguments = entry.get("command"), entry.get("args", [])
     if isinstance(command, str) and isinstance(arguments, list):
         return {**entry, "command": ours[0], "args": [*ours[1:], "--", command, *arguments]}
-    address = next((entry[key] for key in _ADDRESSES if isinstance(entry.get(key), str)), None)
+    address = next((entry[key] for key in _URL_KEYS if isinstance(entry.get(key), str)), None)
     if entry.get("type") == "sse":
         raise RequestError(f"{name}: sse is not spoken; give its streamable HTTP address", "name")
     if address is None:
         raise RequestError(f"{name}: it has neither a command with args nor a url", "name")
-    kept = {key: each for key, each in entry.items() if key not in (*_ADDRESSES, "headers")}
-    if "type" in kept:
-        kept["type"] = "stdio"
+    rest = {key: each for key, each in entry.items() if key not in (*_URL_KEYS, "headers")}
+    if "type" in rest:
+        rest["type"] = "stdio"
     if headers := entry.get("headers"):
-        kept["env"] = {**kept.get("env", {}), HEADERS: json.dumps(headers)}
-    return {**kept, "command": ours[0], "args": [*ours[1:], "--url", address]}
+        rest["env"] = {**rest.get("env", {}), HEADERS: json.dumps(headers)}
+    return {**rest, "command": ours[0], "args": [*ours[1:], "--url", address]}
 
 
 def _read(path: Path, name: str) -> tuple[str, Part]:
-    """The file's text, and where the entry stands. Raises RequestError."""
+    """The file's text, and the entry in it. Raises RequestError."""
     text = read_text(path)
     if text is None:
         raise RequestError(f"{path}: there is no such file", "file")
@@ -123,18 +127,18 @@ def _read(path: Path, name: str) -> tuple[str, Part]:
 
 
 def _entries(text: str) -> Iterator[Part]:
-    for place in _PLACES:
-        held = parts(text, text.index("{"))
-        for key in place:
-            found = next((e for e in held if e.key == key and isinstance(e.value, dict)), None)
-            held = parts(text, found.value_start) if found else iter(())
-        yield from held
+    for keys in _SERVER_KEYS:
+        members = parts(text, text.index("{"))
+        for key in keys:
+            found = next((e for e in members if e.key == key and isinstance(e.value, dict)), None)
+            members = parts(text, found.value_start) if found else iter(())
+        yield from members
 
 
 def _planned(path: Path, text: str, entry: Part, wrapped: Wrapped, new: str) -> EntryChange:
     after = text[: entry.value_start] + new + text[entry.end :]
     value = json.loads(readable(new))
     words = [value.get("command", ""), *(value.get("args") or ())]
-    address = next((value[key] for key in _ADDRESSES if key in value), "")
+    address = next((value[key] for key in _URL_KEYS if key in value), "")
     starts = str(address) or shlex.join(map(str, words))
     return EntryChange(Change(path, text, after), wrapped, starts)

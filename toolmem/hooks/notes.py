@@ -1,11 +1,11 @@
-"""A model notes a demand through its shell: the hook keeps it, and answers with a denial.
+"""Notes of demands that a model writes through its shell: stored, and answered with a denial.
 
     /venv/bin/python -P -m toolmem note [--lift] <<'TOOLMEM'
     {"quote": "...", ...}
     TOOLMEM
 
-One simple command, one heredoc whose end word is quoted, one JSON object, nothing before or after
-it. Any other text is a command like every other.
+A note is one simple command with one heredoc whose end word is quoted, and nothing before or after
+it. Any other text is an ordinary command.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ _FLAGS = frozenset(("-P", "-E", "-s", "-B", "-u"))
 
 
 class NoteCommand(NamedTuple):
-    """What such a command says."""
+    """The content of a note command."""
 
-    text: str  # of the heredoc
-    lifts: bool
+    text: str  # the heredoc: JSON
+    lifts: bool  # --lift: the user takes a demand back
 
 
-def command_shown() -> str:
-    """How the model is told to begin it."""
+def note_command() -> str:
+    """The beginning of the command, as the model is shown it."""
     return shlex.join([sys.executable, "-P", "-m", "toolmem", "note"])
 
 
 def note_in(agent: Agent, event: Event) -> NoteCommand | None:
-    """None for any other call."""
+    """The note in a call of the shell; None for any other call."""
     if agent.tools.get(event.tool) != "shell" or not isinstance(event.input, dict):
         return None
     text, several = event.input.get("command"), event.input.get("commands")
@@ -65,7 +65,7 @@ def note_in(agent: Agent, event: Event) -> NoteCommand | None:
 
 
 def _lifts(command: str) -> bool | None:
-    """Whether `... note --lift` is said; None: it is no note."""
+    """True for `... note --lift`, False for `... note`, None for any other command."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -77,46 +77,46 @@ def _lifts(command: str) -> bool | None:
 
 
 def answer_note(
-    rules: ToolMemoryStore, agent: Agent, note: NoteCommand, said: Sequence[str], turn: Turn
+    rules: ToolMemoryStore, agent: Agent, note: NoteCommand, messages: Sequence[str], turn: Turn
 ) -> Answer:
-    """Keep the note, or say what to change. `said`: what the user typed."""
+    """Store the note, or answer what to change. `messages`: what the user typed."""
     from toolmem.formats.files import read_json
     from toolmem.rules.changes import Actor
     from toolmem.rules.notes import keep
     from toolmem.rules.notes.verify import NoteContext
 
     try:
-        given: Any = read_json(note.text.encode("utf-8", "replace"))
+        fields: Any = read_json(note.text.encode("utf-8", "replace"))
     except RequestError as error:
         return Answer(action="deny", reason=f"toolmem: refused. The note cannot be read: {error}")
-    if not isinstance(given, dict):
+    if not isinstance(fields, dict):
         return Answer(action="deny", reason="toolmem: refused. The note is no JSON object.")
-    masked = Masker(rules.store.secret_key()).text  # prompts are kept without secrets
-    if isinstance(given.get("quote"), str):
-        given["quote"] = masked(given["quote"])
+    masked = Masker(rules.store.secret_key()).text  # stored prompts hold no secrets
+    if isinstance(fields.get("quote"), str):
+        fields["quote"] = masked(fields["quote"])
     context = NoteContext(
-        user_messages=[masked(each) for each in said],
+        user_messages=[masked(each) for each in messages],
         tools=[*tools_of(agent), *map(ToolSchema, agent.tools)],
         session=turn.session_id,
         turn=turn.mark,
         noted_by=agent.title,
     )
     if note.lifts:
-        quote, lifted = str(given.get("quote", "")), str(given.get("lifted", ""))
+        quote, lifted = str(fields.get("quote", "")), str(fields.get("lifted", ""))
         actor = Actor("user", "typed", quote, turn.session_id, agent.title)
         done = keep.lift_demand(rules, quote, lifted, context, actor)
     else:
-        done = keep.note_demand(rules, given, context)
+        done = keep.note_demand(rules, fields, context)
     word = {"kept": "kept", "request": "proposed"}.get(done.outcome, "refused")
-    told = [done.told, *(f"{each.field}: {each.problem}" for each in done.problems)]
-    reason = f"toolmem: {word}. {'; '.join(filter(None, told))}"
+    texts = [done.told, *(f"{each.field}: {each.problem}" for each in done.problems)]
+    reason = f"toolmem: {word}. {'; '.join(filter(None, texts))}"
     if word != "refused":
         reason += " Nothing ran, and nothing more is to be done for it: go on with the task."
     return Answer(action="deny", reason=reason, notice=done.told)
 
 
 def tools_of(agent: Agent, known: Sequence[str] = ()) -> list[ToolSchema]:
-    """What a demand may be about: classes, so that it binds other agents too, and known tools."""
+    """Tools that a demand may name: classes, so that it binds other agents too, and `known`."""
     kinds = dict.fromkeys(agent.tools.values())
     classes = [f"@{kind}" for kind in kinds if f"@{kind}" in CLASSES]
     others = [name for name in known if name not in agent.tools]

@@ -1,4 +1,4 @@
-"""What a tool answered, as the model reads it, and whether it failed: each agent wraps it."""
+"""Read the output of a tool from each agent's payload, and whether the call failed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _GEMINI_END = late_pattern(
     r"(?:\nBackground PIDs: [^\n]{1,200})?(?:\nProcess Group PGID: \d{1,9})?\Z"
 )
 _ERROR_FLAGS = ("is_error", "isError")
-_RECORDING_END = 1_000_000  # bytes of an agent's recording that are read
+_RECORDING_END = 1_000_000  # bytes at the end of an agent's recording that are read
 
 
 def text_of(agent: str, value: Any) -> str:
-    """Of an answer in any of the forms that agents use."""
+    """The text of a tool's response, in any of the forms that agents use."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
@@ -37,20 +37,20 @@ def text_of(agent: str, value: Any) -> str:
             streams = (text_in(value, name) for name in ("stdout", "stderr"))
             return "\n".join(filter(None, streams))
         if "structuredPatch" in value and isinstance(value.get("filePath"), str):
-            # Beside the path stand the whole files.
+            # The other fields are the whole files.
             verb = "Created" if value.get("type") == "create" else "Updated"
             return f"{verb}: {value['filePath']}"
-        held = value["file"] if isinstance(value.get("file"), Mapping) else value
+        inner = value["file"] if isinstance(value.get("file"), Mapping) else value
         for name in ("content", "output"):
-            if isinstance(held.get(name), str | list):
-                return text_of(agent, held[name])
+            if isinstance(inner.get(name), str | list):
+                return text_of(agent, inner[name])
     if value is None:
         return ""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _part(part: Mapping[str, Any]) -> str:
-    if "success" in part:  # Cline: a tool that did several things says of each what came of it
+    if "success" in part:  # Cline: one part for each thing that the tool did
         return text_in(part, "result") or text_in(part, "error")
     return text_in(part, "text") or f"[{text_in(part, 'type') or 'part'}]"
 
@@ -58,7 +58,7 @@ def _part(part: Mapping[str, Any]) -> str:
 def read_output(
     agent: str, event: str, given: Mapping[str, Any], call_id: str
 ) -> tuple[str, bool | None]:
-    """The output without what the agent put around it, and whether the call failed; None: unknown.
+    """The output without the agent's wrapping, and whether the call failed (None: unknown).
 
     `event`: Claude Code's name of it. `given`: the payload with Claude Code's keys.
     """
@@ -66,26 +66,26 @@ def read_output(
     output = text_in(given, "error") or text_of(agent, response)
     if event == "PostToolUseFailure":
         return output, True
-    told: Mapping[str, Any] = response if isinstance(response, Mapping) else {}
-    flagged = any(each.get(name) is True for each in (told, given) for name in _ERROR_FLAGS)
+    fields: Mapping[str, Any] = response if isinstance(response, Mapping) else {}
+    flagged = any(each.get(name) is True for each in (fields, given) for name in _ERROR_FLAGS)
     if agent == "copilot":
-        return _of_copilot(output, told)
+        return _of_copilot(output, fields)
     if agent == "gemini":
-        return _of_gemini(output, told)
+        return _of_gemini(output, fields)
     if agent == "codex":
         return output, flagged or _failed_in_rollout(text_in(given, "transcript_path"), call_id)
     if isinstance(response, list):
         flagged |= any(isinstance(each, dict) and each.get("success") is False for each in response)
-    code = given.get("exit", told.get("exitCode"))
+    code = given.get("exit", fields.get("exitCode"))
     return output, flagged or (isinstance(code, int) and code != 0)
 
 
 def _of_copilot(output: str, response: Mapping[str, Any]) -> tuple[str, bool | None]:
-    """A shell command that failed arrives as a success: its end tells."""
+    """A failed shell command is reported as a success; its last line has the exit code."""
     end = _COPILOT_END.search(output, max(0, len(output) - 200))
     output, code = (output[: end.start()], end[1]) if end else (output, "0")
-    told = text_in(response, "result_type")
-    return output, (told not in ("", "success") or code != "0") if response else None
+    kind = text_in(response, "result_type")
+    return output, (kind not in ("", "success") or code != "0") if response else None
 
 
 def _of_gemini(output: str, response: Mapping[str, Any]) -> tuple[str, bool | None]:
@@ -101,7 +101,7 @@ def _of_gemini(output: str, response: Mapping[str, Any]) -> tuple[str, bool | No
 
 
 def _failed_in_rollout(path: str, call_id: str) -> bool | None:
-    """Codex tells no hook that a call failed, but writes it down before it runs the hook."""
+    """Codex passes no failure to hooks, but records it before it runs them."""
     for line in reversed(last_lines(path) if call_id else []):
         if call_id not in line:
             continue
@@ -121,7 +121,7 @@ def _failed_in_rollout(path: str, call_id: str) -> bool | None:
 
 
 def last_lines(path: str) -> list[str]:
-    """The end of an agent's recording; [] where it cannot be read."""
+    """The last lines of an agent's recording; [] if it cannot be read."""
     with suppress(OSError, ValueError), open(path, "rb") as file:
         file.seek(max(0, file.seek(0, 2) - _RECORDING_END))
         return file.read().decode("utf-8", "replace").splitlines()
@@ -129,7 +129,7 @@ def last_lines(path: str) -> list[str]:
 
 
 def read_json(value: Any) -> Any:
-    """The value of a JSON text; anything else as it is."""
+    """The value of a JSON text; anything else unchanged."""
     try:
         return json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
@@ -137,6 +137,6 @@ def read_json(value: Any) -> Any:
 
 
 def text_in(given: Mapping[str, Any], name: str) -> str:
-    """A field that is text; "" where it is missing, or something else."""
+    """A field that is text; "" if it is missing or something else."""
     value = given.get(name)
     return value if isinstance(value, str) else ""

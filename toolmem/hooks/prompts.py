@@ -1,4 +1,4 @@
-"""What the user types in an agent: kept for quotes, read for demands, replies followed."""
+"""What the user types: stored for quotes, and read for demands and replies to the guard."""
 
 from __future__ import annotations
 
@@ -24,40 +24,39 @@ _REJECTED = "The user doesn't want to proceed with this tool use."  # Claude Cod
 _SAID = "the user said:\n"
 
 
-def hear(
+def answer_prompt(
     agent: Agent, stores: Stores, guards: Sequence[Guard], event: Event, ledger: Ledger
 ) -> Answer:
-    """Keep what was typed, then act on it. A prompt that is told twice acts once."""
-    said = [event.prompt] if event.prompt else []
-    replies = said_at_rejected(agent, event)
-    masked = Masker(stores.main.secret_key()).text  # what is kept holds no secret
+    """Store what was typed, then act on it. A prompt whose event comes twice acts once."""
+    prompts = [event.prompt] if event.prompt else []
+    replies = rejection_replies(agent, event)
+    masked = Masker(stores.main.secret_key()).text  # what is stored holds no secret
 
-    def keep(held: Session) -> tuple[Session, list[str]] | None:
-        if event.key and event.key in held.events:
+    def add(session: Session) -> tuple[Session, list[str]] | None:
+        if event.key and event.key in session.events:
             return None
-        new = [*(each for each in replies if masked(each) not in held.prompts), *said]
-        held.events += [event.key] if event.key else []
-        held.turn += bool(new)
-        held.prompts += map(masked, new)
-        return held, new
+        new = [*(each for each in replies if masked(each) not in session.prompts), *prompts]
+        session.events += [event.key] if event.key else []
+        session.turn += bool(new)
+        session.prompts += map(masked, new)
+        return session, new
 
-    kept = ledger.change(keep)
-    if kept is None:
+    if (added := ledger.change(add)) is None:
         return Answer()
-    session, new = kept
-    told: list[str] = []
+    session, new = added
+    notices: list[str] = []
     for message in new:
-        told += [g.user_spoke(event.session, message) for g in guards]
-        told += _follow(agent, stores, event, session, message)
-    told += _waiting(stores, ledger, session)
-    lines = [f"toolmem: {line}" for line in dict.fromkeys(told) if line]
-    return Answer(context="\n".join(lines), notice="\n".join(lines))
+        notices += [guard.user_spoke(event.session, message) for guard in guards]
+        notices += _capture(agent, stores, event, session, message)
+    notices += _new_requests(stores, ledger, session)
+    text = "\n".join(f"toolmem: {line}" for line in dict.fromkeys(notices) if line)
+    return Answer(context=text, notice=text)
 
 
-def _follow(
+def _capture(
     agent: Agent, stores: Stores, event: Event, session: Session, message: str
 ) -> list[str]:
-    """Demands become rules at once, `undo` and the like are done; what the user is to be told."""
+    """Make rules of demands, do `undo` and the like; returns the notices for the user."""
     stores.mark_guarded(agent.name)
     turn = Turn(
         user_message=message,
@@ -75,25 +74,25 @@ def _follow(
     return captured.told
 
 
-def _waiting(stores: Stores, ledger: Ledger, session: Session) -> list[str]:
-    """Requests of agents that the user was not told of yet."""
+def _new_requests(stores: Stores, ledger: Ledger, session: Session) -> list[str]:
+    """Requests of agents that the user has not seen yet, as notices."""
     new = [rule for rule in stores.rules().requests() if rule.id not in session.shown]
     if new:
-        ledger.change(lambda held: held.shown.extend(rule.id for rule in new))
+        ledger.change(lambda session: session.shown.extend(rule.id for rule in new))
     return [
         f"An agent asks for a change of “{plain(rule.rule, 160)}”. To agree: lift {rule.id[:6]}"
         for rule in new[:3]
     ]
 
 
-def said_at_rejected(agent: Agent, event: Event) -> list[str]:
-    """What the user typed when they rejected a call, oldest first.
+def rejection_replies(agent: Agent, event: Event) -> list[str]:
+    """What the user typed when they rejected calls, oldest first.
 
-    Claude Code's recordings alone hold it, as the call's result. A tool of an MCP server may answer
-    the same words; such a result is not taken.
+    Only Claude Code's recordings hold it, as the result of the rejected call. A result of an MCP
+    tool is not taken, as any server could answer the same words.
     """
     found: list[str] = []
-    names: dict[str, str] = {}
+    names: dict[str, str] = {}  # of tools, by call
     for line in last_lines(event.transcript) if agent.name == "claude-code" else ():
         if "tool_use" not in line and _REJECTED not in line:
             continue

@@ -1,8 +1,8 @@
-"""One hook protocol, Claude Code's: a payload becomes an event, an answer becomes JSON.
+"""Read a payload as an event, and write an answer as JSON, in Claude Code's protocol.
 
-`agents.py` says how each agent differs. Payloads were checked against recordings of the versions
-that are named there. `typed` finds what of a prompt a person typed: programs write envelopes into
-the same field (reminders, outputs of commands, files).
+`agents.py` has the differences of each agent, and the version whose recorded payloads were checked.
+`typed` finds the words of a person in a prompt: programs write into the same field (reminders,
+outputs of commands, files).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ KINDS: dict[str, Kind] = {
     "PostToolUseFailure": "after_call",
     "SessionEnd": "session_end",
 }
-_KEYS = {"prompt": "prompt_id", "subagent_start": "agent_id"}  # of ids; other events are calls
+_ID_KEYS = {"prompt": "prompt_id", "subagent_start": "agent_id"}  # others have a call's
 
 
 class Event(Struct, kw_only=True):
-    """One event of an agent. What the agent does not say is empty."""
+    """One event of an agent. Fields that the agent does not send are empty."""
 
     kind: Kind
     name: str  # as the agent calls it
@@ -45,17 +45,17 @@ class Event(Struct, kw_only=True):
     transcript: str = ""
     key: str = ""  # the agent's own id of this event: of a call, a prompt, a subagent
     prompt: str = ""  # what a person typed
-    tool: str = ""  # of an MCP tool the server's own name
+    tool: str = ""  # of an MCP tool: its name at the server
     server: str = ""
     input: Any = None
     output: str = ""
-    failed: bool | None = None
-    seconds: float | None = None
+    failed: bool | None = None  # None: unknown
+    seconds: float | None = None  # that the call took
     interrupted: bool = False
 
 
 class Answer(Struct, kw_only=True):
-    """What the agent is answered."""
+    """The answer to an event."""
 
     action: Action = "allow"
     reason: str = ""
@@ -64,7 +64,7 @@ class Answer(Struct, kw_only=True):
 
 
 def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Event | None:
-    """The event of a payload; None where it is none of ours."""
+    """The event of a payload; None for events that toolmem does not handle."""
     given = {agent.rename.get(name, name): value for name, value in payload.items()}
     name = text_in(given, "hook_event_name")
     if not name and agent.name == "copilot" and "agentName" in given:
@@ -79,7 +79,7 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
     is_subagent = bool(parent or given.get("agent_id"))
     if is_subagent and kind == "session_start":
         kind = "subagent_start"
-    key = text_in(given, _KEYS.get(kind, "tool_use_id") if agent.call_ids else "timestamp")
+    key = text_in(given, _ID_KEYS.get(kind, "tool_use_id") if agent.call_ids else "timestamp")
     event = Event(
         kind=kind,
         name=name,
@@ -91,10 +91,10 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
     )
     # The prompt of a subagent was written by the model.
     if kind == "prompt" and not is_subagent and given.get("source") in (None, "", "user"):
-        said = text_in(given, "prompt")
-        if agent.name == "opencode" and (quoted := re.fullmatch(r'"([^"]*)"', said)):
-            said = quoted[1]  # `opencode run "never push"` keeps the quotation marks
-        event.prompt = typed(said)
+        prompt = text_in(given, "prompt")
+        if agent.name == "opencode" and (quoted := re.fullmatch(r'"([^"]*)"', prompt)):
+            prompt = quoted[1]  # `opencode run "never push"` keeps the quotation marks
+        event.prompt = typed(prompt)
     if kind in ("before_call", "after_call"):
         event.tool, event.server = own_tool(agent, text_in(given, "tool_name"), given)
         event.input = given.get("tool_input")
@@ -113,19 +113,19 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
 def _project(agent: Agent, given: Mapping[str, Any], environment: Mapping[str, str]) -> str:
     roots = given.get("workspace_roots")
     first = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else ""
-    told = text_in(given, "project") or first or environment.get(agent.project_variable, "")
-    return "" if told == "/" else told  # OpenCode, outside a repository
+    folder = text_in(given, "project") or first or environment.get(agent.project_variable, "")
+    return "" if folder == "/" else folder  # OpenCode, outside a repository
 
 
 def own_tool(agent: Agent, name: str, given: Mapping[str, Any]) -> tuple[str, str]:
-    """The server's own name of an MCP tool, and the server.
+    """The name of an MCP tool at its server, and the server; of another tool its name and "".
 
-    Never shortened to one of the agent's own tools: `mcp__x__Bash` is not `Bash`.
+    A name is never shortened to one of the agent's own tools: `mcp__x__Bash` is not `Bash`.
     """
-    told = given.get("mcp_server") or given.get("mcp_context")
-    server = told if isinstance(told, str) else ""
-    if isinstance(told, Mapping):
-        server = text_in(told, "name") or text_in(told, "server_name")
+    context = given.get("mcp_server") or given.get("mcp_context")
+    server = context if isinstance(context, str) else ""
+    if isinstance(context, Mapping):
+        server = text_in(context, "name") or text_in(context, "server_name")
     found = None
     if server:
         prefix = re.escape(re.sub(r"[^A-Za-z0-9_-]", "_", server))
@@ -138,11 +138,11 @@ def own_tool(agent: Agent, name: str, given: Mapping[str, Any]) -> tuple[str, st
 
 
 def write(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
-    """The JSON of an answer, with keys that this agent knows alone; {} says nothing."""
+    """The answer as JSON with this agent's keys; {} where there is nothing to say."""
     notice = answer.notice if event.kind in agent.notice_at else ""
     message = {"systemMessage": notice} if notice else {}
     if event.kind == "before_call" and answer.action in ("ask", "deny"):
-        return {**_stopped(agent, event, answer), **message}
+        return {**_stop_fields(agent, event, answer), **message}
     context = answer.context[:MAX_CONTEXT] if event.kind in agent.context_at else ""
     if agent.dialect == "plugin":
         if agent.name == "cline" and event.kind == "prompt":  # it shows its user no notice
@@ -153,19 +153,19 @@ def write(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
         return message
     if agent.dialect == "cursor":
         return {"additional_context": context}
-    told: dict[str, Any] = {"additionalContext": context}
+    fields: dict[str, Any] = {"additionalContext": context}
     if agent.dialect != "copilot":
-        told = {"hookSpecificOutput": {"hookEventName": event.name, **told}}
-    return {**told, **message}
+        fields = {"hookSpecificOutput": {"hookEventName": event.name, **fields}}
+    return {**fields, **message}
 
 
-def _stopped(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
+def _stop_fields(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
     action, reason = answer.action if agent.asks else "deny", answer.reason or "toolmem: not run"
-    told = {"permissionDecision": action, "permissionDecisionReason": reason}
-    inner: dict[str, Any] = {"hookSpecificOutput": {"hookEventName": event.name, **told}}
+    fields = {"permissionDecision": action, "permissionDecisionReason": reason}
+    inner: dict[str, Any] = {"hookSpecificOutput": {"hookEventName": event.name, **fields}}
     by_dialect: dict[str, dict[str, Any]] = {
         "claude": inner,
-        "copilot": {**told, **inner},  # it reads both places
+        "copilot": {**fields, **inner},  # it reads both places
         "gemini": {"decision": "deny", "reason": reason},
         "goose": {"decision": "block", "reason": reason},
         "cursor": {"permission": "deny", "user_message": reason, "agent_message": reason},
@@ -174,7 +174,7 @@ def _stopped(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
     return by_dialect[agent.dialect]
 
 
-_ELEMENTS = (  # nobody said what stands in them; one without an end reaches to the end
+_ELEMENTS = (  # written by programs; one without an end tag reaches to the end of the prompt
     "system-reminder|system_reminder|system|task-notification|task_notification|teammate-message|"
     "cross-session-message|command-name|command-message|command-args|command-contents|"
     "local-command-stdout|local-command-stderr|local-command-caveat|bash-input|bash-stdout|"
@@ -187,7 +187,7 @@ _ELEMENTS = (  # nobody said what stands in them; one without an end reaches to 
 _ELEMENT = late_pattern(
     rf"<({_ELEMENTS})(?:\s[^<>]{{0,500}})?(?:/>|>(?:.*?</\1>|.*\Z))", re.IGNORECASE | re.DOTALL
 )
-_MACHINES = late_pattern(  # prompts that are a program's from their first words on
+_PROGRAM_PROMPT = late_pattern(  # beginnings of prompts that a program wrote
     r"Caveat: The messages below were generated by the user while running local commands"
     r"|This session is being continued from a previous conversation"
     r"|\[Request interrupted by user"
@@ -196,8 +196,8 @@ _MACHINES = late_pattern(  # prompts that are a program's from their first words
     r"|Another language model started to solve this problem"
     r"|/[A-Za-z][\w:.-]{0,80}(?=\s|$)"  # `/review 12`; a path has another slash
 )
-# Markup, quotations, what a colon introduces, marks of lists, diffs, logs and grep, columns, code.
-_MIXED = late_pattern(
+# Pasted text: markup, quotations, colons, marks of lists, diffs, logs and grep, columns, code.
+_PASTED = late_pattern(
     r"[<>{}\[\]|\\\t\x00-\x09\x0b-\x1f\x7f-\x9f:：\"“”„«»「」『』`]|(?<!\w)'|^[ \t~+*#>$@•-]"
     r"|^\d+[.)]|//|/\*|--|^\S*-\d+-|^[A-Z]{3,}\b[^a-z\n]{0,40}\b[A-Z]?[a-z]",
     re.MULTILINE,
@@ -208,15 +208,15 @@ _CLINE_INPUT = late_pattern(
 
 
 def typed(prompt: str) -> str:
-    """The words of the person; "" where there are none."""
+    """What a person typed of a prompt; "" if nothing."""
     if inner := _CLINE_INPUT.match(prompt):
         prompt = inner[1]
     text = _ELEMENT.sub("", prompt).strip()
-    return "" if _MACHINES.match(text) else text
+    return "" if _PROGRAM_PROMPT.match(text) else text
 
 
 def is_plain(message: str) -> bool:
-    """Plain speech with nothing pasted or quoted in it: only this takes a rule back at once."""
+    """Whether nothing is pasted or quoted in a short message: only such a one lifts a rule."""
     text = message.rstrip().lstrip("\n")
     is_short = 0 < len(text) <= 400 and text.count("\n") <= 1
-    return is_short and text.replace("\n", "").isprintable() and not _MIXED.search(text)
+    return is_short and text.replace("\n", "").isprintable() and not _PASTED.search(text)

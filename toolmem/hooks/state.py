@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-import stat
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,49 +14,49 @@ from msgspec import Struct
 from toolmem.errors import StoreUnavailable
 from toolmem.store.sqlite.trust import state_folder
 
-Noted = TypeVar("Noted")
+Note = TypeVar("Note")
 INSTALLS = "installs.json"
-MAX_BYTES = 1_000_000  # then it becomes hooks.log.1
-MAX_LINE = 500
+MAX_BYTES = 1_000_000  # of hooks.log; then it becomes hooks.log.1
+MAX_LINE = 500  # characters
 
 
 def write_line(text: str) -> None:
-    """Raises OSError."""
+    """Append to `hooks.log`. Raises OSError."""
     path = state_folder() / "hooks.log"
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileNotFoundError):
         if path.lstat().st_size > MAX_BYTES:
             os.replace(path, f"{path}.1")
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * MAX_LINE]).split())
-    told = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {line[:MAX_LINE]}\n"
+    entry = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {line[:MAX_LINE]}\n"
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(told.encode("utf-8", "replace"))
+        file.write(entry.encode("utf-8", "replace"))
 
 
-class _ToFile(logging.Handler):
+class _LogFile(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(Exception):
             write_line(record.getMessage())
 
 
-def take_warnings() -> None:
-    """Warnings of toolmem go to the file: some agents show what a hook writes to stderr."""
+def log_to_file() -> None:
+    """Send toolmem's warnings to `hooks.log`: some agents show what a hook writes to stderr."""
     logger = logging.getLogger("toolmem")
-    logger.addHandler(_ToFile(logging.WARNING))
+    logger.addHandler(_LogFile(logging.WARNING))
     logger.propagate = False
 
 
 class FileNote(Struct, frozen=True):
-    """How what was written to a file is undone."""
+    """How to undo what an install wrote to one file."""
 
     digest: str  # of the file as it was written
-    spans: list[tuple[int, int]] = []  # characters to cut; none: the file is removed
-    folders: list[str] = []  # that were made for it
+    spans: list[tuple[int, int]] = []  # (start, end) of characters to cut; []: remove the file
+    folders: list[str] = []  # made for it
 
 
 class Install(Struct, frozen=True):
-    """One install. `project`: "" for all that the user does."""
+    """One install. `project`: its folder; "" for every project of the user."""
 
     agent: str
     project: str
@@ -71,8 +69,8 @@ def installed() -> list[Install]:
     return read_notes(INSTALLS, list[Install])
 
 
-def read_notes(name: str, kind: type[list[Noted]]) -> list[Noted]:
-    """[] where nothing is noted, or the notes cannot be read."""
+def read_notes(name: str, kind: type[list[Note]]) -> list[Note]:
+    """The notes in a file of the state folder; [] where it is missing or cannot be read."""
     try:
         return msgspec.json.decode((state_folder() / name).read_bytes(), type=kind)
     except (OSError, ValueError):
@@ -80,27 +78,12 @@ def read_notes(name: str, kind: type[list[Noted]]) -> list[Noted]:
 
 
 def write_notes(name: str, notes: list[Any]) -> None:
-    """For this user alone to read. Raises StoreUnavailable."""
+    """Only this user can read them. Raises StoreUnavailable."""
+    from toolmem.formats.files import replace_file  # not before a call, where every import counts
+
     try:
         path = state_folder() / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(path, msgspec.json.format(msgspec.json.encode(notes)), mode=0o600)
     except OSError as error:
         raise StoreUnavailable(f"cannot note the install: {error}") from error
-
-
-def replace_file(target: Path, data: bytes, mode: int = 0o666) -> None:
-    """In one step, with the mode and the owner of the file that is there. Raises OSError."""
-    partial = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
-    try:
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT, mode), "wb") as file:
-            file.write(data)
-        if target.exists():
-            told = target.stat()
-            partial.chmod(stat.S_IMODE(told.st_mode))
-            with suppress(PermissionError):
-                os.chown(partial, told.st_uid, told.st_gid)
-        partial.replace(target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise

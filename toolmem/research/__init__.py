@@ -1,5 +1,5 @@
 """From a recording to a report: evaluation, tables, charts.
 
-`evaluation` judges a recording and summarizes its tools. `tables` counts what came of it;
-`csv_files` and `page` write it down, `frames` and `charts` show it in notebooks.
+`evaluation` judges a recording and summarizes its tools, `tables` makes rows of the result.
+`csv_files` and `page` write them to files; `frames` and `charts` show them in notebooks.
 """

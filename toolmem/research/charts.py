@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from toolmem.text.display import plain
 
 FAILED, UNFLAGGED, GOOD, DIM = "#c8402f", "#e39a3b", "#3a7d5c", "#8a929a"
-MOST = 30  # tools or classes in one chart
+MAX_BARS = 30  # tools or error classes in one chart
 
 
 class Chart(Figure):
@@ -26,16 +26,16 @@ class Chart(Figure):
 
 def failure_chart(tools: pd.DataFrame) -> Chart:
     """The share of calls that failed, by tool, with its 95 % interval (Wilson)."""
-    shown = tools.head(MOST)[::-1]
+    shown = tools.head(MAX_BARS)[::-1]
     chart, axes = _chart(len(shown), "share of calls that failed", shown["tool_name"])
     failed = 1 - shown["success_rate"].astype(float)
     low, high = 1 - shown["high"].astype(float), 1 - shown["low"].astype(float)
-    places = range(len(shown))
-    axes.barh(places, failed, color=FAILED)
-    axes.barh(places, shown["flag_wrong"] / shown["calls"], left=failed, color=UNFLAGGED)
-    axes.hlines(list(places), low, high, color=DIM, linewidth=1)
-    for place, (k, n) in enumerate(zip(shown["failures"], shown["calls"], strict=True)):
-        axes.text(1.02, place, f"{k} of {n}", va="center", fontsize=8)
+    positions = range(len(shown))
+    axes.barh(positions, failed, color=FAILED)
+    axes.barh(positions, shown["flag_wrong"] / shown["calls"], left=failed, color=UNFLAGGED)
+    axes.hlines(list(positions), low, high, color=DIM, linewidth=1)
+    for position, (k, n) in enumerate(zip(shown["failures"], shown["calls"], strict=True)):
+        axes.text(1.02, position, f"{k} of {n}", va="center", fontsize=8)
     axes.set_xlim(0, 1)
     return chart
 
@@ -43,7 +43,7 @@ def failure_chart(tools: pd.DataFrame) -> Chart:
 def score_chart(tools: pd.DataFrame) -> Chart:
     """The judge's average score, by tool."""
     scored = tools[tools["avg_score"].notna()]
-    shown = scored.sort_values("avg_score", ascending=False).tail(MOST)
+    shown = scored.sort_values("avg_score", ascending=False).tail(MAX_BARS)
     chart, axes = _chart(len(shown), "average score", shown["tool_name"])
     axes.barh(range(len(shown)), shown["avg_score"].astype(float), color=GOOD)
     axes.set_xlim(0, 1)
@@ -52,7 +52,7 @@ def score_chart(tools: pd.DataFrame) -> Chart:
 
 def error_chart(errors: pd.DataFrame) -> Chart:
     """How many calls failed, by error class."""
-    counts = errors.groupby("error_class")["calls"].sum().sort_values().tail(MOST)
+    counts = errors.groupby("error_class")["calls"].sum().sort_values().tail(MAX_BARS)
     chart, axes = _chart(len(counts), "failed calls", counts.index)
     axes.barh(range(len(counts)), counts.astype(int), color=FAILED)
     return chart
@@ -73,7 +73,7 @@ def skip_chart(skips: pd.DataFrame) -> Chart:
 
 
 def _chart(bars: int, label: str, names: Iterable[str]) -> tuple[Chart, Axes]:
-    """`names`: words of calls, so they are shown without characters that cannot be seen."""
+    """`names` may be text of calls, so invisible characters are left out."""
     chart = Chart(figsize=(7, 0.8 + 0.28 * max(bars, 1)), layout="tight")
     axes = chart.subplots()
     axes.set_yticks(range(bars), [plain(name, 40) for name in names], parse_math=False)

@@ -1,11 +1,10 @@
-"""Write an evaluation as CSV files that a spreadsheet opens without running anything."""
+"""Write an evaluation as CSV files in which a spreadsheet finds no formula to run."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,10 +14,11 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 import toolmem
+from toolmem.formats.files import replace_file
 from toolmem.research import tables
 from toolmem.research.evaluation import Evaluation
 
-MAX_BAD_RECORDS = 100  # named in summary.json
+MAX_BAD_RECORDS = 100  # in summary.json
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠\t\r]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
 
@@ -34,21 +34,12 @@ def write_csv_files(found: Evaluation, folder: Path) -> list[Path]:
     texts = {
         f"{name}.csv": csv_text(table.rows(found), table.kind)
         for name, table in tables.TABLES.items()
-        if name not in ("costs", "ledger")  # summary.json has the costs
+        if name not in ("costs", "ledger")  # costs are in summary.json
     }
     texts["summary.json"] = json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
-    return [write_whole(folder / name, text) for name, text in texts.items()]
-
-
-def write_whole(path: Path, text: str) -> Path:
-    """Replace a file in one step: a killed run leaves the old one, or none."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        partial.write_text(text, encoding="utf-8", newline="")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    return path
+    for name, text in texts.items():
+        replace_file(folder / name, text.encode())
+    return [folder / name for name in texts]
 
 
 def csv_text(rows: Sequence[Struct], kind: type[Struct]) -> str:

@@ -39,29 +39,28 @@ Progress = Callable[[int, int], None]  # (calls done, calls in all)
 class EvaluatedCall(Struct, frozen=True):
     """A call of the recording, as it was judged and stored: secrets are masked.
 
-    A call that was not judged has no input and output: it was stopped before it ran, or its id was
-    known before this evaluation.
+    A call that was not judged has no input and output: the guard stopped it, or its id was known.
     """
 
-    row: int  # its place in the recording, from 0
+    row: int  # in the recording, from 0
     call: ToolCallResult
 
 
 class Evaluation(Struct, kw_only=True):
-    """What an evaluation found."""
+    """The result of an evaluation."""
 
     source: str  # the file's name
     calls: list[EvaluatedCall]  # in the order of the recording
     tools: list[ToolRecord]  # with their guidance, by name
     summary: Summarized
-    second_summary: Summarized  # asked for with nothing new
+    second_summary: Summarized  # asked for again, without new calls
     bad_records: list[BadRecord]
-    failed_evaluations: list[int]  # rows of kept calls that the judge could not be asked about
+    failed_evaluations: list[int]  # rows of stored calls whose judge failed
     notes: list[str]  # of the reader
     duplicates: int  # calls whose id was known
     stopped: str  # why calls were left out; "" where none were
     budget_reached: bool
-    rules: list[ToolMemoryRule]  # of the user, and of what kept failing
+    rules: list[ToolMemoryRule]  # from demands of users, and from repeated failures
     requests: list[LedgerRow]  # to models
     usage: Usage  # of the requests, or of those that a dry run would have sent
     ignore_success: bool
@@ -70,11 +69,11 @@ class Evaluation(Struct, kw_only=True):
 
 
 class Agreement(Struct, kw_only=True):
-    """The judge beside labels."""
+    """How often the judge agrees with labels."""
 
     labelled: int  # calls with a label and a score
     agreed: int
-    balanced_accuracy: float | None  # the mean of the shares of both labels
+    balanced_accuracy: float | None  # the mean of the shares of agreement of both labels
 
 
 def sample() -> tuple[list[Path], list[Any]]:
@@ -97,9 +96,9 @@ def evaluate(
 ) -> Evaluation:
     """Judge the calls of recordings, keep them in `memory`, and summarize their tools twice.
 
-    `memory` None: one that is forgotten afterwards. `tools`: their schemas. `ignore_success`
-    withholds the recorded flag from the judge. `limit`: records that are read. `begin_anew`: as
-    `clear`, once the recording is read. Raises RequestError.
+    `memory` None: a temporary one. `tools`: their schemas. `ignore_success` withholds the recorded
+    flag from the judge. `limit`: records that are read. `begin_anew`: `clear` the memory first, but
+    after the recording was read. Raises RequestError.
     """
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     started_at = datetime.now(UTC)
@@ -107,15 +106,15 @@ def evaluate(
     for call in recorded.calls:
         call.id = call.id or os.urandom(12).hex()  # by which its row is found again
         call.success = None if ignore_success else call.success
-    own = ToolMem(":memory:", workspace=WORKSPACE) if memory is None else nullcontext(memory)
-    with own as used:
+    opened = ToolMem(":memory:", workspace=WORKSPACE) if memory is None else nullcontext(memory)
+    with opened as used:
         if begin_anew:
             clear(used)
         started = used.services.clock.monotonic()
-        kept = used.services.store()
-        newest = kept.call_log(used.workspace_id, newest=True, limit=1)
+        store = used.services.store()
+        newest = store.call_log(used.workspace_id, newest=True, limit=1)
         added = _add(used, recorded, [*tools, *recorded.tools] or None, progress)
-        stored = _logged(kept, used.workspace_id, newest[-1].position if newest else 0)
+        stored = _calls_after(store, used.workspace_id, newest[-1].position if newest else 0)
         calls, failed, refused = _results(recorded, stored, added.failures)
         names = sorted({call.tool_name for call in recorded.calls})
         if memory is None or begin_anew:
@@ -123,11 +122,11 @@ def evaluate(
         summary = used.summarize(names) if names and not added.stopped else Summarized()
         second = used.summarize(names) if names and not added.stopped else Summarized()
         usage = added.usage.plus(summary.usage).plus(second.usage)
-        requests = read_ledger(kept, used.workspace_id, usage.requests)
+        requests = read_ledger(store, used.workspace_id, usage.requests)
         return Evaluation(
             source=", ".join(os.path.basename(path) for path in files),
             calls=calls,
-            tools=kept.records(used.workspace_id, names),
+            tools=store.records(used.workspace_id, names),
             summary=summary,
             second_summary=second,
             bad_records=sorted([*recorded.bad, *refused], key=lambda bad: bad.line),
@@ -146,15 +145,14 @@ def evaluate(
 
 
 def _capture(memory: ToolMem, recorded: Recording) -> None:
-    """Keep what the recording's users demanded, and what failed twice in one of their turns."""
+    """Make rules of the users' demands, and of what failed twice in one turn."""
     turns: dict[tuple[str, str], Turn] = {}
     tools = list(read_schemas(recorded.tools).values())
     for call in recorded.calls:
         if call.conversation_id:
-            place = call.conversation_id, call.context
-            turn = turns.setdefault(
-                place, Turn(user_message=call.context, session_id=place[0], tools=tools)
-            )
+            key = call.conversation_id, call.context
+            new = Turn(user_message=call.context, session_id=call.conversation_id, tools=tools)
+            turn = turns.setdefault(key, new)
             use = ToolUse(name=call.tool_name, success=call.success, output_summary=call.output)
             turn.tool_calls.append(use)
     hook = ToolMemoryCaptureHook(memory.rules, enabled=True)
@@ -163,36 +161,36 @@ def _capture(memory: ToolMem, recorded: Recording) -> None:
 
 
 def require_models(memory: ToolMem) -> None:
-    """Raises ConfigError where the judge or the writer cannot be made as it is configured."""
+    """Raises ConfigError if the configured judge or writer of guidance cannot be made."""
     ops = memory.engine.configuration.settings.op
     memory.services.judge(ops[ParseToolCallResultOp.name])
     memory.services.writer(ops[SummaryToolMemoryOp.name])
 
 
 def clear(memory: ToolMem) -> None:
-    """Forget the calls of earlier evaluations; verdicts that were paid for are kept.
+    """Delete the calls and rules of earlier evaluations; cached verdicts of judges stay.
 
-    Raises RequestError where the store holds anything else.
+    Raises RequestError if the store has another workspace.
     """
-    kept = memory.services.store()
-    others = [name for name in kept.workspaces() if name != memory.workspace_id]
+    store = memory.services.store()
+    others = [name for name in store.workspaces() if name != memory.workspace_id]
     if others:
         raise RequestError(
-            f"{kept.location} holds the workspace {others[0]!r} and is not cleared; name it by "
+            f"{store.location} holds the workspace {others[0]!r} and is not cleared; name it by "
             "--store to add to it, or choose another folder by --out",
             field="out",
         )
-    kept.delete_tools(memory.workspace_id)
-    for record in kept.list_records(memory.workspace_id, prefix="tool-", key_prefix="rule/"):
-        kept.delete(memory.workspace_id, record.namespace, record.key)
+    store.delete_tools(memory.workspace_id)
+    for record in store.list_records(memory.workspace_id, prefix="tool-", key_prefix="rule/"):
+        store.delete(memory.workspace_id, record.namespace, record.key)
 
 
 class _Added(Struct):
-    """What became of the calls that were handed over."""
+    """The result of adding the calls."""
 
     duplicates: int = 0  # calls whose id was known
     failures: list[CallFailure] = msgspec.field(default_factory=list)  # by position
-    stopped: str = ""  # why the others were not asked about
+    stopped: str = ""  # why the rest was not judged; "" if all were
     budget_reached: bool = False
     usage: Usage = msgspec.field(default_factory=Usage)
 
@@ -204,20 +202,19 @@ def _add(
     done, total = _Added(), len(recorded.calls)
     for start in range(0, total, BATCH):
 
-        def tell(event: Event, start: int = start) -> None:
+        def report(event: Event, start: int = start) -> None:
             if progress is not None and event.message == "judged":
                 progress(start + event.done, total)
 
-        memory.engine.listeners.append(tell)
+        memory.engine.listeners.append(report)
         try:
             added = memory.add(recorded.calls[start : start + BATCH], tools=tools)
         finally:
-            memory.engine.listeners.remove(tell)
+            memory.engine.listeners.remove(report)
         done.usage = done.usage.plus(added.usage)
         done.duplicates += added.evaluation.duplicates
-        done.failures += [
-            replace(each, index=start + each.index) for each in added.evaluation.failures
-        ]
+        failures = added.evaluation.failures
+        done.failures += [replace(each, index=start + each.index) for each in failures]
         if added.stopped:
             done.stopped, done.budget_reached = added.stopped, added.budget_reached
             break
@@ -227,8 +224,8 @@ def _add(
 _Stored = Mapping[tuple[str, str | None], ToolCallResult]
 
 
-def _logged(store: Store, workspace: str, after: int) -> _Stored:
-    """The calls that were stored since a position, by tool and id."""
+def _calls_after(store: Store, workspace: str, after: int) -> _Stored:
+    """The calls stored after a position of the log, by tool and id."""
     found: dict[tuple[str, str | None], ToolCallResult] = {}
     while page := store.call_log(workspace, after=after, limit=BATCH):
         found |= {(each.call.tool_name, each.call.id): each.call for each in page}
@@ -239,24 +236,24 @@ def _logged(store: Store, workspace: str, after: int) -> _Stored:
 def _results(
     recorded: Recording, stored: _Stored, failures: Sequence[CallFailure]
 ) -> tuple[list[EvaluatedCall], list[int], list[BadRecord]]:
-    """The calls, the rows of kept ones whose evaluation failed, and records that were refused."""
+    """The calls, the rows of stored ones whose evaluation failed, and records that were refused."""
     calls: list[EvaluatedCall] = []
     failed: list[int] = []
     refused: list[BadRecord] = []
     by_index = {each.index: each for each in failures}
     for index, (row, call) in enumerate(zip(recorded.rows, recorded.calls, strict=True)):
-        known, failure = stored.get((call.tool_name, call.id)), by_index.get(index)
-        if failure is not None and known is None:
+        judged, failure = stored.get((call.tool_name, call.id)), by_index.get(index)
+        if failure is not None and judged is None:
             refused.append(BadRecord(recorded.lines[index], failure.tool_name, failure.error))
             continue
         if failure is not None:
             failed.append(row)
-        if known is None:
+        if judged is None:
             status: Any = "denied" if was_stopped(call.output) else "pending"
-            known = replace(
+            judged = replace(
                 call, input={}, output="", context="", metadata={}, evaluation_status=status
             )
-        calls.append(EvaluatedCall(row, known))
+        calls.append(EvaluatedCall(row, judged))
     return calls, failed, refused
 
 
@@ -268,12 +265,12 @@ def agreement(found: Evaluation, labels: Mapping[int, bool]) -> Agreement:
         if each.row in labels and each.call.score is not None
     ]
     rates = [
-        sum(label == said for label, said in pairs if label is kind) / count
+        sum(label == judged_good for label, judged_good in pairs if label is kind) / count
         for kind in (True, False)
         if (count := sum(label is kind for label, _ in pairs))
     ]
     return Agreement(
         labelled=len(pairs),
-        agreed=sum(label == said for label, said in pairs),
+        agreed=sum(label == judged_good for label, judged_good in pairs),
         balanced_accuracy=sum(rates) / len(rates) if rates else None,
     )

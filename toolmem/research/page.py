@@ -1,7 +1,7 @@
-"""Write `report.html`: one file that loads nothing, with what fails first and settings last.
+"""Write `report.html`: one file that loads nothing, failures first.
 
-Words of calls are data: escaped, on one line, without characters that cannot be seen, and cut.
-The page is bounded; what it leaves out is counted, and stands in the CSV files.
+Text of calls is escaped, cut, on one line and without invisible characters. The page is bounded;
+it counts what it leaves out, which is in the CSV files.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from urllib.parse import quote
 from msgspec import Struct
 
 import toolmem
+from toolmem.formats.files import replace_file
 from toolmem.guidance.shown import BULLET
 from toolmem.research import tables
-from toolmem.research.csv_files import write_whole
 from toolmem.research.evaluation import Evaluation
 from toolmem.text.display import plain
 
@@ -37,14 +37,16 @@ class Shown(Struct):
 
 
 def write_page(found: Evaluation, folder: Path) -> Path:
-    """Returns the path of the page."""
+    """Write the page. Returns its path."""
     notebook = Path(toolmem.__file__).parents[1] / "notebooks" / NOTEBOOK
     address = quote(os.path.relpath(notebook, folder)) if notebook.exists() else ""
-    return write_whole(folder / "report.html", page(found, address))
+    path = folder / "report.html"
+    replace_file(path, page(found, address).encode())
+    return path
 
 
 def page(found: Evaluation, notebook: str = "") -> str:
-    """The page as HTML. `notebook`: the address of the one that shows the same tables."""
+    """The page as HTML. `notebook`: the address of the notebook with the same tables; "": none."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

@@ -167,7 +167,7 @@ def _call_row(each: EvaluatedCall) -> CallRow:
 
 
 def tool_rows(found: Evaluation) -> list[ToolRow]:
-    """Those with most failures first, flagged or not."""
+    """The most failures first, flagged or not."""
     tools: defaultdict[str, list[ToolCallResult]] = defaultdict(list)
     for each in found.calls:
         tools[each.call.tool_name].append(each.call)
@@ -190,12 +190,12 @@ def _tool_row(name: str, calls: Sequence[ToolCallResult], record: ToolRecord | N
 
 
 def _figures(calls: Sequence[ToolCallResult]) -> dict[str, Any]:
-    """What is told alike of one tool's calls and of all."""
+    """The figures of one tool's calls, or of all calls."""
     sums = sums_of(calls)
     low, high = wilson_interval(sums.successes, sums.successes + sums.failures)
     wrong = sum(call.success is True and call.execution_failed is True for call in calls)
-    told = {"failures": sums.failures, "flag_wrong": wrong, "low": low, "high": high}
-    return asdict(statistics(sums)) | told
+    more = {"failures": sums.failures, "flag_wrong": wrong, "low": low, "high": high}
+    return asdict(statistics(sums)) | more
 
 
 def error_rows(found: Evaluation) -> list[ErrorRow]:
@@ -206,9 +206,9 @@ def error_rows(found: Evaluation) -> list[ErrorRow]:
             groups[each.call.error_class or "error", each.call.tool_name].append(each)
     rows = []
     for (error_class, tool_name), calls in groups.items():
-        flagged, first = sum(each.call.success is True for each in calls), _call_row(calls[0])
-        place = (first.row, first.input, first.output)
-        rows.append(ErrorRow(error_class, tool_name, len(calls), flagged, *place))
+        not_flagged, first = sum(each.call.success is True for each in calls), _call_row(calls[0])
+        example = (first.row, first.input, first.output)
+        rows.append(ErrorRow(error_class, tool_name, len(calls), not_flagged, *example))
     return sorted(rows, key=lambda row: (-row.calls, row.error_class, row.tool_name))
 
 
@@ -221,8 +221,8 @@ def rule_rows(found: Evaluation) -> list[RuleRow]:
         tool = tools.get(rule.tool_name.lower())
         figures = (tool.success_rate, tool.avg_score) if tool else (None, None)
         tokens = saved.get(rule.tool_name.lower(), 0)
-        told = (rule.priority, rule.effect, rule.source, rule.rule)
-        rows.append(RuleRow(rule.tool_name, *figures, tokens, *told))
+        fields = (rule.priority, rule.effect, rule.source, rule.rule)
+        rows.append(RuleRow(rule.tool_name, *figures, tokens, *fields))
     return rows
 
 
@@ -266,7 +266,7 @@ def cost_rows(requests: Iterable[LedgerRow]) -> list[CostRow]:
 
 
 class Table(NamedTuple):
-    """What a row is, and how the rows are made."""
+    """The type of a row, and the function that makes the rows."""
 
     kind: type[Struct]
     rows: Callable[[Evaluation], Sequence[Struct]]

@@ -1,7 +1,7 @@
-"""Who is let in: a bearer token, or a browser-safe loopback address without one.
+"""Decide which requests are let in: by a bearer token, or without one from this machine alone.
 
-Without a token the `Host` of a request must be a loopback name, so that a web page whose own name
-was pointed at 127.0.0.1 stays out, and an `Origin` must be a page of this machine.
+Without a token `Host` must be a loopback name, which keeps out a web page whose own name was
+pointed at 127.0.0.1 (DNS rebinding), and `Origin` must be a page of this machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:\[\]/@%]+))(?:
 
 
 class Refused(Exception):
-    """A request is not let in. `status`: of the answer."""
+    """A request is not let in. `status`: of the HTTP response."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -29,20 +29,20 @@ class Refused(Exception):
 
 
 class Access:
-    """Decides on a request. The token is never shown, and compared in constant time."""
+    """Checks requests. The token is never shown, and compared in constant time."""
 
     def __init__(self, token: str = "") -> None:
         self._digest = hashlib.sha256(token.encode()).digest() if token else b""
 
     def knows(self, headers: Mapping[str, str]) -> bool:
-        """Whether the request carries the token; True where none is needed."""
+        """Whether the request has the token; True if none is configured."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
         token = given.strip() if scheme.lower() == "bearer" else ""
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
         return not self._digest or hmac.compare_digest(digest, self._digest)
 
     def check(self, headers: Mapping[str, str]) -> None:
-        """Raises Refused, with the remedy."""
+        """Raises Refused."""
         if not self.knows(headers):
             raise Refused(401, "Authorization: expected `Bearer <the configured token>`")
         if self._digest:
@@ -56,7 +56,7 @@ class Access:
 
 
 def read_token(auth: AuthSection) -> str:
-    """From `auth.token_file`, else the variable `auth.token_env`; "": none. Raises ConfigError."""
+    """Read `auth.token_file`, else the variable `auth.token_env`; "": none. Raises ConfigError."""
     where, token = auth.token_env, os.environ.get(auth.token_env, "").strip()
     if auth.token_file:
         where = "auth.token_file"

@@ -1,6 +1,6 @@
 """The HTTP application: flows and operations as `POST /<name>`, and JSON-RPC.
 
-Work runs in threads; a request that was begun finishes its commit, whoever leaves.
+Requests run in threads: one that has begun commits even if its client disconnects.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import with_all_fields
 from toolmem.operations.operation import OPERATIONS
 from toolmem.server.access import Access, Refused
-from toolmem.server.openapi import described
+from toolmem.server.openapi import openapi_document
 from toolmem.server.rpc import Rpc
 
 log = logging.getLogger("toolmem.server")
@@ -36,89 +36,89 @@ Answer = TypeVar("Answer")
 
 MAX_BODY = 32 << 20  # bytes of a request
 MAX_WAITING = 64  # requests that may wait for a model
-MAX_SHORT = 32  # requests of which none does
+MAX_SHORT = 32  # other requests
 # Operations that may ask a model or an embedder.
 WAITING = ("add", "summarize", "retrieve", "recall", "capture_rules")
-_WAITS_IN_RPC = re.compile(rb"memory[._](?:%s)" % "|".join(WAITING).encode())
+_WAITING_RPC = re.compile(rb"memory[._](?:%s)" % "|".join(WAITING).encode())
 _STATUSES = {RequestError: 422, Conflict: 409, StoreError: 503, ModelError: 502}  # else 500
 
 
 class Threads:
-    """Work in threads under two limits: a guard's check never waits behind an `add`."""
+    """Run work in threads under two limits: a guard's check never waits behind an `add`."""
 
     def __init__(self) -> None:
         self._waiting, self._short = CapacityLimiter(MAX_WAITING), CapacityLimiter(MAX_SHORT)
 
     async def run(self, work: Callable[[], Answer], *, waits: bool = False) -> Answer:
-        """`waits`: it may ask a model."""
+        """`waits`: the work may ask a model."""
         limiter = self._waiting if waits else self._short
         return await anyio.to_thread.run_sync(work, limiter=limiter)
 
 
 class Service:
-    """One memory behind the application."""
+    """The endpoints over one memory."""
 
     def __init__(self, memory: ToolMem, access: Access) -> None:
         self.memory, self.access = memory, access
         self.rpc = Rpc(memory.workspace)
-        self.document = described(memory.engine.flows.ready)
+        self.document = openapi_document(memory.engine.flows.ready)
         self._threads = Threads()
 
-    async def ask(self, request: Request) -> Response:
-        """A flow by its name, or else an operation."""
+    async def run_named(self, request: Request) -> Response:
+        """Run the flow that the path names, or else an operation."""
         flows = self.memory.engine.flows
-        return await self._ask(request, {**flows.ready, **flows.left_out})
+        return await self._run_in_thread(request, {**flows.ready, **flows.left_out})
 
-    async def ask_operation(self, request: Request) -> Response:
-        """An operation by its name, also where a flow is called the same."""
-        return await self._ask(request, {})
+    async def run_operation(self, request: Request) -> Response:
+        """Run an operation, also where a flow has the same name."""
+        return await self._run_in_thread(request, {})
 
-    async def _ask(self, request: Request, flows: Mapping[str, Any]) -> Response:
+    async def _run_in_thread(self, request: Request, flows: Mapping[str, Any]) -> Response:
         name, body = request.path_params["name"], await _body(request)
         waits = name in WAITING or name not in OPERATIONS
-        return _json(await self._threads.run(lambda: self._perform(name, body, flows), waits=waits))
+        return _json(await self._threads.run(lambda: self._run(name, body, flows), waits=waits))
 
-    def _perform(self, name: str, body: bytes, flows: Mapping[str, Any]) -> Any:
+    def _run(self, name: str, body: bytes, flows: Mapping[str, Any]) -> Any:
         if name not in OPERATIONS and name not in flows:
             raise Refused(404, f"there is no {name!r} ({hint(name, {**flows, **OPERATIONS})})")
-        given = read_json(body)
-        if not isinstance(given, dict):
+        arguments = read_json(body)
+        if not isinstance(arguments, dict):
             raise RequestError("body: expected a JSON object", "body")
-        workspace = given.pop("workspace_id", None)
+        workspace = arguments.pop("workspace_id", None)
         if not isinstance(workspace, str) or not workspace:
             raise RequestError("workspace_id: expected the name of a workspace", "workspace_id")
         memory = self.memory.workspace(workspace)
         if name in flows:
-            return memory.run(name, **given)
-        return memory.perform(OPERATIONS[name], given)
+            return memory.run(name, **arguments)
+        return memory.perform(OPERATIONS[name], arguments)
 
-    async def ask_rpc(self, request: Request) -> Response:
-        """JSON-RPC 2.0."""
+    async def run_rpc(self, request: Request) -> Response:
+        """Answer JSON-RPC 2.0."""
         body = await _body(request)
-        waits = _WAITS_IN_RPC.search(body) is not None
+        waits = _WAITING_RPC.search(body) is not None
         answer = await self._threads.run(lambda: self.rpc.answer(body), waits=waits)
         if answer is None:
             return Response(status_code=204)
         return Response(answer, media_type="application/json")
 
     async def health(self, request: Request) -> Response:
-        """Whether the store answers; more to those who carry the token."""
-        status, told = 200, {"status": "ok"}
+        """Whether the store answers; with the token also why not, name and version."""
+        status, state = 200, {"status": "ok"}
         try:
             await self._threads.run(lambda: self.memory.rules.is_guarded())
         except ToolMemError as error:
-            status, told = 503, {"status": "unavailable", "reason": str(error)}
+            status, state = 503, {"status": "unavailable", "reason": str(error)}
         if not self.access.knows(request.headers):
-            return _json({"status": told["status"]}, status)
-        return _json({**told, "name": "toolmem", "version": __version__}, status)
+            return _json({"status": state["status"]}, status)
+        return _json({**state, "name": "toolmem", "version": __version__}, status)
 
     async def describe(self, request: Request) -> Response:
-        """All of these as OpenAPI."""
+        """The OpenAPI document."""
         return _json(self.document)
 
 
 class Gate:
-    """Middleware: lets requests in, and answers errors as JSON."""
+    """Middleware that checks access and content type, and answers errors as JSON."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self.app, self.access = app, access
@@ -137,9 +137,8 @@ class Gate:
         except Refused as error:
             await _problem(error.status, str(error))(scope, receive, send)
         except ToolMemError as error:
-            status = next(
-                (code for kind, code in _STATUSES.items() if isinstance(error, kind)), 500
-            )
+            found = (code for kind, code in _STATUSES.items() if isinstance(error, kind))
+            status = next(found, 500)
             if status >= 500:
                 log.error("%s: %s", scope["path"], error)
             field = error.field if isinstance(error, RequestError) else ""
@@ -152,11 +151,11 @@ def application(memory: ToolMem, access: Access) -> Starlette:
     routes = [
         Route("/health", service.health),
         Route("/openapi.json", service.describe),
-        Route("/rpc", service.ask_rpc, methods=["POST"]),
-        Route("/operations/{name}", service.ask_operation, methods=["POST"]),
-        Route("/{name}", service.ask, methods=["POST"]),
+        Route("/rpc", service.run_rpc, methods=["POST"]),
+        Route("/operations/{name}", service.run_operation, methods=["POST"]),
+        Route("/{name}", service.run_named, methods=["POST"]),
     ]
-    app = Starlette(routes=routes, exception_handlers={404: _nothing, 405: _nothing})
+    app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found})
     app.add_middleware(Gate, access=access)
     return app
 
@@ -170,14 +169,14 @@ async def _body(request: Request) -> bytes:
     return bytes(body)
 
 
-async def _nothing(request: Request, error: Any) -> Response:
-    told = "ask by POST /<flow or operation>; GET /openapi.json lists them"
-    return _problem(error.status_code, told)
+async def _not_found(request: Request, error: Any) -> Response:
+    message = "ask by POST /<flow or operation>; GET /openapi.json lists them"
+    return _problem(error.status_code, message)
 
 
 def _problem(status: int, message: str, field: str = "") -> Response:
-    told = {"error": message, **({"field": field} if field else {})}
-    return _json(told, status, {"WWW-Authenticate": "Bearer"} if status == 401 else None)
+    body = {"error": message, **({"field": field} if field else {})}
+    return _json(body, status, {"WWW-Authenticate": "Bearer"} if status == 401 else None)
 
 
 def _json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -1,4 +1,4 @@
-"""What the service can be asked, as OpenAPI 3.1."""
+"""Describe flows and operations as OpenAPI 3.1."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from toolmem.flow.binding import Flow
 from toolmem.operations.operation import OPERATIONS
 
 
-def described(flows: Mapping[str, Flow]) -> dict[str, Any]:
-    """The OpenAPI document. `flows`: those that can be run."""
+def openapi_document(flows: Mapping[str, Flow]) -> dict[str, Any]:
+    """`flows`: those that can be run, by name."""
     paths = {}
     for name, flow in flows.items():
         paths[f"/{name}"] = _post(name, flow.description, flow_schema(flow.arguments))
@@ -27,11 +27,11 @@ def described(flows: Mapping[str, Flow]) -> dict[str, Any]:
 
 
 def flow_schema(arguments: Mapping[str, Argument]) -> dict[str, Any]:
-    """JSON Schema of a flow's request, as far as its arguments say it."""
+    """JSON Schema of a flow's request."""
     properties = {}
     for key, each in arguments.items():
-        told = msgspec.to_builtins(each)
-        properties[key] = {k: v for k, v in told.items() if k != "required" and v}
+        fields = msgspec.to_builtins(each).items()
+        properties[key] = {k: v for k, v in fields if k != "required" and v}
     required = [key for key, each in arguments.items() if each.required]
     return {"type": "object", "properties": properties, "required": required}
 

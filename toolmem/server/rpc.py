@@ -1,8 +1,8 @@
 """JSON-RPC 2.0 over the operations, batches included.
 
--32700 no JSON, -32600 no request, -32601 unknown method, -32602 a parameter (its name in
-`data.parameter`), -32000 the store failed, -32603 anything else. `openhuman.memory_tool_rule_put`
-is `memory.tool_rule_put`, its result in the envelope of the source system.
+Error codes: -32700 no JSON, -32600 no request, -32601 unknown method, -32602 a wrong parameter (its
+name in `data.parameter`), -32000 the store failed, -32603 anything else. OpenHuman's names are
+aliases: `openhuman.memory_tool_rule_put` is `memory.tool_rule_put`, its result in their envelope.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _ALIAS = "openhuman.memory_"
 
 
 class RpcError(Exception):
-    """What is answered in place of a result."""
+    """An error that is answered in place of a result."""
 
     def __init__(self, code: int, message: str, **data: Any) -> None:
         super().__init__(message)
-        self.told = {"code": code, "message": message, **data}
+        self.fields = {"code": code, "message": message, **data}
 
 
 class Rpc:
-    """Answers texts of JSON-RPC."""
+    """Answers JSON-RPC requests, single or in a batch."""
 
     def __init__(self, workspace_of: Callable[[str], Workspace]) -> None:
         self._workspace_of = workspace_of
@@ -44,11 +44,11 @@ class Rpc:
         self._methods = {**named, **aliases}
 
     def answer(self, text: bytes) -> bytes | None:
-        """None where nothing is to be answered: only notifications."""
+        """The response; None if the text has notifications only."""
         try:
             answer = self._answer_all(read_json(text))
         except RequestError as error:
-            answer = _failed(None, RpcError(-32700, f"Parse error: {error}"))
+            answer = _error_response(None, RpcError(-32700, f"Parse error: {error}"))
         return None if answer is None else msgspec.json.encode(answer)
 
     def _answer_all(self, value: Any) -> Any:
@@ -56,8 +56,8 @@ class Rpc:
             return self._answer(value)
         if not value or len(value) > MAX_BATCH:
             problem = f"Invalid Request: a batch holds 1 to {MAX_BATCH} requests"
-            return _failed(None, RpcError(-32600, problem))
-        return [told for each in value if (told := self._answer(each)) is not None] or None
+            return _error_response(None, RpcError(-32600, problem))
+        return [done for each in value if (done := self._answer(each)) is not None] or None
 
     def _answer(self, value: Any) -> dict[str, Any] | None:
         request = value if isinstance(value, dict) else {}
@@ -73,8 +73,8 @@ class Rpc:
             result = self._perform(method, request.get("params"))
         except RpcError as error:
             if not is_notification:
-                return _failed(request_id, error)
-            log.warning("a notification failed: %s", error.told["code"])
+                return _error_response(request_id, error)
+            log.warning("a notification failed: %s", error.fields["code"])
             return None
         return None if is_notification else {"jsonrpc": "2.0", "id": request_id, "result": result}
 
@@ -86,15 +86,15 @@ class Rpc:
         if not isinstance(params, dict | list | None):
             raise RpcError(-32600, "Invalid Request: params: expected an object or a list")
         try:
-            given = _by_name(operation, params or {})
-            workspace = given.pop("workspace_id", None) or "default"
+            arguments = _named_params(operation, params or {})
+            workspace = arguments.pop("workspace_id", None) or "default"
             if not isinstance(workspace, str):
                 raise RequestError("workspace_id: expected a text", "workspace_id")
-            done = self._workspace_of(workspace).perform(operation, given)
+            done = self._workspace_of(workspace).perform(operation, arguments)
             result = with_all_fields(done)
         except RequestError as error:
-            told = f"Invalid params: {error}"
-            raise RpcError(-32602, told, data={"parameter": error.field}) from None
+            message = f"Invalid params: {error}"
+            raise RpcError(-32602, message, data={"parameter": error.field}) from None
         except ToolMemError as error:
             raise RpcError(-32000, f"Server error: {error}") from None
         except Exception as error:
@@ -103,8 +103,10 @@ class Rpc:
         return {"result": result, "logs": []} if method.startswith(_ALIAS) else result
 
 
-def _by_name(operation: Operation[..., Any], params: dict[str, Any] | list[Any]) -> dict[str, Any]:
-    """An object, or a list of positional parameters, the workspace last."""
+def _named_params(
+    operation: Operation[..., Any], params: dict[str, Any] | list[Any]
+) -> dict[str, Any]:
+    """Parameters by name. In a list they are positional, the workspace last."""
     if isinstance(params, dict):
         return dict(params)
     names = [*operation.signature.parameters, "workspace_id"]
@@ -113,5 +115,5 @@ def _by_name(operation: Operation[..., Any], params: dict[str, Any] | list[Any])
     return dict(zip(names, params, strict=False))
 
 
-def _failed(request_id: Any, error: RpcError) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": request_id, "error": error.told}
+def _error_response(request_id: Any, error: RpcError) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request_id, "error": error.fields}

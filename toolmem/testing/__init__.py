@@ -1,6 +1,5 @@
 """Public stand-ins for tests.
 
-`scripted`: a judge and a model that answer as they were told. `model_server`: a model's service on
-this machine that speaks DashScope's and OpenAI's protocol, and fails as `faults` say. `clock`: time
-that does not have to be waited for.
+`scripted`: a judge and a model with scripted answers. `model_server`: a local server of DashScope's
+and OpenAI's protocols, which fails as `faults` say. `clock`: a clock whose sleep takes no time.
 """

@@ -1,4 +1,4 @@
-"""A clock for tests: sleeping takes no time and is written down."""
+"""A clock for tests: sleeping takes no time and is recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ways in which a model's service fails, by name, and when they happen."""
+"""Ways in which a model's server fails, by name, and the requests that they apply to."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from msgspec import Struct
 
 
 class Behaviour(Struct, frozen=True, kw_only=True):
-    """What happens to a request. As it stands: a plausible reply, at once, with usage."""
+    """How a request is answered. The default: a plausible reply, at once, with usage."""
 
     status: int = 200
     error: tuple[str, str] | None = None  # code and message of an error body
-    text: str | None = None  # of the reply; None: the server's
+    text: str | None = None  # of the reply; None: from the server's `reply`
     finish_reason: str = "stop"
-    body: bytes | None = None  # sent as it is
+    body: bytes | None = None  # sent unchanged
     retry_after: str = ""  # the header
     has_usage: bool = True
     cut: Literal["", "before", "within"] = ""  # the connection ends before or in the answer
@@ -25,7 +25,7 @@ class Behaviour(Struct, frozen=True, kw_only=True):
 
 
 FAULTS: dict[str, Behaviour] = {
-    # another attempt may survive these
+    # another attempt may succeed
     "server_error": Behaviour(status=500, error=("InternalError", "An internal error occurred")),
     "unavailable": Behaviour(status=503, error=("ServiceUnavailable", "The service is busy")),
     "bad_gateway": Behaviour(status=502, body=b"<html><h1>502 Bad Gateway</h1></html>"),
@@ -48,7 +48,7 @@ FAULTS: dict[str, Behaviour] = {
     "truncated": Behaviour(text='```json\n{"summary": "cut', finish_reason="length"),
     "filtered_reply": Behaviour(finish_reason="content_filter"),
     "no_usage": Behaviour(has_usage=False),
-    # these never pass
+    # every attempt fails
     "unauthorized": Behaviour(status=401, error=("InvalidApiKey", "Invalid API-key provided.")),
     "arrears": Behaviour(status=400, error=("Arrearage", "Your account is in arrears.")),
     "unknown_model": Behaviour(status=404, error=("ModelNotFound", "There is no such model.")),
@@ -63,7 +63,7 @@ FAULTS: dict[str, Behaviour] = {
 
 
 class Fault(Struct, frozen=True):
-    """A behaviour of FAULTS, and for which requests; without a condition for all.
+    """A behaviour of FAULTS, and the requests that it applies to; without a condition all.
 
     `every`: requests n, 2n, 3n, ... `share`: of all prompts, the same ones each time they come.
     """
@@ -71,11 +71,11 @@ class Fault(Struct, frozen=True):
     name: str
     every: int = 0
     share: float = 0.0
-    matching: str = ""  # a regular expression that is found in the prompt
+    matching: str = ""  # a regular expression to find in the prompt
     times: int = 0  # at most so often; 0: always
 
     def applies(self, number: int, prompt: str, applied: int) -> bool:
-        """`number`: of the request, from 1; `applied`: how often it did."""
+        """`number`: of the request, from 1. `applied`: how often this fault did before."""
         digest = blake2b(prompt.encode(errors="replace"), digest_size=8).digest()
         return (
             (not self.times or applied < self.times)

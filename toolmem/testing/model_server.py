@@ -1,10 +1,10 @@
-"""A model's service on this machine: DashScope's protocol and OpenAI's, chat and embeddings.
+"""A local model server with DashScope's and OpenAI's protocols, chat and embeddings.
 
     with ModelServer([Fault("cut", every=5)]) as server:
         ...  # llm.default.params.base_url=server.openai_url
 
-Replies are plausible and always alike; vectors are those of the hashing embedder. Every request is
-kept in `requests`, without its key.
+Replies are plausible and deterministic; vectors are those of the hashing embedder. `requests` has
+every request, without its key.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PATHS: dict[str, tuple[Protocol, bool]] = {  # end of the path -> protocol, and 
 DIMENSION = 1024
 
 
-class Asked(Struct):
+class ModelRequest(Struct):
     """A request as the server saw it."""
 
     number: int  # from 1
@@ -45,13 +45,13 @@ class Asked(Struct):
     texts: list[str]
     parameters: dict[str, Any]
     embeds: bool
-    under_way: int  # requests being answered, this one among them
+    under_way: int  # requests being answered, with this one
 
 
 class ModelServer:
-    """Runs inside its `with` block. `key`: the only key that is let in; "": any.
+    """Runs inside its `with` block. `key`: the only accepted key; "": any.
 
-    `agent`: the next message of a conversation in which tools are offered.
+    `reply` answers a prompt. `agent` answers the messages of a request that offers tools.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ModelServer:
         latency: float = 0.0,
         port: int = 0,
     ) -> None:
-        self.requests: list[Asked] = []
+        self.requests: list[ModelRequest] = []
         self.faults = list(faults)
         self.key = key
         self.reply = reply
@@ -95,34 +95,34 @@ class ModelServer:
         self._server.shutdown()
         self._server.server_close()
 
-    def take(self, protocol: Protocol, embeds: bool, body: dict[str, Any]) -> Asked:
-        """Note a request that begins."""
+    def take(self, protocol: Protocol, embeds: bool, body: dict[str, Any]) -> ModelRequest:
+        """Add a request that begins to `requests`."""
         inner, parameters, name = body, body, "input"
         if protocol == "dashscope":
             inner, parameters, name = body.get("input", {}), body.get("parameters", {}), "texts"
         texts = inner.get(name, []) if embeds else []
-        said = [str(each.get("content")) for each in inner.get("messages", [])]
-        prompt = "\n".join(texts if embeds else said)
+        contents = [str(each.get("content")) for each in inner.get("messages", [])]
+        prompt = "\n".join(texts if embeds else contents)
         with self._lock:
             self._under_way += 1
             number = len(self.requests) + 1
-            asked = Asked(
+            request = ModelRequest(
                 number, protocol, body, prompt, texts, parameters, embeds, self._under_way
             )
-            self.requests.append(asked)
-        return asked
+            self.requests.append(request)
+        return request
 
     def end(self) -> None:
-        """A request ended."""
+        """Count a request as answered."""
         with self._lock:
             self._under_way -= 1
 
-    def behaviour(self, asked: Asked) -> Behaviour:
-        """What happens to the request: that of the first fault which applies."""
+    def behaviour(self, request: ModelRequest) -> Behaviour:
+        """The behaviour of the first fault that applies."""
         with self._lock:
-            for place, fault in enumerate(self.faults):
-                if fault.applies(asked.number, asked.prompt, self._applied[place]):
-                    self._applied[place] += 1
+            for index, fault in enumerate(self.faults):
+                if fault.applies(request.number, request.prompt, self._applied[index]):
+                    self._applied[index] += 1
                     return FAULTS[fault.name]
         return Behaviour()
 
@@ -149,40 +149,40 @@ class _Handler(BaseHTTPRequestHandler):
         if served is None:
             return self._send(404, b"{}")
         server = self.server.model_server
-        asked = server.take(*served, msgspec.json.decode(content))
+        request = server.take(*served, msgspec.json.decode(content))
         try:
             given = self.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-            behaviour = server.behaviour(asked)
+            behaviour = server.behaviour(request)
             if server.key and given != server.key:
                 behaviour = FAULTS["unauthorized"]
-            self._answer(asked, behaviour, server)
+            self._answer(request, behaviour, server)
         finally:
             server.end()
 
-    def _answer(self, asked: Asked, behaviour: Behaviour, server: ModelServer) -> None:
+    def _answer(self, request: ModelRequest, behaviour: Behaviour, server: ModelServer) -> None:
         if behaviour.hangs:
             server.stopping.wait()
         time.sleep(server.latency)
         if behaviour.cut == "before" or behaviour.hangs:
             return self._cut()
         error, status, refused = behaviour.error, behaviour.status, behaviour.refuses
-        if refused in asked.parameters:
-            told = f"Unsupported parameter: '{refused}' is not supported with this model"
+        if refused in request.parameters:
+            message = f"Unsupported parameter: '{refused}' is not supported with this model"
             instead = ", use max_completion_tokens instead" if refused == "max_tokens" else ""
-            status, error = 400, ("InvalidParameter", told + instead)
+            status, error = 400, ("InvalidParameter", message + instead)
         headers = {"Retry-After": behaviour.retry_after} if behaviour.retry_after else {}
         if behaviour.body is not None:
             return self._send(status, behaviour.body, headers)
         if error is not None:
             code, message = error
-            if asked.protocol == "openai":
+            if request.protocol == "openai":
                 answer: Any = {"error": {"message": message, "type": code, "code": code}}
             else:
                 answer = {"code": code, "message": message, "request_id": "loopback"}
             return self._send(status, msgspec.json.encode(answer), headers)
-        if asked.parameters.get("stream"):
-            return self._stream(server.reply(asked.prompt))
-        body = msgspec.json.encode(_reply(asked, behaviour, server))
+        if request.parameters.get("stream"):
+            return self._stream(server.reply(request.prompt))
+        body = msgspec.json.encode(_reply(request, behaviour, server))
         self._send(status, body, headers, is_whole=behaviour.cut != "within")
 
     def _send(
@@ -212,24 +212,24 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.shutdown(socket.SHUT_RDWR)
 
 
-def _reply(asked: Asked, behaviour: Behaviour, server: ModelServer) -> dict[str, Any]:
-    is_openai = asked.protocol == "openai"
-    if asked.embeds:
-        dimension = asked.parameters.get("dimensions" if is_openai else "dimension") or DIMENSION
-        vectors = HashingEmbedder(dimension).embed(asked.texts).tolist()
+def _reply(request: ModelRequest, behaviour: Behaviour, server: ModelServer) -> dict[str, Any]:
+    is_openai = request.protocol == "openai"
+    if request.embeds:
+        dimension = request.parameters.get("dimensions" if is_openai else "dimension") or DIMENSION
+        vectors = HashingEmbedder(dimension).embed(request.texts).tolist()
         name = "index" if is_openai else "text_index"
         items = [{name: place, "embedding": vector} for place, vector in enumerate(vectors)]
-        tokens = {"prompt_tokens" if is_openai else "total_tokens": estimated_tokens(asked.prompt)}
+        unit = "prompt_tokens" if is_openai else "total_tokens"
         body = {"data": items} if is_openai else {"output": {"embeddings": items}}
-        return {**body, "usage": tokens}
-    text = server.reply(asked.prompt) if behaviour.text is None else behaviour.text
+        return {**body, "usage": {unit: estimated_tokens(request.prompt)}}
+    text = server.reply(request.prompt) if behaviour.text is None else behaviour.text
     message: dict[str, Any] = {"role": "assistant", "content": text}
-    if server.agent is not None and asked.body.get("tools"):
-        message = {"role": "assistant", **server.agent(asked.body["messages"])}
+    if server.agent is not None and request.body.get("tools"):
+        message = {"role": "assistant", **server.agent(request.body["messages"])}
     answer = {"choices": [{"finish_reason": behaviour.finish_reason, "message": message}]}
-    asked_tokens, said_tokens = estimated_tokens(asked.prompt), estimated_tokens(text)
-    usage = {"input_tokens": asked_tokens, "output_tokens": said_tokens}
+    prompt_tokens, reply_tokens = estimated_tokens(request.prompt), estimated_tokens(text)
+    usage = {"input_tokens": prompt_tokens, "output_tokens": reply_tokens}
     if is_openai:
-        usage = {"prompt_tokens": asked_tokens, "completion_tokens": said_tokens}
+        usage = {"prompt_tokens": prompt_tokens, "completion_tokens": reply_tokens}
     body = answer if is_openai else {"output": answer}
     return {**body, "usage": usage if behaviour.has_usage else {}}

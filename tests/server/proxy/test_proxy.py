@@ -159,7 +159,7 @@ def test_in_the_stateless_protocol_consent_holds_for_this_call_once(host):
 
 
 def test_consent_that_comes_after_ten_minutes_is_none(monkeypatch):
-    monkeypatch.setattr(proxied_call, "LASTS", -1.0)
+    monkeypatch.setattr(proxied_call, "CONSENT_SECONDS", -1.0)
     consents, params = Consents(), {"name": "send_email", "arguments": TO_SARAH}
     decision = fallback_decision("send_email", "c1", datetime.now(UTC), "closed")
     state = consents.ask(ToolCall.read({"params": params}), decision)["requestState"]
@@ -278,7 +278,7 @@ def test_a_store_that_came_with_the_folder_is_not_followed_and_told(host, tmp_pa
 def test_a_message_that_nothing_can_be_added_to_reaches_the_client_and_so_do_others(monkeypatch):
     sent = []
     memory = ProxyMemory(lambda: open_stores("", ":memory:"))
-    monkeypatch.setattr(memory, "known_of", lambda tools: 1 / 0)
+    monkeypatch.setattr(memory, "describe", lambda tools: 1 / 0)
     relay = Relay(memory, sent.append, sent.append)
     lines = [b'{"id": 1, "method": "tools/list"}', b'{"id": 1, "result": {"tools": []}}']
     relay.from_client(lines[0])

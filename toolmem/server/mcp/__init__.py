@@ -1,5 +1,5 @@
-"""The memory as an MCP server, for any host that speaks the protocol, in both of its eras.
+"""The memory as an MCP server, for hosts of the protocol with sessions and of the stateless one.
 
-`tools` is what an agent may call, `reading` what a host puts before its model (resources and a
-prompt), `server` joins them to the SDK and serves stdin or streamable HTTP. Needs `toolmem[mcp]`.
+`tools` has the tools that an agent calls, `reading` the resources and the prompt that a host puts
+before its model; `server` serves them over stdin or streamable HTTP. Needs `toolmem[mcp]`.
 """

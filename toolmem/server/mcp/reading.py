@@ -1,4 +1,4 @@
-"""What a host puts before its model: the pinned rules and the guidance of tools.
+"""MCP resources and a prompt: the pinned rules and the guidance of tools.
 
 toolmem://{workspace}/rules         the rules that a system prompt pins
 toolmem://{workspace}/tools/{tool}  the guidance of one tool; its name percent-encoded
@@ -18,7 +18,7 @@ from toolmem.errors import RequestError
 from toolmem.memory.toolmem import ToolMem
 from toolmem.text.display import plain
 
-PAGE = 100  # resources of one answer
+PAGE = 100  # resources of one response
 PROMPT = "tool_memory"
 _MARKDOWN = "text/markdown"
 _RULES = "toolmem://{workspace}/rules"
@@ -46,13 +46,13 @@ PROMPTS = [
 
 
 class McpReading:
-    """Answers what is listed and read. Raises RequestError where there is no such thing."""
+    """Lists and reads resources and the prompt. Raises RequestError for unknown ones."""
 
     def __init__(self, memory: ToolMem, workspace: str) -> None:
         self.memory, self.workspace = memory, workspace
 
     def resources(self, cursor: str | None) -> types.ListResourcesResult:
-        """The rules first, then the tools by name. `cursor`: as the page before gave it."""
+        """The rules first, then the tools by name. `cursor`: `next_cursor` of the page before."""
         if cursor is not None and not (cursor.isascii() and cursor.isdecimal()):
             raise RequestError("cursor: not one that this server gave", "cursor")
         start = int(cursor or 0)
@@ -77,12 +77,12 @@ class McpReading:
         if found["tool"] is None:
             text = workspace.tool_rules_for_prompt().rendered
         else:
-            told = workspace.guidance([unquote(found["tool"])])
-            if told.not_found:
+            guidance = workspace.guidance([unquote(found["tool"])])
+            if guidance.not_found:
                 raise RequestError(f"there is no {plain(uri, 200)}: the tool is not known")
-            text = told.text
-        held = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)
-        return types.ReadResourceResult(contents=[held])
+            text = guidance.text
+        contents = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)
+        return types.ReadResourceResult(contents=[contents])
 
     def prompt(self, name: str, arguments: Mapping[str, str] | None) -> types.GetPromptResult:
         if name != PROMPT:

@@ -36,29 +36,29 @@ class McpService:
     def __init__(self, memory: ToolMem, workspace: str = "default") -> None:
         self._tools = McpTools(memory, workspace)
         self._threads = Threads()
-        declared = types.ListToolsResult(tools=[each.tool for each in self._tools.offers.values()])
+        tools = types.ListToolsResult(tools=[each.tool for each in self._tools.offers.values()])
         reading = McpReading(memory, workspace)
         templates = types.ListResourceTemplatesResult(resource_templates=TEMPLATES)
         self.server: Server[Any] = Server(
             "toolmem",
             version=__version__,
             instructions=_INSTRUCTIONS.format(workspace=workspace, prompt=PROMPT),
-            on_list_tools=self._answers(lambda _: declared),
+            on_list_tools=self._handler(lambda _: tools),
             on_call_tool=self._call_tool,
-            on_list_resources=self._answers(lambda p: reading.resources(p.cursor if p else None)),
-            on_list_resource_templates=self._answers(lambda _: templates),
-            on_read_resource=self._answers(lambda p: reading.read(p.uri)),
-            on_list_prompts=self._answers(lambda _: types.ListPromptsResult(prompts=PROMPTS)),
-            on_get_prompt=self._answers(lambda p: reading.prompt(p.name, p.arguments)),
+            on_list_resources=self._handler(lambda p: reading.resources(p.cursor if p else None)),
+            on_list_resource_templates=self._handler(lambda _: templates),
+            on_read_resource=self._handler(lambda p: reading.read(p.uri)),
+            on_list_prompts=self._handler(lambda _: types.ListPromptsResult(prompts=PROMPTS)),
+            on_get_prompt=self._handler(lambda p: reading.prompt(p.name, p.arguments)),
         )
 
     async def serve_stdio(self) -> None:
-        """Until the client closes stdin. The SDK keeps stray prints off the client's pipe."""
+        """Serve until the client closes stdin. The SDK keeps stray prints off the client's pipe."""
         async with stdio_server() as (requests, answers):
             await self.server.run(requests, answers, self.server.create_initialization_options())
 
     def application(self, access: Access) -> Starlette:
-        """The ASGI application, at `/mcp`. `access` decides who is let in."""
+        """The ASGI application, at `/mcp`."""
         off = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # Gate does it
         app = self.server.streamable_http_app(
             transport_security=off, max_request_body_size=MAX_BODY
@@ -66,8 +66,8 @@ class McpService:
         app.add_middleware(Gate, access=access)
         return app
 
-    def _answers(self, work: Callable[[Any], Any]) -> Callable[[Any, Any], Awaitable[Any]]:
-        """The handler of a request that asks no model. `work`: its parameters to its result."""
+    def _handler(self, work: Callable[[Any], Any]) -> Callable[[Any, Any], Awaitable[Any]]:
+        """The handler of a request that asks no model. `work`: from its params to the result."""
 
         async def handle(context: Any, params: Any) -> Any:
             return await self._run(partial(work, params))
@@ -77,13 +77,13 @@ class McpService:
     async def _call_tool(
         self, context: Any, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        known = context.session.client_params
-        client = known.client_info.name[:100] if known is not None else ""
+        client_params = context.session.client_params
+        client = client_params.client_info.name[:100] if client_params is not None else ""
         work = partial(self._tools.call, params.name, params.arguments, client)
         return await self._run(work, waits=params.name not in _SHORT)
 
     async def _run(self, work: Callable[[], Answer], *, waits: bool = False) -> Answer:
-        """What toolmem raises on purpose reaches the client in its words."""
+        """Run in a thread; toolmem's own errors become errors of the protocol."""
         try:
             return await self._threads.run(work, waits=waits)
         except RequestError as error:

@@ -1,6 +1,6 @@
 """The tools of the MCP server: operations made for agents, and the flows that `mcp.tools` adds.
 
-The list is sent with every session of every agent, so that it is kept short.
+Every session of every agent sends the list to its model, so it is short.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ ALL = "all"  # in `mcp.tools`: every flow
 
 
 class Offer(Struct):
-    """A tool and what runs it."""
+    """A tool, and the function that runs it."""
 
     tool: Tool
     run: Callable[[Workspace, dict[str, Any]], Any]
 
 
 class McpTools:
-    """Raises ConfigError where `mcp.tools` names no flow."""
+    """Raises ConfigError if `mcp.tools` names an unknown flow."""
 
     def __init__(self, memory: ToolMem, workspace: str) -> None:
         self.memory, self.workspace = memory, workspace
         self.offers = {
-            operation.agent.name: _of_operation(operation, operation.agent)
+            operation.agent.name: _operation_offer(operation, operation.agent)
             for operation in OPERATIONS.values()
             if operation.agent is not None
         }
-        flows, asked = memory.engine.flows.ready, memory.engine.configuration.settings.mcp.tools
-        unknown = [name for name in asked if name != ALL and name not in flows]
+        flows, chosen = memory.engine.flows.ready, memory.engine.configuration.settings.mcp.tools
+        unknown = [name for name in chosen if name != ALL and name not in flows]
         if unknown:
             raise ConfigError([f"mcp.tools: {n!r} is no flow ({hint(n, flows)})" for n in unknown])
-        for name in flows if ALL in asked else asked:
-            self.offers.setdefault(name, _of_flow(name, flows[name]))
+        for name in flows if ALL in chosen else chosen:
+            self.offers.setdefault(name, _flow_offer(name, flows[name]))
         for offer in self.offers.values():
-            place = {"type": "string", "default": workspace}
-            offer.tool.input_schema["properties"]["workspace_id"] = place
+            schema = {"type": "string", "default": workspace}
+            offer.tool.input_schema["properties"]["workspace_id"] = schema
 
     def call(self, name: str, arguments: Mapping[str, Any] | None, client: str) -> CallToolResult:
-        """Run a tool in the name of an agent. A refusal is a result that the model can read.
+        """Run a tool as the agent `client`. A refusal is a result that the model can read.
 
         Raises StoreError, ModelError.
         """
@@ -79,7 +79,7 @@ class McpTools:
         return _result(msgspec.json.encode(done).decode())
 
 
-def _of_operation(operation: Operation[..., Any], agent: AgentTool) -> Offer:
+def _operation_offer(operation: Operation[..., Any], agent: AgentTool) -> Offer:
     tool = Tool(
         name=agent.name,
         description=agent.description,
@@ -89,13 +89,13 @@ def _of_operation(operation: Operation[..., Any], agent: AgentTool) -> Offer:
     return Offer(tool, lambda memory, given: memory.perform(operation, given))
 
 
-def _of_flow(name: str, flow: Flow) -> Offer:
-    """To delete a workspace, which nobody can without confirming it, is the user's alone."""
+def _flow_offer(name: str, flow: Flow) -> Offer:
+    """Without `confirm`: only the user may delete a workspace, so agents are not offered it."""
     hidden = ("confirm", "workspace_id")
     schema = flow_schema({key: each for key, each in flow.arguments.items() if key not in hidden})
-    for told in schema["properties"].values():
-        if "enum" in told:
-            told["enum"] = [value for value in told["enum"] if value != "delete_workspace"]
+    for each in schema["properties"].values():
+        if "enum" in each:
+            each["enum"] = [value for value in each["enum"] if value != "delete_workspace"]
     tool = Tool(name=name, description=flow.description, input_schema=schema)
     return Offer(tool, lambda memory, given: memory.run(name, **given))
 

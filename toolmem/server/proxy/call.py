@@ -1,4 +1,4 @@
-"""A `tools/call` and how it ended, read from its messages; and asking the user about one."""
+"""Read a `tools/call` and its outcome, and ask the user about one by elicitation."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from uuid import uuid4
 from msgspec import Struct, field
 
 from toolmem.guard.decision import quoted
+from toolmem.guard.stores import MAX_OUTPUT
 from toolmem.models.decisions import Decision
 from toolmem.text.display import bounded
 
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
-_CALL_ID = "claudecode/toolUseId"  # by which Claude Code tells a server the id of the model's call
-MAX_OUTPUT = 100_000  # characters that are kept
+_CALL_ID = "claudecode/toolUseId"  # Claude Code: the id of the model's call
 
 
 class ToolCall(Struct, kw_only=True):
-    """One call: on its way to the server, at work there, or waiting for the user."""
+    """One call: waiting for the user, on its way to the server, or running there."""
 
     message: Mapping[str, Any]
     params: Mapping[str, Any]
@@ -31,34 +31,35 @@ class ToolCall(Struct, kw_only=True):
     tool: str
     arguments: Any
     record_id: str
-    began: float = field(default_factory=time.perf_counter)
+    began: float = field(default_factory=time.perf_counter)  # seconds
     decisions: list[Decision] = []
-    agreed: bool | None = None  # the user, when a result asked; None: not asked
+    agreed: bool | None = None  # by the user, when a result asked; None: not asked
 
     @classmethod
     def read(cls, message: Mapping[str, Any]) -> ToolCall | None:
-        """None where no tool is named: the server says what is wrong with the message."""
-        params = an_object(message.get("params"))
-        name, meta = params.get("name"), an_object(params.get("_meta"))
+        """None if no tool is named: the server answers what is wrong with the message."""
+        params = as_object(message.get("params"))
+        name, meta = params.get("name"), as_object(params.get("_meta"))
         if not isinstance(name, str) or not name:
             return None
-        known = meta.get(_CALL_ID)
+        call_id = meta.get(_CALL_ID)
+        is_usable = isinstance(call_id, str) and 0 < len(call_id) <= 200
         return cls(
             message=message,
             params=params,
             meta=meta,
             tool=name,
             arguments=params.get("arguments", {}),
-            record_id=known if isinstance(known, str) and 0 < len(known) <= 200 else uuid4().hex,
+            record_id=str(call_id) if is_usable else uuid4().hex,
         )
 
     @property
     def is_stateless(self) -> bool:
-        """Of the protocol since 2026-07-28, in which each request says who asks."""
+        """Of the protocol since 2026-07-28: each request names its client."""
         return PROTOCOL_VERSION in self.meta
 
     def digest(self) -> str:
-        """The same for the same tool with the same arguments, however they are written."""
+        """Equal for the same tool with the same arguments, in any order of keys."""
         text = json.dumps([self.tool, self.arguments], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -72,19 +73,19 @@ class CallOutcome(Struct, frozen=True):
 
     @classmethod
     def read(cls, response: Mapping[str, Any]) -> CallOutcome | None:
-        """None where it goes on: the user is asked first, or a task begins."""
+        """None if the call has not ended: the server asks the user first, or begins a task."""
         if "error" in response:
-            error = an_object(response["error"])
-            told = f"error {error.get('code')}: {error.get('message', '')}"
-            return cls("protocol_error", False, bounded(told, MAX_OUTPUT))
-        result = an_object(response.get("result"))
+            error = as_object(response["error"])
+            text = f"error {error.get('code')}: {error.get('message', '')}"
+            return cls("protocol_error", False, bounded(text, MAX_OUTPUT))
+        result = as_object(response.get("result"))
         kind = result.get("resultType", "complete")
         if kind != "complete" or ("task" in result and "content" not in result):
             return None
         failed = result.get("isError") is True
         content = result.get("content")
-        blocks = map(an_object, content if isinstance(content, list) else [])
-        output = "\n".join(map(_block, blocks)) or structured_text(result)
+        blocks = map(as_object, content if isinstance(content, list) else [])
+        output = "\n".join(map(_block_text, blocks)) or structured_text(result)
         ending = "tool_error" if failed else "answered"
         return cls(ending, not failed, bounded(output, MAX_OUTPUT))
 
@@ -94,88 +95,88 @@ NO_ANSWER = CallOutcome("no_answer")
 
 
 def structured_text(result: Mapping[str, Any]) -> str:
-    """The structured content as JSON, where no text stands beside it; else ""."""
+    """The structured content as JSON if the result has no other content; else ""."""
     if result.get("content") or "structuredContent" not in result:
         return ""
     return json.dumps(result["structuredContent"], ensure_ascii=False)
 
 
-def _block(block: Mapping[str, Any]) -> str:
-    for text in (block.get("text"), an_object(block.get("resource")).get("text")):
+def _block_text(block: Mapping[str, Any]) -> str:
+    for text in (block.get("text"), as_object(block.get("resource")).get("text")):
         if isinstance(text, str):
             return text
     return f"[{str(block.get('type'))[:40]} {str(block.get('mimeType', ''))[:200]}]"
 
 
 def can_elicit(capabilities: Any) -> bool:
-    """Whether a client with these capabilities shows its user a form."""
-    told = an_object(capabilities).get("elicitation")
-    return isinstance(told, Mapping) and (not told or "form" in told)
+    """Whether a client with these capabilities can show its user a form."""
+    modes = as_object(capabilities).get("elicitation")
+    return isinstance(modes, Mapping) and (not modes or "form" in modes)
 
 
-def an_object(value: Any) -> Mapping[str, Any]:
-    """The value where it is an object, else an empty one."""
+def as_object(value: Any) -> Mapping[str, Any]:
+    """The value if it is a JSON object, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
-KEY = "toolmem"  # of our form in an `input_required` result
-PREFIX = "toolmem-ask-"  # of ids and states that are ours
-LASTS = 600.0  # seconds that the user may take
-MAX_OPEN = 1_000
+FORM_KEY = "toolmem"  # of our form in an `input_required` result
+ASK_PREFIX = "toolmem-ask-"  # of our request ids and states
+CONSENT_SECONDS = 600.0  # that the user has to answer
+MAX_OPEN = 1_000  # states
 _RUN = {"type": "boolean", "title": "Run this call", "description": "Yes: it runs, this once."}
 _SCHEMA = {"type": "object", "properties": {"run": _RUN}, "required": ["run"]}
 
 
 def form(call: ToolCall, decision: Decision) -> dict[str, Any]:
-    """What the user is shown; what the agent wrote stands last."""
+    """The form that the user is shown. What the agent wrote comes last."""
     why = decision.reason.partition(". ")[2]
     what = f"{quoted(call.tool)} {quoted(json.dumps(call.arguments, ensure_ascii=False))}"
-    told = f"toolmem: may this call run? {why}\nCall: {what}"
-    return {"mode": "form", "message": told, "requestedSchema": _SCHEMA}
+    message = f"toolmem: may this call run? {why}\nCall: {what}"
+    return {"mode": "form", "message": message, "requestedSchema": _SCHEMA}
 
 
 def agrees(result: Any) -> bool:
-    """Only a form that was accepted with a yes is one."""
-    told = an_object(result)
-    return told.get("action") == "accept" and an_object(told.get("content")).get("run") is True
+    """Whether the user accepted the form, with a yes."""
+    answer = as_object(result)
+    return answer.get("action") == "accept" and as_object(answer.get("content")).get("run") is True
 
 
 class Consents:
-    """Calls of which a result asked. A state holds once, for one call, for ten minutes."""
+    """Calls whose result asked the user. A state is good once, for one call, for ten minutes."""
 
     def __init__(self) -> None:
         self._open: dict[str, tuple[str, float]] = {}  # by state: the call's digest, until when
 
     def ask(self, call: ToolCall, decision: Decision) -> dict[str, Any]:
-        """The result that asks."""
-        state = f"{PREFIX}{secrets.token_urlsafe(24)}"
+        """The `input_required` result that asks the user."""
+        state = f"{ASK_PREFIX}{secrets.token_urlsafe(24)}"
         self._put(state, call)
         question = {"method": "elicitation/create", "params": form(call, decision)}
-        asked = {"inputRequests": {KEY: question}, "requestState": state}
+        asked = {"inputRequests": {FORM_KEY: question}, "requestState": state}
         return {"resultType": "input_required", **asked}
 
-    def goes_on(self, call: ToolCall, result: Mapping[str, Any]) -> None:
-        """The next round of a call that the user agreed to needs no second consent."""
+    def renew(self, call: ToolCall, result: Mapping[str, Any]) -> None:
+        """Let the next round of a call that the user agreed to run without a second consent."""
         if isinstance(state := result.get("requestState"), str):
             self._put(state, call)
 
     def answer(self, call: ToolCall) -> bool | None:
-        """Whether the user agreed to a call that comes again; None: not asked.
+        """Whether the user agreed to a call that is sent again; None: not asked.
 
-        Raises ValueError where the state is not of this call, too old, or was used before.
+        Raises ValueError if the state is not of this call, too old, or was used before.
         """
         state = call.params.get("requestState")
         if not isinstance(state, str):
             return None
         digest, until = self._open.pop(state, ("", 0.0))
         is_good = digest == call.digest() and until > time.monotonic()
-        if not state.startswith(PREFIX):
+        if not state.startswith(ASK_PREFIX):
             return True if is_good else None
         if not is_good:
             raise ValueError("the requestState is not of this call, too old, or was used before")
-        return agrees(an_object(call.params.get("inputResponses")).get(KEY))
+        return agrees(as_object(call.params.get("inputResponses")).get(FORM_KEY))
 
     def _put(self, state: str, call: ToolCall) -> None:
-        self._open[state] = call.digest(), time.monotonic() + LASTS
+        self._open[state] = call.digest(), time.monotonic() + CONSENT_SECONDS
         while len(self._open) > MAX_OPEN:
             del self._open[next(iter(self._open))]

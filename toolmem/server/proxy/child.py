@@ -1,4 +1,4 @@
-"""Messages between this process's pipes and a server that it starts as a child process."""
+"""Connect this process's pipes to a server that it starts as a child process."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from toolmem.server.proxy.memory import ProxyMemory
 from toolmem.server.proxy.relay import Relay, Send
 
 log = logging.getLogger("toolmem.proxy")
-GRACE = 5.0  # seconds that a server gets to end by itself, and once it is told to
+GRACE = 5.0  # seconds that a server has to end by itself, and again after SIGTERM
 MAX_MESSAGE = 64 << 20  # bytes
 _NOT_FOUND, _NOT_STARTED = 127, 126  # exit codes, as a shell has them
 
 
 def run_child(command: Sequence[str], memory: ProxyMemory) -> int:
-    """Relay until the host or the server ends; the server's exit code."""
+    """Relay until the host or the server ends. Returns the server's exit code."""
     try:
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except OSError as error:
@@ -48,7 +48,7 @@ def run_child(command: Sequence[str], memory: ProxyMemory) -> int:
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
-    """The host has gone: the server may end, is told to, and is killed."""
+    """End the server: close its stdin, then terminate it, then kill it."""
     assert server.stdin is not None
     for stop in (server.stdin.close, server.terminate, server.kill):
         with suppress(OSError):
@@ -59,7 +59,7 @@ def _end(server: subprocess.Popen[bytes]) -> None:
 
 
 def line_writer(stream: IO[bytes]) -> Send:
-    """Writes whole lines, from any thread. One that nobody reads any more takes none."""
+    """A function that writes whole lines, from any thread. A broken pipe is ignored."""
     lock = threading.Lock()
 
     def send(message: bytes) -> None:
@@ -71,9 +71,9 @@ def line_writer(stream: IO[bytes]) -> Send:
 
 
 def relay_lines(stream: IO[bytes], take: Callable[[bytes], None]) -> None:
-    """Hand every line on until the stream ends. One that cannot be handed on ends no other.
+    """Pass every line to `take` until the stream ends.
 
-    A line that is too long is left out, and told.
+    A line that is too long, or that `take` fails on, is logged and left out.
     """
     while line := _next_line(stream):
         if len(line) == MAX_MESSAGE and line[-1:] != b"\n":
@@ -88,13 +88,13 @@ def relay_lines(stream: IO[bytes], take: Callable[[bytes], None]) -> None:
 
 
 def _next_line(stream: IO[bytes]) -> bytes:
-    """b"" at the end, and where the pipe is broken."""
+    """b"" at the end, and if the pipe is broken."""
     with suppress(OSError, ValueError):
         return stream.readline(MAX_MESSAGE)
     return b""
 
 
 def leave(code: int) -> None:
-    """End at once: a thread may wait for the host's pipes for ever."""
+    """Exit without waiting for threads: one may wait for the host's pipes for ever."""
     sys.stdout.flush()
     os._exit(code)

@@ -1,7 +1,7 @@
-"""The memory behind a proxy: it decides on calls, keeps how they ended, and tells what is known.
+"""The memory behind a proxy: it decides on calls, stores them, and describes tools.
 
-Nothing here fails a call: what the memory cannot do is logged, and `guard.on_error` says what
-becomes of calls that nobody can decide on.
+Nothing here fails a call: failures of the memory are logged, and `on_error` decides on calls that
+cannot be checked.
 """
 
 from __future__ import annotations
@@ -24,24 +24,23 @@ from toolmem.models.decisions import Decision
 from toolmem.models.tools import ToolSchema
 from toolmem.server.proxy.call import CallOutcome, ToolCall
 
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 
 log = logging.getLogger("toolmem.proxy")
-KEPT_CALLS = 100  # of a tool
 GUIDANCE_TOKENS = 200  # of one tool, in its description
 MAX_TOOLS = 10_000  # of a server
-TOLD_EVERY = 60.0  # seconds between two logs of one trouble
+LOG_INTERVAL = 60.0  # seconds between two logs of the same failure
 
 
 class ProxyMemory:
-    """Opened when it is first needed, and tried again later where that failed.
+    """Opens the stores at the first use, and tries again after a failure.
 
-    `name`: of the server, in the records. `shadow`: decide and record, and change nothing.
+    `name`: of the server, in records. `shadow`: decide and record, but change nothing.
     """
 
     def __init__(
         self,
-        opened: Callable[[], Stores],
+        open_stores: Callable[[], Stores],
         *,
         name: str = "mcp",
         shadow: bool = False,
@@ -50,20 +49,20 @@ class ProxyMemory:
         self.name, self.shadow, self.on_error = name, shadow, on_error
         self.conversation = f"mcp-{uuid.uuid4().hex}"
         self.folder = os.getcwd()
-        self._opened = opened
+        self._open_stores = open_stores
         self._lock = threading.Lock()
         self._stores: Stores | None = None
         self._guards: list[Guard] = []
         self._schemas: dict[str, ToolSchema] = {}
-        self.texts: dict[str, str] = {}  # what `known_of` told, until the server's list changes
-        self._told: dict[str, float] = {}
+        self.descriptions: dict[str, str] = {}  # by tool, until the server's list changes
+        self._logged: dict[str, float] = {}  # by failure: when
 
     @property
     def stores(self) -> Stores:
         """Raises StoreError."""
         with self._lock:
             if self._stores is None:
-                stores = self._opened()
+                stores = self._open_stores()
                 self._guards = stores.guards(self.on_error, shadow=self.shadow)
                 stores.mark_guarded(f"proxy of {self.name}")
                 if stores.untrusted:
@@ -72,17 +71,17 @@ class ProxyMemory:
             return self._stores
 
     def close(self) -> None:
-        """Close what was opened."""
+        """Close the stores, if they were opened."""
         if self._stores is not None:
             self._stores.close()
 
     # ------------------------------------------------------------ around a call
 
     def decide(self, call: ToolCall) -> list[Decision]:
-        """What each store says of a call."""
+        """One decision for each store. Never raises."""
 
         def work() -> list[Decision]:
-            assert self.stores
+            assert self.stores  # opens them
             return [
                 guard.before(
                     call.tool,
@@ -95,16 +94,12 @@ class ProxyMemory:
                 for guard in self._guards
             ]
 
-        nobody = fallback_decision(call.tool, self.conversation, datetime.now(UTC), self.on_error)
-        return self._try("calls cannot be held against the memory", work, [nobody])
+        fallback = fallback_decision(call.tool, self.conversation, datetime.now(UTC), self.on_error)
+        return self._try("calls cannot be held against the memory", work, [fallback])
 
-    def ended(self, call: ToolCall, outcome: CallOutcome) -> str:
-        """Keep how a call ended, and learn from it. What worked after an error like this one."""
-        about = {
-            "conversation_id": self.conversation,
-            "server": self.name,
-            "ending": outcome.ending,
-        }
+    def keep(self, call: ToolCall, outcome: CallOutcome) -> str:
+        """Store an ended call. Returns what worked after an error like this one; "" if nothing."""
+        about = {"conversation_id": self.conversation, "server": self.name}
         record = ToolCallResult(
             tool_name=call.tool,
             create_time=datetime.now(UTC),
@@ -113,9 +108,8 @@ class ProxyMemory:
             success=outcome.success,
             time_cost=time.perf_counter() - call.began,
             id=call.record_id,
-            metadata=about,
+            metadata={**about, "ending": outcome.ending},
         )
-        failed = None if outcome.success is None else not outcome.success
 
         def advise() -> str:
             from toolmem.guidance.advice import BUDGET, at_error, known_of
@@ -124,44 +118,36 @@ class ProxyMemory:
             known = known_of(self.stores.main, WORKSPACE, call.tool)
             return "\n".join(line.text for line in within(at_error(known, record), BUDGET))
 
-        def keep() -> None:
-            with self.stores.main.transaction():  # one commit for the call and what is learned
-                self.stores.main.append_calls(WORKSPACE, [record], KEPT_CALLS)
-                for guard, decision in zip(self._guards, call.decisions, strict=False):
-                    guard.after(
-                        decision,
-                        call.arguments,
-                        output=outcome.output,
-                        failed=failed,
-                        call_id=call.record_id,
-                    )
+        def store() -> None:
+            self.stores.keep_call(record, call.arguments, self._guards, call.decisions)
 
-        is_told = failed and not self.shadow  # before the call itself is among those that are known
-        advice = self._try("nothing is told of a failure", advise, "") if is_told else ""
-        self._try("a call cannot be kept", keep, None)
+        advice = ""
+        if record.failed and not self.shadow:  # before `store`, which adds this very call
+            advice = self._try("nothing is told of a failure", advise, "")
+        self._try("a call cannot be kept", store, None)
         return advice
 
-    # ------------------------------------------------------------ what is known of tools
+    # ------------------------------------------------------------ descriptions of tools
 
-    def known_of(self, tools: Sequence[Any]) -> Mapping[str, str]:
-        """By name, the user's rules for a tool and its guidance.
+    def describe(self, tools: Sequence[Any]) -> Mapping[str, str]:
+        """Rules and guidance of each tool, by name.
 
-        The same until the server's list changes: caches of hosts and models stand on the text.
+        Stable until the server's list changes, as hosts and models cache the text.
         """
         from toolmem.formats.records import read_schemas
 
-        fresh = []
+        new = []
         for tool in tools[:MAX_TOOLS]:
             try:
                 (schema,) = read_schemas([tool]).values()
-            except RequestError:  # it is passed on as it came
+            except RequestError:  # it passes unchanged
                 continue
             self._schemas[schema.name] = schema
-            if schema.name not in self.texts:
-                fresh.append(schema)
-        if fresh and not self.shadow:
-            self._try("nothing is added to descriptions", lambda: self._describe(fresh), None)
-        return self.texts
+            if schema.name not in self.descriptions:
+                new.append(schema)
+        if new and not self.shadow:
+            self._try("nothing is added to descriptions", lambda: self._describe(new), None)
+        return self.descriptions
 
     def _describe(self, tools: Sequence[ToolSchema]) -> None:
         from toolmem.guidance.shown import guidance_section
@@ -179,17 +165,17 @@ class ProxyMemory:
             own = [r for r in pinned.rules if folded_name(r.tool_name) in scopes]
             known = [by_name[tool.name]] if tool.name in by_name else []
             parts = (render_rules(own), guidance_section(known, GUIDANCE_TOKENS))
-            self.texts[tool.name] = "\n\n".join(filter(None, parts))
+            self.descriptions[tool.name] = "\n\n".join(filter(None, parts))
 
-    # ------------------------------------------------------------ its troubles
+    # ------------------------------------------------------------ failures
 
-    def _try(self, what_if_not: str, work: Callable[[], Done], otherwise: Done) -> Done:
-        """What fails is logged, each trouble once a minute."""
+    def _try(self, failure: str, work: Callable[[], Result], otherwise: Result) -> Result:
+        """The result of `work`, else `otherwise`; each failure is logged once a minute."""
         try:
             return work()
         except Exception as error:
             now = time.monotonic()
-            if now - self._told.get(what_if_not, -TOLD_EVERY) >= TOLD_EVERY:
-                self._told[what_if_not] = now
-                log.warning("%s (%s)", what_if_not, f"{type(error).__name__}: {error}"[:500])
+            if now - self._logged.get(failure, -LOG_INTERVAL) >= LOG_INTERVAL:
+                self._logged[failure] = now
+                log.warning("%s (%s)", failure, f"{type(error).__name__}: {error}"[:500])
             return otherwise

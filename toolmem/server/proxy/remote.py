@@ -1,4 +1,4 @@
-"""Messages between this process's pipes and a server with an address."""
+"""Connect this process's pipes to a server at a URL."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 from toolmem.server.access import is_loopback
-from toolmem.server.proxy.call import PROTOCOL_VERSION, an_object
+from toolmem.server.proxy.call import PROTOCOL_VERSION, as_object
 from toolmem.server.proxy.child import line_writer, relay_lines
 from toolmem.server.proxy.memory import ProxyMemory
 from toolmem.server.proxy.relay import Relay
 
 log = logging.getLogger("toolmem.proxy")
-PATIENCE = 30.0  # seconds to connect
-SILENCE = 300.0  # seconds that a stream may say nothing
+CONNECT_TIMEOUT = 30.0  # seconds
+READ_TIMEOUT = 300.0  # seconds between two messages of a stream
 
 
 def run_remote(url: str, headers: Mapping[str, str], memory: ProxyMemory) -> int:
-    """Relay until the host ends; the exit code."""
+    """Relay until the host ends. Returns the exit code."""
     anyio.run(_Remote(url, headers, memory).run)
     return 0
 
@@ -38,15 +38,15 @@ def run_remote(url: str, headers: Mapping[str, str], memory: ProxyMemory) -> int
 class _Remote:
     def __init__(self, url: str, headers: Mapping[str, str], memory: ProxyMemory) -> None:
         self.url, self.headers, self.memory = url, headers, memory
-        self._version = ""  # of a session, as the server chose it
-        self._initialize: Any = None  # the id of the request that is answered with it
+        self._version = ""  # of the protocol, as the server chose it for a session
+        self._initialize: Any = None  # id of the open `initialize` request
 
     async def run(self) -> None:
         here = is_loopback(urlsplit(self.url).hostname or "")
         client = _Client(
             headers=dict(self.headers),
-            timeout=httpx2.Timeout(PATIENCE, read=SILENCE),
-            trust_env=not here,  # no proxy stands before this machine
+            timeout=httpx2.Timeout(CONNECT_TIMEOUT, read=READ_TIMEOUT),
+            trust_env=not here,  # no HTTP proxy for this machine
         )
         async with (
             client,
@@ -57,8 +57,8 @@ class _Remote:
 
             def send(message: bytes) -> None:
                 parsed = jsonrpc_message_adapter.validate_json(message, by_name=False)
-                told = ClientMessageMetadata(headers=self._headers_of(parsed))
-                portal.call(to_server.send, SessionMessage(parsed, metadata=told))
+                metadata = ClientMessageMetadata(headers=self._headers_of(parsed))
+                portal.call(to_server.send, SessionMessage(parsed, metadata=metadata))
 
             relay = Relay(self.memory, line_writer(sys.stdout.buffer), send)
             is_over = anyio.Event()
@@ -69,31 +69,31 @@ class _Remote:
 
             threading.Thread(target=requests, daemon=True).start()
             async with anyio.create_task_group() as group:
-                group.start_soon(self._answers, from_server, relay)
+                group.start_soon(self._relay_answers, from_server, relay)
                 await is_over.wait()
                 group.cancel_scope.cancel()
             relay.close()
 
-    async def _answers(self, from_server: Any, relay: Relay) -> None:
+    async def _relay_answers(self, from_server: Any, relay: Relay) -> None:
         async for each in from_server:
             if isinstance(each, Exception):
                 log.warning("the server's message cannot be read: %s", each)
                 continue
             message = each.message
             if self._initialize is not None and getattr(message, "id", None) == self._initialize:
-                self._version = str(an_object(message.result).get("protocolVersion", ""))
+                self._version = str(as_object(message.result).get("protocolVersion", ""))
                 self._initialize = None
             text = message.model_dump_json(by_alias=True, exclude_unset=True)
             await anyio.to_thread.run_sync(relay.from_server, text.encode())
 
     def _headers_of(self, message: JSONRPCMessage) -> dict[str, str]:
-        """What servers want beside a message; since 2026-07-28 it says what the message asks."""
+        """The protocol version; since 2026-07-28 also the method and the name it is about."""
         method = getattr(message, "method", "")
-        params = an_object(getattr(message, "params", None))
+        params = as_object(getattr(message, "params", None))
         if method == "initialize":
             self._initialize = getattr(message, "id", None)
             return {}
-        version = an_object(params.get("_meta")).get(PROTOCOL_VERSION)
+        version = as_object(params.get("_meta")).get(PROTOCOL_VERSION)
         if not isinstance(version, str):
             return {inbound.MCP_PROTOCOL_VERSION_HEADER: self._version} if self._version else {}
         headers = {inbound.MCP_PROTOCOL_VERSION_HEADER: version, inbound.MCP_METHOD_HEADER: method}
@@ -104,13 +104,13 @@ class _Remote:
 
 
 class _Client(httpx2.AsyncClient):
-    """A server that cannot be reached is an error of the request, and not the proxy's end."""
+    """Answers a request with an error if the server cannot be reached, and does not raise."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:
             return await super().send(request, **options)
         except httpx2.TransportError as error:
-            told = f"the server cannot be reached: {type(error).__name__}: {error}"
-            log.error("%s", told)
-            body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": told}}
+            message = f"the server cannot be reached: {type(error).__name__}: {error}"
+            log.error("%s", message)
+            body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": message}}
             return httpx2.Response(502, json=body, request=request)

@@ -1,4 +1,7 @@
-"""What stands before the model when a session or a subagent begins."""
+"""Show rules and guidance when a session starts, and summarize its calls after its end.
+
+`python -P -m toolmem.hooks.sessions STORE CONFIG` summarizes, so that no agent waits for it.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from toolmem.errors import ToolMemError
 from toolmem.guard.stores import WORKSPACE, Stores, open_user_store
 from toolmem.guidance.shown import guidance_section
 from toolmem.hooks.agents import Agent
-from toolmem.hooks.ledger import NAMESPACE, Ledger, forget_old_sessions
-from toolmem.hooks.notes import command_shown
+from toolmem.hooks.ledger import NAMESPACE, forget_old_sessions
+from toolmem.hooks.notes import note_command
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.hooks.state import write_line
 from toolmem.llm.tokens import estimated_tokens
@@ -24,8 +27,8 @@ from toolmem.rules.prompt import choose, render_rules
 MAX_TOKENS = 1_500  # rules, cards and the contract of notes; critical rules may pass it
 
 
-def begin(agent: Agent, stores: Stores, event: Event, ledger: Ledger) -> Answer:
-    """Rules and guidance, and how to note a demand. A subagent gets the rules alone."""
+def answer_start(agent: Agent, stores: Stores, event: Event) -> Answer:
+    """Rules, guidance and how to note a demand. A subagent gets the rules alone."""
     listing = stores.listing(event.session)
     pinned = choose(listing)
     rules = render_rules(pinned.rules, not_shown=pinned.not_shown)
@@ -36,22 +39,21 @@ def begin(agent: Agent, stores: Stores, event: Event, ledger: Ledger) -> Answer:
     if agent.context_at:
         shell = next(name for name, kind in agent.tools.items() if kind == "shell")
         text = Path(notes.__file__).with_name("short.md").read_text(encoding="utf-8").strip()
-        contract = text.replace("{command}", command_shown()).replace("{tool}", shell)
+        contract = text.replace("{command}", note_command()).replace("{tool}", shell)
     left = MAX_TOKENS - estimated_tokens(rules) - estimated_tokens(contract)
     records = stores.main.records(WORKSPACE) if left > 0 else []
     cards = guidance_section(records, left) if records else ""
-    untrusted = stores.untrusted
     notices = [
-        untrusted and f"{untrusted}; its rules do not bind. To trust it: toolmem store trust",
-        _gone(stores, sum(rule.is_users for rule in listing.rules)),
+        stores.untrusted
+        and f"{stores.untrusted}; its rules do not bind. To trust it: toolmem store trust",
+        _lost_rules(stores, sum(rule.is_users for rule in listing.rules)),
     ]
-    parts = (rules, cards, contract)
-    told = "\n".join(f"toolmem: {line}" for line in notices if line)
-    return Answer(context="\n\n".join(filter(None, parts)), notice=told)
+    context = "\n\n".join(filter(None, (rules, cards, contract)))
+    return Answer(context=context, notice="\n".join(f"toolmem: {n}" for n in notices if n))
 
 
-def _gone(stores: Stores, number: int) -> str:
-    """The user's store remembers how many rules a project has, so that a deleted store is told."""
+def _lost_rules(stores: Stores, count: int) -> str:
+    """A notice if the project's rules are gone; the user's own store has their earlier count."""
     path = os.path.realpath(stores.main.location)
     with open_user_store() as users:
         if stores.untrusted or path == os.path.realpath(users.location):
@@ -59,15 +61,15 @@ def _gone(stores: Stores, number: int) -> str:
         place = (WORKSPACE, NAMESPACE, f"project/{path}"[:500])
         record = users.get(*place)
         before = 0 if record is None else record.read(int)
-        if number != before and (number or record):
-            users.put(*place, number)
-    if number or not before:
+        if count != before and (count or record):
+            users.put(*place, count)
+    if count or not before:
         return ""
     return f"the {before} rule(s) of this project are gone: {path} was deleted or emptied"
 
 
-def start(store: str, config: str) -> None:
-    """Begin it in a session of its own: it holds nothing of the agent's. Raises OSError."""
+def start_summary(store: str, config: str) -> None:
+    """Start `summarize` in a process that shares nothing with the agent's. Raises OSError."""
     isolated = ["-E"] if sys.flags.ignore_environment else []
     command = [sys.executable, "-P", *isolated, "-m", __name__, store, config]
     nothing = subprocess.DEVNULL
@@ -76,21 +78,23 @@ def start(store: str, config: str) -> None:
     )
 
 
-def main(store: str, config: str) -> None:
-    """`config`: a file of settings, "" for the defaults: judged by rules, without a model."""
+def summarize(path: str, config: str) -> None:
+    """Judge and summarize the calls of a store file, and forget old sessions.
+
+    `config`: a file of settings, "" for the defaults: judged by rules, without a model.
+    """
     from toolmem.memory.toolmem import ToolMem
 
-    path = f"vector_store.default.params.path={json.dumps(store)}"
-    with ToolMem(config or None, overrides=[path]) as memory:
+    setting = f"vector_store.default.params.path={json.dumps(path)}"
+    with ToolMem(config or None, overrides=[setting]) as memory:
         memory.run("retry_evaluations")
         memory.run("summary_tool_memory")
-        kept = memory.services.store()
-        forget_old_sessions(kept, memory.services.clock.now())
+        forget_old_sessions(memory.services.store(), memory.services.clock.now())
 
 
 if __name__ == "__main__":
     with suppress(OSError):
         try:
-            main(*sys.argv[1:3])
+            summarize(*sys.argv[1:3])
         except ToolMemError as error:
             write_line(f"after a session: {error}")
