@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-_PLACES = {
+_MODULES = {
     "AgentSession": "toolmem.session.agent_session",
     "AsyncClient": "toolmem.client",
     "AsyncAgentSession": "toolmem.session.async_session",
@@ -68,8 +68,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'toolmem' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_PLACES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)

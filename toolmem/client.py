@@ -1,4 +1,4 @@
-"""Client and AsyncClient: the methods of ToolMem, asked of a `toolmem serve`.
+"""Client and AsyncClient: the methods of ToolMem over HTTP, answered by `toolmem serve`.
 
 with Client(workspace_id="team") as client:
     client.add([{"tool_name": "search", "input": {"q": "rain"}, "output": "[]"}])
@@ -32,9 +32,9 @@ from toolmem.operations.methods import AsyncMethods, Methods
 from toolmem.operations.operation import Operation
 
 DEFAULT_URL = "http://127.0.0.1:8002"
-TIMEOUT = 300.0  # seconds without a sign of the service: a model takes its time
-CONNECT_TIMEOUT = 5.0
-RETRIES = 2  # of a connection that was not made; a request that may have arrived is not sent again
+TIMEOUT = 300.0  # seconds without a byte from the service: a model takes its time
+CONNECT_TIMEOUT = 5.0  # seconds
+RETRIES = 2  # attempts to connect; a request that may have arrived is never sent again
 TOKEN_VARIABLE = "TOOLMEM_TOKEN"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -73,10 +73,10 @@ class Client(Methods):
         other.__dict__.update(self.__dict__, workspace_id=workspace_id)
         return other
 
-    def perform(self, operation: Operation[..., Any], given: Mapping[str, Any]) -> Any:
-        """Ask the service for an operation."""
-        operation.read(given)  # refused here, where it is wrong
-        value = self._ask(f"operations/{operation.name}", given)
+    def perform(self, operation: Operation[..., Any], arguments: Mapping[str, Any]) -> Any:
+        """Have the service run an operation."""
+        operation.read(arguments)  # an invalid request is not sent
+        value = self._post(f"operations/{operation.name}", arguments)
         kind = inspect.signature(operation.function, eval_str=True).return_annotation
         if kind is Calls:
             return Calls(msgspec.convert(value, list[ToolCallResult]))
@@ -84,17 +84,17 @@ class Client(Methods):
 
     def run(self, flow: str, /, **request: Any) -> FlowResponse:
         """Run a flow by name. Raises RequestError where an operation is called so, and no flow."""
-        value = self._ask(flow, request)
+        value = self._post(flow, request)
         if not isinstance(value, dict) or "metadata" not in value:
             raise RequestError(f"{flow!r} is no flow; it is the method {flow} of a client", "flow")
         return msgspec.convert(value, FlowResponse)
 
     def health(self) -> dict[str, Any]:
-        """What `/health` answers."""
+        """The answer of `/health`."""
         return cast(dict[str, Any], self._send("GET", "/health", None))
 
-    def _ask(self, name: str, given: Mapping[str, Any]) -> Any:
-        body = {"workspace_id": self.workspace_id, **given}
+    def _post(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        body = {"workspace_id": self.workspace_id, **arguments}
         return self._send("POST", f"/{name}", msgspec.json.encode(body))
 
     def _send(self, method: str, path: str, body: bytes | None) -> Any:
@@ -104,18 +104,18 @@ class Client(Methods):
         try:
             response = self._http.request(method, path, content=body, headers=headers)
         except httpx.HTTPError as error:
-            told = f"{_without_secrets(self.base_url)}: {type(error).__name__}"
-            raise ServiceError(f"{told}; is `toolmem serve` running there?") from None
+            problem = f"{_without_credentials(self.base_url)}: {type(error).__name__}"
+            raise ServiceError(f"{problem}; is `toolmem serve` running there?") from None
         try:
             value = msgspec.json.decode(response.content)
         except msgspec.DecodeError:
             value = {"error": response.text[:300]}
         if response.status_code >= 400:
-            raise _raised(response.status_code, value)
+            raise _error_from(response.status_code, value)
         return value
 
     def close(self) -> None:
-        """Whatever is asked later raises StoreClosed."""
+        """Close the connections. Later calls raise StoreClosed."""
         if self._http is not None:
             self._http.close()
         self._http = None
@@ -128,14 +128,14 @@ class Client(Methods):
 
 
 class AsyncClient(AsyncMethods):
-    """The same methods as coroutines. The work is done in threads. Takes what Client takes."""
+    """The same methods as coroutines, run in threads. Takes the arguments of Client."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(Client(*args, **kwargs))
 
 
-def _without_secrets(url: str) -> str:
-    """The address without a user's name, password and query."""
+def _without_credentials(url: str) -> str:
+    """The address without user, password and query."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
@@ -144,13 +144,13 @@ def _is_local(host: str) -> bool:
     return host in _LOOPBACK
 
 
-def _raised(status: int, value: Any) -> ToolMemError:
-    """The error that the service told."""
-    told = value if isinstance(value, dict) else {}
-    message = str(told.get("error", "")) or f"HTTP {status}"
+def _error_from(status: int, answer: Any) -> ToolMemError:
+    """The error of an answer with this status."""
+    body = answer if isinstance(answer, dict) else {}
+    message = str(body.get("error", "")) or f"HTTP {status}"
     match status:
         case 422:
-            return RequestError(message, str(told.get("field", "")))
+            return RequestError(message, str(body.get("field", "")))
         case 409:
             return Conflict(message)
         case 502:

@@ -1,7 +1,7 @@
 """The errors of toolmem.
 
 ToolMemError
-├── RequestError          what was handed over is wrong; `field` says where
+├── RequestError          an argument or a request is invalid; `field` says where
 ├── ConfigError           the configuration is wrong; `problems` lists everything that is
 │   └── FlowSyntaxError   a flow expression cannot be read
 ├── ModelError            a model, judge or writer gave no usable answer
@@ -25,7 +25,7 @@ class ToolMemError(Exception):
 
 
 class RequestError(ToolMemError):
-    """What was handed over is wrong."""
+    """An argument or a request is invalid. `field`: its name, "" where there is none."""
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class RequestError(ToolMemError):
 
 
 class ConfigError(ToolMemError):
-    """The configuration is wrong."""
+    """The configuration is wrong. `problems`: one line each."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))

@@ -1,7 +1,7 @@
-"""The environment: `.env`, `${oc.env:NAME,default}`, and variables for what no file says.
+"""The environment: `.env`, `${oc.env:NAME,default}`, and variables that stand in for settings.
 
-`.env` is a file of the folder, so it may be anybody's: it fills keys and addresses alone, and an
-address from it is only used with a key from it.
+`.env` lies in the working directory, so anybody may have written it: only keys and addresses are
+taken from it, and an address from it is only used with a key from it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import Struct
 from toolmem.config.layers import Layer, Loader, Setting
 
 MAX_DOTENV = 100_000  # bytes
-GUARDED = ("rules", "repeats", "names", "schema")  # sources of the guard
+GUARD_SOURCES = ("rules", "repeats", "names", "schema")
 _OFF, _ON = ("off", "false", "no", "0"), ("on", "true", "yes", "1")
 OPENAI = "https://api.openai.com/v1"
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^#]*))")
@@ -36,13 +36,13 @@ _ADDRESSES = {
 
 
 class Environment(Struct, frozen=True):
-    """The real variables, and those of `.env` behind them."""
+    """The variables of the process, and those of `.env`, which they take precedence over."""
 
     real: Mapping[str, str] = {}
     dotenv: Mapping[str, str] = {}
 
     def first(self, names: tuple[str, ...], *, dotenv_alone: bool = False) -> tuple[str, str]:
-        """Name and value of the first that is set; ("", "") where none is."""
+        """Name and value of the first of these variables that is set; ("", "") where none is."""
         for name in names:
             value = (not dotenv_alone and self.real.get(name)) or self.dotenv.get(name)
             if value:
@@ -51,51 +51,49 @@ class Environment(Struct, frozen=True):
 
 
 def read_dotenv(path: Path) -> dict[str, str]:
-    """`NAME=value` lines. What cannot be read counts as absent."""
+    """The `NAME=value` lines of a file. A file that cannot be read counts as absent."""
     try:
         if not path.is_file() or path.stat().st_size > MAX_DOTENV:
             return {}
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
         return {}
-    found = (_LINE.match(line) for line in lines)
-    return {
-        each[1]: (each[2] or each[3] or each[4] or "").strip() for each in found if each is not None
-    }
+    found = filter(None, map(_LINE.match, lines))
+    return {each[1]: (each[2] or each[3] or each[4] or "").strip() for each in found}
 
 
-def fill_in(layer: Layer, real: Mapping[str, str], problems: list[str]) -> Layer:
-    """The layer with its `${oc.env:...}` replaced."""
-    filled: Layer = {}
+def resolve_references(layer: Layer, real: Mapping[str, str], problems: list[str]) -> Layer:
+    """Replace each `${oc.env:...}` of a layer by the variable's value."""
+    resolved: Layer = {}
     for path, (value, origin) in layer.items():
         missing: list[str] = []
-        whole = _filled(value, real, missing)
+        text = _resolved(value, real, missing)
         problems += [f"{'.'.join(path)}: {name} is not set [{origin}]" for name in missing]
         if isinstance(value, str) and (found := _OTHER_REFERENCE.search(value)):
-            told = "only ${oc.env:NAME,default} is provided"
-            problems.append(f"{'.'.join(path)}: {found[0]}: {told} [{origin}]")
+            reason = "only ${oc.env:NAME,default} is provided"
+            problems.append(f"{'.'.join(path)}: {found[0]}: {reason} [{origin}]")
         if not missing:
-            filled[path] = Setting(whole, origin)
-    return filled
+            resolved[path] = Setting(text, origin)
+    return resolved
 
 
-def _filled(value: Any, real: Mapping[str, str], missing: list[str]) -> Any:
+def _resolved(value: Any, real: Mapping[str, str], missing: list[str]) -> Any:
     if isinstance(value, list):
-        return [_filled(each, real, missing) for each in value]
+        return [_resolved(each, real, missing) for each in value]
     if not isinstance(value, str):
         return value
 
-    def looked_up(found: re.Match[str]) -> str:
+    def replacement(found: re.Match[str]) -> str:
         if found[1] not in real and found[2] is None:
             missing.append(found[1])
         return real.get(found[1], (found[2] or "").strip())
 
-    text = _REFERENCE.sub(looked_up, value)
+    text = _REFERENCE.sub(replacement, value)
     return _scalar(text) if _REFERENCE.fullmatch(value) else text
 
 
 def _scalar(text: str) -> Any:
-    """A scalar by the rules of files; what is no scalar stays text."""
+    """Read a scalar as files do; lists and mappings stay text."""
     try:
         value = yaml.load(text, Loader)  # a SafeLoader
     except yaml.YAMLError:
@@ -103,8 +101,8 @@ def _scalar(text: str) -> Any:
     return text if isinstance(value, dict | list) else value
 
 
-def fall_back(layer: Layer, env: Environment, problems: list[str]) -> Layer:
-    """Addresses and keys of models, and hosts of Elasticsearch, that no file gives."""
+def model_fallbacks(layer: Layer, env: Environment, problems: list[str]) -> Layer:
+    """Addresses and keys of models, and hosts of Elasticsearch, from the environment."""
     added: Layer = {}
     for path, setting in layer.items():
         kind = (path[0], str(setting.value))
@@ -114,11 +112,11 @@ def fall_back(layer: Layer, env: Environment, problems: list[str]) -> Layer:
             if variable and hosts not in layer:
                 added[hosts] = Setting(given.split(","), variable)
         if len(path) == 3 and path[2] == "backend" and kind in _ADDRESSES:
-            added |= _completed(layer, path[:2], kind, env, problems)
+            added |= _address_and_key(layer, path[:2], kind, env, problems)
     return added
 
 
-def _completed(
+def _address_and_key(
     layer: Layer,
     model: tuple[str, ...],
     kind: tuple[str, str],
@@ -131,18 +129,18 @@ def _completed(
     variable, address = ("", str(given.value)) if given else env.first(_ADDRESSES[kind])
     if variable:
         added[url_path] = Setting(address, variable)
-    is_dotenvs = bool(env.dotenv.get(variable)) and not env.real.get(variable)
+    url_from_dotenv = bool(env.dotenv.get(variable)) and not env.real.get(variable)
     if key_path in layer:
-        is_others = bool(layer[key_path].value)
+        key_from_elsewhere = bool(layer[key_path].value)
     else:
         names = _key_names(kind, variable, address)
-        key_name, key = env.first(names, dotenv_alone=is_dotenvs)
+        key_name, key = env.first(names, dotenv_alone=url_from_dotenv)
         if not address and key_name == "OPENAI_API_KEY":
             added[url_path] = Setting(OPENAI, key_name)
         if key:
             added[key_path] = Setting(key, key_name)
-        is_others = not key and bool(env.first(names)[1])
-    if is_dotenvs and is_others:
+        key_from_elsewhere = not key and bool(env.first(names)[1])
+    if url_from_dotenv and key_from_elsewhere:
         problems.append(
             f"{'.'.join(url_path)}: .env gives the address, and the key from elsewhere is not sent "
             "there; put both into .env, or the address into the environment or a configuration"
@@ -152,9 +150,9 @@ def _completed(
 
 
 def with_guard_switch(layer: Layer, real: Mapping[str, str], warnings: list[str]) -> Layer:
-    """`guard: off` as its four sources; TOOLMEM_GUARD goes before files and overrides.
+    """Expand `guard: off` to all four sources. TOOLMEM_GUARD goes before files and overrides.
 
-    Warns where the variable says something else: the guard stays on then.
+    Any other value of the variable adds a warning, and the guard stays on.
     """
     whole = layer.get(("guard",))
     word = real.get("TOOLMEM_GUARD", "").strip().lower()
@@ -165,11 +163,11 @@ def with_guard_switch(layer: Layer, real: Mapping[str, str], warnings: list[str]
     if whole is None or whole.value not in ("off", False):
         return layer
     others = {path: each for path, each in layer.items() if path[0] != "guard"}
-    return others | {("guard", name): Setting("off", whole.origin) for name in GUARDED}
+    return others | {("guard", name): Setting("off", whole.origin) for name in GUARD_SOURCES}
 
 
 def _key_names(kind: tuple[str, str], variable: str, address: str) -> tuple[str, ...]:
-    """Where a key for this address is looked for: DashScope's is sent to DashScope alone."""
+    """Variables that may hold the key for this address. DashScope's key is only sent there."""
     flow = ("FLOW_EMBEDDING_API_KEY",) if kind[0] == "embedding_model" else ()
     flow = (*flow, "FLOW_LLM_API_KEY")
     if kind[1] == "dashscope":

@@ -1,6 +1,6 @@
 """Configuration layers: flat mappings from a path to its value and the place it came from.
 
-A later layer replaces what an earlier one says of the same path. Scalars follow one rule in files
+A later layer replaces the values of earlier ones at the same path. Scalars follow one rule in files
 and overrides: integers, decimals, `true`, `false` and `null` are what they look like, everything
 else is text. (YAML 1.1 would read `no` as false and `12:30` as 750.)
 """
@@ -46,7 +46,7 @@ for _tag, _pattern, _first in _SCALARS:
 
 
 def read_yaml(text: str, name: str, problems: list[str]) -> Layer:
-    """A file's layer."""
+    """The layer of a file. `name` stands in origins and problems."""
     loader = Loader(text)
     layer: Layer = {}
 
@@ -103,9 +103,9 @@ def read_override(item: str) -> Layer:
 
 
 def merged(*layers: Layer) -> Layer:
-    """One layer. A value replaces a section, and a section replaces a value.
+    """Merge layers. A value replaces a section, and a section replaces a value.
 
-    A model or store of another backend begins without what was said of the one before.
+    A layer that changes the backend of a model or store drops its earlier settings.
     """
     whole: Layer = {}
     for layer in layers:
@@ -126,8 +126,13 @@ def _overlaps(old: Path, new: Path) -> bool:
     return len(old) != len(new) and old[:shorter] == new[:shorter]
 
 
+def origin_suffix(layer: Layer, path: Path) -> str:
+    """The origin of the value at `path`, as ` [my.yaml:12]`; "" where the layer has none."""
+    return f" [{layer[path].origin}]" if path in layer else ""
+
+
 def as_tree(layer: Layer) -> dict[str, Any]:
-    """Nested dicts."""
+    """The layer as nested dicts."""
     root: dict[str, Any] = {}
     for path, setting in layer.items():
         here = root

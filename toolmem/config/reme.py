@@ -1,4 +1,4 @@
-"""What whole files of ReMe and FlowLLM say that toolmem reads in its own way."""
+"""Translate configuration files of ReMe and FlowLLM."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import yaml
 from toolmem.config.layers import Layer, Setting, names_in
 from toolmem.config.names import snake_case
 
-# Meant for other toolkits' loggers, thread pools and clients.
+# Settings of those toolkits' loggers, thread pools and clients.
 IGNORED = (
     *("enable_logo", "init_logger", "thread_pool_max_workers", "ray_max_workers"),
     *("token_count", "external_mcp"),
 )
-TYPES = {
+JSON_TYPES = {
     **{"str": "string", "list": "array", "int": "integer"},
     **{"float": "number", "bool": "boolean", "dict": "object"},
 }
@@ -26,17 +26,17 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 @cache
 def foreign_ops() -> frozenset[str]:
-    """Ops of the other toolkits that toolmem does not have, in snake_case."""
+    """Ops of ReMe and FlowLLM that toolmem does not have, in snake_case."""
     text = Path(__file__).with_name("reme_ops.yaml").read_text(encoding="utf-8")
     return frozenset(name for names in yaml.safe_load(text).values() for name in names)
 
 
-def read_as_ours(layer: Layer, provided: Collection[str]) -> tuple[Layer, list[str], list[str]]:
-    """A layer in our words, the keys that mean nothing here, and ops that toolmem lacks.
+def translate(layer: Layer, provided: Collection[str]) -> tuple[Layer, list[str], list[str]]:
+    """The layer in toolmem's words, the keys that were ignored, and the ops that toolmem lacks.
 
-    `provided`: names of ops that there are.
+    `provided`: names of the registered ops.
     """
-    ours: Layer = {}
+    translated: Layer = {}
     ignored: list[str] = []
     backends = {key: layer.get(("op", key, "backend")) for key in names_in(layer, "op")}
     foreign = {
@@ -50,10 +50,11 @@ def read_as_ours(layer: Layer, provided: Collection[str]) -> tuple[Layer, list[s
         elif path[0] == "op" and path[1:2] and path[1] in foreign:
             continue
         elif path[0] == "flow" and path[2:3] == ("input_schema",) and path[-1] == "type":
-            ours[path] = Setting(TYPES.get(str(setting.value), setting.value), setting.origin)
+            value = setting.value
+            translated[path] = Setting(JSON_TYPES.get(str(value), value), setting.origin)
         else:
-            ours[path] = setting
-    return ours, list(dict.fromkeys(ignored)), sorted(foreign)
+            translated[path] = setting
+    return translated, list(dict.fromkeys(ignored)), sorted(foreign)
 
 
 def _is_foreign(name: str, provided: Collection[str]) -> bool:
@@ -61,6 +62,6 @@ def _is_foreign(name: str, provided: Collection[str]) -> bool:
 
 
 def foreign_ops_of(flow_content: str, provided: Collection[str]) -> list[str]:
-    """The ops of a flow that toolmem does not provide, as they are known in snake_case."""
+    """The ops of a flow that toolmem does not provide, in snake_case."""
     names = (snake_case(name) for name in _NAME.findall(flow_content))
     return list(dict.fromkeys(name for name in names if _is_foreign(name, provided)))

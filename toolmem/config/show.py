@@ -1,4 +1,4 @@
-"""Every effective value with its origin."""
+"""List every effective setting with its origin."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from toolmem.config.check import shown
+from toolmem.config.check import redact
+from toolmem.config.layers import Path
 from toolmem.config.load import Configuration
-
-Path = tuple[str, ...]
 
 
 class ShownSetting(NamedTuple):
-    """A value as it may be printed. Origin: `default` is the packaged file."""
+    """A setting without credentials. `origin`: `default` is the packaged file."""
 
     name: str
     value: Any
@@ -25,7 +24,7 @@ class ShownSetting(NamedTuple):
 def shown_settings(
     configuration: Configuration, params: Mapping[str, tuple[Struct, Mapping[str, Any]]]
 ) -> list[ShownSetting]:
-    """By name. `params`: of each op that a flow uses, the effective ones and the literals."""
+    """All settings, by name. `params`: effective params and literals of each op in a flow."""
     layer = configuration.layer
     found = {
         path: value
@@ -41,15 +40,15 @@ def shown_settings(
             if name in literals and name not in overrides:
                 origins[path] = "flow_content"
     return [
-        ShownSetting(".".join(path), shown(path, value), origins.get(path) or _origin(layer, path))
+        ShownSetting(".".join(path), redact(path, value), origins.get(path) or _origin(layer, path))
         for path, value in sorted(found.items())
     ]
 
 
 def _origin(layer: Mapping[Path, Any], path: Path) -> str:
-    """A list or a mapping that stands whole in a file has the origin of its place."""
-    places = (path[:end] for end in range(len(path), 0, -1))
-    return next((layer[place].origin for place in places if place in layer), "class default")
+    """The origin of a value, or of the nearest value around it, such as a mapping."""
+    parents = (path[:end] for end in range(len(path), 0, -1))
+    return next((layer[each].origin for each in parents if each in layer), "class default")
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:

@@ -1,6 +1,6 @@
-"""Flows with their effective params.
+"""Build the flows of a configuration, with the effective params of their ops.
 
-A param is what the last of these says: the op's class, `op.<key>.params` of the files, a literal
+The last of these that sets a param wins: the op's class, `op.<key>.params` of the files, a literal
 in the flow, an override.
 """
 
@@ -31,14 +31,14 @@ class Flow(Struct, frozen=True):
 
 
 class Flows(NamedTuple):
-    """The flows that can be run, and why others cannot."""
+    """The flows that can be run, and by name the reason why others cannot."""
 
     ready: dict[str, Flow]
     left_out: dict[str, str]
 
 
 def bind_flows(configuration: Configuration, ops: Mapping[str, type[Op]]) -> Flows:
-    """Every flow of the configuration. Raises ConfigError with every problem of all settings."""
+    """Build every flow of the configuration. Raises ConfigError with all problems of settings."""
     problems = list(configuration.problems)
     known = _with_aliases(configuration, ops, problems)
     flows, left_out = {}, _left_out(configuration, ops)
@@ -78,11 +78,11 @@ def _unused_overrides(
     configuration: Configuration,
     ops: Mapping[str, type[Op]],
     flows: Mapping[str, Flow],
-    told: Sequence[str],
+    known_problems: Sequence[str],
 ) -> list[str]:
-    """Overrides of packaged ops that no flow uses, and of params that an op does not have.
+    """Problems with overrides: of params that an op does not have, or of an op that no flow uses.
 
-    An op of the user's own may stand in a flow that is composed in Python.
+    Only packaged ops must be in use: the user's own may be part of a flow composed in Python.
     """
     used = {op.key for flow in flows.values() for op in flow.node.ops()}
     problems = []
@@ -93,7 +93,7 @@ def _unused_overrides(
         fields = op_class.Params.__struct_fields__
         for name in configuration.op_params(key, overrides=True):
             place = f"op.{key}.params.{name}"
-            if key in used or any(each.startswith(place) for each in told):
+            if key in used or any(each.startswith(place) for each in known_problems):
                 continue
             if name not in fields:
                 problems.append(f"{place}: unknown ({hint(name, fields)})")
@@ -111,13 +111,13 @@ def _with_aliases(
         if backend in ops:
             known[key] = ops[backend]
         else:
-            place = configuration.place(("op", key, "backend"))
+            place = configuration.origin_of(("op", key, "backend"))
             problems.append(f"op.{key}: no op is called {backend!r}; {hint(backend, ops)}{place}")
     return known
 
 
 def bind_node(configuration: Configuration, node: Node) -> Node:
-    """A flow that was composed in Python, with the configuration's settings."""
+    """Apply the configuration to a flow that was composed in Python."""
     if isinstance(node, Composition):
         return type(node)(*(bind_node(configuration, part) for part in node.parts))
     assert isinstance(node, Op)
@@ -127,16 +127,16 @@ def bind_node(configuration: Configuration, node: Node) -> Node:
 def bind_op(
     configuration: Configuration, op_class: type[Op], key: str, literals: Mapping[str, Any]
 ) -> Op:
-    """An op with its effective params. Raises ConfigError."""
+    """Make an op with its effective params. Raises ConfigError."""
     from_files = configuration.op_params(key, overrides=False)
     from_overrides = configuration.op_params(key, overrides=True)
     params = {**from_files, **literals, **from_overrides}
 
-    def place(path: tuple[str, ...]) -> str:
+    def origin_of(path: tuple[str, ...]) -> str:
         is_literal = path[-1] in literals and path[-1] not in from_overrides
-        return " [flow_content]" if is_literal else configuration.place(path)
+        return " [flow_content]" if is_literal else configuration.origin_of(path)
 
-    checked = checked_params(op_class, key, params, place)
+    checked = checked_params(op_class, key, params, origin_of)
     op = op_class.__new__(op_class)
     op.key, op.literals, op.params = key, dict(literals), checked
     op.settings = configuration.settings.op.get(key, OpSection())

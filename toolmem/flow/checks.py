@@ -1,4 +1,4 @@
-"""Check, before anything runs, that each op of a flow finds what it reads."""
+"""Check before a run that each op of a flow finds the keys that it reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WORKSPACE_KEY = "workspace_id"
 
 
 def check_flow(node: Node, available_keys: Iterable[str], ops: Mapping[str, type[Op]]) -> list[str]:
-    """Every problem with what the ops read and leave. `available_keys`: those of the request."""
+    """Every problem with the keys that ops read and leave. `available_keys`: of the request."""
     problems: list[str] = []
     visited: list[tuple[Op, frozenset[str]]] = []  # and the keys that are there before it
 
@@ -21,11 +21,11 @@ def check_flow(node: Node, available_keys: Iterable[str], ops: Mapping[str, type
                 available = visit(part, available)
             return available
         if isinstance(node, Parallel):
-            left_by = _left_by(node, problems)
+            branch_by_key = _branch_by_key(node, problems)
             after = available
             for branch in node.parts:
-                others = {key: other for key, other in left_by.items() if other is not branch}
-                problems.extend(_read_across(branch, others))
+                others = {key: other for key, other in branch_by_key.items() if other is not branch}
+                problems.extend(_cross_branch_reads(branch, others))
                 after |= visit(branch, available | others.keys())  # named above, if it is read
             return after
         assert isinstance(node, Op)
@@ -38,21 +38,21 @@ def check_flow(node: Node, available_keys: Iterable[str], ops: Mapping[str, type
     return problems + _out_of_order(visited)
 
 
-def _left_by(node: Parallel, problems: list[str]) -> dict[str, Node]:
-    """By key, the branch that leaves it."""
-    left_by: dict[str, Node] = {}
+def _branch_by_key(node: Parallel, problems: list[str]) -> dict[str, Node]:
+    """The branch that leaves each key."""
+    branch_by_key: dict[str, Node] = {}
     for branch in node.parts:
         for key in {key for op in branch.ops() for key in op.leaves}:
-            first = left_by.setdefault(key, branch)
+            first = branch_by_key.setdefault(key, branch)
             if first is not branch:
                 problems.append(
                     f"{branch} and {first} run side by side and both leave {key!r}: "
                     "compose them by >>"
                 )
-    return left_by
+    return branch_by_key
 
 
-def _read_across(branch: Node, others: Mapping[str, Node]) -> list[str]:
+def _cross_branch_reads(branch: Node, others: Mapping[str, Node]) -> list[str]:
     return [
         f"{op.key} reads {key!r}, which {others[key]} leaves in a parallel branch: "
         "compose them by >>"
@@ -63,21 +63,21 @@ def _read_across(branch: Node, others: Mapping[str, Node]) -> list[str]:
 
 
 def _out_of_order(visited: list[tuple[Op, frozenset[str]]]) -> list[str]:
-    """Ops that go without a key which a later op leaves, and which nobody reads after that."""
+    """Ops that miss an optional key because the op that leaves it, for nobody else, runs later."""
     problems, ops = [], [op for op, _ in visited]
     for place, (op, available) in enumerate(visited):
-        for later, leaver in enumerate(ops[place + 1 :], place + 1):
+        for later, later_op in enumerate(ops[place + 1 :], place + 1):
             read_after = {key for each in ops[later + 1 :] for key in (*each.reads, *each.optional)}
             problems += [
-                f"{op.key} uses {key!r}, but {leaver.key}, which leaves it, comes after it: "
-                f"put {leaver.key} before it"
+                f"{op.key} uses {key!r}, but {later_op.key}, which leaves it, comes after it: "
+                f"put {later_op.key} before it"
                 for key in op.optional
-                if key not in available and key in leaver.leaves and key not in read_after
+                if key not in available and key in later_op.leaves and key not in read_after
             ]
     return problems
 
 
 def _missing(op: Op, key: str, ops: Mapping[str, type[Op]]) -> str:
-    leavers = [name for name, kind in ops.items() if key in kind.leaves and name != op.name]
-    remedy = f"put {' or '.join(leavers)} before it, or declare" if leavers else "declare"
+    providers = [name for name, kind in ops.items() if key in kind.leaves and name != op.name]
+    remedy = f"put {' or '.join(providers)} before it, or declare" if providers else "declare"
     return f"{op.key} reads {key!r}, but no op before it leaves it: {remedy} it in input_schema"

@@ -1,4 +1,4 @@
-"""Read flow expressions. The text is parsed with `ast` and never evaluated.
+"""Parse flow expressions. The text is parsed with `ast` and never evaluated.
 
     parse_tool_call_result_op >> update_vector_store_op
     ParseToolCallResultOp(max_history_tool_call_cnt=100) >> UpdateVectorStoreOp()
@@ -35,7 +35,7 @@ MakeOp = Callable[[type[Op], str, dict[str, Any]], Op]  # class, key, literals
 
 
 def make_op(op_class: type[Op], key: str, literals: dict[str, Any]) -> Op:
-    """An op as the text says, without a configuration."""
+    """Make an op from its literals alone, without a configuration."""
     op = op_class(**literals)
     op.key = key
     return op
@@ -48,7 +48,7 @@ def parse(
     source: str = "flow_content",
     make: MakeOp = make_op,
 ) -> Node:
-    """A flow. `ops`: classes by the keys that the text may use.
+    """Parse a flow. `ops`: classes by the keys that the text may use.
 
     Raises FlowSyntaxError with every problem of the text, and ConfigError with those of params.
     """
@@ -65,9 +65,10 @@ _ASSIGNMENT = re.compile(r"\s*(#.*|\w+\s*=(?!=).*)?\Z")
 
 
 def _split(lines: list[str]) -> tuple[list[ast.stmt], ast.expr, int]:
-    """The longest part at the end that reads as one expression, with the statements before it.
+    """The statements, the flow after them, and the line (from 0) at which the flow begins.
 
-    Also the line, from 0, at which it begins. Lines of nodes count from 2. Raises SyntaxError.
+    The flow is the longest tail that parses as one expression. Lines of nodes count from 2. Raises
+    SyntaxError.
     """
     likely_start = len(list(takewhile(_ASSIGNMENT.match, lines)))
     likely_error = SyntaxError("the last line must be the flow itself")
@@ -78,7 +79,7 @@ def _split(lines: list[str]) -> tuple[list[ast.stmt], ast.expr, int]:
             ast.parse(f"{before}[\n{rest}\n]", mode="eval")  # refuses `a) >> (b`, unlike the above
             head = ast.parse("\n".join(["", *(line.strip() for line in lines[:start])])).body
         except SyntaxError as error:
-            if start == likely_start:  # the place told is between the parentheses put around it
+            if start == likely_start:  # its line counts the parentheses put around the text
                 likely_error = error
                 likely_error.lineno = min(max(error.lineno or 1, start + 2), len(lines) + 1) - 1
         else:
@@ -95,24 +96,24 @@ class _Reader:
         self._make = make
         self._lines: list[str] = []
         self._flow_line = 0  # from 0; before it stand the lines `name = ...`
-        self._names: dict[str, Node | None] = {}  # of these lines
-        self._count = 0
+        self._assigned: dict[str, Node | None] = {}  # of these lines
+        self._op_count = 0
 
     def read(self, text: str) -> Node | None:
         self._lines = text.splitlines()
         if len(text) > MAX_CHARACTERS or len(self._lines) > MAX_LINES:
             limits = f"{MAX_CHARACTERS} characters or {MAX_LINES} lines"
-            return self._say(f"is longer than {limits}", 1, 1)
+            return self._report(f"is longer than {limits}", 1, 1)
         if not any(line.partition("#")[0].strip() for line in self._lines):
-            return self._say("is empty", 1, 1)
+            return self._report("is empty", 1, 1)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # for backslashes in literals
                 head, flow, self._flow_line = _split(self._lines)
         except SyntaxError as error:
-            return self._say(f"{error.msg}; {ALLOWED}", error.lineno or 1, error.offset or 1)
+            return self._report(f"{error.msg}; {ALLOWED}", error.lineno or 1, error.offset or 1)
         except (ValueError, RecursionError, MemoryError) as error:
-            return self._say(f"cannot be read ({error or 'nested too deeply'})", 1, 1)
+            return self._report(f"cannot be read ({error or 'nested too deeply'})", 1, 1)
         for statement in head:
             self._assign(statement)
         return self._node(flow, 0)
@@ -120,27 +121,27 @@ class _Reader:
     def _assign(self, statement: ast.stmt) -> None:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                if name in self._names:
-                    self._refuse(statement, f"{name!r} is assigned twice")
-                self._names[name] = self._node(value, 0)
+                if name in self._assigned:
+                    self._reject(statement, f"{name!r} is assigned twice")
+                self._assigned[name] = self._node(value, 0)
             case _:
-                self._refuse(statement, "only lines `name = ...` may stand before the flow")
+                self._reject(statement, "only lines `name = ...` may stand before the flow")
 
     def _node(self, node: ast.expr, depth: int) -> Node | None:
         if depth > MAX_DEPTH:
-            return self._refuse(node, f"nested more than {MAX_DEPTH} deep")
+            return self._reject(node, f"nested more than {MAX_DEPTH} deep")
         match node:
             case ast.BinOp(op=ast.RShift() | ast.BitOr()):
                 return self._composition(node, depth)
-            case ast.Name(id=name) if name in self._names:
-                flow = self._names[name]
+            case ast.Name(id=name) if name in self._assigned:
+                flow = self._assigned[name]
                 has_room = flow is None or self._has_room(node, len(list(flow.ops())))
                 return flow if has_room else None
             case ast.Name(id=name):
                 return self._op(node, name, {})
             case ast.Call(func=ast.Name(id=name)):
                 return self._call(node, name)
-        return self._refuse(node, ALLOWED)
+        return self._reject(node, ALLOWED)
 
     def _composition(self, node: ast.BinOp, depth: int) -> Node | None:
         """`a >> b >> c` is as deep as it is long, so its left side is walked in a loop."""
@@ -159,29 +160,29 @@ class _Reader:
         before = len(self.problems)
         literals: dict[str, Any] = {}
         for argument in node.args:
-            self._refuse(argument, "positional arguments are not allowed: write name=value")
+            self._reject(argument, "positional arguments are not allowed: write name=value")
         for keyword in node.keywords:
             if keyword.arg is None:
-                self._refuse(keyword.value, "** is not allowed: write name=value")
+                self._reject(keyword.value, "** is not allowed: write name=value")
                 continue
             if keyword.arg in literals:
-                self._refuse(keyword.value, f"{keyword.arg!r} is given twice")
+                self._reject(keyword.value, f"{keyword.arg!r} is given twice")
             try:
                 literals[keyword.arg] = _literal(keyword.value)
             except _NotLiteral as error:
-                node_of_it, expected = error.args
-                self._refuse(node_of_it, f"{keyword.arg}: expected {expected}")
-        if name in self._names:
-            self._refuse(node, f"{name!r} is a name of this flow: write it without ()")
+                rejected, expected = error.args
+                self._reject(rejected, f"{keyword.arg}: expected {expected}")
+        if name in self._assigned:
+            self._reject(node, f"{name!r} is a name of this flow: write it without ()")
         return self._op(node, name, literals) if len(self.problems) == before else None
 
     def _op(self, node: ast.expr, name: str, literals: dict[str, Any]) -> Op | None:
         key = next((each for each in (name, snake_case(name)) if each in self._ops), None)
         if key is None:
-            known = [*self._ops, *self._names]
+            known = [*self._ops, *self._assigned]
             if name[:1].isupper():
                 known = [op_class.__name__ for op_class in self._ops.values()]
-            return self._refuse(node, f"no op is called {name!r}; {hint(name, known)}")
+            return self._reject(node, f"no op is called {name!r}; {hint(name, known)}")
         if not self._has_room(node, 1):
             return None
         try:
@@ -191,20 +192,20 @@ class _Reader:
             return None
 
     def _has_room(self, node: ast.expr, more: int) -> bool:
-        self._count += more
-        if self._count > MAX_OPS >= self._count - more:
-            self._refuse(node, f"more than {MAX_OPS} ops")
-        return self._count <= MAX_OPS
+        self._op_count += more
+        if self._op_count > MAX_OPS >= self._op_count - more:
+            self._reject(node, f"more than {MAX_OPS} ops")
+        return self._op_count <= MAX_OPS
 
-    def _refuse(self, node: ast.stmt | ast.expr, reason: str) -> Op | None:
-        """Name a problem at the node's place in the text as it was written."""
+    def _reject(self, node: ast.stmt | ast.expr, reason: str) -> Op | None:
+        """Report a problem at the node's position in the original text."""
         line = self._lines[node.lineno - 2]
         is_in_head = node.lineno - 2 < self._flow_line
         indent = len(line) - len(line.lstrip()) if is_in_head else 0  # was stripped
         in_bytes = line.encode()[: node.col_offset + indent]
-        return self._say(reason, node.lineno - 1, len(in_bytes.decode("utf-8", "ignore")) + 1)
+        return self._report(reason, node.lineno - 1, len(in_bytes.decode("utf-8", "ignore")) + 1)
 
-    def _say(self, reason: str, line: int, column: int) -> Op | None:
+    def _report(self, reason: str, line: int, column: int) -> Op | None:
         """Add a problem. Returns None, so that a reading method can end with it."""
         fragment = "".join(self._lines[line - 1 : line])[column - 1 :].strip()[:80]
         at = f" at {fragment!r}" if fragment else ""
@@ -213,7 +214,7 @@ class _Reader:
 
 
 class _NotLiteral(Exception):
-    """Of a node, with what was expected there."""
+    """Raised with the node that is no literal, and what was expected in its place."""
 
 
 _PYTHON_WORDS = {"true": "True", "false": "False", "null": "None"}

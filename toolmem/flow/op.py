@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
-from toolmem.config.check import Placing, check, nowhere
+from toolmem.config.check import OriginOf, check
 from toolmem.config.names import snake_case
 from toolmem.config.sections import OpSection
 from toolmem.errors import ConfigError, RequestError, RunCancelled
@@ -114,10 +114,10 @@ class Op(Node):
 
 
 def checked_params(
-    op_class: type[Op], key: str, given: Mapping[str, Any], place: Placing = nowhere
+    op_class: type[Op], key: str, given: Mapping[str, Any], origin_of: OriginOf = lambda path: ""
 ) -> Struct:
-    """Params as the op's Struct. Raises ConfigError with every problem."""
-    params, problems = check(dict(given), op_class.Params, ("op", key, "params"), place)
+    """Convert params to the op's Struct. Raises ConfigError with every problem."""
+    params, problems = check(dict(given), op_class.Params, ("op", key, "params"), origin_of)
     if problems:
         raise ConfigError(problems)
     return cast(Struct, params)
@@ -131,14 +131,14 @@ class Cancellation:
         self._callbacks: list[Callable[[], None]] = []
 
     def set(self) -> None:
-        """Every callback that is registered now is called."""
+        """Cancel the run, and call every registered callback."""
         self.is_set = True
         for callback in list(self._callbacks):
             callback()
 
     @contextmanager
-    def calls(self, callback: Callable[[], None]) -> Iterator[None]:
-        """Inside, a cancellation calls this (to close what the branch waits for)."""
+    def on_set(self, callback: Callable[[], None]) -> Iterator[None]:
+        """Inside, a cancellation calls `callback`, which ends what the branch waits for."""
         self._callbacks.append(callback)
         if self.is_set:
             callback()
@@ -148,7 +148,7 @@ class Cancellation:
             self._callbacks.remove(callback)
 
 
-# Set by whoever runs flows in a thread and may have to cancel them from outside.
+# Set by callers that run flows in a thread and may have to cancel them from outside.
 outer_cancellation: ContextVar[Cancellation | None] = ContextVar("cancellation", default=None)
 
 
@@ -183,9 +183,9 @@ class Context(Struct):
         return self._data.get(key, default)
 
     def names(self, key: str) -> list[str] | None:
-        """Names without repetitions; None where none are given.
+        """The distinct names under a key; None where the key is absent.
 
-        A string holds names separated by commas. Raises RequestError.
+        A string holds names separated by commas. Raises RequestError where there is no name.
         """
         given = self.get(key)
         if given is None:
@@ -210,7 +210,7 @@ class Context(Struct):
         self._data[key] = value
 
     def progress(self, done: int, total: int, message: str) -> None:
-        """Tell the listeners how far the op is. Raises RunCancelled where the run was cancelled."""
+        """Report progress to the listeners. Raises RunCancelled where the run was cancelled."""
         if self.cancellation.is_set:
             raise RunCancelled(f"{self.op.key}: the run was cancelled")
         self._emit(Event("progress", self.op.key, done=done, total=total, message=message))
@@ -226,7 +226,7 @@ _ops: dict[str, type[Op]] = {}
 
 
 def register(op_class: OpClass) -> OpClass:
-    """Class decorator: make an op known under its name. Raises TypeError."""
+    """Class decorator: register an op under its name. Raises TypeError."""
     if op_class.run is Op.run:
         raise TypeError(f"{op_class.__qualname__}: an op needs a method `run(self, context)`")
     known = _ops.setdefault(op_class.name, op_class)
@@ -239,5 +239,5 @@ def register(op_class: OpClass) -> OpClass:
 
 
 def known_ops() -> Mapping[str, type[Op]]:
-    """Op classes by name."""
+    """Registered op classes by name."""
     return _ops

@@ -1,4 +1,4 @@
-"""Run a flow: one op after the other or side by side, with events, a report and a response."""
+"""Run a flow: one op after the other or in parallel, with events, a report and a response."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from toolmem.config.names import hint
+from toolmem.config.names import hint, lower_first
 from toolmem.config.sections import Argument
 from toolmem.errors import RequestError, RunCancelled
 from toolmem.flow.checks import WORKSPACE_KEY, check_flow
@@ -42,13 +42,11 @@ _TYPES: Mapping[str, Any] = {
     "boolean": bool,
     "object": dict[str, Any],
 }
-
-
-_ENDING = (RequestError, RunCancelled)  # these end a run, whatever `raise_exception` says
+_ALWAYS_RAISED = (RequestError, RunCancelled)  # whatever `raise_exception` says
 
 
 class FlowRun(Struct):
-    """What a run came to."""
+    """The outcome of a run."""
 
     response: FlowResponse
     report: RunReport
@@ -76,7 +74,7 @@ def run_flow(
     reports = [OpReport(op.key) for op in node.ops()]
     report = RunReport(name, data[WORKSPACE_KEY], services.clock.now(), reports)
     cancellation = outer_cancellation.get() or Cancellation()
-    return _Run(services, data, report, tuple(listeners), cancellation).whole(node)
+    return _Run(services, data, report, tuple(listeners), cancellation).run(node)
 
 
 class _Run(Struct):
@@ -87,9 +85,9 @@ class _Run(Struct):
     _cancellation: Cancellation
     _response: FlowResponse = field(default_factory=FlowResponse)
     _failures: list[dict[str, str]] = []
-    _lost: set[str] = set()  # what failed ops would have left
+    _missing_keys: set[str] = set()  # that failed ops would have left
 
-    def whole(self, node: Node) -> FlowRun:
+    def run(self, node: Node) -> FlowRun:
         clock, report = self._services.clock, self._report
         started = clock.monotonic()
         self._emit(Event("flow_started", total=len(report.ops)))
@@ -124,10 +122,10 @@ class _Run(Struct):
 
     def _run_side_by_side(self, node: Parallel, reports: Iterator[OpReport]) -> None:
         """Each branch in a thread. One that raises, or Ctrl-C, cancels the others."""
-        taken = [(part, iter([next(reports) for _ in part.ops()])) for part in node.parts]
-        with ThreadPoolExecutor(len(taken), "toolmem branch") as threads:
+        work = [(part, iter([next(reports) for _ in part.ops()])) for part in node.parts]
+        with ThreadPoolExecutor(len(work), "toolmem branch") as threads:
             branches: list[Future[None]] = [
-                threads.submit(self._visit, part, own) for part, own in taken
+                threads.submit(self._visit, part, own) for part, own in work
             ]
             try:
                 wait(branches, return_when=FIRST_EXCEPTION)
@@ -145,10 +143,10 @@ class _Run(Struct):
             raise errors[0]
 
     def _run_op(self, op: Op, report: OpReport) -> None:
-        missing = [key for key in op.reads if key in self._lost and key not in self._data]
+        missing = [key for key in op.reads if key in self._missing_keys and key not in self._data]
         if missing:
             report.notes.append(f"an earlier op failed and did not leave {', '.join(missing)}")
-            self._lost.update(op.leaves)
+            self._missing_keys.update(op.leaves)
             return
         clock = self._services.clock
         started = clock.monotonic()
@@ -169,20 +167,20 @@ class _Run(Struct):
             report.outcome = "ok"
         except BaseException as error:
             report.outcome = _outcome(error)
-            is_failure = isinstance(error, Exception) and not isinstance(error, _ENDING)
+            is_failure = isinstance(error, Exception) and not isinstance(error, _ALWAYS_RAISED)
             if op.settings.raise_exception or not is_failure:
                 raise
             log.warning("%s: %s %s", self._report.flow, op.key, report.outcome)
             self._failures.append({"op": op.key, "error": f"{type(error).__name__}: {error}"})
-            self._lost.update(op.leaves)
+            self._missing_keys.update(op.leaves)
         finally:
             report.seconds = clock.monotonic() - started
-            told = report.outcome
-            self._emit(Event("op_finished", op.key, message=told, seconds=report.seconds))
+            outcome, seconds = report.outcome, report.seconds
+            self._emit(Event("op_finished", op.key, message=outcome, seconds=seconds))
 
 
 def _call(op: Op, context: Context) -> None:
-    """An op whose `run` is a coroutine gets an event loop, in a thread where one is running."""
+    """Run an op. A coroutine gets its own event loop, in a thread where a loop is running."""
     run = op.run
     if not inspect.iscoroutinefunction(run):
         run(context)
@@ -207,9 +205,9 @@ def _outcome(error: BaseException) -> str:
 def _checked_request(
     request: Mapping[str, Any], schema: Mapping[str, Argument] | None, node: Node
 ) -> dict[str, Any]:
-    """The request without what is None. Raises RequestError, whose `field` says what is wrong.
+    """The request without its None values. Raises RequestError with the `field` at fault.
 
-    `schema`: the flow's `input_schema`; None takes whatever the ops read.
+    `schema`: the flow's `input_schema`; None allows every key that the ops read.
     """
     read = {key for op in node.ops() for key in (*op.reads, *op.optional)}
     known = read if schema is None else set(schema)
@@ -242,8 +240,7 @@ def _check_argument(key: str, argument: Argument, value: Any) -> None:
     try:
         msgspec.convert(value, _TYPES[argument.type])
     except msgspec.ValidationError as error:
-        message = str(error)
-        raise RequestError(f"{key}: {message[:1].lower()}{message[1:]}", field=key) from None
+        raise RequestError(f"{key}: {lower_first(str(error))}", field=key) from None
     if argument.enum is not None and value not in argument.enum:
         allowed = ", ".join(map(str, argument.enum))
         raise RequestError(f"{key}: expected one of {allowed}; got {value!r}", field=key)

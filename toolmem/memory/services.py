@@ -1,4 +1,4 @@
-"""Stores, judges, writers, models and embedders of a configuration, opened when first asked for."""
+"""Open the stores, judges, writers, models and embedders of a configuration at their first use."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from toolmem.guidance.wording import Language
 
 NEEDS_HOSTS = "needed, a URL such as http://localhost:9200; or FLOW_ES_HOSTS in the environment"
-Opened = TypeVar("Opened")
+Service = TypeVar("Service")
 Section = TypeVar("Section")
 
 
 class OwnServices(Struct):
-    """Instances that a caller hands over, by the names that the configuration uses."""
+    """Instances of the caller, by the names that the configuration uses."""
 
     stores: Mapping[str, Store] = {}
     judges: Mapping[str, Judge] = {}
@@ -78,36 +78,36 @@ class MemoryServices:
         self.settings = settings
         self.clock = clock
         self._own = own
-        self._opened_things: dict[tuple[str, ...], Any] = {}
+        self._cache: dict[tuple[str, ...], Any] = {}
         self._budget = Budget(settings.budget, settings.prices)
         self._opening = threading.RLock()
         self._is_closed = False
 
     def store(self, op: OpSection | None = None) -> Store:
         name = (op or OpSection()).vector_store
-        return self._opened("stores", name, lambda: self._open_store(name))
+        return self._cached("stores", name, lambda: self._open_store(name))
 
     def judge(self, op: OpSection) -> Judge:
-        return self._opened("judges", op.llm, lambda: self._make_judge(op), *self._wording(op))
+        return self._cached("judges", op.llm, lambda: self._make_judge(op), *self._wording(op))
 
     def writer(self, op: OpSection) -> GuidanceWriter:
-        return self._opened("writers", op.llm, lambda: self._make_writer(op), *self._wording(op))
+        return self._cached("writers", op.llm, lambda: self._make_writer(op), *self._wording(op))
 
     def model(self, name: str) -> ChatModel:
         """Raises ConfigError with every problem of its section."""
-        return self._opened("llms", name, lambda: self._open_model(name))
+        return self._cached("llms", name, lambda: self._open_model(name))
 
     def pool(self, op: OpSection) -> ModelPool:
         def make() -> ModelPool:
-            return ModelPool(self._section(op.llm).params.max_concurrency, self.clock)
+            return ModelPool(self._model_section(op.llm).params.max_concurrency, self.clock)
 
-        return self._opened("pools", op.llm, make)
+        return self._cached("pools", op.llm, make)
 
     def embedder(self, op: OpSection) -> Embedder:
-        """That of the op's store: its vectors must be comparable."""
+        """The embedder of the op's store, because all vectors of a store must be comparable."""
         store = self.settings.vector_store.get(op.vector_store, StoreSection())
         name = store.embedding_model if op.embedding_model == "default" else op.embedding_model
-        return self._opened("embedders", name, lambda: self._open_embedder(name))
+        return self._cached("embedders", name, lambda: self._open_embedder(name))
 
     def rules(self, workspace: str) -> ToolMemoryStore:
         """The rules of a workspace, in the default store."""
@@ -121,18 +121,18 @@ class MemoryServices:
             protected = [store.location] if os.path.exists(store.location) else []
             return Guard(store, workspace, self.clock, options, protected=protected)
 
-        return self._opened("guards", workspace, make)
+        return self._cached("guards", workspace, make)
 
     def close(self) -> None:
-        """Close every store, those that were handed over too."""
+        """Close every store, those of the caller too."""
         with self._opening:
             self._is_closed = True
-            opened = [each for key, each in self._opened_things.items() if key[0] == "stores"]
-            for store in (*self._own.stores.values(), *opened):
+            stores = [each for key, each in self._cache.items() if key[0] == "stores"]
+            for store in (*self._own.stores.values(), *stores):
                 store.close()
 
     def problems(self) -> list[str]:
-        """What is wrong with models, embedders and prompts, without asking anybody."""
+        """Problems with models, embedders and prompts. Sends no request."""
         found: dict[str, None] = {}
 
         def check(opens: Callable[[Any], object], name: Any) -> None:
@@ -156,48 +156,48 @@ class MemoryServices:
 
     # ------------------------------------------------------------ opening
 
-    def _opened(self, kind: str, name: str, open_it: Callable[[], Opened], *variant: str) -> Opened:
-        """What the caller handed over under this name, else what was opened at the first use."""
-        own: Mapping[str, Opened] = getattr(self._own, kind, {})
+    def _cached(self, kind: str, name: str, make: Callable[[], Service], *variant: str) -> Service:
+        """The caller's instance of this name, else the one that was made at the first use."""
+        own: Mapping[str, Service] = getattr(self._own, kind, {})
         if name in own:
             return own[name]
         key = (kind, name, *variant)
-        if key not in self._opened_things:
+        if key not in self._cache:
             with self._opening:
                 if self._is_closed:
                     raise StoreClosed("this memory was closed; make another ToolMem")
-                if key not in self._opened_things:
-                    self._opened_things[key] = open_it()
-        found: Opened = self._opened_things[key]
+                if key not in self._cache:
+                    self._cache[key] = make()
+        found: Service = self._cache[key]
         return found
 
     def _wording(self, op: OpSection) -> tuple[Language, str]:
         language = self.settings.language if op.language is None else op.language
         return language, op.prompt_path
 
-    def _section(self, name: str) -> ModelSection:
-        return _configured("llm", name, self.settings.llm)
+    def _model_section(self, name: str) -> ModelSection:
+        return _section_of("llm", name, self.settings.llm)
 
     def _open_store(self, name: str) -> Store:
-        section = _configured("vector_store", name, self.settings.vector_store)
+        section = _section_of("vector_store", name, self.settings.vector_store)
         mask = self.settings.secrets.mask
         if section.backend == "elasticsearch":
             return _open_elasticsearch(section, name, mask)
         store = SqliteStore(store_path(section, name), mask=mask)
         if reason := store.untrusted:
-            told = "its guidance is not handed out. To trust it: toolmem store trust"
-            logging.getLogger("toolmem").warning("%s: %s", reason, told)
+            advice = "its guidance is not handed out. To trust it: toolmem store trust"
+            logging.getLogger("toolmem").warning("%s: %s", reason, advice)
         return store
 
     def _open_model(self, name: str) -> ChatModel:
         from toolmem.llm.models import open_model
 
-        return open_model(self._section(name), f"llm.{name}", self._budget, self.clock)
+        return open_model(self._model_section(name), f"llm.{name}", self._budget, self.clock)
 
     def _open_embedder(self, name: str) -> Embedder:
         from toolmem.llm.embedders import open_embedder
 
-        section = _configured("embedding_model", name, self.settings.embedding_model)
+        section = _section_of("embedding_model", name, self.settings.embedding_model)
         return open_embedder(section, f"embedding_model.{name}", self._budget, self.clock)
 
     def _make_judge(self, op: OpSection) -> Judge:
@@ -223,10 +223,10 @@ class MemoryServices:
         return DryRunWriter(writer, card, model) if isinstance(model, DryRunModel) else writer
 
     def _is_offline(self, name: str) -> bool:
-        return name not in self._own.llms and self._section(name).backend == "offline"
+        return name not in self._own.llms and self._model_section(name).backend == "offline"
 
 
-def _configured(kind: str, name: str, sections: Mapping[str, Section]) -> Section:
+def _section_of(kind: str, name: str, sections: Mapping[str, Section]) -> Section:
     if name not in sections:
         raise ConfigError([f"{kind}.{name}: not configured ({hint(name, sections)})"])
     return sections[name]
@@ -250,8 +250,8 @@ def _open_elasticsearch(section: StoreSection, name: str, mask: bool) -> Store:
     """Raises ConfigError that names the parameter."""
     params, where = section.params, f"vector_store.{name}.params"
     if find_spec("elasticsearch") is None:
-        told = "elasticsearch is not installed: pip install 'toolmem[elasticsearch]'"
-        raise ConfigError([f"vector_store.{name}.backend: {told}"])
+        problem = "elasticsearch is not installed: pip install 'toolmem[elasticsearch]'"
+        raise ConfigError([f"vector_store.{name}.backend: {problem}"])
     from toolmem.store.elasticsearch import ElasticsearchStore
 
     if not params.hosts:

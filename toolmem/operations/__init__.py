@@ -3,7 +3,7 @@
 `operation` is the decorator. HTTP, JSON-RPC, MCP and agents' own tools loop over `OPERATIONS`;
 `methods` makes them methods of memories and clients, `operation_op` ops of a flow. `calls` and
 `guidance` are about what works, `rules`, `demands` and `guard` about what the user demands,
-`memories` about what agents remember; `results` holds what they answer.
+`memories` about what agents remember; `results` holds their return types.
 """
 
 from toolmem.operations import calls, demands, guard, guidance, memories, rules

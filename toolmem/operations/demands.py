@@ -1,4 +1,4 @@
-"""Notes: a model writes down what the user demands, and what they take back."""
+"""Notes: a model writes down what the user demands, and what the user takes back."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ UserMessages = Annotated[
     str | list[str] | None,
     Meta(description="What the user typed in this conversation. Left out: nobody heard them."),
 ]
-_ROAD = ("user_message", "tools_available", "conversation_id", "turn", "noted_by")
+_SET_BY_HOST = ("user_message", "tools_available", "conversation_id", "turn", "noted_by")
 
 
 @operation(
     rpc="memory.demand_note",
-    agent=AgentTool("note_demand", contract(), _ROAD),
+    agent=AgentTool("note_demand", contract(), _SET_BY_HOST),
 )
 def note_demand(
     memory: Memory,
@@ -74,7 +74,7 @@ def note_demand(
 
 @operation(
     rpc="memory.demand_lift",
-    agent=AgentTool("lift_demand", "The user takes an earlier demand back.", _ROAD),
+    agent=AgentTool("lift_demand", "The user takes an earlier demand back.", _SET_BY_HOST),
 )
 def lift_demand(
     memory: Memory,
@@ -99,9 +99,9 @@ def _context(
     conversation_id: str | None,
     tools: list[ToolSchema],
 ) -> NoteContext:
-    heard = [user_message] if isinstance(user_message, str) else user_message
+    messages = [user_message] if isinstance(user_message, str) else user_message
     session = conversation_id or memory.actor.session
-    return NoteContext(user_messages=heard, tools=tools, session=session)
+    return NoteContext(user_messages=messages, tools=tools, session=session)
 
 
 def _kept_calls(memory: Memory, names: list[str]) -> list[Call]:

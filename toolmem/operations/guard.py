@@ -1,4 +1,4 @@
-"""The guard: what is decided about a call before it runs, and how it ended."""
+"""The guard: decide on a call before it runs, and record how it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What agents remember for themselves, beside rules."""
+"""Memories: texts that agents store and look up, besides rules."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Answer = TypeVar("Answer")
 
 
 class Methods:
-    """Its subclass has `perform`; where that is a coroutine, each method is one."""
+    """Subclasses have `perform`. Where it is a coroutine, so is every method."""
 
     add = operations.calls.add
     summarize = operations.guidance.summarize
@@ -43,24 +43,24 @@ class Methods:
 
 
 class AsyncMethods(Methods):
-    """A plain memory or client for coroutines. The work is done in threads.
+    """The methods of a plain memory or client as coroutines. The work is done in threads.
 
-    Cancelling a coroutine cancels its run as Ctrl-C does a plain one.
+    Cancelling a coroutine cancels its flow, as Ctrl-C does without threads.
     """
 
     def __init__(self, plain: Any) -> None:
         self.plain = plain
 
-    async def perform(self, operation: Operation[..., Any], given: Mapping[str, Any]) -> Any:
-        """Do an operation."""
-        return await _in_thread(lambda: self.plain.perform(operation, given))
+    async def perform(self, operation: Operation[..., Any], arguments: Mapping[str, Any]) -> Any:
+        """Run an operation."""
+        return await _in_thread(lambda: self.plain.perform(operation, arguments))
 
     async def run(self, flow: Any, /, **request: Any) -> FlowResponse:
         """Run a flow by name, or in this process one that was composed in Python."""
         return await _in_thread(lambda: self.plain.run(flow, **request))
 
     async def close(self) -> None:
-        """Whatever is asked later raises StoreClosed."""
+        """Close it. Later calls raise StoreClosed."""
         await asyncio.to_thread(self.plain.close)
 
     async def __aenter__(self) -> Self:

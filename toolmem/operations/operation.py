@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 import msgspec
 from msgspec import Struct
 
-from toolmem.config.names import hint
+from toolmem.config.names import hint, lower_first
 from toolmem.errors import RequestError
 from toolmem.flow.services import Memory
 
@@ -36,7 +36,7 @@ class AgentTool(Struct, frozen=True):
 
 
 class Operation(Generic[P, R]):
-    """On a class of memories it is a method; `read` and `run` serve the other roads."""
+    """Works as a method of a class with `perform`. Servers call `read` and `run` themselves."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Operation(Generic[P, R]):
 
     @cached_property
     def signature(self) -> inspect.Signature:
-        """Of the request: without the memory."""
+        """The signature of the function without its memory."""
         whole = inspect.signature(self.function, eval_str=True)
         return whole.replace(parameters=list(whole.parameters.values())[1:])
 
@@ -74,19 +74,19 @@ class Operation(Generic[P, R]):
             f"{self.name}_request", fields, kw_only=True, forbid_unknown_fields=True
         )
 
-    def read(self, given: Mapping[str, Any]) -> Struct:
-        """A checked request; None counts as left out. Raises RequestError."""
-        present = {key: value for key, value in given.items() if value is not None}
+    def read(self, arguments: Mapping[str, Any]) -> Struct:
+        """Check a request; None counts as left out. Raises RequestError."""
+        present = {key: value for key, value in arguments.items() if value is not None}
         try:
             return msgspec.convert(present, self.request)
         except msgspec.ValidationError as error:
             raise _explained(error, self.request.__struct_fields__) from None
 
     def run(self, memory: Memory, request: Struct) -> R:
-        """Do it in this workspace."""
-        given = {name: getattr(request, name) for name in request.__struct_fields__}
+        """Run the operation in this workspace."""
+        arguments = {name: getattr(request, name) for name in request.__struct_fields__}
         function: Callable[..., R] = self.function
-        return function(memory, **given)
+        return function(memory, **arguments)
 
     def schema(self, hidden: Collection[str] = ()) -> dict[str, Any]:
         """JSON Schema of the request, without the parameters in `hidden`."""
@@ -99,10 +99,10 @@ class Operation(Generic[P, R]):
     def __get__(self, owner: None, kind: type) -> Self: ...
 
     @overload
-    def __get__(self, owner: AwaitedMemory, kind: type) -> Callable[P, Awaitable[R]]: ...
+    def __get__(self, owner: AsyncOwner, kind: type) -> Callable[P, Awaitable[R]]: ...
 
     @overload
-    def __get__(self, owner: Performs, kind: type) -> Callable[P, R]: ...
+    def __get__(self, owner: Owner, kind: type) -> Callable[P, R]: ...
 
     def __get__(self, owner: Any, kind: type) -> Any:
         if owner is None:
@@ -116,14 +116,14 @@ class Operation(Generic[P, R]):
         return method
 
 
-class Performs(Protocol):
-    """Whatever operations are methods of."""
+class Owner(Protocol):
+    """A class that has operations as methods."""
 
-    def perform(self, operation: Any, given: Mapping[str, Any]) -> Any: ...
+    def perform(self, operation: Any, arguments: Mapping[str, Any]) -> Any: ...
 
 
-class AwaitedMemory(Performs, Protocol):
-    """Does the work of a plain memory in threads: its `perform` is a coroutine."""
+class AsyncOwner(Owner, Protocol):
+    """Wraps a plain memory; its `perform` is a coroutine that works in a thread."""
 
     plain: Any
 
@@ -134,20 +134,20 @@ def operation(
     """Decorator: describe an operation and add it to OPERATIONS."""
 
     def describe(function: Callable[Concatenate[Memory, P], R]) -> Operation[P, R]:
-        made = Operation(function, rpc=rpc, flow=flow, agent=agent, reads_only=reads_only)
-        if made.name in OPERATIONS:
-            raise TypeError(f"there is an operation {made.name!r} already")
-        OPERATIONS[made.name] = made
-        return made
+        described = Operation(function, rpc=rpc, flow=flow, agent=agent, reads_only=reads_only)
+        if described.name in OPERATIONS:
+            raise TypeError(f"there is an operation {described.name!r} already")
+        OPERATIONS[described.name] = described
+        return described
 
     return describe
 
 
 def run_flow(memory: Memory, flow: str, kind: type[R], **request: Any) -> R:
-    """The result of a flow. Metadata that the result has no field for is left out."""
+    """Run a flow, and convert its response to `kind`. Metadata without a field is dropped."""
     response = memory.run_flow(flow, **request)
-    given = {"answer": response.answer, "success": response.success, **response.metadata}
-    return msgspec.convert(given, kind)
+    arguments = {"answer": response.answer, "success": response.success, **response.metadata}
+    return msgspec.convert(arguments, kind)
 
 
 _UNKNOWN = re.compile(r"unknown field `(.*)`")
@@ -155,7 +155,7 @@ _MISSING = re.compile(r"missing required field `(.*)`")
 
 
 def _explained(error: msgspec.ValidationError, known: tuple[str, ...]) -> RequestError:
-    """msgspec's message in toolmem's words, with the field that it is about."""
+    """Reword msgspec's message, and name the field that it is about."""
     message = str(error)
     if found := _UNKNOWN.search(message):
         return RequestError(f"{found[1]}: unknown ({hint(found[1], known)})", found[1])
@@ -164,4 +164,4 @@ def _explained(error: msgspec.ValidationError, known: tuple[str, ...]) -> Reques
     what, _, path = message.partition(" - at `$")
     place = path.rstrip("`").lstrip(".")
     field = re.split(r"[.\[]", place)[0]
-    return RequestError(f"{place}: {what[:1].lower()}{what[1:]}", field)
+    return RequestError(f"{place}: {lower_first(what)}", field)

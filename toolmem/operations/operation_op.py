@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -61,7 +60,7 @@ class OperationOp(Op):
 
 
 class _FlowMemory:
-    """The workspace of a run, as operations see it."""
+    """Implements `toolmem.flow.services.Memory` for the workspace of a run."""
 
     actor = PROGRAM
 
@@ -71,6 +70,3 @@ class _FlowMemory:
 
     def run_flow(self, flow: str, **request: Any) -> FlowResponse:
         raise RequestError(f"operation: {flow!r} is a flow itself; name its ops", "operation")
-
-    def perform(self, operation: Operation[..., Any], given: Mapping[str, Any]) -> Any:
-        return operation.run(self, operation.read(given))

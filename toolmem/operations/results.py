@@ -1,4 +1,4 @@
-"""What operations answer. The fields of a result are the metadata of the flow that made it."""
+"""Results of operations. Their fields are the metadata of the flow that made them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Evaluation(Struct, kw_only=True):
 
 
 class Added(Result, kw_only=True):
-    """What became of calls that were handed over."""
+    """The outcome of adding calls."""
 
     evaluation: Evaluation
     memory_list: list[ToolMemory] = []
@@ -48,7 +48,7 @@ class SummaryFailure(Struct):
 
 
 class Summarized(Result, kw_only=True):
-    """What became of the tools that were to be summarized. Names are in the order asked."""
+    """The outcome for each tool to summarize. Names are in the order asked."""
 
     summarized: list[str] = []
     skipped: list[str] = []

@@ -1,4 +1,4 @@
-"""AdviseToolCallOp: what is known for a failed call."""
+"""AdviseToolCallOp: what worked after an error like that of a failed call."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Judge a batch of calls: identical calls once, known verdicts not at all, failures named.
+"""Judge a batch of calls: identical calls once, cached verdicts not at all.
 
-`RetryEvaluationsOp` and `RejudgeOp` judge calls again that the store keeps.
-
-Nothing here keeps a call: that is the store's commit, afterwards.
+`RetryEvaluationsOp` and `RejudgeOp` judge stored calls again. New calls are stored elsewhere, by
+`UpdateVectorStoreOp`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from toolmem.llm.usage import Usage
 from toolmem.models.calls import ToolCallResult, Verdict
 from toolmem.models.protocols import Store
 from toolmem.models.tools import CallFailure, ToolRecord, ToolSchema
-from toolmem.ops.asking import asking, tell_stop, tell_usage, value_of
+from toolmem.ops.dispatch import add_stop_reason, add_usage, dispatch, value_of
 from toolmem.text.masking import mask_call
 
 _PROGRESS_EVERY = 256  # calls, where no model is asked
@@ -33,24 +32,24 @@ _PROGRESS_EVERY = 256  # calls, where no model is asked
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 
 
-class Judged(Struct):
+class JudgedBatch(Struct):
     """The calls in the order given, each with a verdict or the reason why it has none."""
 
     calls: list[ToolCallResult]
-    evaluated: int  # verdicts made now; the others were known, or made for an identical call
+    evaluated: int  # new verdicts; the others were cached, or made for an identical call
     failures: list[CallFailure]  # `index`: position in `calls`
     stopped: ModelError | None = None  # why no further request was sent
 
 
-def tell_evaluation(
-    context: Context, requested: int, judged: Judged, duplicates: int, failures: list[CallFailure]
+def add_evaluation(
+    context: Context, total: int, judged: JudgedBatch, duplicates: int, failures: list[CallFailure]
 ) -> None:
-    """Put counts and failures into the response, and why it stopped."""
-    done = requested - len(failures)
+    """Put counts, failures and the reason for a stop into the response."""
+    done = total - len(failures)
     context.response.success = not failures
     context.response.metadata |= {
         "evaluation": {
-            "requested": requested,
+            "requested": total,
             "evaluated": judged.evaluated,
             "reused": len(judged.calls) - judged.evaluated - len(judged.failures),
             "duplicates": duplicates,
@@ -59,12 +58,12 @@ def tell_evaluation(
         },
         "partial": bool(failures) and done > 0,
     }
-    tell_usage(context, Usage())
-    tell_stop(context, judged.stopped)
+    add_usage(context, Usage())
+    add_stop_reason(context, judged.stopped)
 
 
 def replace_verdicts(store: Store, workspace: str, calls: Sequence[ToolCallResult]) -> None:
-    """Of kept calls. A call whose new evaluation failed stays as it is."""
+    """Store new verdicts of stored calls. A call whose evaluation failed keeps its old one."""
     verdicts: defaultdict[str, dict[int, ToolCallResult]] = defaultdict(dict)
     for call in calls:
         if call.seq is not None and call.evaluation_status == "ok":
@@ -76,7 +75,7 @@ def replace_verdicts(store: Store, workspace: str, calls: Sequence[ToolCallResul
 def calls_at(
     store: Store, workspace: str, seqs: Mapping[str, Sequence[int]]
 ) -> list[ToolCallResult]:
-    """The kept calls of these seqs, by tool."""
+    """The stored calls with these seqs. `seqs`: by tool."""
     wanted = {tool: list(each) for tool, each in seqs.items() if each}
     windows = store.windows(workspace, list(wanted), seqs=wanted)
     return [call for window in windows for call in window.calls]
@@ -84,40 +83,40 @@ def calls_at(
 
 def judge_calls(
     context: Context, calls: Sequence[ToolCallResult], schemas: Mapping[str, ToolSchema]
-) -> Judged:
-    """As the op's params say; `force` makes every verdict anew, instead of using the cache.
+) -> JudgedBatch:
+    """Judge calls with the op's judge and params. `force` ignores cached verdicts.
 
-    A call whose evaluation failed stays without a score. Each verdict that a model made is cached
-    when it comes, so that a crash pays nothing twice.
+    A call whose evaluation failed has no score. Verdicts of models are cached one by one, so that
+    nothing is paid for twice after a crash.
     """
-    params, judging = context.op.params, _Judging(context, schemas)
-    asks_model = judging.judge.asks_model
-    keys = [judging.key(position, call) for position, call in enumerate(calls)]
+    params, judge_run = context.op.params, _BatchJudge(context, schemas)
+    asks_model = judge_run.judge.asks_model
+    keys = [judge_run.key(position, call) for position, call in enumerate(calls)]
     known: dict[str, Verdict] = {}
     if asks_model and not (context.get("force") or params.force):
-        known = judging.store.verdicts(context.workspace, list(dict.fromkeys(keys)))
+        known = judge_run.store.verdicts(context.workspace, list(dict.fromkeys(keys)))
     distinct: dict[str, ToolCallResult] = {}
     for key, call in zip(keys, calls, strict=True):
         if key not in known:
             distinct.setdefault(key, call)
     if distinct:
-        judging.ask(distinct, Counter(keys), params.evaluation_sleep_interval)
+        judge_run.ask(distinct, Counter(keys), params.evaluation_sleep_interval)
     context.report.saved_requests += len(calls) - len(distinct) if asks_model else 0
-    verdicts = known | judging.verdicts
-    judged = Judged([], len(judging.verdicts), [], judging.stopped)
+    verdicts = known | judge_run.verdicts
+    judged = JudgedBatch([], len(judge_run.verdicts), [], judge_run.stopped)
     for position, (key, call) in enumerate(zip(keys, calls, strict=True)):
         verdict = verdicts.get(key)
         if verdict is not None:
             judged.calls.append(call.judged(verdict))
             continue
-        reason = judging.errors.get(key, f"not evaluated: {judging.stopped}")
+        reason = judge_run.errors.get(key, f"not evaluated: {judge_run.stopped}")
         judged.calls.append(replace(call, evaluation=reason, evaluation_status="failed"))
         judged.failures.append(CallFailure(position, call.tool_name, reason))
     return judged
 
 
-class _Judging:
-    """Distinct calls on their way through the judge, by their keys."""
+class _BatchJudge:
+    """Judges distinct calls, and collects verdicts and errors by key."""
 
     def __init__(self, context: Context, schemas: Mapping[str, ToolSchema]) -> None:
         services, settings = context.services, context.op.settings
@@ -131,30 +130,30 @@ class _Judging:
         self._mask_key = self.store.secret_key() if masks else None
 
     def key(self, position: int, call: ToolCallResult) -> str:
-        """Equal for calls that must get the same verdict from this judge, and for no others.
+        """The cache key of a call: equal exactly where this judge must give the same verdict.
 
-        It is stored, so it is made of the masked call where verdicts are.
+        Keys are stored with the verdicts of models, so secrets are masked before hashing.
         """
         try:
             call = call if self._mask_key is None else mask_call(call, self._mask_key)
-            told = (call.tool_name, call.input, call.output, call.success, call.context)
+            parts = (call.tool_name, call.input, call.output, call.success, call.context)
             schema = self._schemas.get(call.tool_name)
-            whole = _encode_sorted((*told, schema, self.judge.identity))
+            whole = _encode_sorted((*parts, schema, self.judge.identity))
             return blake2b(whole, digest_size=16).hexdigest()
-        except (TypeError, ValueError, RecursionError):  # the store will name what is wrong with it
+        except (TypeError, ValueError, RecursionError):  # the store reports what is wrong with it
             return f"no JSON, call {position}"
 
     def ask(
         self, calls: Mapping[str, ToolCallResult], counts: Counter[str], interval: float
     ) -> None:
-        """`counts`: how many calls have a key."""
+        """Judge the calls, by key. `counts`: calls per key, for the progress."""
         judge, done = self.judge, 0
         requests = [
             Request(key, partial(judge.judge, call, self._schemas.get(call.tool_name)))
             for key, call in calls.items()
         ]
         who = f"the judge {judge.identity}"
-        with asking(
+        with dispatch(
             self._context,
             requests,
             lambda key: calls[key].tool_name,
@@ -213,7 +212,7 @@ class _JudgeAgainOp(Op):
         calls = calls_at(store, context.workspace, chosen)
         judged = judge_calls(context, calls, read_schemas(context.get("tools")))
         replace_verdicts(store, context.workspace, judged.calls)
-        tell_evaluation(context, len(calls), judged, 0, judged.failures)
+        add_evaluation(context, len(calls), judged, 0, judged.failures)
         missing = [name for name in names or [] if name not in chosen]
         response, failed = context.response, len(judged.failures)
         response.metadata["not_found"] = missing

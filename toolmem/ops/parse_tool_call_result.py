@@ -1,4 +1,4 @@
-"""ParseToolCallResultOp: records in, judged calls out. UpdateVectorStoreOp: keeps them."""
+"""ParseToolCallResultOp: records in, judged calls out. UpdateVectorStoreOp: store these calls."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from toolmem.guidance.shown import tool_memory
 from toolmem.models.calls import ToolCallResult, with_all_fields
 from toolmem.models.protocols import Store
 from toolmem.models.tools import CallFailure
-from toolmem.ops.judging import calls_at, judge_calls, replace_verdicts, tell_evaluation
+from toolmem.ops.judging import add_evaluation, calls_at, judge_calls, replace_verdicts
 from toolmem.ops.retrieval import keep_descriptions
 from toolmem.text.stopped_calls import was_stopped
+
+DEFAULT_WINDOW = 100  # calls that are kept of each tool
 
 
 @register
@@ -29,7 +31,7 @@ class ParseToolCallResultOp(Op):
     """
 
     class Params(Struct, frozen=True):
-        max_history_tool_call_cnt: Annotated[int, Meta(ge=1)] = 100  # calls kept per tool, FIFO
+        max_history_tool_call_cnt: Annotated[int, Meta(ge=1)] = DEFAULT_WINDOW  # FIFO
         evaluation_sleep_interval: Annotated[float, Meta(ge=0)] = 1.0  # seconds between requests
         force: bool = False  # judge again what the verdict cache knows
 
@@ -62,7 +64,7 @@ class ParseToolCallResultOp(Op):
             if failure.index >= len(kept)
         ]
         requested, duplicates = len(records), len(ran) - len(fresh)
-        tell_evaluation(context, requested, judged, duplicates, failures)
+        add_evaluation(context, requested, judged, duplicates, failures)
         done, response = requested - len(failures), context.response
         if failures:
             response.answer = f"Evaluated {done} of {requested} tool calls, {len(failures)} failed"
@@ -95,7 +97,7 @@ def _without_known_ids(
 def _kept_without_verdict(
     store: Store, workspace: str, calls: Sequence[PositionedCall]
 ) -> list[ToolCallResult]:
-    """Kept calls of the same tools whose evaluation failed earlier."""
+    """Stored calls of the same tools whose evaluation failed earlier."""
     names = list(dict.fromkeys(item.call.tool_name for item in calls))
     records = store.records(workspace, names, guidance=False)
     return calls_at(store, workspace, {record.tool_name: record.unjudged for record in records})
@@ -117,8 +119,8 @@ class UpdateVectorStoreOp(Op):
             context.response.metadata.setdefault("memory_list", [])
             return
         store = context.services.store(self.settings)
-        keep = context.get("keep_calls", 100)
         calls = [item.call for item in judged]
+        keep = context.get("keep_calls", DEFAULT_WINDOW)
         kept = store.append_calls(context.workspace, calls, keep)
         context.progress(len(calls), len(calls), "stored")
         records = store.records(context.workspace, list(kept))
@@ -127,7 +129,7 @@ class UpdateVectorStoreOp(Op):
         metadata["trimmed"] = {
             tool: appended.trimmed for tool, appended in kept.items() if appended.trimmed
         }
-        # What could not be stored is named, and what another writer stored meanwhile is counted.
+        # Count the calls that could not be stored, or that another writer stored meanwhile.
         failures: list[dict[str, Any]] = [
             {"index": judged[each.index].position, "tool_name": tool, "error": each.error}
             for tool, appended in kept.items()

@@ -1,4 +1,4 @@
-"""RetrieveToolMemoryOp: hands guidance out, by exact name or by query."""
+"""RetrieveToolMemoryOp: return guidance by exact name or by query."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from toolmem.guidance.shown import fit, require_trusted, tool_memory
 from toolmem.models.calls import with_all_fields
 from toolmem.models.protocols import Store
 from toolmem.models.tools import ToolRecord, Window
-from toolmem.ops.asking import telling_usage
+from toolmem.ops.dispatch import track_usage
 from toolmem.ops.retrieval import fitting_tools
 
 
@@ -71,12 +71,12 @@ class RetrieveToolMemoryOp(Op):
         if not isinstance(limit, int) or limit < 1:
             raise RequestError(f"top_k: expected at least 1, got {limit!r}", field="top_k")
 
-        def tell(made: int) -> None:
+        def report(made: int) -> None:
             context.progress(made, made, "embedded")
 
-        with telling_usage(context):
+        with track_usage(context):
             embedder = context.services.embedder(self.settings)
-            return fitting_tools(store, context.workspace, query, embedder, names, tell)[:limit]
+            return fitting_tools(store, context.workspace, query, embedder, names, report)[:limit]
 
 
 def _text(record: ToolRecord, max_tokens: int) -> str:

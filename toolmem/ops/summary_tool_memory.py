@@ -1,4 +1,4 @@
-"""SummaryToolMemoryOp: distils guidance from the newest calls of each tool."""
+"""SummaryToolMemoryOp: distil guidance from the newest calls of each tool."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from toolmem.models.calls import ToolCallResult, with_all_fields
 from toolmem.models.guidance import Guidance
 from toolmem.models.records import Document
 from toolmem.models.tools import ToolRecord
-from toolmem.ops.asking import asking, tell_stop, tell_usage, value_of
+from toolmem.ops.dispatch import add_stop_reason, add_usage, dispatch, value_of
 
-TRIES = 3  # how often a tool that somebody else changes meanwhile is decided anew
+MAX_TRIES = 3  # attempts at a tool that another writer keeps changing
 Action = Literal["summarized", "skipped", "failed", "not_found"]
 
 
 class SummaryOutcome(Struct, kw_only=True):
-    """What became of one tool."""
+    """The outcome for one tool."""
 
     tool_name: str
     action: Action
@@ -74,10 +74,10 @@ class SummaryToolMemoryOp(Op):
             )
         except ValueError as error:
             raise RequestError(str(error), field="data_from") from None
-        summarizing = _Summarizing(context, params)
-        summarizing.run(context.names("tool_names"))
-        tell_stop(context, summarizing.stopped)
-        self._answer(context, list(summarizing.outcomes.values()))
+        summary_run = _SummaryRun(context, params)
+        summary_run.run(context.names("tool_names"))
+        add_stop_reason(context, summary_run.stopped)
+        self._answer(context, list(summary_run.outcomes.values()))
 
     def _answer(self, context: Context, outcomes: Sequence[SummaryOutcome]) -> None:
         actions: dict[str, list[str]] = {
@@ -113,7 +113,7 @@ class SummaryToolMemoryOp(Op):
         )
         context.report.saved_requests += len(actions["skipped"])
         saved = sum(outcome.prompt_tokens for outcome in outcomes)
-        tell_usage(context, Usage(saved_prompt_tokens=saved))
+        add_usage(context, Usage(saved_prompt_tokens=saved))
 
 
 def _moment(text: str) -> datetime | None:
@@ -121,21 +121,21 @@ def _moment(text: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text) if text else None
     except ValueError:
-        told = f"data_from: {text[:60]!r} is not a time in ISO 8601, such as '2026-01-31'"
-        raise ValueError(told) from None
+        problem = f"data_from: {text[:60]!r} is not a time in ISO 8601, such as '2026-01-31'"
+        raise ValueError(problem) from None
     return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
 
 
-class _Work(Struct):
-    """A tool that is being summarized."""
+class _Task(Struct):
+    """A tool to summarize."""
 
     record: ToolRecord
     plan: Plan
     calls: Sequence[ToolCallResult] = ()
 
 
-class _Summarizing:
-    """One execution of SummaryToolMemoryOp."""
+class _SummaryRun:
+    """One run of SummaryToolMemoryOp."""
 
     def __init__(self, context: Context, params: SummaryToolMemoryOp.Params) -> None:
         self.outcomes: dict[str, SummaryOutcome] = {}
@@ -148,26 +148,25 @@ class _Summarizing:
 
     def run(self, names: Sequence[str] | None) -> None:
         """Fill `outcomes`; tools are in the order asked, or by name."""
-        asked = self._store.records(self._context.workspace, names)
-        found = {record.tool_name for record in asked}
-        for name in names if names is not None else [record.tool_name for record in asked]:
-            action: Action = "failed" if name in found else "not_found"
+        records: Sequence[ToolRecord] = self._store.records(self._context.workspace, names)
+        known = dict.fromkeys(record.tool_name for record in records)
+        for name in known if names is None else names:
+            action: Action = "failed" if name in known else "not_found"
             self.outcomes[name] = SummaryOutcome(tool_name=name, action=action)
-        records: Sequence[ToolRecord] = asked
-        for _ in range(TRIES):
-            beaten = self._summarize(self._planned(records))
-            if not beaten:
+        for _ in range(MAX_TRIES):
+            conflicting = self._summarize(self._plan_all(records))
+            if not conflicting:
                 return
-            records = self._store.records(self._context.workspace, beaten)
-            for gone in {*beaten} - {record.tool_name for record in records}:
+            records = self._store.records(self._context.workspace, conflicting)
+            for gone in {*conflicting} - {record.tool_name for record in records}:
                 self.outcomes[gone] = SummaryOutcome(tool_name=gone, action="not_found")
         for record in records:
-            error = f"others changed this tool {TRIES} times meanwhile; run it again"
+            error = f"others changed this tool {MAX_TRIES} times meanwhile; run it again"
             self.outcomes[record.tool_name].error = error
 
-    def _planned(self, records: Iterable[ToolRecord]) -> dict[str, _Work]:
-        """The tools that are to be summarized. Those that are skipped get their outcome here."""
-        works: dict[str, _Work] = {}
+    def _plan_all(self, records: Iterable[ToolRecord]) -> dict[str, _Task]:
+        """The tools to summarize. Those to skip get their outcome here."""
+        tasks: dict[str, _Task] = {}
         for record in records:
             plan = plan_summary(
                 record,
@@ -191,19 +190,19 @@ class _Summarizing:
                 outcome.action = "skipped"
                 outcome.prompt_tokens = record.guidance.prompt_tokens if record.guidance else 0
             else:
-                works[record.tool_name] = _Work(record, plan)
-        seqs = {name: work.plan.seqs for name, work in works.items()}
+                tasks[record.tool_name] = _Task(record, plan)
+        seqs = {name: task.plan.seqs for name, task in tasks.items()}
         for window in self._store.windows(self._context.workspace, list(seqs), seqs=seqs):
-            works[window.record.tool_name].calls = window.calls
-        return works
+            tasks[window.record.tool_name].calls = window.calls
+        return tasks
 
-    def _summarize(self, works: Mapping[str, _Work]) -> list[str]:
-        """Names of the tools that somebody else changed meanwhile."""
-        if not works:
+    def _summarize(self, tasks: Mapping[str, _Task]) -> list[str]:
+        """Summarize, and return the names of tools that another writer changed meanwhile."""
+        if not tasks:
             return []
-        writer, beaten = self._writer, []
-        requests = [Request(name, self._sender(work)) for name, work in works.items()]
-        with asking(
+        writer, conflicting = self._writer, []
+        requests = [Request(name, self._request_for(task)) for name, task in tasks.items()]
+        with dispatch(
             self._context,
             requests,
             str,
@@ -214,35 +213,35 @@ class _Summarizing:
                 outcome = self.outcomes[reply.key]
                 try:
                     written = value_of(reply, Guidance, f"the writer {writer.author}")
-                    self._put(works[reply.key], written)
+                    self._store_guidance(tasks[reply.key], written)
                     outcome.action = "summarized"
                 except Conflict:
-                    beaten.append(reply.key)
+                    conflicting.append(reply.key)
                 except ModelError as error:
                     outcome.error = str(error)
                     if error.fatal:
                         self.stopped = error
                         stop()
-                self._context.progress(done, len(works), "summarized")
+                self._context.progress(done, len(tasks), "summarized")
         if self.stopped is not None:
-            for name in works:
+            for name in tasks:
                 outcome = self.outcomes[name]
                 if outcome.action == "failed" and not outcome.error:
                     outcome.error = f"not summarized: {self.stopped}"
-        return beaten if self.stopped is None else []
+        return conflicting if self.stopped is None else []
 
     def _seqs_since(self, record: ToolRecord) -> set[int] | None:
-        """Seqs of the calls that `data_from` takes; None: of all."""
+        """Seqs of the calls since `data_from`; None: no limit."""
         if self._since is None:
             return None
         windows = self._store.windows(self._context.workspace, [record.tool_name])
         calls = (call for window in windows for call in window.calls)
         return {call.seq or 0 for call in calls if call.create_time >= self._since}
 
-    def _sender(self, work: _Work) -> Callable[[], Any]:
-        """An incremental summary reads what the same writer wrote, and the new calls."""
-        old, name, calls, writer = work.record.guidance, work.record.tool_name, work.calls, None
-        if self._params.policy == "incremental" and work.plan.reason == "new_calls":
+    def _request_for(self, task: _Task) -> Callable[[], Any]:
+        """The request to the writer: an update of its earlier guidance, or a whole summary."""
+        old, name, calls, writer = task.record.guidance, task.record.tool_name, task.calls, None
+        if self._params.policy == "incremental" and task.plan.reason == "new_calls":
             writer = getattr(self._writer, "update", None)
         if (
             writer is not None
@@ -251,19 +250,19 @@ class _Summarizing:
             and old.author == self._writer.author
             and old.updates + 1 < self._params.full_every
         ):
-            new = [call for call in calls if call.seq in set(work.plan.new)]
+            new = [call for call in calls if call.seq in set(task.plan.new)]
             return partial(writer, name, calls, new, old)
         return partial(self._writer.write, name, calls, old)
 
-    def _put(self, work: _Work, guidance: Guidance) -> None:
+    def _store_guidance(self, task: _Task, guidance: Guidance) -> None:
         """Raises Conflict where the guidance or a verdict changed since it was read."""
-        record = work.record
+        record = task.record
         self._store.put_guidance(
             self._context.workspace,
             record.tool_name,
             replace(
                 guidance,
-                covered=[call.seq for call in work.calls if call.seq is not None],
+                covered=[call.seq for call in task.calls if call.seq is not None],
                 created_at=self._context.services.clock.now(),
             ),
             document=Document(f"{record.tool_name}\n{guidance.text}"),

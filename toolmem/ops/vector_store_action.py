@@ -43,22 +43,22 @@ class VectorStoreActionOp(Op):
     def run(self, context: Context) -> None:
         action = context["action"]
         if action not in ACTIONS:
-            raise _wrong("action", f"unknown {action!r} ({hint(str(action), ACTIONS)})")
+            raise _invalid("action", f"unknown {action!r} ({hint(str(action), ACTIONS)})")
         getattr(self, f"_{action}")(context, context.services.store(self.settings))
 
     def _copy(self, context: Context, store: Store) -> None:
         source = context.get("src_workspace_id")
         if not isinstance(source, str) or not WORKSPACE_PATTERN.fullmatch(source):
-            raise _wrong("src_workspace_id", "expected the name of a workspace")
+            raise _invalid("src_workspace_id", "expected the name of a workspace")
         if source == context.workspace:
-            raise _wrong("src_workspace_id", "is the workspace itself; name another one")
+            raise _invalid("src_workspace_id", "is the workspace itself; name another one")
         if names := store.tool_names(source):
             self._merge(context, store, _windows(store, source), len(names), "copied", source)
         else:
-            _tell_missing(context, source)
+            _respond_not_found(context, source)
 
     def _delete(self, context: Context, store: Store) -> None:
-        _tell_deleted(context, store.delete_tools(context.workspace), [])
+        _respond_deleted(context, store.delete_tools(context.workspace), [])
         kept = store.list_records(context.workspace, prefix="tool-", key_prefix="rule/")
         context.response.metadata["rules_kept"] = len(kept)
         context.response.answer += f"; {len(kept)} rules stay" if kept else ""
@@ -66,26 +66,26 @@ class VectorStoreActionOp(Op):
     def _delete_ids(self, context: Context, store: Store) -> None:
         ids = context.get("memory_ids")
         if not isinstance(ids, list) or not ids or not all(isinstance(one, str) for one in ids):
-            raise _wrong("memory_ids", "expected a list of memory ids")
+            raise _invalid("memory_ids", "expected a list of memory ids")
         records = store.records(context.workspace, guidance=False)
         named = {record.memory_id: record.tool_name for record in records}
         gone = store.delete_tools(context.workspace, [named[each] for each in ids if each in named])
-        _tell_deleted(context, gone, [each for each in ids if each not in named])
+        _respond_deleted(context, gone, [each for each in ids if each not in named])
 
     def _delete_workspace(self, context: Context, store: Store) -> None:
         name = context.workspace
         if context.get("confirm") != name:
-            raise _wrong("confirm", f"expected {name!r}; everything in it would be deleted")
+            raise _invalid("confirm", f"expected {name!r}; everything in it would be deleted")
         if store.get(*GUARDED) is not None:
-            told = "the store is guarded: its rules are lifted one by one, by their user"
-            raise _wrong("action", told)
+            problem = "the store is guarded: its rules are lifted one by one, by their user"
+            raise _invalid("action", problem)
         count = store.delete_workspace(name)
         answer = f"Deleted workspace {name}: {count} tool memories and all records"
-        _tell(context, answer, deleted=count)
+        _respond(context, answer, deleted=count)
 
     def _dump(self, context: Context, store: Store) -> None:
         if not store.tool_names(context.workspace):
-            return _tell_missing(context, context.workspace)
+            return _respond_not_found(context, context.workspace)
         path = _path_of(context)
         lines = (
             dump_line(window, statistics(window.record.window).avg_score)
@@ -96,12 +96,12 @@ class VectorStoreActionOp(Op):
         except OSError as error:
             raise StoreError(f"{path.name}: cannot be written ({error.strerror})") from error
         shown = _shown(path, context)
-        _tell(context, f"Dumped {count} tool memories to {shown}", path=shown, dumped=count)
+        _respond(context, f"Dumped {count} tool memories to {shown}", path=shown, dumped=count)
 
     def _load(self, context: Context, store: Store) -> None:
         path = _path_of(context)
         if not path.is_file():
-            raise _wrong("path", f"there is no dump {_shown(path, context)}")
+            raise _invalid("path", f"there is no dump {_shown(path, context)}")
         read = read_dump(path, context.workspace, context.services.clock.now())
         context.response.metadata["passed_over"] = read.passed_over
         with store.transaction():
@@ -116,7 +116,7 @@ class VectorStoreActionOp(Op):
             for window in _windows(store, context.workspace)
         ]
         answer = f"{len(memories)} tool memories in workspace {context.workspace}"
-        _tell(context, answer, memory_list=memories)
+        _respond(context, answer, memory_list=memories)
 
     @staticmethod
     def _merge(
@@ -132,39 +132,39 @@ class VectorStoreActionOp(Op):
             context.progress(number, count, done)
         answer = f"{done.capitalize()} {count} tool memories from {source}: {added} calls added"
         answer += f", {duplicates} there already"
-        told = {
+        metadata = {
             done: count,
             "calls_added": added,
             "duplicates": duplicates,
             "failures": [msgspec.to_builtins(each) for each in failures],
             "partial": bool(failures),
         }
-        _tell(context, answer + _count(failures, "failed"), not failures, **told)
+        _respond(context, answer + _count(failures, "failed"), not failures, **metadata)
 
 
 def _windows(store: Store, workspace: str) -> Iterator[Window[ToolCallResult]]:
-    """One tool after the other, so that a large workspace is not held at once."""
+    """Read one tool after the other, so that a large workspace is never in memory as a whole."""
     for name in store.tool_names(workspace):
         yield from store.windows(workspace, [name])
 
 
-def _wrong(field: str, told: str) -> RequestError:
-    return RequestError(f"{field}: {told}", field)
+def _invalid(field: str, problem: str) -> RequestError:
+    return RequestError(f"{field}: {problem}", field)
 
 
-def _tell(context: Context, answer: str, success: bool = True, **metadata: Any) -> None:
+def _respond(context: Context, answer: str, success: bool = True, **metadata: Any) -> None:
     context.response.answer, context.response.success = answer, success
     context.response.metadata |= metadata
 
 
-def _tell_missing(context: Context, workspace: str) -> None:
-    _tell(context, f"Workspace {workspace} holds no tool memories", False, not_found=[workspace])
+def _respond_not_found(context: Context, workspace: str) -> None:
+    _respond(context, f"Workspace {workspace} holds no tool memories", False, not_found=[workspace])
 
 
-def _tell_deleted(context: Context, gone: list[str], missing: list[str]) -> None:
+def _respond_deleted(context: Context, gone: list[str], missing: list[str]) -> None:
     answer = f"Deleted {len(gone)} tool memories" + _count(missing, "not found")
-    told = {"deleted": len(gone), "not_found": missing, "partial": bool(missing and gone)}
-    _tell(context, answer, not missing, **told)
+    metadata = {"deleted": len(gone), "not_found": missing, "partial": bool(missing and gone)}
+    _respond(context, answer, not missing, **metadata)
 
 
 def _count(found: Sequence[Any], what: str) -> str:
@@ -172,24 +172,24 @@ def _count(found: Sequence[Any], what: str) -> str:
 
 
 def _path_of(context: Context) -> Path:
-    """The file that `path` names; never outside `dump_dir`, also not by a link."""
+    """The file that `path` names. Raises RequestError where it, or a link, leaves `dump_dir`."""
     configured = context.services.settings.dump_dir
     given = context.get("path") or ""
     if not isinstance(given, str) or len(given.encode("utf-8", "replace")) > LONGEST_PATH:
-        raise _wrong("path", f"expected text of up to {LONGEST_PATH} bytes")
+        raise _invalid("path", f"expected text of up to {LONGEST_PATH} bytes")
     folder = Path(configured).resolve()
     try:
         path = (folder / PurePath(given)).resolve()
         file = path if path.suffix == ".jsonl" else path / f"{context.workspace}.jsonl"
         is_inside = path.is_relative_to(folder) and file.resolve().is_relative_to(folder)
     except (ValueError, OSError):  # a zero byte, links in a circle
-        raise _wrong("path", "expected the name of a file or folder") from None
+        raise _invalid("path", "expected the name of a file or folder") from None
     if not is_inside:
-        raise _wrong("path", f"{given!r} lies outside of dump_dir, which is {configured!r}")
+        raise _invalid("path", f"{given!r} lies outside of dump_dir, which is {configured!r}")
     return file
 
 
 def _shown(path: Path, context: Context) -> str:
-    """Under `dump_dir` as it is configured."""
+    """The path with `dump_dir` as it is configured."""
     configured = Path(context.services.settings.dump_dir)
     return str(configured / path.relative_to(configured.resolve()))

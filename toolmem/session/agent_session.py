@@ -1,4 +1,4 @@
-"""AgentSession: what an agent is sent at each turn, and what its turns teach."""
+"""AgentSession: make the messages of each turn, and learn from the turn."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.operations import OPERATIONS
+from toolmem.ops.parse_tool_call_result import DEFAULT_WINDOW
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import folded_name
@@ -43,8 +44,8 @@ from toolmem.session.recorder import CallRecorder, OnAsk, OnDenied
 log = logging.getLogger("toolmem.session")
 
 NOTE_TOOLS = ("note_demand", "lift_demand")
-MAX_HEARD = 500  # messages of the user that a quote is looked for in
-MAX_DECIDED = 1_000  # calls
+MAX_USER_MESSAGES = 500  # the newest, which quotes of notes are looked up in
+MAX_CHECKED_CALLS = 1_000  # that have not ended yet
 
 
 class AgentSession:
@@ -72,27 +73,26 @@ class AgentSession:
         self.memory = memory
         self.rules = rules_memory.rules
         self.recorder = recorder
-        self.tool = recorder.tool  # decorator: its calls are checked and told to `after_turn`
+        self.tool = recorder.tool  # decorator: calls are checked, and recorded for `after_turn`
         self.session_id = recorder.conversation_id
         self.system_prompt = ""
         self.buffer: list[Message] = []
         self.errors: list[str] = []  # of judging
         self._rules_memory = rules_memory
         self._max_buffer_tokens = max_buffer_tokens
-        self._compressor, self._count = compressor, count_tokens
+        self._compressor, self._count_tokens = compressor, count_tokens
         self._hook = ToolMemoryCaptureHook(
             self.rules,
             actor=Actor("user", session=self.session_id),
             enabled=None if memory.services.settings.rules.capture else False,
         )
-        self._heard: deque[str] = deque(maxlen=MAX_HEARD)
-        self._pending: str | None = None  # the user's message of the turn under way
+        self._user_messages: deque[str] = deque(maxlen=MAX_USER_MESSAGES)
+        self._open_message: str | None = None  # the user's message of the turn under way
         self._turns = 0
-        # Checked calls whose end is not told yet.
-        self._decided: deque[tuple[str, Decision]] = deque(maxlen=MAX_DECIDED)
-        self._judging = ThreadPoolExecutor(1, "toolmem judging")
-        self._unjudged: dict[str, None] = {}
-        self._kept: list[ToolCallResult] = []  # of the turn under way
+        self._checked_calls: deque[tuple[str, Decision]] = deque(maxlen=MAX_CHECKED_CALLS)
+        self._judge_thread = ThreadPoolExecutor(1, "toolmem judging")
+        self._tools_to_judge: dict[str, None] = {}
+        self._stored_calls: list[ToolCallResult] = []  # of the turn under way, by `keep_calls`
 
     @classmethod
     def start(
@@ -165,14 +165,14 @@ class AgentSession:
         rules known so far go on to bind.
         """
         if user_message is not None:
-            self._hear(user_message)
-            self._pending = user_message
+            self._add_user_message(user_message)
+            self._open_message = user_message
         found: list[Message] = []
         if self.system_prompt:
             found.append({"role": "system", "content": self.system_prompt})
         found += [without_host_keys(message) for message in self.buffer]
-        if self._pending is not None:
-            found.append({"role": "user", "content": self._pending})
+        if self._open_message is not None:
+            found.append({"role": "user", "content": self._open_message})
         try:
             self._listing = self.rules.all_rules(self.session_id)
         except ToolMemError as error:
@@ -183,9 +183,9 @@ class AgentSession:
             found.append({"role": "system", "content": since})
         return found
 
-    def _hear(self, message: str) -> None:
-        """Before anything is done for it."""
-        self._heard.append(message)
+    def _add_user_message(self, message: str) -> None:
+        """Tell the guard and the rules of a message, before the agent acts on it."""
+        self._user_messages.append(message)
         assert self.recorder.guard is not None
         try:
             self.recorder.guard.user_spoke(self.session_id, message)
@@ -193,10 +193,10 @@ class AgentSession:
             log.error("the guard was not told of a message: %s", error)
         self._hook.hear(self._turn(message, []))
 
-    def _turn(self, message: str, uses: list[ToolUse]) -> Turn:
+    def _turn(self, message: str, calls: list[ToolUse]) -> Turn:
         return Turn(
             user_message=message,
-            tool_calls=uses,
+            tool_calls=calls,
             session_id=self.session_id,
             number=self._turns + 1,
             tools=list(self.recorder.schemas.values()),
@@ -205,16 +205,16 @@ class AgentSession:
     @property
     def is_in_turn(self) -> bool:
         """Whether a message of the user has opened a turn."""
-        return self._pending is not None
+        return self._open_message is not None
 
     def compress(self, max_tokens: int) -> None:
         """Hand the conversation, and nothing else, to the compressor."""
-        self.buffer = list(self._compressor(self.buffer, max_tokens, self._count))
+        self.buffer = list(self._compressor(self.buffer, max_tokens, self._count_tokens))
 
     @property
     def buffer_tokens(self) -> int:
-        """Of the conversation."""
-        return sum(message_tokens(message, self._count) for message in self.buffer)
+        """Tokens of the conversation, without the system prompt."""
+        return sum(message_tokens(message, self._count_tokens) for message in self.buffer)
 
     # ------------------------------------------------------------ before a call
 
@@ -227,12 +227,12 @@ class AgentSession:
         """
         given = _read_object(arguments)
         decision = self.recorder.check(tool_name, given, force=force)
-        self._decided.append((_key(tool_name, given), decision))
+        self._checked_calls.append((_key(tool_name, given), decision))
         return decision
 
     @property
     def decisions(self) -> list[Decision]:
-        """Those that something stood against, oldest first."""
+        """Decisions other than a plain allow, oldest first."""
         return list(self.recorder.decisions)
 
     # ------------------------------------------------------------ what the model notes
@@ -246,27 +246,27 @@ class AgentSession:
             operation = OPERATIONS[name]
             assert operation.agent is not None
             schema = operation.schema(operation.agent.hidden)
-            told = {"name": name, "description": operation.agent.description, key: schema}
-            found.append({"type": "function", "function": told} if form == "openai" else told)
+            tool = {"name": name, "description": operation.agent.description, key: schema}
+            found.append({"type": "function", "function": tool} if form == "openai" else tool)
         return found
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
         """The result of one of `tools`, as JSON for the model. Raises RequestError, StoreError."""
         if name not in NOTE_TOOLS:
             raise RequestError(f"name: expected {' or '.join(NOTE_TOOLS)}, got {name!r}", "name")
-        given = {**_read_object(arguments), "user_message": list(self._heard)}
-        given["conversation_id"] = self.session_id
+        given = _read_object(arguments) | {"conversation_id": self.session_id}
+        given["user_message"] = list(self._user_messages)
         if name == "note_demand":
-            given["turn"] = self._turn(self._pending or "", []).mark
+            given["turn"] = self._turn(self._open_message or "", []).mark
             given["tools_available"] = msgspec.to_builtins(list(self.recorder.schemas.values()))
         try:
             done = self._rules_memory.perform(OPERATIONS[name], given)
             problems = msgspec.to_builtins(done.problems)
-            told = {"outcome": done.outcome, "told": done.told, "problems": problems}
+            answer = {"outcome": done.outcome, "told": done.told, "problems": problems}
         except RequestError as error:
             problem = {"field": error.field, "problem": str(error)}
-            told = {"outcome": "refused", "problems": [problem]}
-        return json.dumps(told, ensure_ascii=False)
+            answer = {"outcome": "refused", "problems": [problem]}
+        return json.dumps(answer, ensure_ascii=False)
 
     # ------------------------------------------------------------ after a turn
 
@@ -277,25 +277,25 @@ class AgentSession:
         calls: Sequence[Mapping[str, Any]] | None = None,
         user_message: str | None = None,
     ) -> Captured:
-        """Learn from a turn: chat messages, or `calls` as records. What the user is to be told.
+        """Learn from a turn, and return what to tell the user. `turn`: its chat messages.
 
-        Calls that the session recorded itself are joined to those of the messages. They are stored
-        at once, and judged in the background. Raises RequestError where a call cannot be read, and
-        StoreError; then nothing is lost of what was recorded.
+        `calls`: records to take instead of the calls in `turn`. Calls that the session recorded
+        are merged into them. All are stored at once, and judged in the background. Raises
+        RequestError where a call cannot be read, and StoreError; recorded calls are not lost.
         """
-        said = user_message_of(turn) or user_message or self._pending or ""
-        if said and self._pending is None:
-            self._hear(said)
-        told = records_of_turn(turn) if calls is None else [dict(each) for each in calls]
-        results = self._read_calls(told, said)
-        self._pending = None
+        user_text = user_message_of(turn) or user_message or self._open_message or ""
+        if user_text and self._open_message is None:
+            self._add_user_message(user_text)
+        records = records_of_turn(turn) if calls is None else [dict(each) for each in calls]
+        results = self._read_calls(records, user_text)
+        self._open_message = None
         messages = [dict(message) for message in turn]
-        if said and not any(message.get("role") == "user" for message in messages):
-            messages.insert(0, {"role": "user", "content": said})
+        if user_text and not any(message.get("role") == "user" for message in messages):
+            messages.insert(0, {"role": "user", "content": user_text})
         self.buffer += messages
-        spoken = self._turn(said, list(map(tool_use, [*self._kept, *results])))
-        captured = self._hook.after_turn(spoken, heard=True)
-        self._turns, self._kept = self._turns + 1, []
+        finished_turn = self._turn(user_text, list(map(tool_use, [*self._stored_calls, *results])))
+        captured = self._hook.after_turn(finished_turn, heard=True)
+        self._turns, self._stored_calls = self._turns + 1, []
         self._store(results)
         limit = self._max_buffer_tokens
         if limit is not None and self.buffer_tokens > limit:
@@ -304,26 +304,26 @@ class AgentSession:
 
     def keep_calls(self) -> None:
         """Store what was recorded, before the turn is over. Raises StoreError."""
-        results = self._read_calls([], self._pending or "")
-        self._kept += results
+        results = self._read_calls([], self._open_message or "")
+        self._stored_calls += results
         self._store(results)
 
-    def _read_calls(self, told: list[dict[str, Any]], said: str) -> list[ToolCallResult]:
-        """Each call once: as messages tell it, joined to what the recorder saw of it."""
+    def _read_calls(self, records: list[dict[str, Any]], user_text: str) -> list[ToolCallResult]:
+        """Merge reported and recorded calls, each call once. Raises RequestError."""
         recorded = self.recorder.take()
-        own, waiting = [], list(recorded)
-        for each in told:
+        own, unmatched = [], list(recorded)
+        for each in records:
             if folded_name(str(each.get("tool_name"))) in NOTE_TOOLS:
                 continue
-            same = next((r for r in waiting if _is_same(r, each)), None)
+            same = next((r for r in unmatched if _is_same_call(r, each)), None)
             if same is None:
-                self._learn(each)
+                self._report_end(each)
             else:
-                waiting.remove(same)
+                unmatched.remove(same)
             own.append({**each, **(same or {})})
         named = [
-            {"context": said, "conversation_id": self.session_id, **record}
-            for record in (*own, *waiting)
+            {"context": user_text, "conversation_id": self.session_id, **record}
+            for record in (*own, *unmatched)
         ]
         read = read_records(named, self.memory.services.clock.now())
         if read.failures:
@@ -332,34 +332,34 @@ class AgentSession:
             raise RequestError(f"turn: call {failure.index}: {failure.error}", "turn")
         return [each.call for each in read.calls]
 
-    def _learn(self, record: Mapping[str, Any]) -> None:
-        """A call that the host ran itself: how it ended is told to the guard."""
+    def _report_end(self, record: Mapping[str, Any]) -> None:
+        """Tell the guard how a call ended that the host ran itself."""
         name, given = str(record.get("tool_name")), record.get("input")
         key = _key(name, given)
-        decided = next((each for each in self._decided if each[0] == key), None)
-        if decided is not None:
-            self._decided.remove(decided)
+        checked = next((each for each in self._checked_calls if each[0] == key), None)
+        if checked is not None:
+            self._checked_calls.remove(checked)
         time = self.memory.services.clock.now()
         plain = Decision(
             id="", time=time, tool_name=name, conversation_id=self.session_id, action="allow"
         )
-        self.recorder.learn(decided[1] if decided else plain, given, record)
+        self.recorder.report_end(checked[1] if checked else plain, given, record)
 
     def _store(self, calls: list[ToolCallResult]) -> None:
-        """Keep the calls unjudged at once, so that nothing is lost; then have them judged."""
+        """Store the calls unjudged, so that nothing is lost; then have them judged."""
         if not calls:
             return
         memory = self.memory
-        params = memory.engine.params().get("parse_tool_call_result_op")
-        keep = getattr(params[0], "max_history_tool_call_cnt", 100) if params else 100
+        params, _ = memory.engine.params().get("parse_tool_call_result_op", (None, {}))
+        keep = getattr(params, "max_history_tool_call_cnt", DEFAULT_WINDOW)
         kept = memory.services.store().append_calls(memory.workspace_id, calls, keep)
-        self._unjudged.update(dict.fromkeys(kept))
+        self._tools_to_judge.update(dict.fromkeys(kept))
         if memory.services.settings.session.judging == "background":
             self._judge()
 
     def _judge(self) -> Future[None]:
-        names = list(self._unjudged)
-        self._unjudged.clear()
+        names = list(self._tools_to_judge)
+        self._tools_to_judge.clear()
 
         def work() -> None:
             try:
@@ -368,7 +368,7 @@ class AgentSession:
             except Exception as error:  # nobody waits for it
                 self.errors.append(str(error))
 
-        return self._judging.submit(work)
+        return self._judge_thread.submit(work)
 
     def close(self) -> None:
         """Wait until every call is judged (or failed to be: see `errors`). Session rules end."""
@@ -391,8 +391,8 @@ def _key(tool_name: str, given: Any) -> str:
     return call_identity(folded_name(tool_name), given, b"")
 
 
-def _is_same(recorded: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
-    if recorded["tool_name"] != told.get("tool_name"):
+def _is_same_call(recorded: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    if recorded["tool_name"] != other.get("tool_name"):
         return False
-    same_input = _key("", recorded["input"]) == _key("", told.get("input"))
-    return same_input or (bool(told.get("output")) and recorded.get("output") == told["output"])
+    same_input = _key("", recorded["input"]) == _key("", other.get("input"))
+    return same_input or (bool(other.get("output")) and recorded.get("output") == other["output"])

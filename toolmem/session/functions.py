@@ -1,4 +1,4 @@
-"""A Python function as a tool: its name, and what a call of it is given."""
+"""Read a Python function as a tool: its name, its schema, and the arguments of a call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 class ToolFunction:
-    """What is known of a function. Raises RequestError where a call returns before it has run."""
+    """A function as a tool. Raises RequestError for a generator, which returns before it runs."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._partial = (
@@ -39,7 +39,7 @@ class ToolFunction:
 
     @property
     def schema(self) -> ToolSchema:
-        """What the signature and the docstring declare."""
+        """The schema that the signature and the docstring declare."""
         properties = {
             each.name: {"type": _TYPES[each.annotation]} if each.annotation in _TYPES else {}
             for each in self._signature.parameters.values()
@@ -51,14 +51,14 @@ class ToolFunction:
     def arguments(
         self, args: tuple[Any, ...], names: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """By name, as JSON has them: all that the function works with, and those of the call alone.
+        """Arguments by name, as JSON: with defaults, and as the call gave them.
 
-        All: with defaults, and with keyword arguments by their own names.
+        The first has each `**kwargs` argument under its own name.
         """
         args, names = (*self._partial.args, *args), {**self._partial.keywords, **names}
         try:
             given = dict(self._signature.bind(*args, **names).arguments)
-        except TypeError:  # a wrong call is a call as well: the function itself will say so
+        except TypeError:  # record a wrong call too; the function itself raises for it
             given = {**{str(at): value for at, value in enumerate(args)}, **names}
         given.pop(self._owner, None)
         parameters = self._signature.parameters.values()
@@ -75,12 +75,12 @@ class ToolFunction:
 
 
 def as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Each argument as JSON has it; what JSON has no word for becomes its text."""
+    """Each argument as a JSON value; other values become text."""
     return {str(name): json.loads(as_text(value)) for name, value in arguments.items()}
 
 
 def as_text(value: Any) -> str:
-    """The value as JSON text."""
+    """The value as JSON text. Never raises."""
     try:
         return json.dumps(value, ensure_ascii=False, default=str, allow_nan=False)
     except Exception:  # whatever the objects of a program raise when they are shown

@@ -1,4 +1,4 @@
-"""The messages of a session in OpenAI's form, and the compressor that keeps them short."""
+"""Messages of a session in OpenAI's format, and the default compressor."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from toolmem.judge.check import check
 from toolmem.models.calls import ToolCallResult
 from toolmem.rules.turn import ToolUse
 
-MAX_SUMMARY = 2_000  # characters of an output that capture is shown
+MAX_OUTPUT = 2_000  # characters of an output that rule capture reads
 
 Message = dict[str, Any]  # role, content, tool_calls, tool_call_id
 CountTokens = Callable[[str], int]
 Compressor = Callable[[list[Message], int, CountTokens], Sequence[Message]]
 
-PER_MESSAGE = 4  # tokens that a chat template adds around a message, about
-# What a host may add to a `tool` message; models do not take it.
+PER_MESSAGE = 4  # tokens that a chat template adds around a message, roughly
+# Keys that a host may add to a `tool` message; APIs of models refuse them.
 HOST_KEYS = ("success", "time_cost", "token_cost", "create_time")
 
 
@@ -48,7 +48,7 @@ def keep_newest(messages: list[Message], max_tokens: int, count: CountTokens) ->
 
 
 def without_host_keys(message: Message) -> Message:
-    """A message as a model's API takes it."""
+    """The message as a model's API accepts it."""
     return {key: value for key, value in message.items() if key not in HOST_KEYS}
 
 
@@ -57,7 +57,7 @@ def records_of_turn(messages: Sequence[Any]) -> list[dict[str, Any]]:
     chat = read_chat(list(messages))
     if chat.problems:
         raise RequestError(f"turn: {chat.problems[0]}", "turn")
-    told = {
+    host_fields = {
         str(m.get("tool_call_id")): {key: m[key] for key in HOST_KEYS if m.get(key) is not None}
         for m in messages
         if m.get("role") in ("tool", "function")
@@ -67,7 +67,7 @@ def records_of_turn(messages: Sequence[Any]) -> list[dict[str, Any]]:
             "tool_name": call.name,
             "input": read_arguments(call.arguments),
             "output": call.output,
-            **told.get(call.id, {}),
+            **host_fields.get(call.id, {}),
         }
         for call in chat.calls
         if call.output is not None
@@ -75,13 +75,13 @@ def records_of_turn(messages: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def user_message_of(messages: Sequence[Mapping[str, Any]]) -> str:
-    """All that the user said in these messages."""
-    said = [text_of(m.get("content")) for m in messages if m.get("role") == "user"]
-    return "\n".join(filter(None, said))
+    """The texts of the user's messages, joined by line ends."""
+    texts = [text_of(m.get("content")) for m in messages if m.get("role") == "user"]
+    return "\n".join(filter(None, texts))
 
 
 def tool_use(call: ToolCallResult) -> ToolUse:
-    """A call as what users say of it is read."""
+    """The call as rule capture reads it."""
     success = call.success
     if success is None:
         failed = check(call).execution_failed
@@ -90,6 +90,6 @@ def tool_use(call: ToolCallResult) -> ToolUse:
         name=call.tool_name,
         arguments=call.input,
         success=success,
-        output_summary=call.output[:MAX_SUMMARY],
+        output_summary=call.output[:MAX_OUTPUT],
         duration_ms=None if call.time_cost is None else 1_000 * call.time_cost,
     )

@@ -1,4 +1,4 @@
-"""A decorator for tools: holds each call against the rules before it runs, and records it after."""
+"""A decorator for tools: check each call against the rules before it runs, record it after."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class RecordedCall(Struct):
     """A call under way. Where it is denied it must not run: `reason` is its result."""
 
     record: dict[str, Any]
-    arguments: dict[str, Any]  # all that the function works with
-    begun: float
+    arguments: dict[str, Any]  # with the function's defaults
+    begun: float  # time.perf_counter(), seconds
     decision: Decision | None = None
 
     @property
@@ -73,13 +73,13 @@ class CallRecorder:
         on_ask: OnAsk | None = None,
     ) -> None:
         if on_denied not in ("raise", "return"):
-            problem = f"expected 'raise' or 'return', got {on_denied!r}"
-            raise RequestError(f"on_denied: {problem}", "on_denied")
+            problem = f"on_denied: expected 'raise' or 'return', got {on_denied!r}"
+            raise RequestError(problem, "on_denied")
         self.conversation_id = conversation_id or (uuid.uuid4().hex if memory else "")
         self.schemas = {folded_name(each.name): each for each in schemas_of(list(tools))}
         self.decisions: deque[Decision] = deque(maxlen=MAX_DECISIONS)
         self.guard = memory.services.guard(memory.workspace_id) if memory else None
-        self._returns = on_denied == "return"
+        self._returns_reason = on_denied == "return"
         self._on_ask = on_ask
         self._records: list[dict[str, Any]] = []
         self._lock = threading.Lock()
@@ -104,7 +104,7 @@ class CallRecorder:
                 self.failed(call, error)
                 raise
             if inspect.isawaitable(result):  # a plain function that hands on a coroutine
-                return self._awaited(call, result)
+                return self._await_result(call, result)
             self.succeeded(call, result)
             return result
 
@@ -112,7 +112,7 @@ class CallRecorder:
             call = await asyncio.to_thread(begin, *args, **kwargs)
             if call.is_denied:
                 return self._denied(call)
-            return await self._awaited(call, cast("Awaitable[Any]", function(*args, **kwargs)))
+            return await self._await_result(call, cast("Awaitable[Any]", function(*args, **kwargs)))
 
         wrapped: Callable[..., Any] = coroutine if tool.is_async else plain
         functools.update_wrapper(wrapped, function)
@@ -120,19 +120,19 @@ class CallRecorder:
         return wrapped
 
     def take(self) -> list[dict[str, Any]]:
-        """The calls since the last time, oldest first, as records for `ToolMem.add`."""
+        """Remove and return the recorded calls, oldest first, as records for `ToolMem.add`."""
         with self._lock:
             taken, self._records = self._records, []
-        told = {"conversation_id": self.conversation_id} if self.conversation_id else {}
-        return [{**record, **told} for record in taken]
+        extra = {"conversation_id": self.conversation_id} if self.conversation_id else {}
+        return [{**record, **extra} for record in taken]
 
     def give_back(self, records: list[dict[str, Any]]) -> None:
-        """Records that could not be handled: the next `take` answers them again."""
+        """Return records that could not be handled, for the next `take`."""
         with self._lock:
             self._records[:0] = records
 
     def check(self, tool_name: str, arguments: Any, *, force: bool | None = None) -> Decision:
-        """What is to become of a call, after the user was asked where that is needed."""
+        """Decide on a call, and ask the user (`on_ask`) where the decision says so."""
         assert self.guard is not None
         decision = self.guard.before(
             tool_name,
@@ -152,8 +152,8 @@ class CallRecorder:
             self.decisions.append(decision)
         return decision
 
-    def learn(self, decision: Decision, arguments: Any, record: Mapping[str, Any]) -> None:
-        """How a call that was let through ended."""
+    def report_end(self, decision: Decision, arguments: Any, record: Mapping[str, Any]) -> None:
+        """Tell the guard how a call ended that was allowed."""
         assert self.guard is not None
         success = record.get("success")
         try:
@@ -172,9 +172,9 @@ class CallRecorder:
     def begin(
         self, tool_name: str, arguments: dict[str, Any], given: dict[str, Any] | None = None
     ) -> RecordedCall:
-        """Check a call that a host runs itself, and tells the end of by `succeeded` or `failed`.
+        """Check a call that the host runs itself, and ends by `succeeded` or `failed`.
 
-        `given`: the arguments as they are recorded, without what a function's defaults add.
+        `given`: the arguments to record, without a function's defaults; None: `arguments`.
         """
         record = {
             "tool_name": tool_name,
@@ -185,7 +185,7 @@ class CallRecorder:
         decision = None if self.guard is None else self.check(tool_name, arguments)
         return RecordedCall(record, arguments, time.perf_counter(), decision)
 
-    async def _awaited(self, call: RecordedCall, running: Awaitable[Any]) -> Any:
+    async def _await_result(self, call: RecordedCall, running: Awaitable[Any]) -> Any:
         try:
             result = await running
         except BaseException as error:
@@ -196,32 +196,32 @@ class CallRecorder:
 
     def _denied(self, call: RecordedCall) -> str:
         assert call.decision is not None
-        self._keep({**call.record, "output": call.reason})
-        if self._returns:
+        self._add_record({**call.record, "output": call.reason})
+        if self._returns_reason:
             return call.reason
         raise CallDenied(call.decision)
 
     def succeeded(self, call: RecordedCall, result: Any) -> None:
-        """What a call answered."""
+        """Record the result of a call."""
         output = result if isinstance(result, str) else "" if result is None else as_text(result)
-        self._ended(call, output, success=True)
+        self._finish(call, output, success=True)
 
     def failed(self, call: RecordedCall, error: BaseException) -> None:
-        """What a call raised. Of an interrupted call the outcome is unknown."""
+        """Record what a call raised. The outcome of an interrupted call is unknown."""
         is_interrupt = isinstance(error, _INTERRUPTS)
-        told: object = "the call was interrupted" if is_interrupt else error
+        reason: object = "the call was interrupted" if is_interrupt else error
         if isinstance(error, CallDenied):  # this function ran; one that it called did not
-            told = f"a call inside it was denied ({error.decision.reason})"
-        output = f"{type(error).__name__}: {told}"
-        self._ended(call, output, success=None if is_interrupt else False)
+            reason = f"a call inside it was denied ({error.decision.reason})"
+        output = f"{type(error).__name__}: {reason}"
+        self._finish(call, output, success=None if is_interrupt else False)
 
-    def _ended(self, call: RecordedCall, output: str, *, success: bool | None) -> None:
+    def _finish(self, call: RecordedCall, output: str, *, success: bool | None) -> None:
         taken = time.perf_counter() - call.begun
         record = {**call.record, "output": output, "success": success, "time_cost": taken}
-        self._keep(record)
+        self._add_record(record)
         if call.decision is not None:
-            self.learn(call.decision, call.arguments, record)
+            self.report_end(call.decision, call.arguments, record)
 
-    def _keep(self, record: dict[str, Any]) -> None:
+    def _add_record(self, record: dict[str, Any]) -> None:
         with self._lock:
             self._records.append(record)

@@ -1,6 +1,6 @@
 """Where calls, guidance, rules and decisions are kept: in SQLite or Elasticsearch.
 
-`sqlite/` is the embedded store, `elasticsearch/` the distributed one. `base` does what every
-backend does the same, `changes` decides what a write does to a tool, `storable` checks and encodes
-what comes in, `search` holds what both searches share. `copying` copies from one store to another.
+`sqlite/` is the embedded store, `elasticsearch/` the distributed one. `base` has the parts that all
+backends share, `changes` decides what a write changes of a tool, `storable` checks and encodes
+input, `search` has the shared parts of search. `copying` copies from one store to another.
 """

@@ -1,4 +1,4 @@
-"""What every store does the same: checking, masking, fusing; a backend adds reading and writing."""
+"""The base of every store: checks, masking, fusion. A backend adds reading and writing."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from toolmem.store.search import Query, Ranking, fuse, query_words, scope_of, un
 from toolmem.store.storable import Place, Prepared
 from toolmem.text.masking import mask_call
 
-DECISIONS_READ = 2_000  # the newest: a filter looks at no others
+DECISIONS_READ = 2_000  # the newest, which filters are applied to
 
 
 class BaseStore(Store):
-    """The documentation of the methods is that of the protocol."""
+    """Methods are documented in `toolmem.models.protocols.Store`."""
 
     _mask: bool  # replace secrets in calls before they are stored
 
@@ -47,7 +47,7 @@ class BaseStore(Store):
         storable.require_workspace(workspace)
         if keep < 1:
             raise RequestError(f"keep: expected a whole number of at least 1, got {keep}", "keep")
-        now = datetime.now(UTC)  # of all tools, so that the log keeps the order of the calls
+        now = datetime.now(UTC)  # one time for all tools keeps the order of the calls in the log
         asks = {
             name: changes.ask_append(workspace, name, prepared, keep, now)
             for name, prepared in storable.prepare(calls, self._mask_key()).items()
@@ -56,7 +56,7 @@ class BaseStore(Store):
 
     @abstractmethod
     def _commit(self, workspace: str, asks: Mapping[str, changes.Ask]) -> dict[str, Any]:
-        """Read each tool, let its Ask decide, and write all together; the answers, by tool."""
+        """Read each tool, let its Ask decide, and write all together. Returns answers by tool."""
 
     def merge(self, workspace: str, window: Window[ToolCallResult], keep: int) -> AppendResult:
         storable.require_workspace(workspace)
@@ -67,7 +67,7 @@ class BaseStore(Store):
         def decide(found: changes.Found) -> tuple[Any, AppendResult]:
             if found.record is not None:
                 return append.decide(found)
-            return changes.taken_over(workspace, window, prepared, keep, now)
+            return changes.import_tool(workspace, window, prepared, keep, now)
 
         ask = changes.Ask(decide, append.ids)
         merged: AppendResult = self._commit(workspace, {name: ask})[name]
@@ -132,7 +132,7 @@ class BaseStore(Store):
     def _put(
         self, place: Place, body: bytes, document: Document | None, expected: int | None
     ) -> Record:
-        """Raises Conflict where the record is not at the version that was expected."""
+        """Write a record. Raises Conflict where it is not at the expected version."""
 
     def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:
         found = self.get_many(workspace, [(storable.VERDICTS, key) for key in keys]).records
@@ -182,10 +182,10 @@ class BaseStore(Store):
         identity = None if vector is None else self.embedder()
         unit = None if identity is None else unit_vector(vector, identity)
         scope, words = scope_of(workspace, namespace), query_words(text)
-        depth = max(100, 10 * limit)  # of each ranking, so that one fair in both can win
+        depth = max(100, 10 * limit)  # so that a key that is fair in both rankings can win
         query = Query(scope, words, identity, unit, depth, keys)
         return fuse(self._rank(query), limit)
 
     @abstractmethod
     def _rank(self, query: Query) -> Ranking:
-        """By words, and where there is a vector of unit length, by its cosine."""
+        """Rank keys by words and, where the query has a vector, by cosine."""

@@ -1,4 +1,4 @@
-"""A workspace of one store is copied to another. A copy that is repeated adds nothing twice."""
+"""Copy a workspace from one store to another. A repeated copy adds nothing twice."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ from toolmem.store.changes import KEEP_ALL
 PAGE = 1000  # calls read at once
 
 
-class Copied(Struct):
-    """What a copy did, and how both stores compare after it."""
+class CopyReport(Struct):
+    """What a copy added, and what the target still lacks."""
 
     tools: int = 0
     calls: int = 0  # added
     duplicates: int = 0  # calls that were there already
     records: int = 0  # added
-    kept: int = 0  # records that were there already, and stay as they are
+    kept: int = 0  # records that the target had already, and that stay unchanged
     failures: list[CallFailure] = []
     lacking: list[str] = []  # tools and namespaces of which the copy holds less
 
 
 def copy_workspace(
     source: Store, target: Store, workspace: str, on_tool: Callable[[int, int], None] | None = None
-) -> Copied:
-    """Calls, guidance and records. `on_tool` is told how many tools of how many are done."""
-    done = Copied()
-    there = set(target.tool_names(workspace))
+) -> CopyReport:
+    """Copy calls, guidance and records. `on_tool` gets the number of tools done, and of all."""
+    report = CopyReport()
+    existing = set(target.tool_names(workspace))
     names = source.tool_names(workspace)
     for name in names:
         for window in source.windows(workspace, [name]):
             kept = {call.id for call in window.calls}
-            older = [call for call in _logged(source, workspace, name) if call.id not in kept]
-            keep = KEEP_ALL if name in there else max(window.record.kept, 1)
+            older = [call for call in _logged_calls(source, workspace, name) if call.id not in kept]
+            keep = KEEP_ALL if name in existing else max(window.record.kept, 1)
             whole = Window(window.record, [*older, *window.calls])
             appended = target.merge(workspace, whole, keep)
-            done.calls += appended.stored
-            done.duplicates += len(appended.duplicates)
-            done.failures += appended.failures
+            report.calls += appended.stored
+            report.duplicates += len(appended.duplicates)
+            report.failures += appended.failures
             copies = target.records(workspace, [name], guidance=False)
             if sum(copy.kept for copy in copies) < window.record.kept:
-                done.lacking.append(name)
-        done.tools += 1
+                report.lacking.append(name)
+        report.tools += 1
         if on_tool is not None:
-            on_tool(done.tools, len(names))
+            on_tool(report.tools, len(names))
     for namespace in source.namespaces(workspace, hidden=True):
-        _copy_records(source, target, workspace, namespace, done)
-    return done
+        _copy_records(source, target, workspace, namespace, report)
+    return report
 
 
-def _logged(store: Store, workspace: str, tool: str) -> Iterator[ToolCallResult]:
+def _logged_calls(store: Store, workspace: str, tool: str) -> Iterator[ToolCallResult]:
     after = 0
     while page := store.call_log(workspace, tool=tool, after=after, limit=PAGE):
         yield from (each.call for each in page)
@@ -63,16 +63,16 @@ def _logged(store: Store, workspace: str, tool: str) -> Iterator[ToolCallResult]
 
 
 def _copy_records(
-    source: Store, target: Store, workspace: str, namespace: str, done: Copied
+    source: Store, target: Store, workspace: str, namespace: str, report: CopyReport
 ) -> None:
-    found = source.list_records(workspace, namespace)
-    documents = source.documents(workspace, namespace, [each.key for each in found])
-    for record in found:
+    records = source.list_records(workspace, namespace)
+    documents = source.documents(workspace, namespace, [each.key for each in records])
+    for record in records:
         place, document = (workspace, namespace, record.key), documents.get(record.key)
         try:
             target.put(*place, record.value, document=document, expected_version=0)
-            done.records += 1
+            report.records += 1
         except Conflict:
-            done.kept += 1
-    if len(target.list_records(workspace, namespace)) < len(found):
-        done.lacking.append(namespace)
+            report.kept += 1
+    if len(target.list_records(workspace, namespace)) < len(records):
+        report.lacking.append(namespace)

@@ -1,7 +1,7 @@
-"""Requests to Elasticsearch: sent again where that helps, and looked at item by item.
+"""Requests to Elasticsearch, with retries of whole requests and of single items.
 
 Every request of the store may be sent twice without harm, because a compare-and-swap that acted
-the first time is recognized. The client library's own retries know no pause and no deadline, so
+the first time is recognized. The client library's own retries have no pause and no deadline, so
 they are off.
 """
 
@@ -27,10 +27,10 @@ PAGE = 1000  # documents of one request
 MAX_VALUES = 65_000  # the server's own limit is 65,536
 BULK_BYTES = 8_000_000
 KEEP_ALIVE = "1m"  # of a scan, between two pages
-MAX_CONFLICT_PAUSE = 0.1  # seconds; who waits longer loses every race against busy writers
+MAX_CONFLICT_PAUSE = 0.1  # seconds; a longer pause loses every race against busy writers
 _BULK_ANSWER = "items.*.status,items.*.error,items.*._seq_no,items.*._primary_term"
 _BUSY = (429, 502, 503, 504)
-# What a node says that has lost the others, or of a shard that is about to move.
+# In errors of a node that lost the cluster, or of a shard that is about to move.
 _MOVING = (
     *("node_disconnected", "node_not_connected", "node_closed", "index_shard_closed"),
     *("shard_not_in_primary_mode", "no_longer_primary_shard", "receive_timeout_transport"),
@@ -53,7 +53,7 @@ class Doc(Struct):
 
 
 class Write(Struct):
-    """A document to write: under an external version, or where it stands at a position."""
+    """A document to write: under an external version, or only where it is at a position."""
 
     index: str
     id: str
@@ -63,7 +63,7 @@ class Write(Struct):
     is_new: bool = False  # only where there is none yet
 
     def lines(self) -> bytes:
-        """As a bulk request has it."""
+        """The lines of a bulk request."""
         head: dict[str, Any] = {"_index": self.index, "_id": self.id}
         if self.version is not None:
             head |= {"version": self.version, "version_type": "external_gte"}
@@ -92,7 +92,7 @@ class Client:
         self._pid = os.getpid()
 
     def close(self) -> None:
-        """Whatever is asked later raises StoreClosed."""
+        """Close the connection. Later requests raise StoreClosed."""
         self._is_closed = True
         if self._es is not None:
             self._es.close()
@@ -110,11 +110,11 @@ class Client:
             return self._es
 
     def pauses(self, longest: float = 2.0) -> Iterator[None]:
-        """Wait between attempts: twice as long each time, with jitter. Ends at the deadline."""
-        give_up, pause = time.monotonic() + self._timeout, self._pause
+        """Yield for each attempt until the deadline, with doubling, jittered pauses between."""
+        deadline, pause = time.monotonic() + self._timeout, self._pause
         while True:
             yield
-            left = give_up - time.monotonic()
+            left = deadline - time.monotonic()
             if left <= 0:
                 return
             time.sleep(min(pause * random.uniform(0.5, 1.5), left))
@@ -152,22 +152,22 @@ class Client:
         raise failed or StoreUnavailable(f"Elasticsearch at {self.location}: no time was left")
 
     def refusal(self, status: int, cause: Mapping[str, Any]) -> StoreError:
-        """What to do about an answer that is an error."""
-        told = f"Elasticsearch at {self.location} answered {status}: {reason_of(cause)}"
+        """The exception for an error answer, with what to do about it."""
+        message = f"Elasticsearch at {self.location} answered {status}: {reason_of(cause)}"
         if is_block(cause):
-            return StoreUnavailable(f"{told}. It takes no writes: free disk space on its nodes")
+            return StoreUnavailable(f"{message}. It takes no writes: free disk space on its nodes")
         if status in (401, 403):
-            return StoreUnavailable(f"{told}. Correct vector_store.<name>.params.basic_auth")
+            return StoreUnavailable(f"{message}. Correct vector_store.<name>.params.basic_auth")
         if status == 413:
-            return StoreError(f"{told}. The call is larger than its http.max_content_length")
-        return StoreUnavailable(told) if status in _BUSY else StoreError(told)
+            return StoreError(f"{message}. The call is larger than its http.max_content_length")
+        return StoreUnavailable(message) if status in _BUSY else StoreError(message)
 
     # ------------------------------------------------------------ documents
 
     def mget(self, places: Sequence[tuple[str, str]], fields: Any = True) -> list[Doc | None]:
-        """Documents by index and id, as of now, in the order asked. None where there is none.
+        """Documents by index and id, in the order asked, in real time; None where there is none.
 
-        `fields`: those of the source to read; True: all.
+        `fields`: of the source; True: all.
         """
         docs = [{"_index": index, "_id": each, "_source": fields} for index, each in places]
         found: list[dict[str, Any]] = []
@@ -176,19 +176,19 @@ class Client:
                 docs[start : start + PAGE],
                 lambda some: self.ask(lambda es: es.mget(docs=some))["docs"],
             )
-        return [_doc(each) if each.get("found") else None for each in found]
+        return [_doc_of(each) if each.get("found") else None for each in found]
 
     def bulk(self, writes: Sequence[Write]) -> list[Position | None]:
-        """Where each document stands now; None: a version or position was in the way (409)."""
+        """The new position of each document; None: a version or position conflicted (409)."""
         written: list[Position | None] = []
         for lines in _chunks([each.lines() for each in writes]):
             for each in self._answers(lines, self._send):
-                stands = None if each["status"] == 409 else (each["_seq_no"], each["_primary_term"])
-                written.append(stands)
+                conflicts = each["status"] == 409
+                written.append(None if conflicts else (each["_seq_no"], each["_primary_term"]))
         return written
 
     def _send(self, lines: Sequence[bytes]) -> list[dict[str, Any]]:
-        """A request that is too large is sent in halves."""
+        """Send a bulk request; one that is too large is sent in halves."""
         answer = self.ask(
             lambda es: es.bulk(operations=lines, filter_path=_BULK_ANSWER, require_alias=True),
             ignore=(413,) if len(lines) > 1 else (),
@@ -201,18 +201,18 @@ class Client:
     def _answers(
         self, items: Sequence[Any], send: Callable[[Sequence[Any]], list[dict[str, Any]]]
     ) -> list[dict[str, Any]]:
-        """The answer to each item, in order; those refused for the moment are sent again."""
+        """The answer to each item, in order; items with a passing error are sent again."""
         answers: dict[int, dict[str, Any]] = {}
-        waiting = list(range(len(items)))
+        pending = list(range(len(items)))
         for _ in self.pauses():
-            answers |= zip(waiting, send([items[at] for at in waiting]), strict=True)
-            waiting = [
+            answers |= zip(pending, send([items[at] for at in pending]), strict=True)
+            pending = [
                 at
-                for at in waiting
+                for at in pending
                 if "error" in answers[at]
                 and may_retry(answers[at].get("status", 0), cause_of(answers[at]))
             ]
-            if not waiting:
+            if not pending:
                 break
         for each in answers.values():
             if "error" in each and each.get("status") != 409:
@@ -222,18 +222,18 @@ class Client:
     # ------------------------------------------------------------ searches
 
     def refresh(self, index: str) -> None:
-        """Searches see everything that any process was told is written."""
+        """Make every acknowledged write visible to searches."""
         self.ask(lambda es: es.indices.refresh(index=index))
 
     def search(self, **body: Any) -> Any:
-        """The answer: to all that was asked or an error, whichever shard is missing."""
+        """Search. Raises StoreError where a shard is missing, instead of a partial answer."""
         return self.ask(lambda es: es.search(allow_partial_search_results=False, **body))
 
     def values(self, index: str, field: str, filters: Sequence[Any]) -> list[str]:
         """The different values of a field, sorted."""
         self.refresh(index)
         aggs = {"values": {"terms": {"field": field, "size": MAX_VALUES}}}
-        answer = self.search(index=index, size=0, aggs=aggs, **_asked(filters, False))
+        answer = self.search(index=index, size=0, aggs=aggs, **_query(filters, False))
         return sorted(each["key"] for each in answer["aggregations"]["values"]["buckets"])
 
     def scan(
@@ -244,32 +244,32 @@ class Client:
         order: Sequence[Any] = (),
         limit: int = sys.maxsize,
     ) -> Iterator[Doc]:
-        """The documents that pass, of one moment: the first `limit` in this order."""
+        """The first `limit` documents that pass the filters, in this order, of one snapshot."""
         self.refresh(index)
-        body = {"size": min(PAGE, limit), **_asked(filters, fields)}
+        body = {"size": min(PAGE, limit), **_query(filters, fields)}
         hits = self.search(index=index, sort=order, **body)["hits"]["hits"]
         if len(hits) < PAGE or limit == PAGE:
-            yield from map(_doc, hits)
+            yield from map(_doc_of, hits)
             return
         pit = self.ask(lambda es: es.open_point_in_time(index=index, keep_alive=KEEP_ALIVE))["id"]
         body |= {"pit": {"id": pit, "keep_alive": KEEP_ALIVE}, "sort": order or ["_shard_doc"]}
         try:
             while hits and limit:
                 hits = self.search(**body)["hits"]["hits"][:limit]
-                yield from map(_doc, hits)
+                yield from map(_doc_of, hits)
                 limit -= len(hits)
                 body["search_after"] = hits[-1]["sort"] if hits else None
         finally:
             self.ask(lambda es: es.close_point_in_time(id=pit), ignore=(404,))
 
 
-def _asked(filters: Sequence[Any], fields: Any) -> dict[str, Any]:
-    """What passes the filters, with where it stands."""
+def _query(filters: Sequence[Any], fields: Any) -> dict[str, Any]:
+    """Parameters of a search for what passes the filters, with positions and versions."""
     shown = {"source": fields, "seq_no_primary_term": True, "version": True}
     return {"query": {"bool": {"filter": filters}}, **shown}
 
 
-def _doc(each: Mapping[str, Any]) -> Doc:
+def _doc_of(each: Mapping[str, Any]) -> Doc:
     position = (each["_seq_no"], each["_primary_term"])
     return Doc(each["_id"], each.get("_source", {}), position, each["_version"])
 
@@ -296,20 +296,20 @@ def cause_of(body: Any) -> Mapping[str, Any]:
 
 
 def reason_of(cause: Mapping[str, Any]) -> str:
-    """One line."""
+    """The cause in one line."""
     inner = cause.get("caused_by")
     because = f" ({inner.get('reason')})" if isinstance(inner, Mapping) else ""
     return f"{cause.get('type')}: {cause.get('reason')}{because}"[:500]
 
 
 def is_block(cause: Mapping[str, Any]) -> bool:
-    """An index that takes no writes stays so until somebody acts."""
+    """Whether the index takes no writes until somebody acts."""
     return "cluster_block" in str(cause.get("type")) and "read-only" in str(cause.get("reason"))
 
 
 def may_retry(status: int, cause: Mapping[str, Any]) -> bool:
-    """Whether it may go better in a moment. `status` 0: of a document in a multi-get."""
+    """Whether the error may pass soon. `status` 0: of a document in a multi-get."""
     if status in _BUSY:
         return not is_block(cause)
-    told = f"{cause.get('type')} {cause.get('reason')}"
-    return status in (0, 500) and any(each in told for each in _MOVING)
+    text = f"{cause.get('type')} {cause.get('reason')}"
+    return status in (0, 500) and any(each in text for each in _MOVING)

@@ -15,7 +15,7 @@ from toolmem.errors import RequestError, StoreVersionError
 from toolmem.store.elasticsearch.client import Client, reason_of
 
 SCHEMA = 1
-SYSTEM = ".store"  # the workspace, and the namespace, of what the store keeps for itself
+SYSTEM = ".store"  # the workspace, and the namespace, of the store's own records
 
 _NAME = {"type": "keyword"}
 _BODY = {"type": "keyword", "index": False, "doc_values": False}
@@ -40,7 +40,7 @@ _MAPPINGS: dict[str, dict[str, Any]] = {
 
 
 def digest(*parts: str) -> str:
-    """Stands for these texts in this order."""
+    """A hash of these texts in this order, in hex."""
     state = blake2b(digest_size=15)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -49,7 +49,7 @@ def digest(*parts: str) -> str:
 
 
 def terms(**wanted: Any) -> list[dict[str, Any]]:
-    """Filters: the fields of a document that have these values."""
+    """Filters for documents whose fields have these values."""
     return [{"term": {field: value}} for field, value in wanted.items()]
 
 
@@ -84,7 +84,7 @@ class Layout:
                 self._create(name, alias)
 
     def _create(self, name: str, alias: str) -> None:
-        """Under an alias, without which nothing is written: no write makes a deleted index anew."""
+        """Create an index with an alias. Writes require the alias, so none recreates the index."""
         mappings = {
             "dynamic": "strict",
             "_meta": {"toolmem": SCHEMA},
@@ -115,7 +115,7 @@ class Layout:
         return field
 
     def _ask(self, request: Callable[[Any], Any]) -> None:
-        """Another process may have done the same. Raises RequestError."""
+        """Send a request that another process may have sent already. Raises RequestError."""
         cause = self._client.ask(request, ignore=(400,)).body.get("error")
         if cause and cause.get("type") != "resource_already_exists_exception":
             raise RequestError(f"Elasticsearch at {self._client.location}: {reason_of(cause)}")

@@ -1,6 +1,6 @@
 """Keyed records. Each is one document, and each change one compare-and-swap of it.
 
-A deleted record leaves an empty document behind: a delayed request finds its position gone. The
+A deleted record leaves an empty document behind, so a delayed request finds its position gone. The
 stamp of the rules is a document of the same shard, written by the same request as the rule, so
 that whoever reads the new stamp reads the new rule.
 """
@@ -24,17 +24,17 @@ from toolmem.store.elasticsearch.layout import SYSTEM, Layout, digest, terms
 from toolmem.store.search import index_words
 from toolmem.store.storable import MAX_NAME, Place
 
-RECENT = 4  # names of the last changes, by which a writer knows its own
+RECENT = 4  # names of the last changes, by which a writer recognizes its own
 FIELDS = ["namespace", "key", "live", "version", "created", "modified", "recent", "body"]
 
 
 def document_fields(text: str) -> dict[str, str]:
-    """What a document is found by."""
+    """The fields by which searches find a text."""
     return {"text": text, "words": " ".join(index_words(text))}
 
 
 def record_of(doc: Doc | None) -> Record | None:
-    """None where it was deleted, or never there."""
+    """None where the record was deleted, or never written."""
     if doc is None or not doc.source["live"]:
         return None
     of = doc.source
@@ -54,10 +54,10 @@ class RecordStore(BaseStore):
         return self._client.mget([(index, digest(workspace, *p)) for p in places], FIELDS)
 
     def get_many(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Snapshot:
-        """By one request."""
+        """In one request, so that stamp and records fit together."""
         stamp, *docs = self._docs(workspace, [(SYSTEM, "stamp"), *keys])
-        told = "" if stamp is None else stamp.source["body"]
-        return Snapshot(told, [record_of(doc) for doc in docs])
+        stamp_value = "" if stamp is None else stamp.source["body"]
+        return Snapshot(stamp_value, [record_of(doc) for doc in docs])
 
     def _put(
         self, place: Place, body: bytes, document: Document | None, expected: int | None
@@ -65,12 +65,12 @@ class RecordStore(BaseStore):
         now = datetime.now(UTC)
         for field, name in (("namespace", place.namespace), ("key", place.key)):
             if len(name) > MAX_NAME or not storable.is_storable(name):
-                told = f"{field}: expected text of at most {MAX_NAME:,} characters"
-                raise RequestError(told, field)
+                problem = f"{field}: expected text of at most {MAX_NAME:,} characters"
+                raise RequestError(problem, field)
 
-        def change(held: Record | None) -> dict[str, Any]:
-            version = storable.next_version(place, held, expected)
-            created = now if held is None else held.time_created
+        def change(existing: Record | None) -> dict[str, Any]:
+            version = storable.next_version(place, existing, expected)
+            created = now if existing is None else existing.time_created
             times = {"created": storable.micros(created), "modified": storable.micros(now)}
             found_by = {} if document is None else document_fields(document.text)
             return {"live": True, "version": version, "body": body.decode(), **times, **found_by}
@@ -81,28 +81,28 @@ class RecordStore(BaseStore):
 
     def delete(self, workspace: str, namespace: str, key: str) -> bool:
         place = Place(workspace, namespace, key)
-        return self._swap(place, lambda held: {"live": False} if held else None) is not None
+        return self._swap(place, lambda existing: {"live": False} if existing else None) is not None
 
     def _swap(
         self, place: Place, change: Callable[[Record | None], dict[str, Any] | None]
     ) -> Doc | None:
-        """Write what `change` makes of the record as it stands; None of it: nothing to write."""
-        name, tried = os.urandom(6).hex(), dict[str, Doc]()
+        """Write what `change` makes of the current record; where it makes None, write nothing."""
+        name, attempts = os.urandom(6).hex(), dict[str, Doc]()
         for attempt, _ in enumerate(self._client.pauses(longest=MAX_CONFLICT_PAUSE)):
             (doc,) = self._docs(place.workspace, [place[1:]])
             recent = [] if doc is None else doc.source["recent"]
-            if mine := tried.keys() & set(recent):  # it was swapped, and the answer was lost
-                return tried[mine.pop()]
+            if own := attempts.keys() & set(recent):  # it was swapped, and the answer was lost
+                return attempts[own.pop()]
             changed = change(record_of(doc))
             if changed is None:
                 return None
             changed["recent"] = [*recent, f"{name}-{attempt}"][-RECENT:]
             write = self._write(place, changed)
             write.position, write.is_new = None if doc is None else doc.position, doc is None
-            made = tried[f"{name}-{attempt}"] = Doc(write.id, write.source, (0, 0), 0)
+            written = attempts[f"{name}-{attempt}"] = Doc(write.id, write.source, (0, 0), 0)
             stamps = [self._stamp(place.workspace)] if storable.is_rule(*place[1:]) else []
             if self._client.bulk([write, *stamps])[0] is not None:
-                return made
+                return written
         raise StoreUnavailable(
             f"Elasticsearch at {self._client.location}: others changed record "
             f"{place.namespace!r}/{place.key!r} during every attempt"
@@ -113,7 +113,7 @@ class RecordStore(BaseStore):
         return Write(self._layout.records, digest(*place), source)
 
     def _stamp(self, workspace: str) -> Write:
-        """Another stamp of the rules, which none has had before."""
+        """The write of a new, unique stamp of the rules."""
         fields = {"live": False, "body": os.urandom(8).hex()}
         return self._write(Place(workspace, SYSTEM, "stamp"), fields)
 

@@ -1,6 +1,6 @@
-"""Documents are found by words and by vectors, both in one round trip.
+"""Search documents by words and by vectors, both in one round trip.
 
-The words are those that `toolmem.store.search` cuts, so that both backends find the same texts. A
+`toolmem.store.search` splits texts into words, so that all backends find the same texts. A
 document's vector carries the mark of its embedder; vectors of another one count as missing.
 """
 
@@ -20,11 +20,11 @@ from toolmem.store.storable import GUIDANCE
 _EMBEDDER = (SYSTEM, SYSTEM, "embedder")
 MAX_DEPTH = 10_000  # the server's own limit for the hits of a search
 _SHOWN = {"_source": False, "docvalue_fields": ["key"], "track_total_hits": False}
-SPARE = 8  # neighbours beyond the depth, so that equal ones at its end are ordered by key
+SPARE = 8  # neighbours beyond the depth, so that ties at its end are ordered by key
 
 
 class SearchStore(RecordStore):
-    """What was stored with a searchable side: guidance, and records with documents."""
+    """Search over the documents of guidance and records."""
 
     def _rank(self, query: Query) -> Ranking:
         """Both rankings, by one request."""
@@ -32,7 +32,7 @@ class SearchStore(RecordStore):
         filters: list[Any] = terms(**scope._asdict(), live=True)
         depth = min(depth, MAX_DEPTH)
         if keys is not None:
-            filters.append({"ids": {"values": _ids(scope, keys)}})
+            filters.append({"ids": {"values": _document_ids(scope, keys)}})
         bodies: list[dict[str, Any]] = []
         if words:
             match = {"match": {"words": {"query": " ".join(words)}}}
@@ -40,7 +40,7 @@ class SearchStore(RecordStore):
             bodies.append({"query": {"bool": {"must": [match], "filter": filters}}, **by_score})
         if identity is not None and unit.any():
             field = self._layout.vector_field(identity.dimension)
-            filters = [*filters, *terms(embedder=_mark(identity))]
+            filters = [*filters, *terms(embedder=_embedder_mark(identity))]
             near = min(depth + SPARE, MAX_DEPTH)
             knn = {"field": field, "query_vector": unit.tolist(), "filter": filters}
             knn |= {"k": near, "num_candidates": near}
@@ -70,14 +70,14 @@ class SearchStore(RecordStore):
     def documents(
         self, workspace: str, namespace: str | None, keys: Collection[str]
     ) -> dict[str, Document]:
-        ids = _ids(scope_of(workspace, namespace), keys)
+        ids = _document_ids(scope_of(workspace, namespace), keys)
         docs = self._client.mget([(self._layout.records, each) for each in ids], ["key", "text"])
         sources = [doc.source for doc in docs if doc is not None and "text" in doc.source]
         return {source["key"]: Document(source["text"]) for source in sources}
 
     def embedder(self) -> EmbedderIdentity | None:
-        held = self.get(*_EMBEDDER)
-        return None if held is None else held.read(EmbedderIdentity)
+        record = self.get(*_EMBEDDER)
+        return None if record is None else record.read(EmbedderIdentity)
 
     def use_embedder(self, identity: EmbedderIdentity) -> None:
         if self.embedder() != identity:
@@ -89,11 +89,11 @@ class SearchStore(RecordStore):
         filters = terms(**scope_of(workspace, namespace)._asdict(), live=True)
         query: dict[str, Any] = {"filter": [*filters, {"exists": {"field": "words"}}]}
         if (identity := self.embedder()) is not None:
-            query["must_not"] = terms(embedder=_mark(identity))
+            query["must_not"] = terms(embedder=_embedder_mark(identity))
         index = self._layout.records
         self._client.refresh(index)
-        asked = {"source": ["text"], "size": limit, "sort": ["key"], "seq_no_primary_term": True}
-        answer = self._client.search(index=index, query={"bool": query}, **asked)
+        options = {"source": ["text"], "size": limit, "sort": ["key"], "seq_no_primary_term": True}
+        answer = self._client.search(index=index, query={"bool": query}, **options)
         return [
             TextRow(f"{h['_id']} {h['_seq_no']} {h['_primary_term']}", h["_source"]["text"])
             for h in answer["hits"]["hits"]
@@ -110,7 +110,7 @@ class SearchStore(RecordStore):
             if doc is None or doc.position != (int(row[1]), int(row[2])):
                 continue
             source = {name: value for name, value in doc.source.items() if name[:7] != "vector_"}
-            source["embedder"] = _mark(identity)
+            source["embedder"] = _embedder_mark(identity)
             if vector.any():  # one of zeros has no direction, and the server takes none
                 source[field] = [round(value, 9) for value in vector.tolist()]
             if source["namespace"] == GUIDANCE:  # it keeps the version of its tool's commit
@@ -120,9 +120,9 @@ class SearchStore(RecordStore):
         self._client.bulk(writes)
 
 
-def _mark(identity: EmbedderIdentity) -> str:
+def _embedder_mark(identity: EmbedderIdentity) -> str:
     return digest(identity.name, identity.model, str(identity.dimension))
 
 
-def _ids(scope: Scope, keys: Collection[str]) -> list[str]:
+def _document_ids(scope: Scope, keys: Collection[str]) -> list[str]:
     return [digest(*scope, key) for key in keys]

@@ -15,8 +15,8 @@ from toolmem.store.changes import Ask
 from toolmem.store.elasticsearch.client import Client
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout, terms
 from toolmem.store.elasticsearch.search import SearchStore
-from toolmem.store.elasticsearch.tools import DELETED, Found, Lagging, Tools
-from toolmem.store.storable import GUIDANCE, kept_seqs, read_log
+from toolmem.store.elasticsearch.tools import DELETED, Found, Stale, Tools
+from toolmem.store.storable import GUIDANCE, read_log, window_seqs
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
@@ -50,7 +50,7 @@ class ElasticsearchStore(SearchStore):
         it by `hosts`.
         """
         urls = [hosts] if isinstance(hosts, str) else list(hosts)
-        self.location = ", ".join(_shown(each) for each in urls)
+        self.location = ", ".join(_without_credentials(each) for each in urls)
         self._mask = mask
 
         def connect() -> Elasticsearch:
@@ -81,10 +81,10 @@ class ElasticsearchStore(SearchStore):
         """Made when it is first asked for."""
         if not self._secret_key:
             try:
-                held = self.put(*_SECRET, os.urandom(32).hex(), expected_version=0)
+                record = self.put(*_SECRET, os.urandom(32).hex(), expected_version=0)
             except Conflict:
-                held = self.get(*_SECRET) or held
-            self._secret_key = bytes.fromhex(held.read(str))
+                record = self.get(*_SECRET) or record
+            self._secret_key = bytes.fromhex(record.read(str))
         return self._secret_key
 
     # ------------------------------------------------------------ tools
@@ -136,8 +136,8 @@ class ElasticsearchStore(SearchStore):
             wanted = []
             for found in self._found(workspace, names):
                 asked = (seqs or {}).get(found.tool)
-                wanted.append((found, kept_seqs(found.state.record, recent, asked)))
-            with suppress(Lagging):
+                wanted.append((found, window_seqs(found.state.record, recent, asked)))
+            with suppress(Stale):
                 self._tools.fetch(wanted, guidance=True)
                 return [found.shown(type) for found, _ in wanted]
         raise StoreUnavailable(
@@ -149,7 +149,7 @@ class ElasticsearchStore(SearchStore):
         found = self._tools.read(workspace, {tool: asked})[tool]
         if not found.outbox:
             return found.known
-        # What the tool alone tells of may be undone: it is proved by a commit.
+        # Ids in an outbox may be of a commit that is undone: another commit proves them.
         ask = Ask(lambda found: (None, found.known), asked)
         known: set[str] = self._commit(workspace, {tool: ask})[tool]
         return known
@@ -189,7 +189,7 @@ class ElasticsearchStore(SearchStore):
         limit: int = 1000,
         newest: bool = False,
     ) -> list[LoggedCall]:
-        # A call is in an outbox, or was a document before it left it: tools are read first.
+        # A call stays in the outbox until its document is written, so tools are read first.
         tools = self._found(workspace, None if tool is None else [tool])
         if not tools or limit < 1:
             return []
@@ -200,22 +200,22 @@ class ElasticsearchStore(SearchStore):
         if conversation is not None:
             filters += terms(conversation=conversation)
         order, fields = [{"position": "desc" if newest else "asc"}], ["body", "position"]
-        newest_of: dict[str, tuple[int, int, str]] = {  # version, position and body, by document
+        latest: dict[str, tuple[int, int, str]] = {  # version, position and body, by document
             doc.id: (doc.version, doc.source["position"], doc.source["body"])
             for doc in self._client.scan(self._layout.calls, filters, fields, order, limit)
         }
         for found in tools:
             for entry, text in found.outbox.values():
                 fits = entry.position > after and conversation in (None, entry.conversation)
-                if text and entry.seq and fits and entry.version > newest_of.get(entry.id, (0,))[0]:
-                    newest_of[entry.id] = entry.version, entry.position, text
-        rows = sorted(newest_of.values(), key=lambda each: each[1])
+                if text and entry.seq and fits and entry.version > latest.get(entry.id, (0,))[0]:
+                    latest[entry.id] = entry.version, entry.position, text
+        rows = sorted(latest.values(), key=lambda each: each[1])
         shown = rows[-limit:] if newest else rows[:limit]
         return read_log((position, body) for _, position, body in shown)
 
 
-def _shown(url: str) -> str:
-    """A host without its credentials. Raises RequestError."""
+def _without_credentials(url: str) -> str:
+    """The URL of a host without credentials. Raises RequestError."""
     parts = urlsplit(url)
     with suppress(ValueError):  # of a port that is no number
         if parts.scheme in ("http", "https") and parts.hostname and parts.port is not None:

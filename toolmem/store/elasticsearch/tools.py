@@ -1,14 +1,14 @@
 """Tools and their calls. One compare-and-swap of a tool's document is the commit.
 
-New and rejudged calls, and new guidance, travel whole in the tool's outbox. After the commit they
-are written as documents of their own, under the version of the commit, and a second swap empties
-the outbox. Two invariants hold whatever is lost, repeated or delayed: a document exists only of a
-commit that was acknowledged, and an entry leaves the outbox only by a writer that was told that
-its document is written. So readers look at the tool first, and at the documents after it. What a
-killed writer left in the outbox, the next one carries on.
+The commit puts new and rejudged calls, and new guidance, whole into the tool's outbox. Afterwards
+they are written as documents of their own, under the version of the commit, and a second swap
+empties the outbox. Two invariants hold whatever is lost, repeated or delayed: a document exists
+only after its commit was acknowledged, and an entry leaves the outbox only after the write of its
+document was acknowledged. So readers read the tool first, and its documents afterwards. The next
+writer finishes what a killed writer left in the outbox.
 
-A deleted tool leaves an empty document behind, whose versions go on: a delayed request finds that
-its position is gone.
+A deleted tool leaves an empty document behind, whose versions go on, so that a delayed request
+finds its position gone.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from toolmem.store.storable import (
     GUIDANCE,
     add_guidance,
     decoder,
-    kept_seqs,
     micros,
     read_window,
+    window_seqs,
 )
 
-RECENT = 16  # names of the last commits, by which a writer knows its own
-MAX_OWN = 2_000  # tools whose state is kept in memory, some kilobytes each
+RECENT = 16  # names of the last commits, by which a writer recognizes its own
+MAX_LAST_SEEN = 2_000  # tools whose state is cached, some kilobytes each
 _encode = msgspec.json.Encoder().encode
 
 
 class Kept(Struct, frozen=True, array_like=True):
-    """A call of the window. Its document has exactly this version."""
+    """A call in the window of a tool. Its document has exactly this version."""
 
     id: str
     version: int
@@ -65,7 +65,7 @@ class Kept(Struct, frozen=True, array_like=True):
 
 
 class Entry(Struct, frozen=True, array_like=True):
-    """What is perhaps no document yet; its text stands at the same place in the outbox."""
+    """A call or guidance in the outbox. Its text stands at the same index of `outbox`."""
 
     id: str
     version: int  # of the commit that wrote it
@@ -78,7 +78,7 @@ Outbox = dict[str, tuple[Entry, str]]  # by the document's id
 
 
 class State(Struct, omit_defaults=True):
-    """A tool as it was committed."""
+    """The committed state of a tool."""
 
     record: ToolRecord
     stem: str = ""  # of the ids of its calls; "": the tool was deleted
@@ -90,7 +90,7 @@ class State(Struct, omit_defaults=True):
 
 
 class Found(Struct):
-    """A tool as it was read, and then as a commit is to leave it. Implements `changes.Found`."""
+    """Implements `changes.Found`. A tool as it was read; `_decide` changes it for the commit."""
 
     tools: Tools  # by which its calls are read
     workspace: str
@@ -101,7 +101,7 @@ class Found(Struct):
     known: set[str] = set()  # of the ids that were asked for
     sources: dict[int, dict[str, Any]] = {}  # documents of its calls, by seq; 0: of its guidance
     emptied: tuple[int, int] = (1, 0)  # as in `Change`
-    answer: Any = None  # what the caller of the commit is told
+    answer: Any = None  # of the Ask, to the caller of `commit`
 
     @property
     def is_alive(self) -> bool:
@@ -112,7 +112,7 @@ class Found(Struct):
         return self.state.record if self.is_alive else None
 
     def window(self, seqs: Sequence[int]) -> Window[ToolCallResult]:
-        kept = kept_seqs(self.state.record, None, seqs)
+        kept = window_seqs(self.state.record, None, seqs)
         self.tools.fetch([(self, kept)])
         return self.shown(ToolCallResult)
 
@@ -121,18 +121,18 @@ class Found(Struct):
         return [self.state.kept[seq - self.state.record.first_seq] for seq in seqs]
 
     def shown(self, kind: Any) -> Window[Any]:
-        """With what was fetched of its calls and guidance."""
+        """The window with the calls and guidance that were fetched."""
         if 0 in self.sources:
             add_guidance(self.state.record, self.sources[0]["body"])
         rows = [(seq, source["body"]) for seq, source in self.sources.items() if seq]
         return read_window(self.state.record, rows, kind)
 
 
-DELETED = object()  # in the place of a Change
+DELETED = object()  # returned instead of a Change
 
 
-class Lagging(Exception):
-    """A document and its tool are not of one moment, or one was read from an old copy."""
+class Stale(Exception):
+    """A document and its tool were read at different versions, or from an outdated copy."""
 
 
 class Tools:
@@ -141,37 +141,37 @@ class Tools:
     def __init__(self, client: Client, layout: Layout) -> None:
         self._client = client
         self._layout = layout
-        self._own: dict[str, Doc] = {}  # tools as the last commit of this process left them
+        self._last_seen: dict[str, Doc] = {}  # tools as the last commit of this process left them
         self._writing: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     # ------------------------------------------------------------ writing
 
     def commit(self, workspace: str, asks: Mapping[str, Ask]) -> dict[str, Any]:
-        """The answers, by tool; they may be exceptions.
+        """The answers, by tool; an answer may be an exception.
 
-        Every answer rests on an acknowledged swap, also "it is there already": what was read may
-        be an old copy, or undone later.
+        Every answer needs an acknowledged swap, even "it is there already": a read may return an
+        outdated copy, or one that is undone later.
         """
         name = os.urandom(6).hex()
         done: dict[str, Any] = {}
-        tried: dict[str, dict[str, Any]] = {tool: {} for tool in asks}
+        attempts: dict[str, dict[str, Any]] = {tool: {} for tool in asks}
         with ExitStack() as locks:
             for place in sorted(digest(workspace, tool) for tool in asks):
                 locks.enter_context(self._writing[place])
             for attempt, _ in enumerate(self._client.pauses(longest=MAX_CONFLICT_PAUSE)):
                 waiting = {tool: ask.ids for tool, ask in asks.items() if tool not in done}
                 swaps, committed = [], []
-                for tool, found in self.read(workspace, waiting, own=attempt == 0).items():
+                for tool, found in self.read(workspace, waiting, cached=attempt == 0).items():
                     try:
-                        _decide(found, asks[tool], f"{name}-{attempt}", tried[tool])
-                    except Lagging:
+                        _decide(found, asks[tool], f"{name}-{attempt}", attempts[tool])
+                    except Stale:
                         continue
                     if found.position is None and not found.is_alive:
                         done[tool] = found.answer  # there is no tool, and nothing to do
                     else:
                         swaps.append(found)
-                stands = self._client.bulk([self._swap(each) for each in swaps])
-                for found, at in zip(swaps, stands, strict=True):
+                positions = self._client.bulk([self._swap(each) for each in swaps])
+                for found, at in zip(swaps, positions, strict=True):
                     if at is not None:
                         found.position = at
                         done[found.tool] = found.answer
@@ -198,7 +198,7 @@ class Tools:
         return Write(*place, source, position=found.position, is_new=found.position is None)
 
     def _settle(self, committed: Sequence[Found]) -> None:
-        """The commits stand. Where their documents cannot be written, the next commit does it."""
+        """Write the documents of commits, and empty the outboxes; else the next commit does it."""
         written, emptied = list[Write](), list[Write]()
         for found in committed:
             for entry, text in found.outbox.values():
@@ -211,12 +211,12 @@ class Tools:
                 if found.outbox:
                     found.outbox = {}
                     emptied.append(self._swap(found))
-            stands = self._client.bulk(emptied)
-            if len(self._own) > MAX_OWN:
-                self._own.clear()
-            for write, own in zip(emptied, stands, strict=True):
-                if own is not None:
-                    self._own[write.id] = Doc(write.id, write.source, own, 0)
+            positions = self._client.bulk(emptied)
+            if len(self._last_seen) > MAX_LAST_SEEN:
+                self._last_seen.clear()
+            for write, position in zip(emptied, positions, strict=True):
+                if position is not None:
+                    self._last_seen[write.id] = Doc(write.id, write.source, position, 0)
             for found in committed:
                 self._empty(found)
         except StoreError as error:
@@ -224,7 +224,7 @@ class Tools:
             log.warning("calls stay in the outbox of their tool until its next commit: %s", error)
 
     def _empty(self, found: Found) -> None:
-        """Calls that the log has dropped are only known by their ids."""
+        """Remove the bodies of calls that left the log; their ids stay known."""
         first, last = found.emptied
         if first > last:
             return
@@ -235,7 +235,7 @@ class Tools:
         self._client.bulk([Write(index, each.id, each.source, version) for each in old])
 
     def clean(self, stems: Sequence[str]) -> None:
-        """Remove the calls of deleted tools; until then nobody is shown them."""
+        """Remove the calls of deleted tools, which no reader sees any more."""
         index = self._layout.calls
         old = [*self._client.scan(index, [{"terms": {"stem": stems}}], False)]
         self._client.bulk([Write(index, each.id, None, each.version) for each in old])
@@ -243,18 +243,18 @@ class Tools:
     # ------------------------------------------------------------ reading
 
     def read(
-        self, workspace: str, asks: Mapping[str, Sequence[str]], own: bool = False
+        self, workspace: str, asks: Mapping[str, Sequence[str]], cached: bool = False
     ) -> dict[str, Found]:
-        """Tools by name, and which of the ids they know.
+        """Tools by name, and which of the ids they know. `asks`: ids by tool.
 
-        An id is in the outbox, or was a document before it left it: documents are read after it.
-        `own`: as this process left them, where it did; only a swap shows whether it is still so.
+        An id is in the outbox until its document is written, so documents are read afterwards.
+        `cached`: as this process last wrote them, where it did; a swap shows if that is outdated.
         """
         places = {tool: digest(workspace, tool) for tool in asks}
-        held = {place: self._own[place] for place in places.values() if own and place in self._own}
-        missing = [place for place in places.values() if place not in held]
+        seen = {p: self._last_seen[p] for p in places.values() if cached and p in self._last_seen}
+        missing = [place for place in places.values() if place not in seen]
         docs = self._client.mget([(self._layout.tools, place) for place in missing])
-        read = held | dict(zip(missing, docs, strict=True))
+        read = seen | dict(zip(missing, docs, strict=True))
         tools = {tool: self._found(workspace, tool, read[place]) for tool, place in places.items()}
         asked = [
             (self._layout.calls, _call_id(found.state.stem, each))
@@ -306,7 +306,7 @@ class Tools:
             elif doc is not None and doc.version == version and "body" in doc.source:
                 found.sources[seq] = doc.source
             else:
-                raise Lagging
+                raise Stale
 
 
 def _call_id(stem: str, call_id: str) -> str:
@@ -318,7 +318,7 @@ def _guidance_id(found: Found) -> str:
 
 
 def _source(found: Found, entry: Entry, text: str) -> dict[str, Any]:
-    """The document that an entry of the outbox becomes."""
+    """The document of an entry of the outbox."""
     if entry.seq:
         source: dict[str, Any] = {"stem": entry.id.partition("-")[0], "seq": entry.seq}
         if text:
@@ -333,21 +333,21 @@ def _source(found: Found, entry: Entry, text: str) -> dict[str, Any]:
     return source
 
 
-def _decide(found: Found, ask: Ask, name: str, tried: dict[str, Any]) -> None:
-    """Change a tool as is asked, and find the answer. Raises Lagging."""
+def _decide(found: Found, ask: Ask, name: str, attempts: dict[str, Any]) -> None:
+    """Apply an Ask, and set the answer. `attempts`: earlier answers by name. Raises Stale."""
     change: Any = None
-    if mine := tried.keys() & set(found.state.recent):  # swapped, and the answer was lost
-        found.answer = tried[mine.pop()]
+    if own := attempts.keys() & set(found.state.recent):  # swapped, and the answer was lost
+        found.answer = attempts[own.pop()]
     else:
         try:
             change, found.answer = ask.decide(found)
         except ToolMemError as error:
             found.answer = error
     if change is None:
-        if tried and found.position is None:
-            raise Lagging
+        if attempts and found.position is None:
+            raise Stale
         return
-    tried[name] = found.answer
+    attempts[name] = found.answer
     if change is DELETED:
         _delete(found)
     else:
@@ -379,24 +379,24 @@ def _change(found: Found, change: Change) -> None:
 
 
 def _call_entries(found: Found, change: Change, state: State) -> Outbox:
-    """What a change writes of calls. Moves the window of `state`."""
+    """The outbox entries of a change's calls. Moves the window of `state`."""
     record, kept = state.record, list(found.state.kept)
     first = found.state.record.first_seq
     written: Outbox = {}
-    bits = int(digest(found.workspace, found.tool)[:3], 16) >> 2
+    tool_bits = int(digest(found.workspace, found.tool)[:3], 16) >> 2
     for seq, item in change.calls.items():
         place = _call_id(state.stem, item.call.id or "")
         # Grows with time and with the order in which calls came; tools differ in the last 10 bits.
-        at = micros(record.time_modified) + item.index << 10 | bits
+        at = micros(record.time_modified) + item.index << 10 | tool_bits
         state.position = max(state.position + 1, at)
         text = "" if seq <= change.emptied[1] else item.body.decode()
         entry = Entry(place, record.version, seq, state.position, item.call.conversation_id)
         written[place] = (entry, text)
         kept.append(_kept(place, record.version, item.call))
     for seq, body in change.rejudged.items():
-        place, held = kept[seq - first].id, found.sources[seq]
-        conversation = held.get("conversation", "")
-        entry = Entry(place, record.version, seq, held["position"], conversation)
+        place, source = kept[seq - first].id, found.sources[seq]
+        conversation = source.get("conversation", "")
+        entry = Entry(place, record.version, seq, source["position"], conversation)
         written[place] = (entry, body.decode())
         kept[seq - first] = _kept(place, record.version, decoder(CallFigures)(body))
     state.kept = kept[len(kept) - record.kept :]

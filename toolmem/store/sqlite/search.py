@@ -1,4 +1,4 @@
-"""Documents, their words and their vectors."""
+"""Search documents by words (FTS5) and by vectors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolmem.errors import RequestError
 from toolmem.models.records import Document, EmbedderIdentity, TextRow
 from toolmem.store.base import BaseStore
 from toolmem.store.search import Query, Ranking, index_words, scope_of
-from toolmem.store.sqlite.database import Database, json_list, one, workspace_id
+from toolmem.store.sqlite.database import Database, first_row, json_list, workspace_id
 
 _EMBEDDER = "embedder"  # the row of `meta` that says whose vectors these are
 
@@ -21,12 +21,12 @@ Scope = tuple[int, str]  # what is searched together: the id of a workspace, and
 
 
 def _scope_word(scope: Scope) -> str:
-    """By which the full-text index tells scopes apart."""
+    """The word that stands for a scope in the full-text index."""
     return f"s{scope[0]}x{scope[1].encode().hex()}"
 
 
 def put_document(db: apsw.Connection, scope: Scope, key: str, document: Document) -> None:
-    """Insert or replace, under a new id."""
+    """Insert or replace a document, under a new id."""
     delete_document(db, scope, key)
     sql = "INSERT INTO documents (workspace, namespace, key, text) VALUES (?, ?, ?, ?)"
     db.execute(sql, (*scope, key, document.text))
@@ -36,23 +36,23 @@ def put_document(db: apsw.Connection, scope: Scope, key: str, document: Document
 
 
 def delete_document(db: apsw.Connection, scope: Scope, key: str) -> None:
-    """Nothing happens where there is none."""
+    """Delete a document, if it exists."""
     delete_documents(db, "workspace = ? AND namespace = ? AND key = ?", *scope, key)
 
 
 def delete_documents(db: apsw.Connection, where: str, *values: Any) -> None:
-    """Those that fit, with their words."""
+    """Delete the documents that match a condition, with their words."""
     gone = db.execute(f"DELETE FROM documents WHERE {where} RETURNING id", values).fetchall()
     db.executemany("DELETE FROM document_words WHERE rowid = ?", gone)
 
 
-def _embedder(db: apsw.Connection) -> EmbedderIdentity | None:
-    row = one(db, "SELECT value FROM meta WHERE name = ?", _EMBEDDER)
+def _stored_embedder(db: apsw.Connection) -> EmbedderIdentity | None:
+    row = first_row(db, "SELECT value FROM meta WHERE name = ?", _EMBEDDER)
     return None if row is None else msgspec.json.decode(row[0], type=EmbedderIdentity)
 
 
 class Vectors(NamedTuple):
-    """Those of one scope: keys in order, and one row each. Zero vectors are left out."""
+    """The vectors of one scope, a row for each key, in order. Zero vectors are left out."""
 
     state: Any
     rows: dict[str, int]  # by key
@@ -61,34 +61,34 @@ class Vectors(NamedTuple):
 
 
 def _nearest(
-    held: Vectors, query: Query, also: Sequence[str]
+    vectors: Vectors, query: Query, extra: Sequence[str]
 ) -> tuple[list[str], dict[str, float]]:
-    """Keys, nearest first, equal ones by key; and the cosines of these and of `also`."""
+    """Keys, nearest first, equal ones by key; and the cosines of these and of `extra`."""
     import numpy as np
 
-    if not held.keys or not query.unit.any():
+    if not vectors.keys or not query.unit.any():
         return [], {}
-    cosines = np.round(held.matrix @ query.unit, 6)
-    rows = np.arange(len(held.keys))
+    cosines = np.round(vectors.matrix @ query.unit, 6)
+    rows = np.arange(len(vectors.keys))
     if query.keys is not None:
-        rows = np.array(sorted(held.rows[key] for key in query.keys if key in held.rows), int)
+        rows = np.array(sorted(vectors.rows[key] for key in query.keys if key in vectors.rows), int)
     best = rows[np.argsort(-cosines[rows], kind="stable")[: query.depth]].tolist()
-    shown = {*best, *(held.rows[key] for key in also if key in held.rows)}
-    similarity = {held.keys[row]: float(cosines[row]) for row in shown}
-    return [held.keys[row] for row in best], similarity
+    reported = {*best, *(vectors.rows[key] for key in extra if key in vectors.rows)}
+    similarity = {vectors.keys[row]: float(cosines[row]) for row in reported}
+    return [vectors.keys[row] for row in best], similarity
 
 
 class SearchStore(BaseStore):
-    """What was stored with a searchable side."""
+    """Search over the documents of guidance and records."""
 
     _database: Database
-    _held: Vectors | None = None  # of the scope that was searched last; replaced whole
+    _vector_cache: Vectors | None = None  # of the scope that was searched last; replaced whole
 
     def _rank(self, query: Query) -> Ranking:
         with self._database.read() as db:
-            scope = _scope(db, *query.scope)
+            scope = _scope_ids(db, *query.scope)
             by_words = _by_words(db, scope, query)
-            if query.identity is None or _embedder(db) != query.identity:
+            if query.identity is None or _stored_embedder(db) != query.identity:
                 return Ranking(by_words)
             return Ranking(by_words, *_nearest(self._vectors(db, scope, query), query, by_words))
 
@@ -96,11 +96,11 @@ class SearchStore(BaseStore):
         import numpy as np
 
         of = "FROM documents WHERE workspace = ? AND namespace = ?"
-        # Every change of the scope's vectors changes these figures: ids only grow.
-        counts = one(db, f"SELECT count(*), max(id) {of}", *scope)
-        missing = one(db, f"SELECT count(*) {of} AND vector IS NULL", *scope)
-        state, held = (scope, query.identity, counts, missing), self._held
-        if held is None or held.state != state:
+        # Every change of the scope's vectors changes these numbers, because ids only grow.
+        counts = first_row(db, f"SELECT count(*), max(id) {of}", *scope)
+        missing = first_row(db, f"SELECT count(*) {of} AND vector IS NULL", *scope)
+        state, vectors = (scope, query.identity, counts, missing), self._vector_cache
+        if vectors is None or vectors.state != state:
             rows = db.execute(f"SELECT key, vector {of} ORDER BY key", scope)
             found = [(key, blob) for key, blob in rows if blob is not None]
             matrix = np.frombuffer(b"".join(blob for _, blob in found), dtype="<f4")
@@ -108,8 +108,8 @@ class SearchStore(BaseStore):
             ranked: Any = matrix.any(axis=1)
             keys = [key for (key, _), good in zip(found, ranked, strict=True) if good]
             places = {key: row for row, key in enumerate(keys)}
-            held = self._held = Vectors(state, places, keys, matrix[ranked])
-        return held
+            vectors = self._vector_cache = Vectors(state, places, keys, matrix[ranked])
+        return vectors
 
     def documents(
         self, workspace: str, namespace: str | None, keys: Collection[str]
@@ -119,16 +119,16 @@ class SearchStore(BaseStore):
             "ON workspace = ? AND namespace = ? AND documents.key = asked.value"
         )
         with self._database.read() as db:
-            found = db.execute(sql, (json_list(keys), *_scope(db, workspace, namespace)))
+            found = db.execute(sql, (json_list(keys), *_scope_ids(db, workspace, namespace)))
             return {key: Document(text) for key, text in found}
 
     def embedder(self) -> EmbedderIdentity | None:
         with self._database.read() as db:
-            return _embedder(db)
+            return _stored_embedder(db)
 
     def use_embedder(self, identity: EmbedderIdentity) -> None:
         with self._database.write() as db:
-            stored = _embedder(db)
+            stored = _stored_embedder(db)
             if stored not in (None, identity):
                 db.execute("UPDATE documents SET vector = NULL WHERE vector IS NOT NULL")
             if stored != identity:
@@ -143,18 +143,18 @@ class SearchStore(BaseStore):
             "WHERE workspace = ? AND namespace = ? AND vector IS NULL ORDER BY id LIMIT ?"
         )
         with self._database.read() as db:
-            rows = db.execute(sql, (*_scope(db, workspace, namespace), limit))
+            rows = db.execute(sql, (*_scope_ids(db, workspace, namespace), limit))
             return [TextRow(str(number), text) for number, text in rows]
 
     def put_vectors(self, identity: EmbedderIdentity, vectors: Mapping[str, Any]) -> None:
         rows = [(vector.astype("<f4").tobytes(), int(row)) for row, vector in vectors.items()]
         with self._database.write() as db:
-            if _embedder(db) != identity:
+            if _stored_embedder(db) != identity:
                 raise RequestError("the store holds the vectors of another embedder", "vector")
             db.executemany("UPDATE documents SET vector = ? WHERE id = ?", rows)
 
 
-def _scope(db: apsw.Connection, workspace: str, namespace: str | None) -> Scope:
+def _scope_ids(db: apsw.Connection, workspace: str, namespace: str | None) -> Scope:
     return workspace_id(db, workspace), scope_of(workspace, namespace).namespace
 
 

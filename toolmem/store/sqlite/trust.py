@@ -1,9 +1,9 @@
-"""Which store files this user's toolmem made, or the user trusts.
+"""Remember which store files this user's toolmem made, or the user trusts.
 
-A store that came with a cloned or unpacked folder holds rules and guidance that its author wrote;
-they must not be taken for the user's. Each trusted store has a small file in the user's state
-folder, named after the store's path. It holds the random id inside the store and the inode of its
-file, so that a file that was put into the place of a trusted one is another store.
+A store in a cloned or unpacked folder holds rules and guidance of its author, which must not be
+taken for the user's. Each trusted store has a small file in the user's state folder, named after
+the store's path. It holds the random id of the store and the inode of its file, so that a file that
+replaces a trusted one is not trusted.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _made_here: set[tuple[str, str]] = set()  # by this process, where no file can b
 
 
 def reason_against(path: str, store_id: str) -> str:
-    """Why a store is not trusted; "" where it is, and where there is no store yet."""
+    """Why a store is not trusted; "" where it is trusted, or does not exist yet."""
     if not store_id or (os.path.realpath(path), store_id) in _made_here:
         return ""
     with suppress(OSError):
-        if _entry(path).read_bytes() == _description(path, store_id):
+        if _entry_path(path).read_bytes() == _content(path, store_id):
             return ""
     return f"the store {path} was not made by this user's toolmem, and is not trusted"
 
 
 def remember_made(path: str, store_id: str) -> None:
-    """Trust a store that was made just now; without a state folder, in this process alone."""
+    """Trust a new store; where the state folder cannot be written, in this process only."""
     try:
         remember(path, store_id)
     except StoreUnavailable:
@@ -40,17 +40,17 @@ def remember_made(path: str, store_id: str) -> None:
 def remember(path: str, store_id: str) -> None:
     """Trust a store. Raises StoreUnavailable where the state folder cannot be written."""
     try:
-        entry = _entry(path)
+        entry = _entry_path(path)
         entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial = entry.with_name(f"{entry.name}.{os.urandom(4).hex()}")
-        partial.write_bytes(_description(path, store_id))
+        partial.write_bytes(_content(path, store_id))
         partial.replace(entry)
     except OSError as error:
         raise StoreUnavailable(f"cannot remember that {path} is trusted: {error}") from error
 
 
 def state_folder() -> Path:
-    """Where this platform keeps what a program remembers for a user. Raises OSError."""
+    """The folder for toolmem's state on this platform. Raises OSError where there is no home."""
     base = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):  # the standard: a relative one is ignored
         is_mac = sys.platform == "darwin"
@@ -60,14 +60,14 @@ def state_folder() -> Path:
     return Path(base) / "toolmem"
 
 
-def _entry(path: str) -> Path:
+def _entry_path(path: str) -> Path:
     from hashlib import blake2b
 
     name = blake2b(os.fsencode(os.path.realpath(path)), digest_size=16).hexdigest()
     return state_folder() / "trusted-stores" / f"{name}.json"
 
 
-def _description(path: str, store_id: str) -> bytes:
+def _content(path: str, store_id: str) -> bytes:
     real = os.path.realpath(path)
     shown = os.fsencode(real).decode("utf-8", "backslashreplace")
     return json.dumps({"path": shown, "id": store_id, "inode": os.stat(real).st_ino}).encode()
