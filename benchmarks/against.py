@@ -4,8 +4,8 @@
 
 The earlier version gets a work tree and an environment of its own, outside this one. Both add the
 15,069 calls of the shared recordings in thousands, judged and stored in a file, and summarize all
-tools, in turns. CPU seconds of the processes, children included; reading the recordings is left
-out, imports are in "whole".
+tools, in turns; then a fresh process adds 36 calls and summarizes one tool. CPU seconds of the
+processes, children included. Reading the recordings is left out; imports are in "whole" and "36".
 """
 
 from __future__ import annotations
@@ -49,18 +49,36 @@ print(json.dumps({"calls": len(records), "add": added - started, "summarize": su
 """
 
 
+SMALL = """
+import json, resource, tempfile
+from toolmem import ToolMem
+with tempfile.TemporaryDirectory() as folder:
+    with ToolMem(folder + "/memory.db") as memory:
+        memory.add([{"tool_name": "search", "input": {"q": n}, "output": f"{n} hits"}
+                    for n in range(36)])
+        memory.summarize("search")
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps({"36": used.ru_utime + used.ru_stime}))
+"""
+
+
 def run(python: Path, folder: Path) -> dict[str, Any]:
-    """The figures of one round; HOME is elsewhere, so that nothing is written to the real one."""
+    """The figures of one round."""
     paths = [
         str(shared_data() / "recorded_calls" / f"{name}.calls.jsonl.gz") for name in RECORDINGS
     ]
+    return _printed(python, folder, WORK, *paths) | _printed(python, folder, SMALL)
+
+
+def _printed(python: Path, folder: Path, *arguments: str) -> dict[str, Any]:
+    """What a script prints; HOME is elsewhere, so that nothing is written to the real one."""
     environment = {
         "HOME": str(folder),
         "PATH": "/usr/bin:/bin",
         "XDG_STATE_HOME": str(folder / "state"),
     }
     done = subprocess.run(
-        [str(python), "-c", WORK, *paths],
+        [str(python), "-c", *arguments],
         check=True,
         stdout=subprocess.PIPE,
         text=True,
@@ -88,9 +106,9 @@ def compared(commit: str, folder: Path) -> None:
     finally:
         subprocess.run(["git", "worktree", "remove", "--force", tree], check=True, cwd=PROJECT)
     rows = []
-    for part in ("add", "summarize", "whole"):
+    for part in ("add", "summarize", "whole", "36"):
         old, new = (statistics.median(each[side][part] for each in rounds) for side in (0, 1))
-        rows.append((part, old, new, new / old))
+        rows.append((part, f"{old:.2f}", f"{new:.2f}", f"{new / old:.3f}"))
     print(f"{rounds[0][0]['calls']:,} calls, median of {ROUNDS} rounds, CPU seconds")
     print_table(("part", commit, "here", "ratio"), rows)
 
