@@ -19,8 +19,11 @@ from toolmem.view.shell import SimpleCommand
 from toolmem.view.view import CallView
 
 _FOLDER = ".toolmem"  # of a project, or of the user
-_CHANGES = word_set("rules hook note mcp guard store")  # subcommands, unless _READS follows
-_READS = word_set("list show prompt review export log check replay doctor status capture")
+_CHANGES = word_set("rules hook note mcp guard store run")  # subcommands, unless _READS follows
+_READS = word_set(
+    "list show prompt review export log check replay doctor status capture retrieve_tool_memory "
+    "advise_tool_call check_tool_call tools calls guidance"
+)
 _INTERPRETERS = late_pattern(
     r"(?:python|pypy|node|deno|bun|perl|ruby|php|lua|rscript|osascript|pwsh|powershell|sqlite3)[\d.]*"
 )
@@ -73,10 +76,13 @@ def _is_own(path: str, protected: Sequence[str]) -> bool:
 
 
 def _changes_toolmem(command: SimpleCommand) -> bool:
-    words = [word.lower() for word in command.words]
-    if words[1:3] == ["-m", "toolmem"] and re.fullmatch(r"(?:.*/)?python[\d.]*", words[0]):
-        words = words[2:]
-    if not words or os.path.basename(words[0]) != "toolmem":
+    words = [word.lower() for word in command.words] or [""]
+    if "-m" in words and re.fullmatch(r"(?:.*/)?python[\d.]*", words[0]):
+        words = words[words.index("-m") + 1 :] or [""]
+    program = os.path.basename(words[0])
+    if program == "toolmem-hook" or program.startswith("toolmem.hooks"):
+        return True  # an event that the agent makes up would count as typed by the user
+    if program != "toolmem":
         return False
     rest = [word for word in words[1:] if not word.startswith("-")]
     return bool(rest) and rest[0] in _CHANGES and not (len(rest) > 1 and rest[1] in _READS)
