@@ -200,6 +200,17 @@ def stored_bytes(path):
     return b"".join(each.read_bytes() for each in Path(path).parent.glob("memory.db*"))
 
 
+@pytest.mark.parametrize("levels", [199, 400, 900, 3_000])
+def test_a_call_that_is_nested_too_deeply_is_named_and_the_others_go_on(memory, levels):
+    value = [1]
+    for _ in range(levels):
+        value = [value]
+    deep = {"tool_name": "deep", "input": {"x": value}, "output": "y"}
+    added = memory.add([deep, {"tool_name": "search", "output": "3 hits"}])
+    assert added.evaluation.failures[0].error == "nested deeper than 200 levels"
+    assert [tool.tool_name for tool in memory.tools()] == ["search"]
+
+
 def test_a_secret_of_a_call_never_reaches_the_file_and_the_judge_sees_it(path):
     def repeating(call):
         return replace(judge.good(call), evaluation="Sunshine7 was taken")
