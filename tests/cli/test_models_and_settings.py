@@ -98,6 +98,8 @@ def test_an_operation_is_run_as_a_flow_is(tmp_path):
     denied = asked("check_tool_call", tool_name="shell", input={"command": "sudo ls"})
     assert denied.returncode == 5
     assert asked("tool_rule_list", tool="shell").returncode == 2
+    note = {"quote": "never do it", "effect": "remind", "user_message": "hello"}
+    assert asked("note_demand", **note).returncode == 1
 
 
 def test_every_problem_of_settings_is_a_line_of_stderr(tmp_path):

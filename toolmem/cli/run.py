@@ -72,4 +72,5 @@ def _exit_code(response: dict[str, Any]) -> int:
         return 3
     if told.get("decision", told).get("action") in ("ask", "deny"):
         return 5
-    return int(not response.get("success", True) or bool(told.get("partial")))
+    is_open = told.get("partial") or told.get("outcome") in ("refused", "request")  # of a note
+    return int(not response.get("success", True) or bool(is_open))

@@ -60,7 +60,8 @@ def own_services(modules: Sequence[str], *handed_over: Mapping[str, Any] | None)
     for (kind, protocol), given in zip(_PROTOCOLS.items(), handed_over, strict=True):
         found[kind] = dict[str, Any]()
         for module in modules:
-            found[kind] |= getattr(sys.modules.get(module), kind, {})
+            own = getattr(sys.modules.get(module), kind, None)
+            found[kind] |= own if isinstance(own, dict) else {}
         found[kind] |= given or {}
         for name, each in found[kind].items():
             needed = [member for member in vars(protocol) if not member.startswith("_")]

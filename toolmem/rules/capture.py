@@ -139,8 +139,10 @@ def read_new_rule(rules: ToolMemoryStore, tool: str, text: str) -> dict[str, Any
 
     {} where there is a rule of this text, or the text holds a secret: conditions are not masked.
     """
-    from toolmem.rules.reader import demands
+    from toolmem.rules.reader.demands import MAX_SENTENCE, demands
 
+    if len(text) > MAX_SENTENCE:
+        return {}
     is_known = text_key(text) in {text_key(rule.rule) for rule in rules.list_rules(tool)}
     if is_known or Masker(rules.store.secret_key()).text(text) != text:
         return {}
