@@ -12,7 +12,7 @@ from importlinter.cli import lint_imports
 PACKAGE = Path(__file__).parents[1] / "toolmem"
 KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
 BUDGETS = {
-    "models": 852,
+    "models": 865,
     "text": 1420,
     "config": 1148,
     "store": 3472,
@@ -20,23 +20,23 @@ BUDGETS = {
     "judge": 2202,
     "guidance": 2051,
     "formats": 872,
-    "view": 2081,
+    "view": 2330,
     "flow": 1068,
     "ops": 1260,
-    "operations": 1083,
-    "memory": 476,
+    "operations": 1087,
+    "memory": 490,
     "research": 1052,
     "cli": 1715,
     "testing": 432,
-    "rules": 4080,
-    "guard": 1415,
-    "session": 892,
+    "rules": 4520,
+    "guard": 1470,
+    "session": 970,
     "server": 1586,
-    "hooks": 2263,
-    "adapters": 752,
+    "hooks": 2279,
+    "adapters": 757,
 }
 SINGLE_FILES = 339  # __init__, __main__, errors, client
-MAX_LINES = 34_150
+MAX_LINES = 35_050
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 32, "summarize": 32, "guidance": 16, "sentence": 27, "planned call": 31}
 MAX_FILES = 250

@@ -125,6 +125,18 @@ def test_a_note_through_the_shell_is_kept_and_holds(every_host):
     assert "leave the vendor folder alone" in every_host.before("rm vendor/a", "s2")
 
 
+def test_a_ban_far_wider_than_its_words_asks_until_the_user_says_yes(host):
+    host.prompt("the old logo must not come back")
+    calls = [[{"tool": host.shell, "arguments": {"command": c}}] for c in ("ls -la", "pwd")]
+    wide = {"quote": "the old logo must not come back", "when": [{"command": "^(ls|cat|git)"}]}
+    told = host.before(note({**NOTE, **wide, "stops": calls[0], "passes": calls[1]}))
+    assert "It only asks" in told and "narrower `when`" in told
+    assert "ask the user first" in host.before("ls", "s2", key="call_2")
+    assert "Stops: “the old logo" in host.prompt("yes")["systemMessage"]
+    assert "ask the user first" not in host.before("ls", "s2", key="call_3")
+    assert host.before("ls", "s2", key="call_4") != ""
+
+
 def test_a_quote_that_the_user_did_not_type_here_is_refused(host):
     host.prompt("leave the vendor folder alone", session="other")
     host.prompt("Go on.")
@@ -202,6 +214,41 @@ def test_yes_this_once_lets_one_call_through(host):
     assert host.before("git push origin main", key="call_2") == ""
     host.after("git push origin main", "done", key="call_2")
     assert host.before("git push origin main", key="call_3") != ""
+
+
+def taken_back(host, **fields):
+    """The user takes a rule back in words that leave a doubt, and the call that it stops runs."""
+    host.prompt("Never push to main.")
+    said = "The freeze is over, main is open"
+    host.prompt(said)
+    lifts = note({"quote": said, "lifted": "push to main"}).replace(" note ", " note --lift ")
+    assert host.before(lifts, key="call_0").startswith("toolmem: proposed")
+    told = host.before("git push origin main", key="call_1", **fields)
+    assert f"You said: “{said}”. Let it through, and lift the rule" in told
+    host.after("git push origin main", "done", key="call_1", **fields)
+    return host.prompt("Go on.")
+
+
+def test_words_and_the_users_consent_lift_a_rule(host):
+    told = taken_back(host, permission_mode="default")
+    assert "Lifted, as you agreed: “Never push to main”" in told["systemMessage"]
+    assert host.rules() == []
+
+
+@pytest.mark.parametrize("fields", [{"permission_mode": "bypassPermissions"}, {}])
+def test_an_agent_that_may_have_asked_nobody_lifts_no_rule(host, fields):
+    taken_back(host, **fields)
+    assert host.before("git push origin main", session="s2", key="call_2") != ""
+
+
+def test_replies_are_followed_beside_other_sentences(host):
+    host.prompt("Never push to main.")
+    host.before("git push origin main")
+    host.prompt("I am watching. Yes, this once please.")
+    assert host.before("git push origin main", key="call_2") == ""
+    (rule,) = host.rules()
+    told = host.prompt(f"We are done, lift {rule.id[:6]}")
+    assert "Lifted" in told["systemMessage"]
 
 
 def test_a_message_with_pasted_text_takes_no_rule_back(host):

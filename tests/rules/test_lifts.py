@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.rules.reader import lifted
+from toolmem.rules.reader import doubted, lifted, lifts, too_long
+from toolmem.rules.reader.own_text import MAX_SENTENCE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -18,6 +19,7 @@ RULES = [
     rule("send_email", "never email Sarah"),
     rule("shell", "Never push to main"),
     rule("send_email", "Never email Bob"),
+    rule("send_email", "不要给莎拉发邮件"),
 ]
 
 
@@ -43,3 +45,60 @@ def test_a_plain_sentence_takes_back_the_rule_that_holds_all_its_words(message, 
 )
 def test_in_doubt_nothing_is_taken_back(message):
     assert lifted(message, RULES) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "number"),
+    [
+        ("Sarah is back, so you can mail her again", 0),
+        ("the ban on mails to Bob is history", 2),
+        ("Main is no longer protected, push as you like.", 1),
+        ("Fine. Undo the thing about Sarah, please.", 0),
+        ("莎拉的限制取消了", 3),
+    ],
+)
+def test_other_words_leave_a_doubt_about_the_rule_that_shares_most_of_them(message, number):
+    assert lifted(message, RULES) is None
+    found = doubted(message, RULES)
+    assert found is not None
+    assert found[0] is RULES[number]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Never email Sarah again.",
+        "is Sarah back again?",
+        "if Sarah is back you can email her again",
+        "she says you can email Sarah again",
+        "> Sarah can get mails again",
+        "run the tests again",
+        "you can email them again",
+        "Bob said you can push to main again",
+        "you may email Mallory again",
+        "Raise an alarm at Sarah's, please",
+        "可以重新给小王发邮件了",
+    ],
+)
+def test_a_demand_a_question_a_report_and_other_matters_leave_none(message):
+    assert doubted(message, RULES) is None
+
+
+@pytest.mark.parametrize("sign", [*".?:;\"'#<$€«：,+«《\ue000/「，‘=(@”…", "不要", "never "])
+def test_no_pattern_searches_a_long_sentence(sign, monkeypatch):
+    sizes = []
+
+    class Spy:
+        def __init__(self, pattern):
+            self.pattern = pattern
+
+        def search(self, text):
+            sizes.append(len(text))
+            return self.pattern.search(text)
+
+    for name in ("_PERMISSION", "_ZH_PERMISSION", "_FOR_GOOD", "_MAY_LIFT"):
+        monkeypatch.setattr(lifts, name, Spy(getattr(lifts, name)))
+    message = sign * 20_000 + "x"
+    assert lifted(message, RULES) is doubted(message, RULES) is None
+    too_long(message)
+    assert max(sizes, default=0) <= MAX_SENTENCE

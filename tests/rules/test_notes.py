@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from toolmem import ToolMem
+from toolmem.errors import ConfigError
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.changes import Actor
 from toolmem.rules.notes.keep import lift_demand, note_demand
@@ -13,6 +15,7 @@ from toolmem.rules.notes.note import NoteRefused, read_note
 from toolmem.rules.notes.verify import NoteContext, verify
 from toolmem.rules.reader import lifted
 from toolmem.rules.store import GUARDED
+from toolmem.testing.clock import TestClock
 
 GIVEN = json.loads(Path(__file__).with_name("hostile_notes.json").read_text(encoding="utf-8"))
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -64,8 +67,7 @@ def test_a_note_that_must_not_bind_does_not(row):
         case "proposed" | "proposed_or_refused":
             assert found.pending
         case "proposed_or_session_ask":
-            is_narrowed = (found.note.effect, found.note.lasting) == ("ask", "session")
-            assert found.pending or (is_narrowed and found.narrowed)
+            assert found.pending or (found.note.effect == "ask" and found.narrowed)
         case expected:
             assert expected in ("gloss_not_shown", "never_stops_noting")
 
@@ -127,14 +129,76 @@ def test_a_word_matches_whole_words_and_a_refusal_says_so(note):
     assert note({**given, "unless": [{"word": r".*\.tfplan"}]}, said).outcome == "kept"
 
 
-def test_a_condition_that_says_more_than_the_quote_asks_in_this_session_alone(note, rules):
+def test_a_condition_far_wider_than_the_quote_only_asks_and_says_so(note, rules):
     given = {**NOTE, "quote": "never touch the moon", "when": [{"command": "^(git|ls|cat)"}]}
     given["stops"] = [{"tool": "Bash", "arguments": {"command": "ls"}}]
     given["passes"] = [{"tool": "Bash", "arguments": {"command": "pwd"}}]
-    assert note(given, "never touch the moon").outcome == "kept"
-    assert rules.all_rules().rules == []
-    [rule] = rules.all_rules("s1").rules
+    made = note(given, "never touch the moon")
+    assert made.outcome == "kept"
+    assert "narrower `when`" in made.problems[0].problem
+    assert "say: yes" in made.told
+    [rule] = rules.all_rules().rules
     assert rule.effect == "ask"
+
+
+@pytest.mark.parametrize(
+    ("said", "when", "stopped", "passing"),
+    [
+        ("rewriting history is not okay", "^git rebase", "git rebase -i x", "git push"),
+        ("no restarts please, people are working", r"\brestart\b", "svc restart a", "svc status a"),
+        ("以后不许强制推送", "^git push .*(-f|--force)", "git push -f", "git push"),
+        ("hands off the live system", "--context prod", "kubectl --context prod x", "kubectl x"),
+    ],
+)
+def test_a_narrow_condition_without_a_word_of_the_quote_is_kept(
+    note, rules, said, when, stopped, passing
+):
+    calls = [[{"tool": "Bash", "arguments": {"command": c}}] for c in (stopped, passing)]
+    given = {**NOTE, "quote": said, "when": [{"command": when}]}
+    made = note({**given, "stops": calls[0], "passes": calls[1]}, said)
+    assert (made.outcome, made.problems) == ("kept", [])
+    assert rules.all_rules().rules[0].effect == "deny"
+
+
+@pytest.mark.parametrize(
+    ("said", "tool", "when"),
+    [
+        ("please always run the tests before you commit", "Bash", {"command": "^(git|ls|cat)"}),
+        ("do not write comments in German", "Write", {"path": "."}),
+        ("please stop mailing Sarah", "send_email", {"target": "@"}),
+        ("use metric units", "create_payment", {"always": True}),
+        ("every command line tool needs a man page", "Bash", {"command": "[a-z]"}),
+        ("the last mail was too long", "send_email", {"always": True}),
+        ("邮件写得短一点", "send_email", {"target": "."}),
+        ("my rent is late again", "create_payment", {"arg": {"name": "amount", "over": 0}}),
+    ],
+)
+def test_a_word_that_names_a_tool_by_chance_lets_no_wide_condition_stop(note, said, tool, when):
+    shown = {
+        "Bash": {"command": "ls"},
+        "Write": {"file_path": "a.py", "content": "x"},
+        "send_email": {"to": "a@b.c"},
+        "create_payment": {"amount": 5},
+    }
+    stops = [{"tool": tool, "arguments": shown[tool]}]
+    other = "Bash" if tool != "Bash" else "send_email"
+    passes = [{"tool": other, "arguments": shown[other]}]
+    fields = {"tools": [tool], "when": [when], "stops": stops, "passes": passes}
+    made = note({**NOTE, "quote": said, **fields}, said)
+    assert made.problems[0].field == "when"
+    assert [rule.effect for rule in made.rules] == ["ask"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["keep your hands off the shell", "no commands without asking me", "不要执行任何命令"],
+)
+def test_a_ban_on_a_whole_tool_stops_it(note, said):
+    calls = [{"tool": "Bash", "arguments": {"command": "ls"}}]
+    passes = [{"tool": "send_email", "arguments": {"to": "a@b.c"}}]
+    fields = {"when": [{"always": True}], "stops": calls, "passes": passes}
+    made = note({**NOTE, "quote": said, **fields}, said)
+    assert [rule.effect for rule in made.rules] == ["deny"]
 
 
 @pytest.mark.parametrize("said", ["no more than five thousand, ever", "一次不能超过五千"])
@@ -193,3 +257,39 @@ def test_a_demand_is_taken_back_by_words_that_surely_do_so(note, rules):
     assert lift(back).outcome == "request"
     assert lift(back, actor=Actor("user", "typed")).outcome == "kept"
     assert rules.list_rules("@shell") == []
+
+
+@pytest.mark.parametrize(
+    ("until", "ends"),
+    [
+        ("today", "2026-01-02T00:00+00:00"),
+        ("今天", "2026-01-02T00:00+00:00"),
+        ("2026-01-01", "2026-01-02T00:00+00:00"),
+        ("2026-01-03", "2026-01-04T00:00+00:00"),
+        ("2026-01-01T18:00", "2026-01-01T18:00+00:00"),
+    ],
+)
+def test_until_a_date_means_the_end_of_that_day(note, rules, until, ends):
+    rules.zone = UTC
+    made = note({**NOTE, "until": until})
+    assert made.rules[0].expires_at == datetime.fromisoformat(ends)
+    assert f", until {datetime.fromisoformat(ends):%Y-%m-%d %H:%M}" in made.told
+
+
+@pytest.mark.parametrize("until", ["2025-12-31", "2025-12-31T23:00", "tomorrow", "the 7th"])
+def test_an_end_that_is_over_or_no_date_is_refused(note, until):
+    made = note({**NOTE, "until": until})
+    assert (made.outcome, made.problems[0].field) == ("refused", "until")
+
+
+def test_a_day_ends_in_the_time_zone_of_the_user():
+    with ToolMem(":memory:", overrides=["time_zone=Asia/Tokyo"], clock=TestClock()) as memory:
+        made = memory.note_demand(
+            **NOTE, until="today", user_message=SAID, tools_available=["Bash"]
+        )
+        assert made.rules[0].expires_at == datetime(2026, 1, 1, 15, tzinfo=UTC)
+        night = [{"clock": {"from": "08:00", "to": "10:00"}}]
+        memory.tool_rule_put("x", "not at nine", effect="deny", when=night)
+        assert memory.check_tool_call("x", {"a": 1}).action == "deny"
+    with pytest.raises(ConfigError, match="time_zone"):
+        ToolMem(":memory:", overrides=["time_zone=Mars"])

@@ -1,10 +1,15 @@
 """What is a demand, on which tools, and which calls it forbids."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import UNSCOPED, demands
+from toolmem.view.conditions import Match, read_conditions
+from toolmem.view.view import CallView
 
+NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 TOOLS = ["shell", "send_email", "delete_file", "write_file", "read_file", "web_search"]
 
 
@@ -107,6 +112,122 @@ def test_tools_named_none_and_by_description():
     assert demands("Never do that automatically.", ["calendar"], [])[0].tools == ["calendar"]
     fish = ToolSchema(name="x2", description="Feeds the goldfish in the pond")
     assert demands("Never feed the goldfish at night.", ["x1"], [fish])[0].tools == ["x2"]
+
+
+FILES = ToolSchema(
+    "files",
+    "Read, write or delete a file",
+    {"properties": {"op": {"enum": ["read", "write", "delete"]}, "path": {"type": "string"}}},
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "stopped"),
+    [
+        ("Never write to /etc/nginx.", {"write", "delete"}),
+        ("Never delete files under /etc/nginx.", {"delete"}),
+        ("Never read /etc/nginx.", {"read"}),
+        ("Don't touch /etc/nginx.", {"read", "write", "delete"}),
+    ],
+)
+def test_in_a_tool_of_many_actions_a_demand_stops_only_what_it_names(message, stopped):
+    [demand] = demands(message, [], [FILES])
+    found = demand.conditions["files"]
+    conditions = read_conditions(found.when, found.unless)
+    calls = {op: {"op": op, "path": "/etc/nginx/a"} for op in ("read", "write", "delete")}
+    views = {op: CallView("files", given, FILES.parameters) for op, given in calls.items()}
+    assert {op for op, v in views.items() if conditions.check(v, NOW) is Match.YES} == stopped
+
+
+def tool(name: str, *parameters: str) -> ToolSchema:
+    return ToolSchema(name, "", {"properties": {each: {"type": "string"} for each in parameters}})
+
+
+ACTING = [
+    tool("reserve_hotel", "hotel", "start"),
+    tool("get_hotel_prices", "hotels"),
+    tool("update_password", "password"),
+    tool("send_money", "recipient", "amount"),
+    tool("deploy_service", "service", "env"),
+    tool("invite_user", "user", "channel"),
+    tool("send_email", "to", "subject", "body"),
+]
+
+
+def stopped_by(message: str, name: str, arguments: dict) -> bool:
+    found = next(iter(demands(message, [], ACTING))).conditions.get(name)
+    if found is None:
+        return False
+    schema = next(each for each in ACTING if each.name == name)
+    view = CallView(name, arguments, schema.parameters)
+    return read_conditions(found.when, found.unless).check(view, NOW) is Match.YES
+
+
+@pytest.mark.parametrize(
+    ("message", "name", "stopped", "passing"),
+    [
+        (
+            "Never book the Riverside View Hotel.",
+            "reserve_hotel",
+            {"hotel": "Riverside View Hotel"},
+            {"hotel": "Riverside Inn"},
+        ),
+        (
+            "Never deploy payments_api.",
+            "deploy_service",
+            {"service": "payments_api"},
+            {"service": "a"},
+        ),
+        (
+            'Never deploy "payments-api".',
+            "deploy_service",
+            {"service": "payments-api"},
+            {"service": "a"},
+        ),
+        ("Never invite Mallory.", "invite_user", {"user": "Mallory"}, {"user": "Ann"}),
+        ("转账金额绝不能超过 5000", "send_money", {"amount": 5001}, {"amount": 5000}),
+        (
+            "Never send money over 500 to Kowalski.",
+            "send_money",
+            {"recipient": "Kowalski", "amount": 501},
+            {"recipient": "Ann", "amount": 501},
+        ),
+        ("Never change my password.", "update_password", {"password": "x"}, None),
+    ],
+)
+def test_names_and_identifiers_that_are_left_over_are_what_is_meant(
+    message, name, stopped, passing
+):
+    assert stopped_by(message, name, stopped)
+    assert passing is None or not stopped_by(message, name, passing)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Never book hotels with bad reviews.",
+        "Never book Marriott hotels on Sundays.",
+        "Never change the password of a colleague.",
+        "Never deploy Checkout to Production.",
+        "Never deploy Java services.",
+        "Never deploy in December.",
+        "Never invite Russian users.",
+        "Never book a cheap hotel.",
+    ],
+)
+def test_whatever_else_is_left_over_only_reminds(message):
+    assert [each.conditions for each in demands(message, [], ACTING)] == [{}]
+
+
+def test_a_name_in_the_text_of_a_mail_is_not_whom_it_goes_to():
+    mail = {"to": "bob@x.example", "subject": "a", "body": "the CEO said yes"}
+    assert not stopped_by("Never email the CEO.", "send_email", mail)
+
+
+def test_what_holds_today_is_said_so():
+    assert [d.today for d in demands("Don't deploy today.", [], ["deploy"])] == [True]
+    assert [d.today for d in demands("今天不要部署。", [], ["deploy"])] == [True]
+    assert [d.today for d in demands("Never deploy, not even today.", [], ["deploy"])] == [False]
 
 
 def test_a_long_message_is_read_in_linear_steps():

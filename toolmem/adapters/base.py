@@ -87,7 +87,12 @@ class Conversation:
                 if modes.repeats == "advise":  # advice would not stop a framework's loop
                     modes = replace(modes, repeats="enforce")
                 session.recorder.guard = Guard(
-                    store, memory.workspace_id, services.clock, modes, protected=[store.location]
+                    store,
+                    memory.workspace_id,
+                    services.clock,
+                    modes,
+                    protected=[store.location],
+                    zone=session.rules.zone,
                 )
                 self._session = session
             return self._session

@@ -15,13 +15,14 @@ from msgspec.structs import replace
 
 from toolmem.models.decisions import Action, Decision, DecisionSource
 from toolmem.models.rules import ToolMemoryRule
+from toolmem.rules.replies import MIN_ID_LENGTH
 from toolmem.text.display import plain
 from toolmem.text.stopped_calls import STOPPED
 
 Mode = Literal["off", "shadow", "advise", "enforce"]
 
 _ORDER: dict[str, int] = {"allow": 0, "advise": 1, "ask": 2, "deny": 3}
-_MAX_FINDINGS = 3  # that one reason names
+MAX_FINDINGS = 3  # that one reason names
 _MAX_QUOTED = 200  # characters of text from a call
 _MAX_SENTENCE = 500
 _ASK_FIRST = "; ask the user first"
@@ -100,20 +101,30 @@ def apply_answer(decision: Decision, agreed: bool) -> Decision:
 
 
 def _text_of(findings: Iterable[Finding], remedies: Iterable[Finding]) -> str:
-    texts = list(dict.fromkeys(f.text for f in findings))[:_MAX_FINDINGS]
+    texts = list(dict.fromkeys(f.text for f in findings))[:MAX_FINDINGS]
     return " ".join([*texts, *dict.fromkeys(f.remedy for f in remedies if f.remedy)])
 
 
-def rule_finding(rule: ToolMemoryRule, mode: Mode, need: str = "", *, sure: bool = True) -> Finding:
-    """The finding of a rule that a call breaks, surely or perhaps. `need`: what to do before."""
+def rule_finding(
+    rule: ToolMemoryRule, mode: Mode, words: str = "", need: str = "", *, sure: bool = True
+) -> Finding:
+    """The finding of a rule that a call breaks, surely or perhaps. `need`: what to do before.
+
+    `words`: with which the user may have taken it back; then they are asked whether to lift it.
+    """
     who = "The user said" if rule.is_users else "A rule says"
     sentence = plain(rule.rule, _MAX_SENTENCE).removesuffix(".")
     text = f"{who} on {rule.created_at.date().isoformat()}: {sentence}. {need}".strip()
     action: Action = "ask"
     remedy = "Get their consent, or leave it out."
-    if sure and rule.effect == "deny":
-        action, remedy = "deny", "Leave it out, or ask them to take it back."
-    return Finding(DecisionSource(kind="rule", rule_id=rule.id), action, text, remedy, mode)
+    code = rule.id[:MIN_ID_LENGTH]
+    if words:
+        text += f" You said: {quoted(words)}. Let it through, and lift the rule ({code})?"
+    elif sure and rule.effect == "deny":
+        action = "deny"
+        remedy = f"Leave it out. They may say `yes, this once`, or `lift {code}` to end the rule."
+    source = DecisionSource(kind="rule", rule_id=rule.id, lifts=bool(words))
+    return Finding(source, action, text, remedy, mode)
 
 
 def times(number: int) -> str:

@@ -15,8 +15,8 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
-from functools import cached_property
+from datetime import datetime, tzinfo
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct, field
@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from toolmem.config.sections import GuardSection
 from toolmem.errors import StoreError
-from toolmem.guard.decision import Finding, decide, quoted, rule_finding
+from toolmem.guard.decision import MAX_FINDINGS, Finding, decide, quoted, rule_finding
 from toolmem.guard.history import CallHistory, KnownHistory, count_key, record_call, still_counted
 from toolmem.guard.known_names import KnownNames, statement_in
 from toolmem.guard.repeats import Failures, call_identity, check_repeat, outcome_of, record_outcome
@@ -34,9 +34,11 @@ from toolmem.models.decisions import Action, Decision, DecisionSource
 from toolmem.models.protocols import Clock, Store
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
+from toolmem.rules.changes import Actor
 from toolmem.rules.identity import folded_name
-from toolmem.rules.replies import is_this_once
+from toolmem.rules.replies import excerpt, is_this_once
 from toolmem.rules.store import ToolMemoryStore, read_or_new, swap
+from toolmem.rules.turn import Captured
 from toolmem.store.storable import micros
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
@@ -66,6 +68,7 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
     counted: dict[str, list[int]] = {}  # times in microseconds, by test `more_than`
     stopped: str = ""  # the identity of the call that a rule stopped last
     once: str = ""  # the call that the user lets through once
+    kept: list[str] = []  # ids of rules that the user was asked to lift, and did not
 
 
 class Forgiveness(Struct, kw_only=True, omit_defaults=True):
@@ -99,9 +102,16 @@ class _PlannedCall(Struct):
     known: Conversation = field(default_factory=Conversation)
     forgiven: Forgiveness = field(default_factory=Forgiveness)
 
+    def question_about(self, rule: ToolMemoryRule) -> str:
+        """The user's words that may take a rule back, unless they were asked and kept it."""
+        return "" if rule.id in self.known.kept else rule.doubted_in(self.conversation)
+
 
 class Guard:
-    """Decides about calls, from several threads. `protected`: paths that only the user changes."""
+    """Decides about calls, from several threads. `protected`: paths that only the user changes.
+
+    `zone`: the user's time zone; None: the machine's.
+    """
 
     def __init__(
         self,
@@ -111,11 +121,12 @@ class Guard:
         modes: GuardSection | None = None,
         *,
         protected: Sequence[str] = (),
+        zone: tzinfo | None = None,
     ) -> None:
         self.store, self.workspace, self.clock = store, workspace, clock
         self.modes = modes or GuardSection()
         self.protected = protected
-        self._rules = ToolMemoryStore(store, workspace, clock)
+        self._rules = ToolMemoryStore(store, workspace, clock, zone)
         self._rule_set: RuleSet | None = None
         self._running: dict[str, _RunningCall] = {}  # by the id of the decision
         self._lock = threading.Lock()
@@ -199,7 +210,7 @@ class Guard:
         mode = self.modes.rules
         if mode == "off":
             return []
-        view, known, now = call.view, call.known, self.clock.now().astimezone()
+        view, known, now = call.view, call.known, self._rules.local_time()
         history = KnownHistory(known.history, {**call.forgiven.counted, **known.counted}, now)
         found: list[Finding] = []
         counted: list[tuple[ToolMemoryRule, MoreThan]] = []
@@ -209,14 +220,15 @@ class Guard:
             history.rule_id = rule.id
             match = conditions.check(view, now, history)
             if match is Match.YES:
-                found.append(rule_finding(rule, mode, _required_call(conditions)))
+                need = _required_call(conditions)
+                found.append(rule_finding(rule, mode, call.question_about(rule), need))
             elif match is Match.MAYBE:
-                found.append(rule_finding(rule, mode, sure=False))
+                found.append(rule_finding(rule, mode, call.question_about(rule), sure=False))
             else:
                 counted += [(rule, test) for test in conditions.counting_tests(view, now, history)]
         for rule, test in counted if not found else ():
             if not self._count(call.conversation, rule.id, test, now):
-                found.append(rule_finding(rule, mode))
+                found.append(rule_finding(rule, mode, call.question_about(rule)))
         return found
 
     def _repeat_findings(self, call: _PlannedCall) -> list[Finding]:
@@ -264,8 +276,12 @@ class Guard:
         failed: bool | None,
         call_id: str = "",
         hints: Mapping[str, Any] | None = None,
+        worked: bool | None = None,
     ) -> None:
-        """Learn from the end of an allowed call. `failed`: None = unknown. Raises StoreError."""
+        """Learn from the end of an allowed call. `failed`: None = unknown. Raises StoreError.
+
+        `worked`: where the host does not know, what its output says; only `earlier` believes it.
+        """
         with self._lock:
             running = self._running.pop(decision.id, None)
         if was_stopped(output):
@@ -285,7 +301,8 @@ class Guard:
             known = "" if overtaken and failed else call  # something changed while it ran
             error = record_outcome(state.failures, known, outcome, failed=failed, call_id=call_id)
             if tests:
-                record_call(state.history, view, effects, tests, failed=failed)
+                judged = failed if failed is not None or worked is None else not worked
+                record_call(state.history, view, effects, tests, failed=judged)
             if statement:
                 state.names.learn(statement, output, failed=bool(failed))
             return error
@@ -296,6 +313,29 @@ class Guard:
         if decision.sources:
             ran = "failed" if failed else "unknown" if failed is None else "worked"
             self.store.log_decision(self.workspace, replace(decision, outcome=ran))
+
+    def answered(self, decision: Decision, agreed: bool) -> Captured:
+        """Lift the rules that a question named, if the user agreed to it; else they hold again.
+
+        `decision`: an `ask` as the user saw it. Raises StoreError.
+        """
+        captured, session = Captured(), decision.conversation_id
+        asked = {source.rule_id for source in decision.sources if source.lifts}
+        if not asked or decision.action != "ask" or len(decision.sources) > MAX_FINDINGS:
+            return captured
+        for rule in self._rules.all_rules(session).rules:
+            words = rule.doubted_in(session)
+            if rule.id not in asked or not words:
+                continue
+            actor = Actor("user", "typed", f"{words} (and agreed to lift it)", session)
+            if not agreed:
+                self._rules.reject(rule, actor)
+                self._change(session, partial(_remember_kept, rule.id))
+                continue
+            self._rules.accept(rule, actor)
+            captured.lifted.append(rule)
+            captured.told.append(f"Lifted, as you agreed: “{excerpt(rule.rule)}”")
+        return captured
 
     def user_spoke(self, conversation: str, message: str = "") -> str:
         """Let failed calls be tried again after a message of the user, and follow `yes, this once`.
@@ -340,6 +380,10 @@ class Guard:
 
 def _key_of(conversation: str) -> tuple[str, str]:
     return NAMESPACE, f"conversation/{conversation}"
+
+
+def _remember_kept(rule_id: str, state: Conversation) -> None:
+    state.kept.append(rule_id)
 
 
 def _forget_once(state: Conversation) -> None:

@@ -124,8 +124,12 @@ class Hook(Struct, kw_only=True):
         if "deny" in actions or ("ask" in actions and not self.agent.asks):
             return  # it has not run; one that the user agreed to has
         session, _ = ledger.read()
-        record = self._record(event, call, session)
-        self.stores.keep_call(record, event.input, self.guards(), call.decisions)
+        record, guards = self._record(event, call, session), self.guards()
+        self.stores.keep_call(record, event.input, guards, call.decisions)
+        if "ask" in actions and event.asks_user:
+            pairs = zip(guards, call.decisions, strict=False)
+            told = [line for g, decision in pairs for line in g.answered(decision, True).told]
+            ledger.change(lambda session: session.notices.extend(told))
 
     def _record(self, event: Event, call: SessionCall, session: Session) -> ToolCallResult:
         arguments: Any = event.input if isinstance(event.input, dict | list | str) else {}

@@ -46,6 +46,7 @@ class Session(Struct, omit_defaults=True):
     events: list[str] = []  # ids of prompts that were acted on
     calls: list[SessionCall] = []
     shown: list[str] = []  # ids of rules whose request the user has seen
+    notices: list[str] = []  # for the user, at the next prompt
 
     def open_call(self, key: str, digest: str, *, by_input: bool = False) -> SessionCall | None:
         """The newest call that has not ended: by id and input, else by id.

@@ -100,6 +100,7 @@ def answer_note(
         session=turn.session_id,
         turn=turn.mark,
         noted_by=agent.title,
+        evidence="typed",
     )
     if note.lifts:
         quote, lifted = str(fields.get("quote", "")), str(fields.get("lifted", ""))

@@ -7,6 +7,8 @@ from contextlib import suppress
 from json import loads
 from typing import Any
 
+from msgspec.structs import replace
+
 from toolmem.guard import Guard
 from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.hooks.agents import Agent
@@ -39,12 +41,14 @@ def answer_prompt(
         session.events += [event.key] if event.key else []
         session.turn += bool(new)
         session.prompts += map(masked, new)
-        return session, new
+        before = replace(session, notices=[])
+        session.notices, before.notices = [], session.notices
+        return before, new
 
     if (added := ledger.change(add)) is None:
         return Answer()
-    session, new = added
-    notices: list[str] = []
+    session, new = added  # as it is now, with the notices of before
+    notices = session.notices
     for message in new:
         notices += [guard.user_spoke(event.session, message) for guard in guards]
         notices += _capture(agent, stores, event, session, message)
@@ -76,7 +80,10 @@ def _capture(
 
 def _new_requests(stores: Stores, ledger: Ledger, session: Session) -> list[str]:
     """Requests of agents that the user has not seen yet, as notices."""
-    new = [rule for rule in stores.rules().requests() if rule.id not in session.shown]
+    asked = [rule for rule in stores.rules().requests() if rule.id not in session.shown]
+    new = [
+        rule for rule in asked if not rule.doubted_in(rule.request.session if rule.request else "")
+    ]
     if new:
         ledger.change(lambda session: session.shown.extend(rule.id for rule in new))
     return [

@@ -31,6 +31,7 @@ KINDS: dict[str, Kind] = {
     "PostToolUseFailure": "after_call",
     "SessionEnd": "session_end",
 }
+_ASKING = ("default", "acceptEdits", "plan")  # of Claude Code's permission modes
 _ID_KEYS = {"prompt": "prompt_id", "subagent_start": "agent_id"}  # others have a call's
 
 
@@ -52,6 +53,7 @@ class Event(Struct, kw_only=True):
     failed: bool | None = None  # None: unknown
     seconds: float | None = None  # that the call took
     interrupted: bool = False
+    asks_user: bool = False  # the agent is known to ask its user about calls
 
 
 class Answer(Struct, kw_only=True):
@@ -98,6 +100,7 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
     if kind in ("before_call", "after_call"):
         event.tool, event.server = own_tool(agent, text_in(given, "tool_name"), given)
         event.input = given.get("tool_input")
+    event.asks_user = given.get("permission_mode") in _ASKING
     if kind == "after_call":
         event.output, event.failed = read_output(agent.name, claude_name, given, event.key)
         milliseconds: Any = given.get("duration_ms")

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from datetime import tzinfo
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -72,12 +73,24 @@ def own_services(modules: Sequence[str], *handed_over: Mapping[str, Any] | None)
     return OwnServices(**found)
 
 
+def _zone_of(name: str) -> tzinfo | None:
+    """The time zone of this name; "": the machine's. Raises ConfigError."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name) if name else None
+    except (KeyError, ValueError, OSError):
+        problem = f"time_zone: {name!r} is no time zone; expected a name such as Europe/Berlin"
+        raise ConfigError([problem]) from None
+
+
 class MemoryServices:
     """Implements `toolmem.flow.services.Services`."""
 
     def __init__(self, settings: Settings, own: OwnServices, clock: Clock) -> None:
         self.settings = settings
         self.clock = clock
+        self._zone = _zone_of(settings.time_zone)
         self._own = own
         self._cache: dict[tuple[str, ...], Any] = {}
         self._budget = Budget(settings.budget, settings.prices)
@@ -112,7 +125,7 @@ class MemoryServices:
 
     def rules(self, workspace: str) -> ToolMemoryStore:
         """The rules of a workspace, in the default store."""
-        return ToolMemoryStore(self.store(), workspace, self.clock)
+        return ToolMemoryStore(self.store(), workspace, self.clock, self._zone)
 
     def guard(self, workspace: str) -> Guard:
         """The guard of a workspace; it protects the store's own files."""
@@ -120,7 +133,8 @@ class MemoryServices:
 
         def make() -> Guard:
             protected = [store.location] if os.path.exists(store.location) else []
-            return Guard(store, workspace, self.clock, options, protected=protected)
+            fields: Any = {"protected": protected, "zone": self._zone}
+            return Guard(store, workspace, self.clock, options, **fields)
 
         return self._cached("guards", workspace, make)
 

@@ -16,6 +16,7 @@ class DecisionSource(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     kind: Literal["rule", "repeat", "known_name", "schema", "self"]
     rule_id: str = ""
+    lifts: bool = False  # the user's consent to the call also lifts the rule
     k: int = 0
     n: int = 0
     call_ids: tuple[str, ...] = ()

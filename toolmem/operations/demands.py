@@ -40,6 +40,9 @@ def note_demand(
     lasting: Annotated[str | None, Meta(description="always, or session.")] = None,
     until: Annotated[str | None, Meta(description="A date on which it ends.")] = None,
     tools: Annotated[list[str] | None, Meta(description="Tools that could break it.")] = None,
+    replaces: Annotated[
+        str | None, Meta(description="The demand that the user corrects: its id, or its words.")
+    ] = None,
     rule: Annotated[str | None, Meta(description="The demand in your words.")] = None,
     when: Alternatives = None,
     unless: Alternatives = None,
@@ -58,6 +61,7 @@ def note_demand(
         "lasting": lasting,
         "until": until,
         "tools": tools,
+        "replaces": replaces,
         "rule": rule,
         "when": when,
         "unless": unless,

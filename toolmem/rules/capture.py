@@ -93,11 +93,11 @@ class ToolMemoryCaptureHook:
         for demand in found:
             if named_only and demand.tools == [UNSCOPED]:
                 continue
-            if demand.session and not turn.session_id:
+            if demand.session and not (demand.today or turn.session_id):
                 why = "as it holds for a session that is not named"
                 captured.told.append(f"not kept, {why}: {excerpt(demand.sentence)}")
                 continue
-            captured.kept += (self._put(turn, _rule_input(demand, t, turn)) for t in demand.tools)
+            captured.kept += (self._put(turn, self._input(demand, t, turn)) for t in demand.tools)
         if reminder and not found:
             self._keep_reminder(turn, reminder, captured)
         if n := too_long(message):
@@ -109,6 +109,12 @@ class ToolMemoryCaptureHook:
                 by_text.setdefault(rule.rule, []).append(rule)
         captured.told += map(_confirmation, by_text.values())
         return captured
+
+    def _input(self, demand: Demand, tool: str, turn: Turn) -> RuleInput:
+        given = _rule_input(demand, tool, turn)
+        if demand.today:
+            given.session, given.expires_at = "", self.rules.end_of_day()
+        return given
 
     def _keep_reminder(self, turn: Turn, text: str, captured: Captured) -> None:
         """Keep a message that begins with `never:` or `remember:`, or say why not."""
@@ -139,7 +145,8 @@ def read_new_rule(rules: ToolMemoryStore, tool: str, text: str) -> dict[str, Any
 
     {} where there is a rule of this text, or the text holds a secret: conditions are not masked.
     """
-    from toolmem.rules.reader.demands import MAX_SENTENCE, demands
+    from toolmem.rules.reader import demands
+    from toolmem.rules.reader.own_text import MAX_SENTENCE
 
     if len(text) > MAX_SENTENCE:
         return {}
@@ -194,4 +201,7 @@ def describe_effect(rules: Sequence[ToolMemoryRule]) -> str:
 
 def _confirmation(rules: list[ToolMemoryRule]) -> str:
     """Say that the rules of one sentence are kept, and how to take them back."""
-    return kept_message(rules[0].rule, describe_effect(rules), for_session=bool(rules[0].session))
+    first = rules[0]
+    is_today = first.expires_at is not None and not first.session
+    until = f", until {first.expires_at:%Y-%m-%d %H:%M}" if is_today else ""
+    return kept_message(first.rule, describe_effect(rules), until, for_session=bool(first.session))

@@ -15,6 +15,7 @@ from toolmem.models.rules import RANK, Change, Evidence, Speaker, ToolMemoryRule
 from toolmem.rules.identity import text_key
 
 MAX_CHANGES = 20
+ONLY_ASKS = "only-asks"  # the tag of a ban that asks, as its condition is far wider than the words
 MAX_WORDS = 500  # of the user or the agent, kept with a change
 _STRICTNESS = {"remind": 0, "ask": 1, "deny": 2}
 _COMPARED = ("rule", "priority", "effect", "when", "unless", "expires_at", "tags", "status")
@@ -55,7 +56,7 @@ def is_allowed(
     before: ToolMemoryRule, after: ToolMemoryRule, actor: Actor, now: datetime, *, guarded: bool
 ) -> bool:
     """Decide whether a change is made; otherwise it is stored as a request."""
-    if actor.kind == "agent":
+    if actor.kind == "agent":  # evidence of what it asks for: the user typed the words
         return False
     if actor.evidence and actor.kind == "user":
         return True

@@ -114,7 +114,7 @@ def choose(
     """
     caps = caps or RulesSection()
     wanted = {folded_name(name) for name in tools or ()}
-    rules = [rule for rule in listing.rules if rule.is_pinned]
+    rules = [rule for rule in listing.rules if rule.is_pinned and not rule.is_replaced]
     if wanted:
         wanted.add(UNSCOPED)
         rules = [r for r in rules if (name := folded_name(r.tool_name)) in wanted or name[0] == "@"]
@@ -200,7 +200,8 @@ def changed_since(
 
     known = {rule.id: rule.rule for rule in frozen.rules}
     hidden = {rule.id for rule in (*frozen.not_shown, *frozen.left_out)}
-    new = [r for r in now.rules if r.is_pinned and r.id not in hidden and known.get(r.id) != r.rule]
+    shown_now = [rule for rule in now.rules if rule.is_pinned and not rule.is_replaced]
+    new = [r for r in shown_now if r.id not in hidden and known.get(r.id) != r.rule]
     lines: list[str] = []
     rest: list[ToolMemoryRule] = []
     size = 0

@@ -1,15 +1,19 @@
 """Follow short replies that act on rules, and sentences that take a rule back.
 
-A message that is just `undo` or `just this time` acts on the rules of the message before it.
-`lift <id>` lifts a rule, or accepts a request to change it.
+`undo`, `just this time` and `yes` act on the rules of the message before. `lift <id>` lifts a rule,
+or accepts a request to change it. `undo`, `lift <id>` and `yes, this once` are followed where they
+are a sentence of the user's own, or stand at either end of the message.
 """
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.rules.changes import Actor
+from toolmem.rules.changes import ONLY_ASKS, Actor
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn
 from toolmem.text.display import plain
@@ -17,31 +21,100 @@ from toolmem.text.patterns import late_pattern
 
 MIN_ID_LENGTH = 6  # characters of an id that `lift` takes
 _OUTER = " \t\r\n.!。！*`\"'“”"
-_UNDO = frozenset(("undo", "undo that", "undo it", "撤销", "取消"))
 _THIS_SESSION = frozenset(("just this time", "just for now", "仅这次", "只这次"))
-_ONCE = frozenset(("yes, this once", "yes this once", "this once", "就这一次", "就这次"))
-_LIFT = late_pattern(rf"(?:lift|解除)\s+([0-9a-f-]{{{MIN_ID_LENGTH},36}})")
+_YES = frozenset(("yes", "yes please", "yes, always", "always stop it", "是", "是的", "好的"))
+_ID = rf"[0-9a-f-]{{{MIN_ID_LENGTH},36}}"
+_AGREED = r"(?:yes|ok|okay|sure|go ahead|好|好的|可以|行)"
+_POLITE = r"(?:(?:please|pls|请|麻烦|ok|okay|yes|no)[ ,，]{1,3}|请)"
+_FORMS = {
+    "undo": r"undo(?: that| it)?|撤销",
+    "lift": rf"(?:lift|解除) {{1,3}}(?P<id>{_ID})",
+    "once": rf"{_AGREED}?[ ,，]{{0,3}}(?:(?:do it|just|only) )?this once(?:, {_AGREED})?"
+    rf"|{_AGREED}?[ ,，]{{0,3}}就这一?次",
+}
+_PARTS = "|".join(f"(?P<{name}>{form})" for name, form in _FORMS.items())
+_REPLY = late_pattern(
+    rf"(?:{_POLITE}){{0,2}}(?:{_PARTS})(?:[ ,，]{{0,3}}(?:please|pls|thanks|吧|谢谢))?", re.I
+)
+_MAY_REPLY = late_pattern(r"\b(?:undo|lift|this once)\b|撤销|解除|就这", re.I)
+_YES_IN = late_pattern(_AGREED, re.I)
+_MAX_REPLY = 60  # characters
+
+
+class Reply(NamedTuple):
+    """What a reply asks for: undo, lift (the start of an id) or once."""
+
+    kind: str
+    rule_id: str = ""
+
+
+def replies_in(message: str) -> list[Reply]:
+    """The replies among the user's own sentences."""
+    if message.strip(_OUTER) == "取消":  # beside other words it cancels something else
+        return [Reply("undo")]
+    if whole := _reply(message.strip(_OUTER)):
+        return [whole]
+    if not _MAY_REPLY.search(message):
+        return []
+    from toolmem.rules.reader.own_text import own_sentences  # takes long to load
+
+    sentences = [
+        each.masked for each in own_sentences(message, lambda _: False) if not each.question
+    ]
+    found: list[Reply] = []
+    for at, sentence in enumerate(sentences):
+        found += filter(None, [_reply(sentence.strip(_OUTER))])
+        commas = [comma.start() for comma in re.finditer("[,，]", sentence)]
+        ends = [sentence[commas[0] + 1 :]] if commas and at == len(sentences) - 1 else []
+        ends += [sentence[: commas[-1]]] if commas and at == 0 else []
+        found += (r for end in ends if (r := _reply(end.strip(_OUTER), is_part=True)))
+    return found
+
+
+def _reply(text: str, *, is_part: bool = False) -> Reply | None:
+    """Read a sentence, or a part of one, as a reply; `this once` in a part needs a yes."""
+    found = _REPLY.fullmatch(" ".join(text.split())) if len(text) <= _MAX_REPLY else None
+    if found is None:
+        return None
+    kind = next(name for name in _FORMS if found[name])
+    if is_part and kind == "once" and not _YES_IN.search(text):
+        return None
+    return Reply(kind, (found["id"] or "").lower())
 
 
 def is_this_once(message: str) -> bool:
     """Whether the user allows the call that was stopped last, once."""
-    return message.strip(_OUTER).casefold() in _ONCE
+    return any(reply.kind == "once" for reply in replies_in(message))
 
 
 def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
     """Do what a reply asks for, or lift the rule that a sentence takes back."""
     captured = Captured()
-    reply = turn.user_message.strip(_OUTER).casefold()
-    if reply in _UNDO:
-        for rule in _rules_of_last_message(rules, turn):
-            _tell(captured, rule, rules.delete(rule, actor), "undone")
-    elif reply in _THIS_SESSION:
+    replies = replies_in(turn.user_message)
+    for reply in replies:
+        if reply.kind == "undo":
+            for rule in _rules_of_last_message(rules, turn):
+                _tell(captured, rule, rules.delete(rule, actor), "undone")
+        elif reply.kind == "lift":
+            _lift(rules, reply.rule_id, actor, captured)
+    whole = turn.user_message.strip(_OUTER).casefold()
+    if whole in _THIS_SESSION:
         _keep_for_session(rules, turn, actor, captured)
-    elif found := _LIFT.fullmatch(reply):
-        _lift(rules, found[1], actor, captured)
-    else:
+    elif whole in _YES:
+        _stop_always(rules, turn, captured)
+    elif not replies:
         _take_back(rules, turn, actor, captured)
     return captured
+
+
+def _stop_always(rules: ToolMemoryStore, turn: Turn, captured: Captured) -> None:
+    """Let the bans of the last message that only ask stop calls, as the user agrees."""
+    for rule in _rules_of_last_message(rules, turn):
+        if ONLY_ASKS in rule.tags:
+            tags = [tag for tag in rule.tags if tag != ONLY_ASKS]
+            _tell(
+                captured, rule, rules.change(rule, Actor("user"), effect="deny", tags=tags), "stops"
+            )
 
 
 def _keep_for_session(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captured) -> None:
@@ -70,7 +143,7 @@ def _rules_of_last_message(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemor
 
 
 def _lift(rules: ToolMemoryStore, start: str, actor: Actor, captured: Captured) -> None:
-    requests = [rule for rule in rules.requests() if rule.id.startswith(start)]
+    requests = [r for r in rules.requests() if r.id.startswith(start) and not r.is_replaced]
     meant = [rule for rule in rules.all_rules(actor.session).rules if rule.id.startswith(start)]
     for rule in requests:
         _tell(captured, rule, rules.accept(rule, actor), "done, as was asked")
@@ -81,13 +154,39 @@ def _lift(rules: ToolMemoryStore, start: str, actor: Actor, captured: Captured) 
 
 
 def _take_back(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captured) -> None:
-    from toolmem.rules.reader import lifted
+    """Lift the rule that a sentence surely takes back; of one that may be meant, ask later."""
+    from toolmem.rules.reader import doubted, lifted
 
     known = [rule for rule in rules.all_rules(actor.session).rules if rule.is_users]
-    meant = lifted(turn.user_message, list({rule.rule: rule for rule in known}.values()))
-    for rule in known:
-        if meant is not None and rule.rule == meant.rule:
-            _tell(captured, rule, rules.delete(rule, actor), "lifted")
+    texts = list({rule.rule: rule for rule in known}.values())
+    if meant := lifted(turn.user_message, texts):
+        for rule in known:
+            if rule.rule == meant.rule:
+                _tell(captured, rule, rules.delete(rule, actor), "lifted")
+    elif may_doubt(rules, actor) and (found := doubted(turn.user_message, texts)):
+        asking = replace(actor, words=found[1], session=turn.session_id)
+        for rule in known:
+            if rule.rule == found[0].rule and rule.is_checked:
+                captured.told.append(doubt(rules, rule, asking, "deleted"))
+
+
+def may_doubt(rules: ToolMemoryStore, actor: Actor) -> bool:
+    """Whether an actor may vouch in this store for words that the user typed in a session."""
+    return bool(actor.session) and (actor.evidence == "typed" or not rules.is_guarded())
+
+
+def doubt(rules: ToolMemoryStore, rule: ToolMemoryRule, actor: Actor, what: str) -> str:
+    """Let the next calls that a rule stops ask whether the user took it back, and tell them so.
+
+    `actor`: its words are what the user typed in its session; `what`: deleted or replaced.
+    """
+    rules.delete(rule, replace(actor, kind="agent", evidence="typed"), what)
+    return f"{still_holds(rule)}, or agree when the next call that it stops asks you"
+
+
+def still_holds(rule: ToolMemoryRule) -> str:
+    """Tell the user that a rule holds on, and how to lift it."""
+    return f"“{excerpt(rule.rule)}” still holds. To lift it, say: lift {rule.id[:MIN_ID_LENGTH]}"
 
 
 def _tell(captured: Captured, rule: ToolMemoryRule, after: ToolMemoryRule, what: str) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import date, datetime, time, timedelta, tzinfo
+from time import sleep
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,7 +18,15 @@ from toolmem.models.calls import Moment
 from toolmem.models.protocols import Clock, Store
 from toolmem.models.records import Record
 from toolmem.models.rules import RANK, Change, Effect, Priority, Said, Source, ToolMemoryRule
-from toolmem.rules.changes import MAX_CHANGES, PROGRAM, Actor, change_of, is_allowed, loosens
+from toolmem.rules.changes import (
+    MAX_CHANGES,
+    ONLY_ASKS,
+    PROGRAM,
+    Actor,
+    change_of,
+    is_allowed,
+    loosens,
+)
 from toolmem.rules.identity import (
     RULE_PREFIX,
     SESSION_RULES,
@@ -98,12 +106,27 @@ class _Place(Struct):
 
 
 class ToolMemoryStore:
-    """The user's rules, by tool. Methods raise RequestError and StoreError."""
+    """The user's rules, by tool. Methods raise RequestError and StoreError.
 
-    def __init__(self, store: Store, workspace: str, clock: Clock) -> None:
+    `zone`: the user's time zone; None: the machine's.
+    """
+
+    def __init__(
+        self, store: Store, workspace: str, clock: Clock, zone: tzinfo | None = None
+    ) -> None:
         self.store = store
         self.workspace = workspace
         self.clock = clock
+        self.zone = zone
+
+    def local_time(self) -> datetime:
+        """The time in the user's zone."""
+        return self.clock.now().astimezone(self.zone)
+
+    def end_of_day(self, day: date | None = None) -> datetime:
+        """The midnight after a day; None: after today."""
+        following = (day or self.local_time().date()) + timedelta(days=1)
+        return datetime.combine(following, time(), self.zone).astimezone(self.zone)
 
     # ------------------------------------------------------------ reading
 
@@ -199,7 +222,8 @@ class ToolMemoryStore:
                 return before
             return self._write(place, self._new(place, given, actor))
         after = _merged(before, given, self.clock.now())
-        if captured and loosens(before, after, self.clock.now()):
+        may_be_mended = ONLY_ASKS in before.tags and after.effect == "deny"
+        if captured and not may_be_mended and loosens(before, after, self.clock.now()):
             fields = {name: getattr(before, name) for name in (*_CONTENT, "expires_at", "rule")}
             after = replace(after, **fields)
         return self._change(place, after, actor, "changed")
@@ -224,9 +248,9 @@ class ToolMemoryStore:
             return False
         return self.delete(place.before, actor).status == "deleted"
 
-    def delete(self, rule: ToolMemoryRule, actor: Actor) -> ToolMemoryRule:
+    def delete(self, rule: ToolMemoryRule, actor: Actor, what: str = "deleted") -> ToolMemoryRule:
         """Delete a rule's content, or request that. Returns the rule afterwards."""
-        return self.change(rule, actor, "deleted", status="deleted")
+        return self.change(rule, actor, what, status="deleted")
 
     def change(
         self, rule: ToolMemoryRule, actor: Actor, what: str = "changed", **fields: Any
@@ -348,7 +372,7 @@ def retry_on_conflict(write: Callable[[], Written]) -> Written:
         except Conflict:
             import random
 
-            time.sleep(random.random() * 0.002 * min(attempt + 1, 20))
+            sleep(random.random() * 0.002 * min(attempt + 1, 20))
     return write()
 
 

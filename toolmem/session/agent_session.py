@@ -7,9 +7,11 @@ import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any, Literal, Self
 
 import msgspec
+from msgspec import Struct
 
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.chat import read_arguments
@@ -89,7 +91,8 @@ class AgentSession:
         self._user_messages: deque[str] = deque(maxlen=MAX_USER_MESSAGES)
         self._open_message: str | None = None  # the user's message of the turn under way
         self._turns = 0
-        self._checked_calls: deque[tuple[str, Decision]] = deque(maxlen=MAX_CHECKED_CALLS)
+        self._checked_calls: deque[_CheckedCall] = deque(maxlen=MAX_CHECKED_CALLS)
+        self._news = Captured()  # for `after_turn` to return
         self._judge_thread = ThreadPoolExecutor(1, "toolmem judging")
         self._tools_to_judge: dict[str, None] = {}
         self._stored_calls: list[ToolCallResult] = []  # of the turn under way, by `keep_calls`
@@ -188,10 +191,10 @@ class AgentSession:
         self._user_messages.append(message)
         assert self.recorder.guard is not None
         try:
-            self.recorder.guard.user_spoke(self.session_id, message)
+            self._news.told.append(self.recorder.guard.user_spoke(self.session_id, message))
         except ToolMemError as error:
             log.error("the guard was not told of a message: %s", error)
-        self._hook.hear(self._turn(message, []))
+        self._news.add(self._hook.hear(self._turn(message, [])))
 
     def _turn(self, message: str, calls: list[ToolUse]) -> Turn:
         return Turn(
@@ -227,8 +230,22 @@ class AgentSession:
         """
         given = _read_object(arguments)
         decision = self.recorder.check(tool_name, given, force=force)
-        self._checked_calls.append((_key(tool_name, given), decision))
+        self._checked_calls.append(_CheckedCall(_key(tool_name, given), decision, given))
         return decision
+
+    def ended(self, decision: Decision, output: str = "", success: bool | None = None) -> None:
+        """Tell how a call ended that `check` let through, for the calls after it in the turn.
+
+        `success`: None = unknown. The turn's messages may then hold it without a `success`.
+        """
+        call = next((c for c in self._checked_calls if c.decision.id == decision.id), None)
+        if call is None or call.has_ended:
+            raise RequestError(
+                "decision: expected that of a call under way, from check", "decision"
+            )
+        call.has_ended, call.success = True, success
+        name, record = decision.tool_name, {"output": output, "success": success}
+        self.recorder.report_end(decision, call.given, _judged(name, call.given, record))
 
     @property
     def decisions(self) -> list[Decision]:
@@ -261,6 +278,7 @@ class AgentSession:
             given["tools_available"] = msgspec.to_builtins(list(self.recorder.schemas.values()))
         try:
             done = self._rules_memory.perform(OPERATIONS[name], given)
+            self._news.told.append(done.told)
             problems = msgspec.to_builtins(done.problems)
             answer = {"outcome": done.outcome, "told": done.told, "problems": problems}
         except RequestError as error:
@@ -294,13 +312,23 @@ class AgentSession:
             messages.insert(0, {"role": "user", "content": user_text})
         self.buffer += messages
         finished_turn = self._turn(user_text, list(map(tool_use, [*self._stored_calls, *results])))
-        captured = self._hook.after_turn(finished_turn, heard=True)
+        captured = self._told(self._hook.after_turn(finished_turn, heard=True))
         self._turns, self._stored_calls = self._turns + 1, []
         self._store(results)
         limit = self._max_buffer_tokens
         if limit is not None and self.buffer_tokens > limit:
             self.compress(limit)
         return captured
+
+    def _told(self, captured: Captured) -> Captured:
+        """What this turn made, lifted and told, each once."""
+        news, answers = self._news, self.recorder.answers
+        self._news, self.recorder.answers = Captured(), Captured()
+        news.add(answers)
+        news.add(captured)
+        kept, lifted = ({rule.id: rule for rule in rules} for rules in (news.kept, news.lifted))
+        told = [line for line in dict.fromkeys(news.told) if line]
+        return Captured(list(kept.values()), list(lifted.values()), told)
 
     def keep_calls(self) -> None:
         """Store what was recorded, before the turn is over. Raises StoreError."""
@@ -317,7 +345,7 @@ class AgentSession:
                 continue
             same = next((r for r in unmatched if _is_same_call(r, each)), None)
             if same is None:
-                self._report_end(each)
+                each = self._report_end(each)
             else:
                 unmatched.remove(same)
             own.append({**each, **(same or {})})
@@ -332,18 +360,22 @@ class AgentSession:
             raise RequestError(f"turn: call {failure.index}: {failure.error}", "turn")
         return [each.call for each in read.calls]
 
-    def _report_end(self, record: Mapping[str, Any]) -> None:
-        """Tell the guard how a call ended that the host ran itself."""
+    def _report_end(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Tell the guard how a call ended that the host ran itself. Returns what is known of it."""
         name, given = str(record.get("tool_name")), record.get("input")
         key = _key(name, given)
-        checked = next((each for each in self._checked_calls if each[0] == key), None)
+        checked = next((each for each in self._checked_calls if each.key == key), None)
         if checked is not None:
             self._checked_calls.remove(checked)
+            if checked.has_ended:
+                return {"success": checked.success, **record}
         time = self.memory.services.clock.now()
         plain = Decision(
             id="", time=time, tool_name=name, conversation_id=self.session_id, action="allow"
         )
-        self.recorder.report_end(checked[1] if checked else plain, given, record)
+        decision = checked.decision if checked else plain
+        self.recorder.report_end(decision, given, _judged(name, given, record))
+        return record
 
     def _store(self, calls: list[ToolCallResult]) -> None:
         """Store the calls unjudged, so that nothing is lost; then have them judged."""
@@ -380,6 +412,24 @@ class AgentSession:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class _CheckedCall(Struct):
+    """A call that the host runs itself."""
+
+    key: str
+    decision: Decision
+    given: dict[str, Any]
+    has_ended: bool = False
+    success: bool | None = None  # as the host told it
+
+
+def _judged(tool_name: str, given: Any, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A record with what its output says, where the host does not know whether the call worked."""
+    if record.get("success") is not None:
+        return record
+    use = read_records([{"tool_name": tool_name, "input": given, **record}], datetime.now(UTC))
+    return {**record, "worked": tool_use(use.calls[0].call).success if use.calls else None}
 
 
 def _read_object(arguments: Mapping[str, Any] | str) -> dict[str, Any]:

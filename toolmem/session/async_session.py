@@ -53,6 +53,7 @@ class AsyncAgentSession:
 
     messages = _awaited(AgentSession.messages)
     check = _awaited(AgentSession.check)
+    ended = _awaited(AgentSession.ended)
     call_tool = _awaited(AgentSession.call_tool)
     after_turn = _awaited(AgentSession.after_turn)
     close = _awaited(AgentSession.close)

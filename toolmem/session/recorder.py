@@ -22,12 +22,14 @@ from toolmem.memory.toolmem import Workspace
 from toolmem.models.decisions import Decision
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.identity import folded_name
+from toolmem.rules.turn import Captured
 from toolmem.session.functions import ToolFunction, as_text
 
 P = ParamSpec("P")
 R = TypeVar("R")
 OnDenied = Literal["raise", "return"]
-OnAsk = Callable[[Decision], Any]
+# (decision) or (decision, tool_name, arguments)
+OnAsk = Callable[[Decision], Any] | Callable[[Decision, str, Any], Any]
 
 log = logging.getLogger("toolmem.session")
 MAX_DECISIONS = 1_000
@@ -60,7 +62,8 @@ class CallRecorder:
         def send_email(to: str, text: str) -> str: ...
 
     A denied call raises CallDenied, or answers the reason (`on_denied="return"`). A call that asks
-    for consent runs only where `on_ask(decision)` answers True; without it, it is denied.
+    for consent runs only where `on_ask(decision)`, or `on_ask(decision, tool_name, arguments)`,
+    answers True; without it, it is denied.
     """
 
     def __init__(
@@ -81,6 +84,8 @@ class CallRecorder:
         self.guard = memory.services.guard(memory.workspace_id) if memory else None
         self._returns_reason = on_denied == "return"
         self._on_ask = on_ask
+        self._ask_with_call = on_ask is not None and _takes_call(on_ask)
+        self.answers = Captured()  # what the user's answers lifted, until a session takes it
         self._records: list[dict[str, Any]] = []
         self._lock = threading.Lock()
 
@@ -142,15 +147,24 @@ class CallRecorder:
             force=force,
         )
         if decision.action == "ask" and self._on_ask is not None:
+            agreed = self._ask(decision, arguments)
             try:
-                agreed = self._on_ask(decision) is True
-            except Exception:  # whatever the host's question raises is no consent
-                log.exception("on_ask raised: the call is denied")
-                agreed = False
+                self.answers.add(self.guard.answered(decision, agreed))
+            except ToolMemError as error:
+                log.error("the user's answer is not kept: %s", error)
             decision = apply_answer(decision, agreed)
         if decision.sources:
             self.decisions.append(decision)
         return decision
+
+    def _ask(self, decision: Decision, arguments: Any) -> bool:
+        ask: Callable[..., Any] = self._on_ask or bool
+        call = (decision.tool_name, arguments) if self._ask_with_call else ()
+        try:
+            return ask(decision, *call) is True
+        except Exception:  # whatever the host's question raises is no consent
+            log.exception("on_ask raised: the call is denied")
+            return False
 
     def report_end(self, decision: Decision, arguments: Any, record: Mapping[str, Any]) -> None:
         """Tell the guard how a call ended that was allowed."""
@@ -163,6 +177,7 @@ class CallRecorder:
                 output=str(record.get("output", "")),
                 failed=None if success is None else not success,
                 call_id=str(record.get("id", "")),
+                worked=record.get("worked"),
             )
         except ToolMemError as error:  # the call has run: its result must reach the agent
             log.error("the guard did not learn how a call ended: %s", error)
@@ -225,3 +240,15 @@ class CallRecorder:
     def _add_record(self, record: dict[str, Any]) -> None:
         with self._lock:
             self._records.append(record)
+
+
+def _takes_call(on_ask: OnAsk) -> bool:
+    """Whether a function takes the tool's name and the arguments beside the decision."""
+    try:
+        given = inspect.signature(on_ask).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    needed = [
+        each for each in given if each.default is each.empty and each.kind < each.KEYWORD_ONLY
+    ]
+    return len(needed) >= 3 or any(each.kind is each.VAR_POSITIONAL for each in given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Literal
 
 import msgspec
@@ -12,12 +12,19 @@ from msgspec.structs import replace
 
 from toolmem.models.rules import UNSCOPED, Said, ToolMemoryRule
 from toolmem.rules.capture import USER_EDICT
-from toolmem.rules.changes import Actor
+from toolmem.rules.changes import ONLY_ASKS, Actor
 from toolmem.rules.identity import text_key
 from toolmem.rules.notes.note import NoteProblem, NoteRefused, read_note
 from toolmem.rules.notes.verify import NoteContext, Verified, check_quote, shown_call, verify
 from toolmem.rules.notes.width import content_words
-from toolmem.rules.replies import MIN_ID_LENGTH, excerpt, kept_message
+from toolmem.rules.replies import (
+    MIN_ID_LENGTH,
+    doubt,
+    excerpt,
+    kept_message,
+    may_doubt,
+    still_holds,
+)
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.text.display import plain
 
@@ -26,6 +33,7 @@ MAX_IN_SESSION = 10  # notes that are kept at once; further ones become requests
 MAX_IN_FORCE = 200
 MAX_REFUSALS = 3  # of one quote in a session; then it is kept as a reminder
 _REFUSALS = ".note-refusals"
+_TODAY = ("today", "今天")
 _MIN_FIT = 0.34  # share of the words of a description that the rule must contain
 
 Outcome = Literal["kept", "request", "refused"]
@@ -42,12 +50,14 @@ class NoteResult(Struct, kw_only=True):
 
 def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> NoteResult:
     """Verify a note and keep it. Raises StoreError."""
-    now = rules.clock.now().astimezone()
+    now = rules.local_time()
     try:
         note = read_note(given)
         if note.lasting == "session" and not context.session:
             raise NoteRefused(("lasting", "no session is known here: say always"))
+        corrected = _corrected(rules, note.replaces, context) if note.replaces else []
         verified = verify(note, context, now)
+        verified.ends = _end_of(note.until, rules)
         if verified.narrowed and not context.session:
             raise NoteRefused(("when", f"{verified.narrowed}: narrow it"))
     except NoteRefused as error:
@@ -62,7 +72,52 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
             rules=made,
             told=f"{message} ({why}): lift {made[0].id[:MIN_ID_LENGTH]}",
         )
-    return NoteResult(outcome="kept", rules=made, told=_confirmation(verified))
+    problems = [NoteProblem("when", _narrowed(verified))] if verified.narrowed else []
+    others = [rule for rule in corrected if rule.id not in {each.id for each in made}]
+    by = Actor("user", context.evidence, note.quote, context.session, context.noted_by)
+    told = [_confirmation(verified), *_doubt(rules, others, by, "replaced")]
+    return NoteResult(outcome="kept", rules=made, told=" ".join(told), problems=problems)
+
+
+def _end_of(until: str, rules: ToolMemoryStore) -> datetime | None:
+    """When a note ends: at the end of a date, or at a time. Raises NoteRefused."""
+    now = rules.local_time()
+    try:
+        if until.strip().lower() in _TODAY:
+            return rules.end_of_day()
+        if not until.strip():
+            return None
+        if len(until.strip()) == len("2026-12-24"):
+            found = rules.end_of_day(date.fromisoformat(until.strip()))
+        else:
+            given = datetime.fromisoformat(until.strip())
+            found = (
+                given if given.tzinfo else given.replace(tzinfo=rules.zone).astimezone(rules.zone)
+            )
+    except (ValueError, OverflowError):
+        raise NoteRefused(("until", "expected today, or a date or time as 2026-12-24")) from None
+    if found <= now:
+        raise NoteRefused(("until", f"{until} is over: now it is {now:%Y-%m-%d %H:%M}"))
+    return found
+
+
+def _corrected(rules: ToolMemoryStore, replaces: str, context: NoteContext) -> list[ToolMemoryRule]:
+    """The rules that a note replaces. Raises NoteRefused."""
+    return _rules_meant(replaces, rules.all_rules(context.session).rules, "replaces")
+
+
+def _doubt(
+    rules: ToolMemoryStore, meant: Sequence[ToolMemoryRule], actor: Actor, what: str
+) -> list[str]:
+    """Let the next calls that rules stop ask the user whether to lift them, and say so once."""
+    checked = [rule for rule in meant if rule.is_checked and may_doubt(rules, actor)]
+    told = [doubt(rules, rule, actor, what) for rule in checked]
+    told += [still_holds(rule) for rule in meant if rule not in checked]
+    return told[:1]
+
+
+def _narrowed(verified: Verified) -> str:
+    return f"{verified.narrowed}: it only asks; note it again with a narrower `when`"
 
 
 def _refused(
@@ -113,14 +168,18 @@ def _put(
         rule=note.quote.strip(),
         priority="critical",
         source="programmatic" if pending else "user_explicit",
-        tags=[NOTED] if pending else [NOTED, USER_EDICT],
+        tags=[
+            NOTED,
+            *(() if pending else (USER_EDICT,)),
+            *((ONLY_ASKS,) if verified.narrowed else ()),
+        ],
         effect=note.effect,
         when=[] if conditions is None else msgspec.to_builtins(conditions.when),
         unless=[] if conditions is None else msgspec.to_builtins(conditions.unless),
         stops=msgspec.to_builtins(note.stops),
         passes=msgspec.to_builtins(note.passes),
         session=context.session if note.lasting == "session" else "",
-        expires_at=note.ends,
+        expires_at=verified.ends,
         said=Said(
             by,
             context.session,
@@ -147,24 +206,33 @@ def _confirmation(verified: Verified) -> str:
         stopped, total = verified.would_stop
         example = excerpt(verified.example)
         history = f"; it would have stopped {stopped} of your last {total} calls, as `{example}`"
-    return kept_message(note.quote, checks, history, for_session=note.lasting == "session")
+    if verified.ends is not None:
+        history += f", until {verified.ends:%Y-%m-%d %H:%M}"
+    message = kept_message(note.quote, checks, history, for_session=note.lasting == "session")
+    if verified.narrowed:
+        message += f". It only asks, as {verified.narrowed}; to have them stopped, say: yes"
+    return message
 
 
 def lift_demand(
     rules: ToolMemoryStore, quote: str, lifted: str, context: NoteContext, actor: Actor
 ) -> NoteResult:
-    """Lift a demand that the user took back, or request that. `lifted`: words of it, or its id.
+    """Lift a demand that the user took back. `lifted`: words of it, or its id.
 
-    `actor`: who vouches for the user. Only words that surely take back that rule lift it at once.
+    `actor`: who vouches for the user. Only words that surely take back that rule lift it at once;
+    after others that the user typed, the next calls that it stops ask the user whether to lift it.
     """
     from toolmem.rules.reader import lifted as lifted_by  # takes long to load
 
     try:
         pending = check_quote(quote, context)
-        meant = _rules_meant(lifted, rules.all_rules(context.session).rules)
+        meant = _rules_meant(lifted, rules.all_rules(context.session).rules, "lifted")
     except NoteRefused as error:
         return NoteResult(outcome="refused", problems=error.problems)
     if not pending and not any(lifted_by(m, meant[:1]) for m in context.user_messages or ()):
+        if may_doubt(rules, actor) and meant[0].is_checked:
+            told = " ".join(_doubt(rules, meant, actor, "deleted"))
+            return NoteResult(outcome="request", rules=meant, told=told)
         pending = "the user's words do not say so for sure"
     by = Actor("agent", "", quote, context.session, context.noted_by) if pending else actor
     done = [rules.delete(rule, by) for rule in meant]
@@ -176,7 +244,7 @@ def lift_demand(
     return NoteResult(outcome="request", rules=done, told=told)
 
 
-def _rules_meant(words: str, rules: Sequence[ToolMemoryRule]) -> list[ToolMemoryRule]:
+def _rules_meant(words: str, rules: Sequence[ToolMemoryRule], field: str) -> list[ToolMemoryRule]:
     """Find the sentence that fits best, and its rules under all tools. Raises NoteRefused."""
     by_id = [r for r in rules if len(words) >= MIN_ID_LENGTH and r.id.startswith(words)]
     if by_id:
@@ -188,10 +256,10 @@ def _rules_meant(words: str, rules: Sequence[ToolMemoryRule]) -> list[ToolMemory
             by_text.setdefault(text_key(rule.rule), []).append(rule)
     fits = sorted(((_fit(described, of[0]), text) for text, of in by_text.items()), reverse=True)
     if not fits or fits[0][0] < _MIN_FIT:
-        raise NoteRefused(("lifted", "no rule fits these words: name it by its id"))
+        raise NoteRefused((field, "no rule fits these words: name it by its id"))
     if len(fits) > 1 and fits[1][0] == fits[0][0]:
         ids = ", ".join(f"{by_text[t][0].id[:8]} “{by_text[t][0].rule[:60]}”" for _, t in fits[:3])
-        raise NoteRefused(("lifted", f"several rules fit: name one by its id: {ids}"))
+        raise NoteRefused((field, f"several rules fit: name one by its id: {ids}"))
     return by_text[fits[0][1]]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -36,19 +35,14 @@ class DemandNote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     quote: Line  # the user's words
     effect: Effect
     lasting: Literal["always", "session"] = "always"
-    until: str = ""  # a date or time
+    until: str = ""  # a date, the end of which counts, or a time; or `today`
     tools: Annotated[list[Line], Meta(max_length=20)] = []  # names or classes
+    replaces: Annotated[str, Meta(max_length=500)] = ""  # an earlier demand: its id, or its words
     rule: Annotated[str, Meta(max_length=500)] = ""  # in the model's words: shown to people alone
     when: Alternatives | dict[str, Any] = []
     unless: Alternatives | dict[str, Any] = []
     stops: Examples = []
     passes: Examples = []
-
-    @property
-    def ends(self) -> datetime | None:
-        """When the demand expires. Raises ValueError for an `until` that is no date."""
-        found = datetime.fromisoformat(self.until) if self.until else None
-        return found.astimezone(UTC) if found else None
 
 
 class NoteProblem(Struct, frozen=True):
@@ -74,13 +68,10 @@ def read_note(given: Any) -> DemandNote:
     present = {name: value for name, value in given.items() if value is not None}
     try:
         note = msgspec.convert(present, DemandNote)
-        _ = note.ends  # raises ValueError
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
         named = _FIELD.search(what)
         raise NoteRefused((place.strip(".`") or (named[1] if named else "note"), what)) from None
-    except ValueError:
-        raise NoteRefused(("until", "expected a date or time, such as 2026-12-24")) from None
     if not note.quote.strip():
         raise NoteRefused(("quote", "expected the user's words"))
     if note.effect != "remind":

@@ -18,11 +18,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import RequestError
+from toolmem.models.rules import Evidence
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
 from toolmem.rules.notes.note import DemandNote, NoteRefused
 from toolmem.rules.notes.quotes import find_quote
-from toolmem.rules.notes.width import Call, count_ordinary_stops, has_in_common, names_tool
+from toolmem.rules.notes.width import (
+    Call,
+    count_ordinary_stops,
+    has_in_common,
+    names_tool,
+    plain_calls,
+)
 from toolmem.text.forms import INSIDE
 from toolmem.view.conditions import (
     Alternative,
@@ -56,6 +63,7 @@ class NoteContext(Struct, kw_only=True):
     session: str = ""
     turn: str = ""  # the mark of the turn
     noted_by: str = ""  # the agent or model
+    evidence: Evidence = ""  # that the messages were typed, in a store that asks for it
     kept_calls: Sequence[Call] = ()  # recorded calls that worked, the newest first
 
 
@@ -63,6 +71,7 @@ class Verified(Struct, kw_only=True):
     """A note that can be kept."""
 
     note: DemandNote  # its effect and duration as the checks leave them
+    ends: datetime | None = None
     places: list[str]  # where rules are kept: classes, and names of tools without a class
     conditions: Conditions | None = None
     pending: str = ""  # why it becomes a request; "": it is kept at once
@@ -280,31 +289,40 @@ def _distinct_class(kinds: list[str], others: set[str], name: str) -> list[str]:
 
 
 def _narrow(verified: Verified, trial: _Trial, calls: Sequence[Call]) -> None:
-    """Let a condition that is wider than its quote only ask, and only in this session."""
+    """Let a condition that is far wider than its quote only ask."""
     views = [trial.tools.view(*call) for call in calls[:REPLAYED]]
     bound = [view for view in views if trial.tools.binds(view)]
     stopped = [view for view in bound if trial.stops(view, replayed=True)]
     verified.would_stop = (len(stopped), len(bound))
     if stopped:
         verified.example = shown_call(stopped[0].tool, stopped[0].arguments)
-    if narrowed := _too_wide(verified, trial):
+    if verified.note.effect == "deny" and (narrowed := _too_wide(verified, trial)):
         verified.narrowed = narrowed
-        verified.note = replace(verified.note, effect="ask", lasting="session")
+        verified.note = replace(verified.note, effect="ask")
 
 
 def _too_wide(verified: Verified, trial: _Trial) -> str:
-    """Why a condition is wider than its quote; "" where it is not."""
+    """Why a condition is far wider than its quote; "" where it is not."""
+    why = _is_wide(verified, trial)
+    tools = [*trial.tools.named, *verified.places]
+    return "" if not why or names_tool(verified.note.quote, tools, trial.conditions) else why
+
+
+def _is_wide(verified: Verified, trial: _Trial) -> str:
+    """Why a condition would stop many calls that its quote does not speak of."""
     note, (stopped, worked) = verified.note, verified.would_stop
-    if names_tool(note.quote, (*trial.tools.named, *verified.places)):
-        return ""
-    examples = [(each.tool, each.arguments) for each in note.stops]
-    if not has_in_common(note.quote, trial.conditions, examples):
-        return "the quote and the condition have no word in common"
     number, of = count_ordinary_stops(note.quote, verified.places, trial.stops)
     if number > MAX_ORDINARY * of:
         return f"{number} of {of} ordinary calls would be stopped that the quote does not name"
+    examples = [(each.tool, each.arguments) for each in note.stops]
+    if has_in_common(note.quote, trial.conditions, examples):
+        return ""
     if worked >= MIN_WORKED and stopped > MAX_WORKED * worked:
         return f"{stopped} of the last {worked} calls would have been stopped, and no tool is named"
+    plain = [c for n in trial.tools.named for c in plain_calls(n, trial.tools.schema(n))]
+    number = sum(trial.stops(trial.tools.view(*call)) for call in plain)
+    if number > MAX_WORKED * len(plain) or any(each.always for each in trial.conditions.when):
+        return "most calls of the tool would be stopped, and the quote does not name it"
     return ""
 
 

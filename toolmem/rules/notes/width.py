@@ -13,52 +13,101 @@ from typing import Any
 from toolmem.rules.notes.numbers import mentions_time, read_numbers
 from toolmem.text.forms import normalized, word_set
 from toolmem.view.conditions import PATTERNS, Alternative, Conditions
+from toolmem.view.parameters import names_file, words_of
 from toolmem.view.view import CallView
 
 Call = tuple[str, Mapping[str, Any]]  # tool, arguments
 
-# What people call the tools of a class, and what they do with them.
+# What people call the tools of a class or their objects, and what they do with them.
 _CLASS_WORDS = {
-    "@shell": "command commands shell terminal bash console run runs running execute cli script "
-    "命令 终端 执行 运行 跑",
-    "@read": "read reads reading open opens look file files 读 看 打开 文件",
-    "@write": "write writes writing edit edits editing change create file files modify code "
-    "写 改 编辑 文件 代码",
-    "@delete": "delete deletes deleting remove removes erase file files 删 删除 移除 文件",
-    "@fetch": "fetch open visit browse page pages site url link 网页 网站 链接 打开",
-    "@web": "search searches searching google web internet online 搜 搜索 上网 网上",
-    "@mail": "mail mails mailing email emails send sends sending reply forward cc contact "
-    "邮件 邮箱 发信 发 回复",
-    "@chat": "message messages messaging chat post posts slack dm send reply contact "
-    "消息 私信 群 发 回复",
+    "@shell": "command commands shell terminal bash console cli 命令 终端"
+    " | run execute 执行 运行 跑",
+    "@read": "file files 文件 | read open look 读 看 打开",
+    "@write": "file files code 文件 代码 | write edit change create modify 写 改 编辑",
+    "@delete": "file files 文件 | delete remove erase 删 删除 移除",
+    "@fetch": "page pages site url link 网页 网站 链接 | fetch open visit browse 打开",
+    "@web": "web internet online google 网上 上网 | search 搜 搜索",
+    "@mail": "mail mails mailing email emails 邮件 邮箱 发信 | send reply forward contact 发 回复",
+    "@chat": "message messages messaging chat slack dm 消息 私信 群"
+    " | send post reply contact 发 回复",
 }
+# A verb names a tool only where it is about all that the tool does: "never edit anything".
+_OF_ALL = (
+    r"(?:s|ing|ed)?(?: (?:me|us))?(?:\W*$|[,;.!]|(?: \w+)?\s(?:any|anything|all|every\w*|nothing"
+    r"|stuff|things?|scripts?|programs?|without|before|unless|yourself)\b|任何|东西|所有|[，。！])"
+)
+# Words of a demand on a whole tool, beside the reader's fillers.
+_PLAIN = word_set(
+    "keep hands hand off leave us stay away out alone allowed permission permitted myself ever "
+    "single stop quit refrain avoid more longer until told say so okay disk whatsoever whatever "
+    "circumstances want touch do done doing going rather not without asked let"
+)
+_ZH_PLAIN = word_set("不要 别 不许 不准 不得 禁止 不能 绝 千万 再 我 你 问 同意 允许 自己 先")
 _WORD = re.compile(r"[a-z0-9][a-z0-9_+-]*|[\u3400-\u9fff]")
 _ESCAPED = re.compile(r"\\[a-zA-Z]|[\\^$.*+?()\[\]{}|]")
 _TOO_COMMON = word_set("the and for not any all you are with this that from to")
 _ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s)$")
 
 
-def names_tool(quote: str, tools: Iterable[str]) -> bool:
-    """Whether a quote names one of these tools or classes, or what they do."""
-    said = set(_words(quote))
-    for tool in tools:
-        known = _CLASS_WORDS.get(tool, tool.replace("_", " "))
-        if said & set(_words(known)) or normalized(tool).removeprefix("@") in normalized(quote):
-            return True
-    return False
+def names_tool(quote: str, tools: Sequence[str], conditions: Conditions) -> bool:
+    """Whether a quote is about all calls of one of these tools or classes.
+
+    One with other words of content is so only where the condition has one of them.
+    """
+    text, said = normalized(quote), set(_words(quote))
+    kinds = [_CLASS_WORDS.get(tool, " ".join(_objects(tool))).partition("|") for tool in tools]
+    verbs = [verb for _, _, listed in kinds for verb in listed.split()]
+    is_named = (
+        any(said & set(_words(nouns)) for nouns, _, _ in kinds)
+        or any(normalized(tool).removeprefix("@") in text for tool in tools)
+        or any(re.search(rf"{verb.removesuffix('e')}e?{_OF_ALL}", text) for verb in verbs)
+    )
+    if not is_named or _is_timed(quote, conditions):
+        return is_named
+    others = _other_words(quote, " ".join([*map(" ".join, kinds), *tools]))
+    return not others or bool(others & _written(conditions))
+
+
+def _other_words(quote: str, of_tools: str) -> frozenset[str]:
+    """The words of a demand that say more than that a tool is not to be used."""
+    from toolmem.rules.reader.words import FILLERS, VERBS, ZH_FILLERS, stems  # takes long to load
+
+    plain = {*_PLAIN, *FILLERS, *_words(of_tools)}
+    found = (word for word in _words(quote) if word < "\u3000" and len(word) > 1)
+    latin = {word for word in found if plain.isdisjoint(stems(word))}
+    chinese = re.sub(r"[^\u3400-\u9fff]+", " ", normalized(quote))
+    known = sorted({*ZH_FILLERS, *_ZH_PLAIN, *VERBS, *of_tools.split()}, key=len, reverse=True)
+    for word in filter(str.strip, known):
+        chinese = chinese.replace(word, " ") if word > "\u3000" else chinese
+    return content_words(" ".join([*latin, chinese]))
+
+
+def _objects(tool: str) -> list[str]:
+    """The words of a tool's name without its verb: `flights` of search_flights."""
+    words = tool.split("_")
+    return words[1:] or words
 
 
 def has_in_common(quote: str, conditions: Conditions, examples: Sequence[Call]) -> bool:
     """Whether the quote shares a word or number with the condition, or with calls it stops."""
     alternatives = (*conditions.when, *conditions.unless)
-    if set(_bounds(alternatives)) & read_numbers(quote):
+    if set(_bounds(alternatives)) & read_numbers(quote) or _is_timed(quote, conditions):
         return True
-    if any(each.clock is not None for each in alternatives) and mentions_time(quote):
-        return True
-    said = content_words(quote)
-    written = [text for each in alternatives for text in _literals(each)]
-    shown = [json.dumps(arguments, ensure_ascii=False) for _, arguments in examples]
-    return any(said & content_words(text) for text in (*written, *shown))
+    shown = [_values_of(arguments) for _, arguments in examples]
+    words = _written(conditions).union(*map(content_words, shown))
+    return not content_words(quote).isdisjoint(words)
+
+
+def _is_timed(quote: str, conditions: Conditions) -> bool:
+    alternatives = (*conditions.when, *conditions.unless)
+    return any(each.clock is not None for each in alternatives) and mentions_time(quote)
+
+
+def _written(conditions: Conditions) -> frozenset[str]:
+    """The words of a condition."""
+    alternatives = (*conditions.when, *conditions.unless)
+    texts = (text for each in alternatives for text in _literals(each))
+    return frozenset().union(*map(content_words, texts))
 
 
 def count_ordinary_stops(
@@ -70,9 +119,39 @@ def count_ordinary_stops(
     for name in classes:
         for view in _ordinary(name):
             total += 1
-            text = json.dumps(view.arguments, ensure_ascii=False)
+            text = _values_of(view.arguments)
             stopped += stops(view) and not said & content_words(text)
     return stopped, total
+
+
+def _values_of(arguments: Mapping[str, Any]) -> str:
+    """The values without the names: every call of a shell has a `command`."""
+    return json.dumps(list(arguments.values()), ensure_ascii=False)
+
+
+def plain_calls(tool: str, schema: Mapping[str, Any]) -> list[Call]:
+    """Calls of a tool without a class, with everyday values for each parameter."""
+    declared = schema.get("properties") or {}
+    columns = {name: _plain_values(name, kind) for name, kind in declared.items()}
+    return [
+        (tool, {name: columns[name][at] for name in columns}) for at in range(4 * bool(columns))
+    ]
+
+
+def _plain_values(name: str, kind: Any) -> Sequence[Any]:
+    declared = kind if isinstance(kind, Mapping) else {}
+    if values := declared.get("enum"):
+        return [values[at % len(values)] for at in range(4)]
+    match declared.get("type"):
+        case "integer" | "number":
+            return (1, 10, 100, 1000)
+        case "boolean":
+            return (True, False, True, False)
+    if names_file(name):
+        return ("/srv/alpha.txt", "src/b.py", "docs/c.md", "d.txt")
+    if words_of(name) & {"to", "email", "recipient", "recipients"}:
+        return ("ann@acme.com", "bob@example.org", "team@acme.com", "Ann")
+    return ("alpha", "Blue 7", "east-2", "2026-11-27")
 
 
 @cache

@@ -20,7 +20,9 @@ from toolmem.rules.reader import words
 from toolmem.rules.reader.tools import is_shell, name_words
 from toolmem.text.forms import number_in
 from toolmem.view.conditions import Match, read_conditions
+from toolmem.view.options import bundle_of
 from toolmem.view.parameters import is_target, names_file
+from toolmem.view.tool_classes import ACTIONS, changes_something
 from toolmem.view.view import CallView
 
 Test = dict[str, Any]
@@ -36,7 +38,7 @@ class CallTests(Struct, frozen=True):
 class Term(Struct, frozen=True):
     """A part of a demand that appears literally in the calls that it means."""
 
-    kind: str  # a group of _TERMS, or "name", "program", "branch"
+    kind: str  # a group of _TERMS, or "name", "program", "branch", "literal"
     text: str
 
 
@@ -59,7 +61,8 @@ _TERMS = re.compile(
     r"|(?<![\w/@.])[\w-]+/[\w./-]*[\w/-]|(?<![\w@.])\.[a-z]\w+|\b[\w-]+\.(?:json|ya?ml|toml|md|py"
     r"|txt|lock|env|cfg|conf|sh|sql)\b)"
     r"|(?P<host>(?:https?://)?(?<![\w@.-])(?:[\w-]+\.)+[a-z]{2,20}\b)|(?P<channel>#[\w-]+)"
-    r"|(?P<code>\b(?=\w*\d)[\w-]{2,40}\b)",
+    r"|(?P<code>\b(?=\w*\d)[\w-]{2,40}\b)"
+    r"|[\"“「](?P<literal>[^\"“”「」\n]{2,80})[\"”」]",
     re.I | re.A,
 )
 # What a text contains, not where it goes: "never mention x@y.com in the channel".
@@ -79,6 +82,16 @@ _SOME = re.compile(
     r"|newsletters?|announcements?|invoices?|card)\b|[这那它新]|用户|抄送"
     r"|\bthe (?!shell|terminal|console|command|browser|web|internet)"
 )
+# A proper name or an identifier that is the object of a verb, or follows one of these words.
+_NAMED = re.compile(
+    r"(?<![\w-])(?:(?P<before>[a-z]+) )?(?:(?:the|our|a) )?"
+    r"(?P<name>[A-Z][\w'-]*(?: (?:(?:of|de|la) )?[A-Z][\w'-]*){0,5}|[a-z]\w*_\w+|[a-z]+[A-Z]\w+)"
+    r"(?![\w-])"
+    r"(?=\s*(?:$|[.,;!]|(?:to|into|for|from|at|with|again|ever|any|please|or|and|nor)\b))"
+)
+_BEFORE_NAMED = frozenset(
+    {"at", "with", "to", "into", "for", "from", "of", "called", "named", "about"}
+)
 _WORD = re.compile(r"[A-Za-z][\w'-]*|\d+")
 _WHOLE_SHELL = re.compile(
     r"\b(?:us(?:e|ing)|run(?:ning)?)\b.*\b(?:shell|terminal|command)|终端|命令"
@@ -94,6 +107,8 @@ _PATH_COMMANDS = {
     "delete": r"^(rm|rmdir|unlink|shred|truncate|git rm|find\b.*-delete)\b",
     "read": r"^(cat|less|more|head|tail|grep|rg|bat|xxd|strings|sed|awk)\b",
 }
+_DELETES = "delete|remove|erase|wipe|drop|unlink|^rm$|删"
+_READS = "read|view|open|look|list|show|get|cat|^r$|读|看"
 _EXAMPLES = {"delete": "rm", "read": "cat", "write": "tee"}  # where a file is named, no program
 _OTHER_TARGET = "somebody@elsewhere.example"  # an address, and a host in it
 
@@ -111,15 +126,43 @@ def find_conditions(
     for tool in tools:
         rest = re.sub(rf"(?<!\w){re.escape(tool.name)}(?!\w)", " ", rest, flags=re.I)
     reading = _read_chinese(rest, text) if words.CJK.search(text) else _read_english(rest, terms)
-    if reading.unread:
-        return {}, reading.unread
-    reading.terms[:0] = terms
-    found: dict[str, CallTests] = {}
+    alone = reading.unread and not (terms or reading.terms)
+    literals = _literal(rest, reading) if alone else []
+    if reading.unread and not literals:
+        named = [tool for tool in tools if not (terms or only) and _is_all_named(tool, reading)]
+        found = {tool.name: CallTests([{"always": True}]) for tool in named}
+        return found, [] if found else reading.unread
+    reading.terms[:0] = [*terms, *literals]
+    found = {}
     for tool in tools:
         made = _conditions(tool, reading, only, text)
         if made and _stops_an_example(made, tool, reading, only):
             found[tool.name] = made
     return found, []
+
+
+def _literal(rest: str, reading: _Reading) -> list[Term]:
+    """The name or identifier that holds every word that was not understood, if there is one."""
+    for found in _NAMED.finditer(rest):
+        before = found["before"] or ""
+        is_object = not before or before in _BEFORE_NAMED or reading.verb in words.stems(before)
+        if is_object and set(_WORD.findall(found["name"])).issuperset(reading.unread):
+            return [Term("literal", found["name"])]
+    return []
+
+
+def _is_all_named(tool: ToolSchema, reading: _Reading) -> bool:
+    """Whether all words of a demand stand in a tool's name: "change my password"."""
+    names = name_words(tool.name)
+    said = (frozenset(words.stems(word.lower())) for word in reading.unread)
+    return _does(tool, reading.verb) and all(names & forms for forms in said)
+
+
+def _does(tool: ToolSchema, verb: str) -> bool:
+    """Whether a tool does by its name what a verb says. A shell may do anything."""
+    names = name_words(tool.name)
+    listed = [each for each in words.ACTIONS.values() if verb in each]
+    return not is_shell(tool) and any(names & each for each in listed)
 
 
 def _read_english(rest: str, terms: Sequence[Term]) -> _Reading:
@@ -192,7 +235,10 @@ def _conditions(tool: ToolSchema, reading: _Reading, only: bool, text: str) -> C
     tests = [_test(each, tool, reading.verb, text) for each in others]
     if any(test is None for test in tests) or (programs and not is_shell(tool)):
         return None
-    found = [test for test in tests if test]
+    amounts = [test for test in tests if test and test.keys() == {"arg"}]
+    found = [test for test in tests if test and test not in amounts]
+    if amounts:  # "no more than 500 to Sarah" means both
+        found = [test | amount for test, amount in product(found or [{}], amounts)]
     if only:  # every other target of this kind is forbidden
         mails = name_words(tool.name) & {"mail", "email", "gmail"}
         kinds = {"email": "@", "host": "@" if mails else r"\w\.\w"}
@@ -220,6 +266,8 @@ def _with_programs(programs: Sequence[Term], others: Sequence[Test]) -> CallTest
     """Combine each named program with the option and with each of the other tests."""
     options = [each.text for each in programs if each.kind == "option"]
     starts = [each for each in programs if each.kind != "option"]
+    if len(options) > 1 and len(starts) == 1 and (bundle := bundle_of(starts[0].text, options)):
+        options = [bundle]
     if len(options) > 1 or (options and any("word" in test for test in others)):
         return None
     commands: list[Test] = [{"command": rf"^{re.escape(each.text)}(\s|$)"} for each in starts]
@@ -256,6 +304,11 @@ def _test(term: Term, tool: ToolSchema, verb: str, text: str) -> Test | None:
             return {"arg": {"name": name, "over": over}} if name and over is not None else None
         case "code":
             return {"text": rf"(^|[^\w]){quoted}($|[^\w])"}
+        case "literal":
+            declared = tool.parameters.get("properties") or {}
+            is_sent = any(is_target(name, declared) for name in declared) and " about " not in text
+            pattern = rf"(^|[^\w]){quoted}($|[^\w])"
+            return {"target" if is_sent else "text": pattern} if _does(tool, verb) else None
         case "branch":
             if "force" in text or "强" in text:
                 return None  # a push without force is not meant
@@ -267,14 +320,49 @@ def _test(term: Term, tool: ToolSchema, verb: str, text: str) -> Test | None:
 
 def _path_test(path: str, tool: ToolSchema, verb: str) -> Test | None:
     at = ("^" if path[0] in "/~" else "(^|/)") + re.escape(path.rstrip("/")) + "(/|$)"
-    if not is_shell(tool) or verb in _TOUCH:
+    action = "" if is_shell(tool) else _action_parameter(tool)
+    if verb in _TOUCH or not (is_shell(tool) or action):
         return {"path": at}
+    if action:
+        return _action_test(action, verb, at)
     if verb in words.ACTIONS["write"]:
         return {"writes": at}
     for action, command in _PATH_COMMANDS.items():
         if verb in words.ACTIONS[action]:
             return {"command": command, "path": at}
     return None
+
+
+def _action_parameter(tool: ToolSchema) -> str:
+    """The parameter that says what a tool of many actions does; "" where there is none."""
+    declared: Mapping[str, Any] = tool.parameters.get("properties") or {}
+    return next((name for name in declared if name.lower() in ACTIONS), "")
+
+
+def _action_test(action: str, verb: str, at: str) -> Test | None:
+    """The test of a path in a tool of many actions, only where it does what the verb says."""
+    if verb in words.ACTIONS["delete"]:
+        return {"writes": at, "arg": {"name": action, "matches": _DELETES}}
+    if verb in words.ACTIONS["write"]:
+        return {"writes": at}
+    if verb in words.ACTIONS["read"]:
+        return {"path": at, "arg": {"name": action, "matches": _READS}}
+    return None
+
+
+def _example_action(tool: ToolSchema, verb: str) -> dict[str, str]:
+    """The argument with which a tool of many actions does what a verb says."""
+    name = _action_parameter(tool)
+    schema = (tool.parameters.get("properties") or {}).get(name)
+    values = schema.get("enum") if isinstance(schema, Mapping) else None
+    kind = next((k for k in ("delete", "read", "write") if verb in words.ACTIONS[k]), "write")
+    sort = {"delete": _DELETES, "read": _READS}.get(kind, "")
+    fits = [
+        v
+        for v in values or [kind]
+        if (re.search(sort, str(v), re.I) if sort else changes_something(v))
+    ]
+    return {name: str(fits[0])} if name and fits else {}
 
 
 def _amount_parameter(tool: ToolSchema) -> str:
@@ -316,12 +404,17 @@ def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, An
         start = starts[:1] or (["git push origin"] if pushes else by_verb[:1] or ["run"])
         name = next((each for each in declared if "command" in each or "cmd" in each), "command")
         return {name: " ".join([*start, *others])}
-    first = given[0]
+    amounts = [each.text for each in given if each.kind == "amount"]
+    example: dict[str, Any] = {
+        _amount_parameter(tool): 10 * (number_in(text) or 1) for text in amounts
+    }
+    first = next((each for each in given if each.kind != "amount"), None)
+    if first is None:
+        return example
     text = first.text
-    if first.kind == "amount":
-        return {_amount_parameter(tool): 10 * (number_in(text) or 1)}
     if only:
         text = _OTHER_TARGET
     fits = names_file if first.kind == "path" else lambda name: is_target(name, declared)
     fitting = [name for name in declared if fits(name)] if declared else ["to", "path"]
-    return dict.fromkeys(fitting or declared, text)
+    action = _example_action(tool, reading.verb)
+    return {**dict.fromkeys(fitting or declared, text), **example, **action}

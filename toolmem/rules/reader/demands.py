@@ -18,10 +18,8 @@ from toolmem.models.rules import UNSCOPED
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
 from toolmem.rules.reader.conditions import CallTests, find_conditions
-from toolmem.rules.reader.own_text import Sentence, lower, own_sentences
+from toolmem.rules.reader.own_text import MAX_SENTENCE, Sentence, lower, own_sentences
 from toolmem.rules.reader.tools import catalogue_of, tools_meant
-
-MAX_SENTENCE = 500  # characters; a longer sentence is not read, none is cut
 
 Kind = Literal["ban", "only", "ask"]
 
@@ -33,6 +31,7 @@ class Demand(Struct, frozen=True):
     tools: list[str]  # which it is about; UNSCOPED where no tool is known
     effect: Literal["deny", "ask", "remind"] = "remind"
     session: bool = False  # it holds for this conversation, not for good
+    today: bool = False  # it holds until the end of the day
     conditions: dict[str, CallTests] = {}  # by tool: the calls that it forbids
     unread: list[str] = []  # words that no condition could be made of; it only reminds then
 
@@ -126,6 +125,7 @@ _FOR_A_WHILE = re.compile(
     r"|今晚|这周|明天|这一?[次封张条笔单]|[本此]次|这里|那[封个份张条笔次]|期间|正在|等.{1,14}(?:再"
     r"|之后|以后|后)|还没|周[一二三四五六日]前|给[他她](?!们)|(?:订单|发票) ?[A-Za-z]{0,3}-?\d"
 )
+_TODAY = re.compile(r"\b(?:for )?today\b|今天")
 _NOW = re.compile(r"\b(?:yet|until|till|for now|for the moment|this session)\b|今天|先别|本次")
 _OBJECT = (
     r"(?:order|e-?mail|mail|message|draft|invoice|file|document|report|payment|ticket|booking"
@@ -139,7 +139,7 @@ _AT_HAND = re.compile(
     r"|refund)\b(?!s)"
 )
 _ZH_FORM = re.compile(
-    r"(?P<ban>永远不要|永远别|绝不要|绝对不要|千万不要|千万别|不要再|别再|再也不要|禁止|严禁"
+    r"(?P<ban>永远不要|永远别|绝不要|绝对不要|绝不能|绝对不能|不[能可](?=超过)|千万不要|千万别|不要再|别再|再也不要|禁止|严禁"
     r"|不准(?=[\u3400-\u9fff])|不许|不得|请勿|停止|不要|别)|(?P<only>只能|只准|只许|仅限)"
     r"|(?P<ask>(?:必须|务必|一定|都|要|得)?先?(?:问过?我|问一?[下声]我|[跟和向]我确认|征求我的?同意"
     r"|经过?我同意))|(?P<must>(?:之前|前)?(?:必须|务必)先)"
@@ -205,6 +205,7 @@ def _read(
         tools=bound,
         effect="remind" if not conditions else "ask" if "ask" in kinds else "deny",
         session=_is_for_session(text, forms),
+        today=bool(_TODAY.search(text)) and not _FOR_GOOD.search(text),
         conditions=conditions,
         unread=unread,
     )
@@ -240,16 +241,22 @@ def _is_for_session(text: str, forms: Sequence[Form]) -> bool:
 def too_long(message: str) -> int:
     """Count the user's own sentences that demand something and are too long to be kept."""
     own = own_sentences(message, _forms)
-    return sum(len(each.text) > MAX_SENTENCE and bool(_forms_within(each)) for each in own)
+    return sum(len(each.text) > MAX_SENTENCE and _has_form(each) for each in own)
 
 
 def _forms(sentence: Sentence) -> list[Form]:
     """Find the forms of demand in a sentence; none in one that is too long."""
-    return [] if len(sentence.text) > MAX_SENTENCE else _forms_within(sentence)
+    return [] if len(sentence.text) > MAX_SENTENCE else _forms_within(lower(sentence.masked))
 
 
-def _forms_within(sentence: Sentence) -> list[Form]:
-    text = lower(sentence.masked[: 20 * MAX_SENTENCE])
+def _has_form(sentence: Sentence) -> bool:
+    """Whether a long sentence has a form; read in parts, as the search takes quadratic time."""
+    starts = range(0, min(len(sentence.masked), 20 * MAX_SENTENCE), MAX_SENTENCE)
+    parts = (lower(sentence.masked[at : at + MAX_SENTENCE + 50]) for at in starts)
+    return any(map(_forms_within, parts))
+
+
+def _forms_within(text: str) -> list[Form]:
     return list(_chinese_forms(text) if words.CJK.search(text) else _english_forms(text))
 
 

@@ -1,6 +1,7 @@
 """Find the rule that a plain sentence takes back: the only one that contains all its words.
 
-A sentence that asks, reports, sets a condition or permits something once takes nothing back.
+A sentence that asks, reports, sets a condition or permits something once takes nothing back. Of
+other sentences that may take one back, `doubted` finds the rule, for the user to decide.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ import re
 from collections.abc import Sequence
 
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.rules.reader.own_text import lower, own_sentences
-from toolmem.rules.reader.words import CJK, FILLERS, stems
+from toolmem.rules.reader.own_text import MAX_SENTENCE, Sentence, lower, own_sentences
+from toolmem.rules.reader.words import CJK, FILLERS, NOUNS, VERBS, stems
 from toolmem.text.forms import word_set
 
 _PERMISSION = re.compile(
@@ -55,12 +56,27 @@ _ZH_NO_CONTENT = re.compile(
     r"|[再给了的把将向往在用去都就又先问我你每次之前]|规定|规则|取消|解除|不用|不必|继续|重新|随便"
     r"|使用|那条|关于"
 )
+# Words with which people take something back, in sentences of any form.
+_MAY_LIFT = re.compile(
+    r"\b(?:again|any ?more|no longer|lifted|history|obsolete|gone|takes? back|actually"
+    r"|is (?:off|over|back|dead)|(?:is|are) (?:fine|ok(?:ay)?|allowed) now|make (?:that|it)|darf"
+    r"|dürfen|wieder|nicht mehr)\b|可以|取消|恢复|解除|不用|不必|不再|作废|收回|改成|忘"
+    r"|\b(?:undo|drop|scrap|forget|revoke|cancel|lift|raise|increase)\b.{0,40}"
+    r"\b(?:rules?|bans?|limits?|things?|restrictions?|instructions?|what i said)\b"
+)
+_LIMITS = re.compile(
+    r"\b(?:if|unless|provided|never|don'?t|must|only|stop (?!ask)"
+    r"|(?:do|may|can|should|shall) not|says?|(?<!\bi )said|they|would|maybe|might)\b"
+    r"|如果|只要|除非|不要|不许|不准|禁止|别|也许|可能"
+)
+_NAME = re.compile(r"(?<=[a-z,;] )[A-Z][\w'-]+|\b[\w]*\d[\w]*[-_]\w+")
+_ZH_KNOWN = re.compile("|".join(sorted((w for w in NOUNS | VERBS if CJK.match(w)), key=len)[::-1]))
 _WORD = re.compile(r"[a-z][\w'@.-]*[\w]|\$?[\d,]{2,}")
 
 
 def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | None:
     """Find the rule that the user's message takes back; None when in doubt."""
-    for sentence in own_sentences(message, lambda _: False):
+    for sentence in _short_sentences(message):
         text = lower(sentence.masked)
         permission = (_ZH_PERMISSION if CJK.search(text) else _PERMISSION).search(text)
         if not permission or _QUESTION.search(text):
@@ -72,6 +88,36 @@ def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | No
         if len(fitting) == 1:
             return fitting[0]
     return None
+
+
+def doubted(message: str, rules: Sequence[ToolMemoryRule]) -> tuple[ToolMemoryRule, str] | None:
+    """Find the rule that the message may take back, and the sentence that does so.
+
+    It is the only one that shares the most words with the sentence.
+    """
+    for sentence in _short_sentences(message):
+        text = lower(sentence.masked)
+        if not _MAY_LIFT.search(text) or _QUESTION.search(text) or _LIMITS.search(text):
+            continue
+        said = _particular(text)
+        names = _content(lower(" ".join(_NAME.findall(sentence.text))))
+        contents = [_particular(lower(rule.rule)) for rule in rules]
+        shared = (len(said & own) if names <= own else 0 for own in contents)
+        fits = sorted((number, at) for at, number in enumerate(shared))
+        if fits and fits[-1][0] and (len(fits) < 2 or fits[-2][0] < fits[-1][0]):
+            return rules[fits[-1][1]], sentence.text
+    return None
+
+
+def _particular(text: str) -> set[str]:
+    """The words that say what is meant, of Chinese without what people say of all tools."""
+    return _content(_ZH_KNOWN.sub(" ", text)) - {"over"}
+
+
+def _short_sentences(message: str) -> list[Sentence]:
+    """The user's own sentences without long ones: patterns search them in quadratic time."""
+    own = own_sentences(message, lambda _: False)
+    return [each for each in own if len(each.text) <= MAX_SENTENCE]
 
 
 def _content(text: str) -> set[str]:
