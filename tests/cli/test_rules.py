@@ -193,7 +193,7 @@ def test_commands_of_a_pseudo_terminal_are_the_users(add, run, tmp_path):
         cwd=tmp_path,
         stdin=follower,
         stdout=follower,
-        stderr=subprocess.PIPE,
+        stderr=follower,
         timeout=60,
         check=False,
         env=environment,

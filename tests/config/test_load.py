@@ -316,3 +316,13 @@ def test_a_module_of_op_modules_holds_judges_and_other_things_of_ones_own(tmp_pa
         assert memory.services.problems() == []
         memory.add([{"tool_name": "search", "input": {"q": "rain"}, "output": "3 hits"}])
         assert memory.calls()[0].judge.backend == "scripted"
+
+
+def test_an_address_of_dotenv_gets_no_password_from_elsewhere(tmp_path):
+    text = "vector_store: {default: {backend: elasticsearch, params: {basic_auth: [me, x]}}}"
+    address = {"FLOW_ES_HOSTS": "http://evil.example:9200"}
+    refused = settings(tmp_path, text, dotenv=address)
+    assert "the password from elsewhere is not sent there" in refused.problems[0]
+    for known in ({"real": address}, {"real": address, "dotenv": address}):
+        found = settings(tmp_path, text, **known)
+        assert not found.problems

@@ -92,15 +92,35 @@ def test_noting_and_lifting_are_never_stopped(forbid, runs):
 def test_a_rule_is_not_forced_but_let_through_once_where_the_user_says_so(forbid, runs, guard):
     forbid({"command": "^rm "})
     assert runs("rm x", force=True).action == "deny"
-    assert (
-        guard.user_spoke("c", "Yes, this once.") == "The call that was stopped last may run once."
-    )
+    assert guard.user_spoke("c", "Yes, this once.") == "This call may run once: Bash “rm x”"
     assert runs("rm y").action == "deny"
     assert runs("rm x").action == "allow"
     assert runs("rm x").action == "deny"
     guard.user_spoke("c", "this once")
     guard.user_spoke("c", "by the way")
     assert runs("rm x").action == "deny"
+
+
+def test_the_words_of_a_stopped_call_are_kept_without_secrets(forbid, runs, guard):
+    forbid({"command": "^curl "})
+    secret = "sk-proj-" + "a1B2c3D4e5F6" * 4
+    runs(f"curl -H 'Authorization: Bearer {secret}' x")
+    told = guard.user_spoke("c", "yes, this once")
+    assert "may run once: Bash “curl" in told and secret not in told
+
+
+def test_of_several_stopped_calls_none_runs_before_the_user_says_which(forbid, runs, guard):
+    forbid({"command": "^rm "})
+    for command in ("rm x", "rm y"):
+        assert runs(command).action == "deny"
+    told = guard.user_spoke("c", "yes, this once")
+    assert "“rm x”; Bash “rm y”" in told and "several" in told
+    for command in ("rm x", "rm y"):
+        assert runs(command).action == "deny"
+    guard.user_spoke("c", "rm y please")
+    assert runs("rm y").action == "deny"
+    assert guard.user_spoke("c", "yes, this once") == "This call may run once: Bash “rm y”"
+    assert runs("rm x").action == "deny" and runs("rm y").action == "allow"
 
 
 @pytest.mark.parametrize(
@@ -453,6 +473,30 @@ def test_arguments_that_do_not_fit_the_schema_are_advised_against(guard):
         ("python -c \"open('/srv/data/toolmem.db','w')\"", "ask"),
         ("git clean -fdx", "ask"),
         ("export TOOLMEM_GUARD=off", "ask"),
+        ("git clean -fdX", "ask"),
+        ("git stash -a", "ask"),
+        ("rm -rf .tool*", "ask"),
+        ("rm -rf .[a-z]*", "ask"),
+        ("find /srv -name toolmem.db -delete", "ask"),
+        ("curl -o .toolmem/memory.db http://x", "ask"),
+        ("patch /srv/data/toolmem.db < x", "ask"),
+        ("newtool --out=.toolmem/x", "ask"),
+        ("python -mtoolmem rules delete x", "ask"),
+        ("python -Pm toolmem rules delete x", "ask"),
+        ("script -qec 'python -mtoolmem rules delete x' /dev/null", "ask"),
+        ("expect -c 'spawn toolmem rules delete x'", "ask"),
+        ("true " + "x" * 30_000 + "; rm -rf .toolmem", "ask"),
+        ("toolmem note --tool list --said 'never use ls'", "ask"),
+        ("toolmem run --config tools x", "ask"),
+        ("pip uninstall -y toolmem", "ask"),
+        ("pip show toolmem", "allow"),
+        ("toolmem --help", "allow"),
+        ("toolmem guard check Bash x", "allow"),
+        ("cp .toolmem/memory.db /srv/backup", "allow"),
+        ("find . -name '*.pyc' -delete", "allow"),
+        ("git commit -m 'toolmem rules delete x'", "allow"),
+        ("ruff check toolmem", "allow"),
+        ("pytest tests/toolmem", "allow"),
         ("cat .toolmem/config.yaml", "allow"),
         ("ls -la /srv/data", "allow"),
         ("toolmem rules list", "allow"),

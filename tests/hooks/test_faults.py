@@ -6,10 +6,16 @@ import io
 import json
 import os
 import random
+import resource
+import shutil
+import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
+from pathlib import Path
 
+import apsw
 import pytest
 
 from toolmem.hooks.__main__ import answer_event
@@ -22,13 +28,14 @@ def payload(project, event="PreToolUse", **fields):
     return {"tool_use_id": "c1", **told}
 
 
-def start(project, *options, cwd=None, **environment):
+def start(project, *options, cwd=None, preexec_fn=None, **environment):
     return subprocess.Popen(
         [sys.executable, "-P", "-E", "-m", "toolmem.hooks", "claude-code", *options],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=cwd or project,
+        preexec_fn=preexec_fn,
         env={"HOME": os.environ["HOME"], "PATH": os.defpath, **environment},
     )
 
@@ -219,3 +226,99 @@ def test_a_sessions_start_stays_within_its_tokens(host):
     host.prompt("Never push to main.")
     told = host.send("SessionStart", source="startup")["hookSpecificOutput"]
     assert estimated_tokens(told["additionalContext"]) <= 1_500
+
+
+def no_file_may_grow():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+def decided(told):
+    return told.get("hookSpecificOutput", {}).get("permissionDecision", "")
+
+
+def test_a_ban_holds_where_nothing_can_be_written(host, project):
+    host.prompt("Never push to main.")
+    run(project, json.dumps(payload(project, "SessionStart")).encode())
+    told = run(project, json.dumps(payload(project)).encode(), preexec_fn=no_file_may_grow)
+    assert decided(told) == "deny"
+
+
+def test_a_ban_holds_at_once_under_the_lock_of_another_process(host, project):
+    host.prompt("Never push to main.")
+    with closing(apsw.Connection(host.store().location)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        told = run(project, json.dumps(payload(project)).encode())
+    assert decided(told) == "deny" and "nothing can be kept" in told["systemMessage"]
+    assert time.monotonic() - began < 3  # one that waits for the store needs four
+
+
+@pytest.mark.parametrize("fault", ["full", "locked"])
+def test_a_demand_that_cannot_be_kept_is_told_so(host, project, fault):
+    host.prompt("Never push to main.")
+    event = payload(project, "UserPromptSubmit", prompt="Never use sudo.", prompt_id="p9")
+    with closing(apsw.Connection(host.store().location)) as other:
+        if fault == "locked":
+            other.execute("BEGIN IMMEDIATE")
+        limit = {"preexec_fn": no_file_may_grow} if fault == "full" else {}
+        told = run(project, json.dumps(event).encode(), **limit)
+    assert "not kept" in told["systemMessage"] and "Never use sudo" in told["systemMessage"]
+    assert [rule.rule for rule in host.rules()] == ["Never push to main"]
+
+
+def test_a_pipe_that_stays_open_is_no_reason_to_wait(host, project):
+    host.prompt("Never push to main.")
+    process = start(project)
+    process.stdin.write(json.dumps(payload(project)).encode())
+    process.stdin.flush()
+    out = process.stdout.read()
+    assert decided(json.loads(out)) == "deny" and process.wait(10) == 0
+
+
+def lost(project, how):
+    """What happens to the store of a project."""
+    database = project / ".toolmem" / "memory.db"
+    if how == "deleted":
+        shutil.rmtree(project / ".toolmem")
+    elif how == "emptied":
+        for end in ("", "-wal", "-shm"):
+            database.with_name(database.name + end).unlink(missing_ok=True)
+    elif how == "damaged":
+        database.write_bytes(b"no store" * 1_000)
+    elif how == "the state folder":
+        shutil.rmtree(Path(os.environ["HOME"], ".local"))
+    else:
+        shutil.copytree(project / "before", project / ".toolmem", dirs_exist_ok=True)
+
+
+HOWS = ("deleted", "emptied", "damaged", "the state folder", "put back")
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_a_ban_survives_the_loss_of_its_store_and_the_user_is_told(how, project):
+    def say(text, key):
+        event = payload(project, "UserPromptSubmit", prompt=text, prompt_id=key)
+        return run(project, json.dumps(event).encode())
+
+    call = json.dumps(payload(project)).encode()
+    say("Never use sudo.", "p1")
+    shutil.copytree(project / ".toolmem", project / "before")
+    say("Never push to main.", "p2")
+    assert decided(run(project, call)) == "deny"
+    lost(project, how)
+    told = run(project, json.dumps(payload(project, tool_use_id="c2")).encode())
+    assert decided(told) == "deny"
+    assert "tell the user" in told["hookSpecificOutput"]["permissionDecisionReason"]
+    notice = say("Never use git rebase.", "p3")["systemMessage"]
+    assert "rules of" in notice if how == "the state folder" else "store restore" in notice
+    assert ("not kept" if how == "damaged" else "Kept") in notice
+    if how in ("deleted", "emptied", "put back"):
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "toolmem", "store", "restore"], cwd=project, check=True
+        )
+        assert done.returncode == 0
+        told = say("go on", "p4")
+        assert "store restore" not in told.get("systemMessage", "")
+        told = run(project, json.dumps(payload(project, tool_use_id="c3")).encode())
+        assert decided(told) == "deny" and "tell the user" not in json.dumps(told)

@@ -368,7 +368,7 @@ def test_a_project_whose_rules_are_gone_is_told(host, project):
     host.send("SessionStart", source="startup")
     shutil.rmtree(project / ".toolmem")
     told = host.send("SessionStart", "s2", source="startup")
-    assert "1 rule(s) of this project are gone" in told["systemMessage"]
+    assert "was deleted or emptied; 1 rule(s) bind from their copy" in told["systemMessage"]
 
 
 def test_git_clean_that_would_delete_the_store_is_asked_about(host):

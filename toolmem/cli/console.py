@@ -117,9 +117,18 @@ _AGENT_VARIABLES = (
 )
 
 
+def _is_one_terminal() -> bool:
+    """Whether input, output and errors are the same terminal."""
+    try:
+        streams = (sys.stdin, sys.stdout, sys.stderr)
+        return len({os.ttyname(stream.fileno()) for stream in streams}) == 1
+    except (OSError, ValueError, AttributeError):  # no terminal, or a stream without a file
+        return False
+
+
 def user_actor() -> Actor:
-    """The user, with evidence if both streams are terminals and no agent runs this command."""
-    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    """The user, with evidence if all streams are one terminal and no agent runs this command."""
+    is_terminal = _is_one_terminal()
     is_agent = any(os.environ.get(name) for name in _AGENT_VARIABLES)
     command = " ".join(sys.argv[1:])[:200]
     return Actor("user", "terminal" if is_terminal and not is_agent else "", command)

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import print_json
+from toolmem.cli.console import print_json, user_actor
 from toolmem.errors import RequestError
 from toolmem.formats.files import read_json
 from toolmem.operations.demands import lift_demand, note_demand
@@ -36,7 +36,8 @@ def note(
 ) -> None:
     """Keep a note, one JSON object from SOURCE (default: stdin).
 
-    Without --said nobody heard the user: the note waits for `toolmem rules approve`.
+    Without --said nobody heard the user: the note waits for `toolmem rules approve`. So does one
+    from a program in a store that a hook guards, whatever it says.
     Exit code 0: kept; 1: it waits for the user; 2: refused, with what to change.
 
     \b
@@ -53,6 +54,8 @@ def note(
         more["tools_available"] = list(tools) or None
     request = operation.read({**note, **more})
     with options.open_memory((), **where) as memory:
+        if memory.rules.is_guarded() and user_actor().evidence != "terminal":
+            request.user_message = None  # the hook hears the user; a shell may be the agent's
         done = operation.run(memory, request)
     fields = {name: getattr(done, name) for name in ("outcome", "told", "problems")}
     print_json({**fields, "rules": [rule.id for rule in done.rules]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,10 +11,20 @@ from typing import Any
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import print_error, print_json, print_table, progress_bar
+from toolmem.cli.console import (
+    print_error,
+    print_json,
+    print_table,
+    progress_bar,
+    store_file,
+    user_actor,
+)
 from toolmem.errors import RequestError
 from toolmem.formats.dump import read_dump
+from toolmem.guard.rule_copies import copy_path, put_copy, read_copy
+from toolmem.guard.stores import OWN_STORE, WORKSPACE, project_root
 from toolmem.memory.toolmem import ToolMem
+from toolmem.rules.store import GUARDED
 from toolmem.store.changes import KEEP_ALL
 from toolmem.store.copying import copy_workspace
 from toolmem.store.sqlite import SqliteStore
@@ -62,10 +73,40 @@ def trust(memory: ToolMem) -> None:
 
 
 @store.command()
+@store_file
+@click.option("--drop", is_flag=True, help="Forget the copy: its rules no longer bind.")
+def restore(store: str | None, drop: bool) -> None:
+    """Write rules that a store lost back from their copy.
+
+    A hook copies the rules that bind into the state folder. What the store holds stays as it is.
+
+    \b
+    Example:
+      toolmem store restore
+    """
+    path = store or os.path.join(project_root(os.getcwd()), OWN_STORE)
+    copy = read_copy(path)
+    if copy is None:
+        raise RequestError(f"there is no copy of the rules of {path}", "store")
+    if drop:
+        if user_actor().evidence != "terminal":
+            raise RequestError("only you let rules go: run this in a terminal of yours", "drop")
+        copy_path(path).unlink(missing_ok=True)
+        click.echo(f"dropped: {len(copy.rules)} rules of {path}")
+        return
+    with SqliteStore(path) as opened:
+        if opened.untrusted:
+            raise RequestError(f"{opened.untrusted}: move it away, or toolmem store trust", "store")
+        number = put_copy(copy, opened, WORKSPACE)
+        opened.put(*GUARDED, {"by": "toolmem store restore"})
+    click.echo(f"{number} of {len(copy.rules)} rules written to {path}")
+
+
+@store.command("copy")
 @click.argument("source")
 @click.argument("target")
 @click.option("--workspace", help="The only one to copy. All are, where it is left out.")
-def copy(source: str, target: str, workspace: str | None) -> None:
+def copy_store(source: str, target: str, workspace: str | None) -> None:
     """Copy calls, guidance and rules from one store to another, and compare both.
 
     A store is a file, or the URL of Elasticsearch with an index prefix as its path. What is there

@@ -111,6 +111,14 @@ def model_fallbacks(layer: Layer, env: Environment, problems: list[str]) -> Laye
             variable, given = env.first(("FLOW_ES_HOSTS",))
             if variable and hosts not in layer:
                 added[hosts] = Setting(given.split(","), variable)
+                user = layer.get((*path[:2], "params", "basic_auth"))
+                if user is not None and user.value and not env.real.get(variable):
+                    del added[hosts]
+                    problems.append(
+                        f"{'.'.join(hosts)}: .env gives the address, and the password from "
+                        "elsewhere is not sent there; put the address into the environment or a "
+                        "configuration"
+                    )
         if len(path) == 3 and path[2] == "backend" and kind in _ADDRESSES:
             added |= _address_and_key(layer, path[:2], kind, env, problems)
     return added

@@ -40,6 +40,7 @@ from toolmem.rules.replies import excerpt, is_this_once
 from toolmem.rules.store import ToolMemoryStore, read_or_new, swap
 from toolmem.rules.turn import Captured
 from toolmem.store.storable import micros
+from toolmem.text.display import shown_name
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
 from toolmem.view.conditions import Conditions, Match, MoreThan
@@ -56,7 +57,9 @@ OWN_TOOLS = frozenset(
     ["note_demand", "lift_demand", "memory_tools_put", "memory_tools_list", "memory_recall"]
 )
 MAX_FORGIVEN = 500  # errors
+MAX_STOPS = 20  # of a conversation, since the user spoke
 MAX_RUNNING = 1_000  # calls in this process
+WRITE_WAIT = 0.2  # seconds that writing waits for others, once a decision is made
 
 
 class Conversation(Struct, kw_only=True, omit_defaults=True):
@@ -66,7 +69,7 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
     history: CallHistory = field(default_factory=CallHistory)
     names: KnownNames = field(default_factory=KnownNames)
     counted: dict[str, list[int]] = {}  # times in microseconds, by test `more_than`
-    stopped: str = ""  # the identity of the call that a rule stopped last
+    stops: dict[str, str] = {}  # calls that rules stopped since the user spoke, by identity
     once: str = ""  # the call that the user lets through once
     kept: list[str] = []  # ids of rules that the user was asked to lift, and did not
 
@@ -150,6 +153,33 @@ class Guard:
         `force` allows a call that would be stopped as a *repeat*. None: the host cannot pass it, so
         the first unchanged repeat of a denied call counts as force.
         """
+        decision, remember = self.decide(
+            tool_name,
+            arguments,
+            conversation=conversation,
+            schema=schema,
+            folder=folder,
+            force=force,
+        )
+        if remember is not None:
+            try:
+                with self.store.transaction(WRITE_WAIT):
+                    remember()
+            except StoreError as error:  # the decision holds nevertheless
+                log.warning("a decision is not kept: %s", error)
+        return decision
+
+    def decide(
+        self,
+        tool_name: str,
+        arguments: Any,
+        *,
+        conversation: str = "",
+        schema: ToolSchema | None = None,
+        folder: str = "",
+        force: bool | None = False,
+    ) -> tuple[Decision, Callable[[], None] | None]:
+        """Like `before`, but nothing is written yet: also returns what writes the decision."""
         view = CallView(tool_name, arguments, schema.parameters if schema else None, folder)
         call = _PlannedCall(view, arguments, conversation, schema, force)
         decision_id, now = os.urandom(16).hex(), self.clock.now()
@@ -157,15 +187,14 @@ class Guard:
             findings = self._findings(call, decision_id)
         except StoreError as error:
             findings = self._without_store(call, error)
-            return decide(decision_id, now, tool_name, conversation, findings)
+            return decide(decision_id, now, tool_name, conversation, findings), None
         decision = decide(decision_id, now, tool_name, conversation, findings)
-        if findings:
-            try:
-                self._remember_stop(decision, call)
-                self.store.log_decision(self.workspace, decision)
-            except StoreError as error:  # the decision holds nevertheless
-                log.warning("a decision is not kept: %s", error)
-        return decision
+
+        def remember() -> None:
+            self._remember_stop(decision, call)
+            self.store.log_decision(self.workspace, decision)
+
+        return decision, remember if findings else None
 
     def load(self) -> None:
         """Read the rules now, so that they bind even if the store fails later."""
@@ -256,14 +285,15 @@ class Guard:
         is_stopped = decision.action in ("ask", "deny")
         if not call.identity or not (kinds & {"repeat", "rule"}):
             return
+        shown = Masker(self._secret).text(_shown_call(call.view))
 
         def change(state: Conversation) -> None:
             failure = state.failures.failures.get(call.identity)
             if failure is not None and "repeat" in kinds:
                 failure.is_denied |= is_stopped
                 failure.is_forced |= failure.is_denied and not is_stopped
-            if is_stopped and "rule" in kinds:
-                state.stopped = call.identity
+            if is_stopped and "rule" in kinds and len(state.stops) < MAX_STOPS:
+                state.stops[call.identity] = shown
 
         self._change(call.conversation, change)
 
@@ -345,10 +375,19 @@ class Guard:
         is_once = is_this_once(message)
 
         def change(state: Conversation) -> str:
-            old = state.failures
+            old, stops = state.failures, state.stops
             state.failures = Failures(changed=old.changed + 1, here=old.here)
-            state.once, state.stopped = state.stopped if is_once else "", ""
-            return "The call that was stopped last may run once." if state.once else ""
+            state.once, state.stops = "", {}
+            if not is_once or not stops:
+                return ""
+            if len(stops) > 1:
+                calls = "; ".join(stops.values())
+                return (
+                    f"Nothing is let through yet, as several calls were stopped: {calls}. Have the "
+                    "one that you mean tried again, and say `yes, this once` then."
+                )
+            [(state.once, call)] = stops.items()
+            return f"This call may run once: {call}"
 
         return self._change(conversation, change)
 
@@ -384,6 +423,13 @@ def _key_of(conversation: str) -> tuple[str, str]:
 
 def _remember_kept(rule_id: str, state: Conversation) -> None:
     state.kept.append(rule_id)
+
+
+def _shown_call(view: CallView) -> str:
+    """A call in a few words, for the user who lets it through."""
+    texts = (value for _, _, value in view.scalars if isinstance(value, str))
+    given = next(texts, "") if view.shells else ""
+    return f"{shown_name(view.tool, 60)} {quoted(given or str(view.arguments))}"
 
 
 def _forget_once(state: Conversation) -> None:

@@ -1,34 +1,58 @@
-"""Ask the user about calls that may change toolmem itself.
+"""Ask the user about calls that plainly aim at toolmem itself.
 
-These are calls that write or remove toolmem's store or a folder above it, run a `toolmem` command
-which changes rules, hooks or settings, or run an interpreter whose text names these. Nothing else
-is covered: a guard under the agent's own account is no sandbox.
+These are calls that name its store, a `.toolmem` folder, its state folder, a protected file or the
+`toolmem` command, unless they only read. Recognizing commands is no wall: a guard under the agent's
+own account is no sandbox. What gets past it is noticed, as rules have a second home
+(`toolmem.guard.rule_copies`).
 """
 
 from __future__ import annotations
 
 import os.path
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 
 from toolmem.guard.decision import Finding, Mode, quoted
 from toolmem.models.decisions import DecisionSource
 from toolmem.text.forms import normalized, word_set
 from toolmem.text.patterns import late_pattern
+from toolmem.view.effects import CallEffects
+from toolmem.view.known_programs import named_own
+from toolmem.view.parameters import words_of
 from toolmem.view.shell import SimpleCommand
-from toolmem.view.view import CallView
+from toolmem.view.shell_programs import PRINTERS, WRITING_PROGRAMS
+from toolmem.view.shell_words import UNKNOWN
+from toolmem.view.view import CallView, Unit
 
 _FOLDER = ".toolmem"  # of a project, or of the user
-_CHANGES = word_set("rules hook note mcp guard store run")  # subcommands, unless _READS follows
-_READS = word_set(
-    "list show prompt review export log check replay doctor status capture retrieve_tool_memory "
-    "advise_tool_call check_tool_call tools calls guidance"
-)
+_STORE = "memory.db"
+# Commands of toolmem that only read: the subcommand, and what may follow it at once.
+_READS: dict[str, frozenset[str]] = {
+    "rules": word_set("list show prompt review export log capture"),
+    "guard": word_set("check log replay"),
+    "hook": word_set("doctor status"),
+    "run": word_set("retrieve_tool_memory advise_tool_call check_tool_call"),
+    "store": word_set("info"),
+    "config": word_set("show"),
+}
+_READING_COMMANDS = word_set("tools evaluate testing")  # whatever follows
 _INTERPRETERS = late_pattern(
     r"(?:python|pypy|node|deno|bun|perl|ruby|php|lua|rscript|osascript|pwsh|powershell|sqlite3)[\d.]*"
 )
+_PYTHON = late_pattern(r"(?:.*/)?(?:python|pypy)[\d.]*")
+_MODULE = late_pattern(r"-[a-z]*?m(toolmem.*)?")
+_UNINSTALLERS = word_set("pip pip3 uv pipx conda mamba poetry pdm rm del")
+_REMOVES = word_set("uninstall remove -e")
+_REMOVERS = word_set("rm rmdir unlink shred trash srm mv find del rd remove-item move-item git")
+_INSIDE = late_pattern(r"(?:^|[\s/'\"`;|&(])toolmem\s+(?:rules|hook|note|mcp|guard|store|run)\b")
 _SWITCHES_OFF = late_pattern(r"\btoolmem_guard[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?:off|false|no|0)\b")
-_CLEANS_IGNORED = late_pattern(r"-[a-z]*x[a-z]*")  # `git clean` also removes ignored files
+_CLEANS_IGNORED = late_pattern(r"-[a-zA-Z]*[xX][a-zA-Z]*")  # `git clean` also removes ignored files
+_GLOB = late_pattern(r"[*?\[]")
+_CONTENT = word_set(
+    "content contents text string str body data description html message note notes query "
+    "pattern glob regex prompt summary title search diff patch edits"
+)
+MAX_PATH = 500  # characters of an argument that may be a path
 
 
 def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Finding]:
@@ -43,46 +67,139 @@ def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Fin
 
 def _changed_part(view: CallView, protected: Sequence[str]) -> str:
     """Name the part of toolmem that a call may change; "" where there is none."""
-    names = [_FOLDER, *(os.path.basename(path) for path in protected)]
+    texts = [text for text in view.texts if len(text) > 3]
+    names = [_FOLDER, _STORE, *(os.path.basename(path) for path in protected)]
+    names_it = any(name in text for text in texts for name in names if name != "toolmem")
+    is_near = names_it or any("tool" in text for text in texts)
     for unit in view.units:
+        removes = unit.command is None or unit.command.words[:1] and _removes(unit.command)
         for path in unit.writes:
-            if _is_own(path, protected):
+            if _is_own(path, protected, deep=bool(removes)) or (
+                removes and _is_above(path, protected)
+            ):
                 return quoted(path)
-    names_it = any(name in text for text in view.texts for name in names)
+        if is_near and (path := _named(unit, protected)):
+            return quoted(path)
+    if names_it and any(text.unread for text in view.shells):
+        return "a text that is too large to read and names it"
     for command in view.commands:
-        words = command.words or ("",)
-        if _changes_toolmem(command):
-            return quoted(" ".join(words))
-        program = os.path.basename(words[0].lower())
-        if names_it and (command.hides or _INTERPRETERS.fullmatch(program)):
+        if _changes_toolmem(command) or _cleans(command):
+            return quoted(" ".join(command.words))
+        if names_it and _may_run_it(command):
             return "a program whose text names it"
-        if program == "git" and "clean" in words and any(map(_CLEANS_IGNORED.fullmatch, words)):
-            return quoted(" ".join(words))
-    return "its guard" if any(map(_SWITCHES_OFF.search, view.texts)) and view.shells else ""
+    if view.shells:
+        return "its guard" if any(map(_SWITCHES_OFF.search, view.texts)) else ""
+    return _argument(view, protected) if is_near else ""
 
 
-def _is_own(path: str, protected: Sequence[str]) -> bool:
-    """Whether a path belongs to toolmem, or is a folder above."""
+def _argument(view: CallView, protected: Sequence[str]) -> str:
+    """A path of toolmem among the arguments of a tool that does not only read."""
+    if "@read" in view.classes and "@write" not in view.classes:
+        return ""
+    if not CallEffects(view.tool, view.arguments).may_write():
+        return ""
+    for _, name, value in view.scalars:
+        if not isinstance(value, str) or len(value) > MAX_PATH or words_of(name) & _CONTENT:
+            continue
+        path = os.path.normpath(os.path.join(normalized(view.folder), normalized(value)))
+        if not any(map(str.isspace, value.strip())) and _is_own(path, protected):
+            return quoted(value)
+    return ""
+
+
+def _named(unit: Unit, protected: Sequence[str]) -> str:
+    """A path of toolmem that a program names which may write it; "" where there is none."""
+    command = unit.command
+    if command is None or not command.words:
+        return ""
+    program = command.words[0].lower()
+    is_known = program in WRITING_PROGRAMS | PRINTERS | {"git"} or named_own(command.words)
+    if is_known and "--remove-files" not in command.words:
+        return ""
+    exact = (path for path in _paths(command) if not _GLOB.search(path) or "tool" in path)
+    return next((path for path in exact if _is_own(path, protected)), "")
+
+
+def _removes(command: SimpleCommand) -> bool:
+    """Whether a command removes or moves a folder whole that it names."""
+    program = command.words[0].lower()
+    is_found = any(line[0].lower() in ("find", "fd") for line in command.wrappers)
+    deletes = program == "rsync" and "--delete" in command.words
+    return is_found or deletes or program in _REMOVERS
+
+
+def _paths(command: SimpleCommand) -> Iterator[str]:
+    for word in command.words[1:]:
+        for part in (word, *word.split("=", 1)[1:]):
+            if part and len(part) <= MAX_PATH and not any(map(str.isspace, part)):
+                part = os.path.expanduser(part) if part.startswith("~") else part
+                yield os.path.normpath(os.path.join(normalized(command.folder), normalized(part)))
+
+
+def _is_own(path: str, protected: Sequence[str], *, deep: bool = False) -> bool:
+    """Whether a path, or a pattern of paths, is one of toolmem's. `deep`: also in folders below."""
     clean = path.rstrip("/") or "/"
-    if f"/{_FOLDER}/" in f"/{clean}/":
+    parts = clean.split("/")
+    if _FOLDER in parts:
         return True
-    above = clean.rstrip("/") + "/"
-    return any(
-        own == clean
-        or own.startswith(above)
-        or clean.startswith((f"{own}/", f"{own}-wal", f"{own}-shm"))
-        for own in protected
-    )
+    for own in protected:
+        if own == clean or clean.startswith((f"{own}/", f"{own}-wal", f"{own}-shm")):
+            return True
+        is_store = own.endswith(".db") and fnmatchcase(os.path.basename(own), parts[-1])
+        if deep and parts[-1].strip("*?") and is_store and _is_above(os.path.dirname(path), [own]):
+            return True  # `find . -name memory.db -delete`
+    for at, part in enumerate(parts):  # a pattern in a folder above one of ours
+        if _GLOB.search(part):
+            above = "/".join(parts[:at])
+            is_ours = part.startswith(".") and fnmatchcase(_FOLDER, part)
+            return is_ours and _is_above(above, protected)
+    return False
+
+
+def _is_above(path: str, protected: Sequence[str]) -> bool:
+    """Whether a path is a folder above one of toolmem's."""
+    above = (path.rstrip("/") or "") + "/"
+    return any(own.startswith(above) for own in protected)
+
+
+def _may_run_it(command: SimpleCommand) -> bool:
+    """Whether a command runs what its words do not show, or a text that names toolmem's files."""
+    program = os.path.basename(command.words[0].lower()) if command.words else ""
+    if command.hides or _INTERPRETERS.fullmatch(program):
+        return True
+    if program in ("awk", "gawk", "mawk"):
+        return any("system" in word for word in command.words)
+    through = any(line[0] in ("xargs", "parallel") for line in command.wrappers)
+    opened = through or any(UNKNOWN in word for word in command.words)
+    return opened and program in WRITING_PROGRAMS
+
+
+def _cleans(command: SimpleCommand) -> bool:
+    """Whether git removes what it ignores, as toolmem's folder."""
+    if command.words[:1] != ("git",):
+        return False
+    if "stash" in command.words[1:2] and {"-a", "--all"} & set(command.words):
+        return True
+    return "clean" in command.words[1:2] and any(map(_CLEANS_IGNORED.fullmatch, command.words))
 
 
 def _changes_toolmem(command: SimpleCommand) -> bool:
     words = [word.lower() for word in command.words] or [""]
-    if "-m" in words and re.fullmatch(r"(?:.*/)?python[\d.]*", words[0]):
-        words = words[words.index("-m") + 1 :] or [""]
+    if _PYTHON.fullmatch(words[0]):
+        at, found = next(
+            ((i, m) for i, w in enumerate(words) if i and (m := _MODULE.fullmatch(w))), (0, None)
+        )
+        if found is not None:
+            words = [found[1], *words[at + 1 :]] if found[1] else words[at + 1 :] or [""]
     program = os.path.basename(words[0])
-    if program == "toolmem-hook" or program.startswith("toolmem.hooks"):
+    if program in ("toolmem-hook",) or program.startswith("toolmem."):
         return True  # an event that the agent makes up would count as typed by the user
+    if program in _UNINSTALLERS and "toolmem" in words and _REMOVES & set(words):
+        return True
     if program != "toolmem":
+        reads = program in PRINTERS or program == "git" or named_own(words)
+        return not reads and _INSIDE.search(" ".join(words)) is not None
+    if len(words) == 1 or "--help" in words or "--version" in words:
         return False
-    rest = [word for word in words[1:] if not word.startswith("-")]
-    return bool(rest) and rest[0] in _CHANGES and not (len(rest) > 1 and rest[1] in _READS)
+    subcommand, following = words[1], words[2] if len(words) > 2 else ""
+    return subcommand not in _READING_COMMANDS and following not in _READS.get(subcommand, ())

@@ -11,12 +11,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.config.sections import GuardSection
+from toolmem.errors import StoreError
 from toolmem.guard.guard import Guard
+from toolmem.guard.rule_copies import (
+    copy_as_store,
+    is_current,
+    keep_copy,
+    lost_rules,
+    read_copy,
+)
 from toolmem.models.calls import SystemClock, ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
 from toolmem.rules.store import GUARDED, RuleListing, ToolMemoryStore
-from toolmem.store.sqlite import SqliteStore
+from toolmem.store.sqlite import SqliteStore, trust
 
 WORKSPACE = "default"
 OWN_STORE = os.path.join(".toolmem", "memory.db")
@@ -30,7 +38,10 @@ class Stores(Struct):
 
     main: Store
     further: list[Store] = []
+    copies: list[Store] = []  # in memory: rules of stores that lost them
     untrusted: str = ""  # why the project's store is not used
+    rules_changed: bool = False  # since they were copied, or perhaps
+    lost: list[str] = []  # what is wrong with a store or the state folder, for the user
 
     @property
     def all(self) -> list[Store]:
@@ -42,9 +53,9 @@ class Stores(Struct):
 
     def listing(self, session: str = "") -> RuleListing:
         """The rules of all stores."""
-        found = [self.rules(store).all_rules(session) for store in self.all]
-        rules = [rule for each in found for rule in each.rules]
-        return RuleListing(rules, [record for each in found for record in each.damaged])
+        found = [self.rules(store).all_rules(session) for store in (*self.all, *self.copies)]
+        rules = {rule.id: rule for each in reversed(found) for rule in each.rules}
+        return RuleListing([*rules.values()], [r for each in found for r in each.damaged])
 
     def guards(
         self,
@@ -62,10 +73,10 @@ class Stores(Struct):
             main = GuardSection(rules="shadow", repeats="shadow", names="shadow", schema="shadow")
         further = replace(main, repeats="off", names="off", schema="off")
         files = [each.location for each in self.all if os.path.exists(each.location)]
-        paths, clock = [*files, *protected], SystemClock()
+        paths, clock = [*files, str(trust.state_folder()), *protected], SystemClock()
         return [
             Guard(store, WORKSPACE, clock, main if store is self.main else further, protected=paths)
-            for store in self.all
+            for store in (*self.all, *self.copies)
         ]
 
     def keep_call(
@@ -97,9 +108,34 @@ class Stores(Struct):
             if not self.rules(store).is_guarded():
                 store.put(*GUARDED, {"by": by})
 
+    def keep_copies(self) -> None:
+        """Bring the copies of rules up to date, but not those that bind in place of a store."""
+        for store in self.all if self.rules_changed and not self.copies else ():
+            keep_copy(store, WORKSPACE)
+        self.rules_changed = False
+
     def close(self) -> None:
-        for store in self.all:
+        for store in (*self.all, *self.copies):
             store.close()
+
+    def add_copy(self, store: SqliteStore, why: str = "") -> None:
+        """Let the copy of a store's rules bind where the store lost them. `why`: it cannot be read.
+
+        Raises StoreError where it cannot be read, and has no copy.
+        """
+        copy = read_copy(store.location)
+        if not why:
+            if is_current(store, copy, WORKSPACE):
+                return
+            self.rules_changed = True
+            why = lost_rules(store, copy, WORKSPACE) if copy else ""
+        if copy is None or not copy.rules or not why:
+            return
+        self.copies.append(copy_as_store(copy, WORKSPACE))
+        self.lost.append(
+            f"{why}; {len(copy.rules)} rule(s) bind from their copy. To write them back: toolmem "
+            "store restore; to let them go: toolmem store restore --drop"
+        )
 
 
 def open_stores(folder: str, named: str = "") -> Stores:
@@ -112,16 +148,36 @@ def open_stores(folder: str, named: str = "") -> Stores:
     root = project_root(folder)
     path = named or (users if root == os.sep else os.path.join(root, OWN_STORE))
     main = SqliteStore(path, busy_timeout=LOCK_TIMEOUT)
-    untrusted = main.untrusted
-    if untrusted:
+    stores = Stores(main)
+    _open(stores, main)
+    if stores.untrusted:
         main.close()
-        main = SqliteStore(users, busy_timeout=LOCK_TIMEOUT)
-    stores = Stores(main, untrusted=untrusted)
-    if os.path.realpath(main.location) != users and os.path.exists(users):
+        stores.main = SqliteStore(users, busy_timeout=LOCK_TIMEOUT)
+        _open(stores, stores.main)
+    elif os.path.realpath(main.location) != users:
         further = SqliteStore(users, busy_timeout=LOCK_TIMEOUT)
-        if not further.untrusted:
+        if _open(stores, further) and os.path.exists(users):
             stores.further.append(further)
+    if trust.is_forgotten(main.location):
+        state = trust.state_folder()
+        stores.lost.append(f"{state} was deleted or emptied; the rules of {main.location} go on")
     return stores
+
+
+def _open(stores: Stores, store: SqliteStore) -> bool:
+    """Whether a store can be read and is trusted. Raises StoreError where nothing binds for it."""
+    try:
+        if untrusted := store.untrusted:
+            stores.untrusted = stores.untrusted or untrusted
+            stores.add_copy(store, f"{store.location} was replaced")
+            return False
+        stores.add_copy(store)
+    except StoreError as error:
+        stores.add_copy(store, f"the store cannot be used ({error})")
+        if not stores.copies:
+            raise
+        return False
+    return True
 
 
 def open_user_store() -> SqliteStore:

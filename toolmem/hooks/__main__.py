@@ -14,9 +14,11 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, BinaryIO
+from io import BufferedIOBase
+from typing import Any
 
 MAX_BYTES = 64 * 1024 * 1024  # of a payload
+CHUNK = 65_536  # bytes read at once; less has come only where the agent pauses
 _OPTIONS = ("--store", "--project", "--on-error", "--config")
 _CLOSED = (
     "toolmem: not run. This call could not be checked, and toolmem is installed to stop what it "
@@ -30,7 +32,8 @@ def main() -> None:
         from toolmem.hooks.state import log_to_file
 
         log_to_file()
-        answer = answer_event(sys.argv[1:], sys.stdin.buffer, os.environ)
+        with open(sys.stdin.fileno(), "rb", closefd=False) as stdin:
+            answer = answer_event(sys.argv[1:], stdin, os.environ)
         sys.stdout.buffer.write(answer)
         sys.stdout.buffer.flush()
     except BaseException as error:
@@ -40,18 +43,30 @@ def main() -> None:
 
 
 def answer_event(
-    arguments: Sequence[str], stdin: BinaryIO, environment: Mapping[str, str]
+    arguments: Sequence[str], stdin: BufferedIOBase, environment: Mapping[str, str]
 ) -> bytes:
     """The bytes for standard output; b"" where there is no answer. Raises nothing."""
     raw, name = b"", ""
     options: dict[str, str] = {}
     try:
         name, options = _read_options(arguments)
-        raw = stdin.read(MAX_BYTES + 1)
+        raw = read_payload(stdin)
         return _answer(name, options, raw, environment)
     except BaseException as error:
         _log(error, name)
         return _answer_error(name, options, raw, error)
+
+
+def read_payload(stdin: BufferedIOBase) -> bytes:
+    """Standard input until its JSON is complete, its end, or MAX_BYTES: a pipe may stay open."""
+    raw = bytearray()
+    while len(raw) <= MAX_BYTES and (part := stdin.read1(CHUNK)):
+        raw += part
+        if len(part) < CHUNK and part.rstrip().endswith(b"}"):
+            with suppress(ValueError, RecursionError):
+                json.loads(raw)
+                break
+    return bytes(raw)
 
 
 def _read_options(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any, Literal
@@ -11,8 +12,10 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolmem.errors import StoreError
 from toolmem.guard import Guard
 from toolmem.guard.decision import strictest
+from toolmem.guard.guard import WRITE_WAIT
 from toolmem.guard.stores import MAX_OUTPUT, WORKSPACE, Stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.ledger import Ledger, Session, SessionCall, digest_of
@@ -22,6 +25,8 @@ from toolmem.hooks.state import installed
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.text.display import bounded
+
+log = logging.getLogger("toolmem.hooks")
 
 
 def guard_is_on(environment: Mapping[str, str]) -> bool:
@@ -41,6 +46,12 @@ class Hook(Struct, kw_only=True):
 
     def handle(self, event: Event) -> Answer:
         """Raises StoreError."""
+        answer = self._answer(event)
+        self.stores.rules_changed |= event.kind not in ("before_call", "after_call")
+        self.stores.keep_copies()
+        return answer
+
+    def _answer(self, event: Event) -> Answer:
         ledger = Ledger(self.stores.main, event.session)
         # Modules that a check of a call does not need are imported where they are used.
         match event.kind:
@@ -72,11 +83,16 @@ class Hook(Struct, kw_only=True):
     # ------------------------------------------------------------ around a call
 
     def _before(self, event: Event, ledger: Ledger) -> Answer:
-        session, stamp = ledger.read()
+        try:
+            session, stamp = ledger.read()
+        except StoreError as error:  # the guards say what that means
+            log.warning("the session cannot be read: %s", error)
+            session, stamp = Session(), ""
         if note := note_in(self.agent, event):
             from toolmem.hooks.prompts import rejection_replies
             from toolmem.rules.turn import Turn
 
+            self.stores.rules_changed = True
             messages = session.prompts + rejection_replies(self.agent, event)
             turn = Turn(session_id=event.session, number=session.turn)
             return answer_note(self.stores.rules(), self.agent, note, messages, turn)
@@ -87,10 +103,11 @@ class Hook(Struct, kw_only=True):
             earlier = None
         if earlier and earlier.rules_stamp == stamp:  # the event came twice
             return _answer(earlier.decisions)
-        decisions = [
-            guard.before(event.tool, event.input, conversation=event.session, folder=event.cwd)
+        decided = [
+            guard.decide(event.tool, event.input, conversation=event.session, folder=event.cwd)
             for guard in self.guards()
         ]
+        decisions = [decision for decision, _ in decided]
         began = time.time()
 
         def add(session: Session) -> None:
@@ -99,8 +116,21 @@ class Hook(Struct, kw_only=True):
             record_id = _record_id(session, event, digest)
             session.calls.append(SessionCall(event.key, digest, record_id, decisions, stamp, began))
 
-        ledger.change(add)
-        return _answer(decisions)
+        def write() -> None:
+            with self.stores.main.transaction(WRITE_WAIT):
+                for _, remember in decided[:1]:
+                    if remember is not None:
+                        remember()
+                ledger.change(add)
+            for (_, remember), store in zip(decided[1:], self.stores.further, strict=False):
+                if remember is not None:
+                    with store.transaction(WRITE_WAIT):
+                        remember()
+
+        answer = _answer(decisions, unwritten(write))
+        if answer.action in ("ask", "deny") and self.stores.lost:
+            answer.reason += f" Also tell the user: {'; '.join(self.stores.lost)}"
+        return answer
 
     def _after(self, event: Event, ledger: Ledger) -> None:
         digest = digest_of(event.tool, event.input)
@@ -151,11 +181,23 @@ class Hook(Struct, kw_only=True):
         )
 
 
-def _answer(decisions: list[Decision]) -> Answer:
+def unwritten(write: Callable[[], None]) -> str:
+    """Why `write` failed, for the user; "" where it worked."""
+    try:
+        write()
+    except StoreError as error:
+        log.warning("a call is decided, and not kept: %s", error)
+        return f"toolmem: the call is decided by your rules, but nothing can be kept: {error}"
+    return ""
+
+
+def _answer(decisions: list[Decision], notice: str = "") -> Answer:
     if not decisions:
         return Answer()
     decision = strictest(decisions)
-    return Answer(action=decision.action, reason=decision.reason, context=decision.advice)
+    answer = Answer(action=decision.action, reason=decision.reason, context=decision.advice)
+    answer.notice = notice if decision.action in ("ask", "deny") else ""
+    return answer
 
 
 def _record_id(session: Session, event: Event, digest: str) -> str:

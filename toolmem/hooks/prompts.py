@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from toolmem.errors import StoreError
 from toolmem.guard import Guard
 from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.hooks.agents import Agent
@@ -16,9 +17,13 @@ from toolmem.hooks.ledger import Ledger, Session
 from toolmem.hooks.notes import tools_of
 from toolmem.hooks.outputs import last_lines
 from toolmem.hooks.protocol import Answer, Event, is_plain, typed
+from toolmem.models.calls import SystemClock
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
+from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn
+from toolmem.store.sqlite import SqliteStore
+from toolmem.store.sqlite.files import MEMORY
 from toolmem.text.display import plain
 from toolmem.text.masking import Masker
 
@@ -29,7 +34,36 @@ _SAID = "the user said:\n"
 def answer_prompt(
     agent: Agent, stores: Stores, guards: Sequence[Guard], event: Event, ledger: Ledger
 ) -> Answer:
-    """Store what was typed, then act on it. A prompt whose event comes twice acts once."""
+    """Store what was typed, and act on it. What cannot be kept is told, with the reason."""
+    try:
+        answer = _act_on(agent, stores, guards, event, ledger)
+    except StoreError as error:
+        answer = Answer(notice=_not_kept(agent, event, error))
+    lost = [stores.untrusted and f"{stores.untrusted}; its rules do not bind", *stores.lost]
+    told = [answer.notice, *(f"toolmem: {line}" for line in lost if line)]
+    if stores.lost and isinstance(stores.main, SqliteStore):
+        with suppress(StoreError):  # told once
+            stores.main.remember_again()
+    text = "\n".join(filter(None, told))
+    return Answer(context=text, notice=text)
+
+
+def _not_kept(agent: Agent, event: Event, error: StoreError) -> str:
+    """What would have been kept of a prompt, and why it is not."""
+    with SqliteStore(MEMORY) as store:
+        rules = ToolMemoryStore(store, WORKSPACE, SystemClock())
+        turn = Turn(
+            user_message=event.prompt, session_id=event.session, number=1, tools=tools_of(agent)
+        )
+        kept = ToolMemoryCaptureHook(rules, actor=Actor("user")).after_turn(turn).kept
+    told = [f"not kept: “{plain(rule.rule, 160)}” does not bind: {error}" for rule in kept]
+    return "\n".join(f"toolmem: {line}" for line in told)
+
+
+def _act_on(
+    agent: Agent, stores: Stores, guards: Sequence[Guard], event: Event, ledger: Ledger
+) -> Answer:
+    """A prompt whose event comes twice acts once."""
     prompts = [event.prompt] if event.prompt else []
     replies = rejection_replies(agent, event)
     masked = Masker(stores.main.secret_key()).text  # what is stored holds no secret

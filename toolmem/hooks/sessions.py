@@ -6,17 +6,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 from toolmem.errors import ToolMemError
-from toolmem.guard.stores import WORKSPACE, Stores, open_user_store
+from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.guidance.shown import guidance_section
 from toolmem.hooks.agents import Agent
-from toolmem.hooks.ledger import NAMESPACE, forget_old_sessions
+from toolmem.hooks.ledger import forget_old_sessions
 from toolmem.hooks.notes import note_command
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.hooks.state import write_line
@@ -46,26 +45,10 @@ def answer_start(agent: Agent, stores: Stores, event: Event) -> Answer:
     notices = [
         stores.untrusted
         and f"{stores.untrusted}; its rules do not bind. To trust it: toolmem store trust",
-        _lost_rules(stores, sum(rule.is_users for rule in listing.rules)),
+        *stores.lost,
     ]
     context = "\n\n".join(filter(None, (rules, cards, contract)))
     return Answer(context=context, notice="\n".join(f"toolmem: {n}" for n in notices if n))
-
-
-def _lost_rules(stores: Stores, count: int) -> str:
-    """A notice if the project's rules are gone; the user's own store has their earlier count."""
-    path = os.path.realpath(stores.main.location)
-    with open_user_store() as users:
-        if stores.untrusted or path == os.path.realpath(users.location):
-            return ""
-        place = (WORKSPACE, NAMESPACE, f"project/{path}"[:500])
-        record = users.get(*place)
-        before = 0 if record is None else record.read(int)
-        if count != before and (count or record):
-            users.put(*place, count)
-    if count or not before:
-        return ""
-    return f"the {before} rule(s) of this project are gone: {path} was deleted or emptied"
 
 
 def start_summary(store: str, config: str) -> None:

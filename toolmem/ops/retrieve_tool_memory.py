@@ -15,6 +15,7 @@ from toolmem.models.protocols import Store
 from toolmem.models.tools import ToolRecord, Window
 from toolmem.ops.dispatch import track_usage
 from toolmem.ops.retrieval import fitting_tools
+from toolmem.text.display import shown_name
 
 
 @register
@@ -82,4 +83,4 @@ class RetrieveToolMemoryOp(Op):
 def _text(record: ToolRecord, max_tokens: int) -> str:
     guidance = record.guidance
     text = fit(guidance, max_tokens) if guidance is not None else ""
-    return f"## `{record.tool_name}`\n{text or '(no guidance yet)'}"
+    return f"## `{shown_name(record.tool_name)}`\n{text or '(no guidance yet)'}"

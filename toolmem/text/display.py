@@ -29,6 +29,12 @@ def plain(text: str, limit: int = 500) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
+def shown_name(name: str, limit: int = 200) -> str:
+    """A name from outside as it may stand between backticks: one line, its controls visible."""
+    visible = _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), name)
+    return plain(visible.replace("`", "'"), limit)
+
+
 def bounded(text: str, limit: int) -> str:
     """About `limit` characters: the beginning and the end, with a note on what was left out."""
     if len(text) <= limit:

@@ -266,6 +266,7 @@ def test_a_store_that_cannot_be_opened_never_takes_the_server_down(host, tmp_pat
 
 def test_a_store_that_came_with_the_folder_is_not_followed_and_told(host, tmp_path, monkeypatch):
     with monkeypatch.context() as somebody_else:
+        somebody_else.setenv("HOME", str(tmp_path / "theirs"))
         somebody_else.setenv("XDG_STATE_HOME", str(tmp_path / "their state"))
         with ToolMem(tmp_path / "m.db") as memory:
             memory.capture_rules(NEVER, tools=["send_email"])

@@ -13,6 +13,7 @@ from toolmem.store.sqlite import SqliteStore
 def state(tmp_path, monkeypatch):
     folder = tmp_path / "state"
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return folder
 
 

@@ -65,8 +65,11 @@ class ProxyMemory:
                 stores = self._open_stores()
                 self._guards = stores.guards(self.on_error, shadow=self.shadow)
                 stores.mark_guarded(f"proxy of {self.name}")
+                stores.keep_copies()
                 if stores.untrusted:
                     log.warning("%s; its rules do not bind", stores.untrusted)
+                for line in stores.lost:
+                    log.warning("%s", line)
                 self._stores = stores
             return self._stores
 

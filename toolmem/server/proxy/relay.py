@@ -35,6 +35,7 @@ log = logging.getLogger("toolmem.proxy")
 Send = Callable[[bytes], None]
 NOTE = "[Added by toolmem]"
 _PARSE_ERROR, _INVALID_REQUEST, _INVALID_PARAMS = -32700, -32600, -32602
+_ENVELOPE = frozenset(("jsonrpc", "id", "method", "params", "name", "arguments", "_meta"))
 _ID = re.compile(rb'"id"\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?\d{1,20})')
 
 
@@ -231,9 +232,13 @@ class Relay:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object. Raises ValueError for a duplicate name, of which the server may read the other."""
+    """An object. Raises ValueError for a duplicate name, of which the server may read the other.
+
+    Servers in Go ignore the case of names: what MCP itself names must differ by more.
+    """
     found = dict(pairs)
-    if len(found) < len(pairs):
+    envelope = [name for name in map(str.casefold, found) if name in _ENVELOPE]
+    if len(found) < len(pairs) or len(set(envelope)) < len(envelope):
         raise ValueError("an object has a name twice")
     return found
 

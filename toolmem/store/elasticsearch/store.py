@@ -73,7 +73,7 @@ class ElasticsearchStore(SearchStore):
     def close(self) -> None:
         self._client.close()
 
-    def transaction(self) -> AbstractContextManager[None]:
+    def transaction(self, wait: float | None = None) -> AbstractContextManager[None]:
         """Does nothing: each write is a commit of its own."""
         return nullcontext()
 

@@ -1,9 +1,9 @@
 """Remember which store files this user's toolmem made, or the user trusts.
 
 A store in a cloned or unpacked folder holds rules and guidance of its author, which must not be
-taken for the user's. Each trusted store has a small file in the user's state folder, named after
-the store's path. It holds the random id of the store and the inode of its file, so that a file that
-replaces a trusted one is not trusted.
+taken for the user's. Each trusted store has a small file in the user's state folder, and the same
+in `~/.toolmem`, named after the store's path. It holds the random id of the store and the inode of
+its file, so that a file that replaces a trusted one is not trusted.
 """
 
 from __future__ import annotations
@@ -23,10 +23,19 @@ def reason_against(path: str, store_id: str) -> str:
     """Why a store is not trusted; "" where it is trusted, or does not exist yet."""
     if not store_id or (os.path.realpath(path), store_id) in _made_here:
         return ""
-    with suppress(OSError):
-        if _entry_path(path).read_bytes() == _content(path, store_id):
-            return ""
+    for entry in _entry_paths(path):
+        with suppress(OSError):
+            if entry.read_bytes() == _content(path, store_id):
+                return ""
     return f"the store {path} was not made by this user's toolmem, and is not trusted"
+
+
+def is_forgotten(path: str) -> bool:
+    """Whether only the second place knows that a store is trusted: the state folder was lost."""
+    with suppress(OSError):
+        first, second = _entry_paths(path)
+        return second.exists() and not first.exists()
+    return False
 
 
 def remember_made(path: str, store_id: str) -> None:
@@ -40,13 +49,19 @@ def remember_made(path: str, store_id: str) -> None:
 def remember(path: str, store_id: str) -> None:
     """Trust a store. Raises StoreUnavailable where the state folder cannot be written."""
     try:
-        entry = _entry_path(path)
-        entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        partial = entry.with_name(f"{entry.name}.{os.urandom(4).hex()}")
-        partial.write_bytes(_content(path, store_id))
-        partial.replace(entry)
+        first, second = _entry_paths(path)
+        _write(first, path, store_id)
     except OSError as error:
         raise StoreUnavailable(f"cannot remember that {path} is trusted: {error}") from error
+    with suppress(OSError):
+        _write(second, path, store_id)
+
+
+def _write(entry: Path, path: str, store_id: str) -> None:
+    entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = entry.with_name(f"{entry.name}.{os.urandom(4).hex()}")
+    partial.write_bytes(_content(path, store_id))
+    partial.replace(entry)
 
 
 def state_folder() -> Path:
@@ -60,11 +75,13 @@ def state_folder() -> Path:
     return Path(base) / "toolmem"
 
 
-def _entry_path(path: str) -> Path:
+def _entry_paths(path: str) -> list[Path]:
+    """Two places, so that none that is lost alone makes a store look like a stranger's."""
     from hashlib import blake2b
 
     name = blake2b(os.fsencode(os.path.realpath(path)), digest_size=16).hexdigest()
-    return state_folder() / "trusted-stores" / f"{name}.json"
+    homes = (state_folder(), Path(os.path.expanduser("~"), ".toolmem"))
+    return [home / "trusted-stores" / f"{name}.json" for home in homes]
 
 
 def _content(path: str, store_id: str) -> bytes:

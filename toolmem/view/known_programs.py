@@ -1,0 +1,86 @@
+"""What is known of common programs: which take their words as data, which write what they name.
+
+A program that is not known may run the words after it, and write the files that it names: what
+would then break a rule is asked about. A table is never whole, so missing here costs a question.
+"""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Sequence
+
+from toolmem.text.forms import word_set
+from toolmem.view.shell_programs import (
+    PRINTERS,
+    READING_PROGRAMS,
+    SHELLS,
+    WRITING_PROGRAMS,
+)
+
+# They read their operands, whatever else they do: no rule on files that are written means these.
+_READERS = (READING_PROGRAMS - word_set("sudo time env xargs git")) | word_set(
+    "cd pushd popd command builtin hash export unset alias declare local readonly typeset set read "
+    "shift source . eval "
+    "wait sleep kill pkill killall pgrep jobs bg fg ulimit umask getopts let mapfile trap ssh "
+    "curl wget http https nc telnet ping dig host nslookup ssh-keygen ssh-add gpg scp rsync sftp "
+    "python python2 python3 pypy node nodejs bun deno ruby perl php lua java rscript osascript "
+    "pytest tox nox coverage jest vitest mocha rspec phpunit mypy pyright pylint flake8 eslint tsc "
+    "gcc g++ cc c++ clang clang++ ld rustc javac go cargo cmake make ninja meson bazel mvn gradle "
+    "pip pip2 pip3 pipx conda mamba apt apt-get aptitude apt-cache dpkg dnf yum rpm apk pacman "
+    "zypper brew port snap npm pnpm yarn gem bundle composer nuget dotnet helm terraform "
+    "systemctl service journalctl launchctl crontab mount umount useradd usermod groupadd passwd "
+    "aws gcloud az gsutil rclone s3cmd mc gh glab hub psql mysql mariadb mongosh redis-cli "
+    "code open xdg-open start vim vi nano emacs ffmpeg convert pandoc hugo jekyll mkdocs "
+    "sphinx-build pre-commit docker-compose kubectl oc vagrant ansible ansible-playbook hg svn bzr "
+    "gdb lldb "
+    "unzip tar zip gzip gunzip bzip2 xz zstd 7z lsblk fdisk dmesg lscpu nproc free logger mail "
+    "sqlite3 initctl update-rc.d a2ensite nginx apachectl certbot uvicorn gunicorn flask django "
+    "bat delta difft tldr cheat visudo sysctl logrotate protoc ts-node tsx esbuild vite webpack "
+    "rollup parcel rails rake asdf pyenv nvm rbenv shellcheck hadolint playwright cypress cloc "
+    "tokei"
+)
+# Words of programs that are not known, after which names follow that are no commands, or are read.
+_NAMES_FOLLOW = word_set(
+    "install add remove uninstall upgrade update use local global init new create help info search"
+)
+_READING_VERBS = word_set("test check lint build serve start show list status diff view preview")
+_DATA = _READERS | WRITING_PROGRAMS | PRINTERS | word_set("git docker podman nerdctl") | SHELLS
+# Subcommands after which the words of such a program are a command.
+_RUN_AFTER = {
+    "git": word_set("rebase bisect submodule filter-branch difftool mergetool"),
+    "docker": word_set("run exec"),
+    "podman": word_set("run exec"),
+    "nerdctl": word_set("run exec"),
+    "docker-compose": word_set("run exec"),
+    "kubectl": word_set("run exec debug"),
+    "oc": word_set("run exec debug rsh"),
+    "gdb": word_set("--args"),
+    "vagrant": word_set("ssh"),
+    "npm": word_set("exec"),
+}
+MAX_TAILS = 40  # of one command
+
+
+def tail_starts(words: Sequence[str]) -> range:
+    """The places of a command's words where another command may begin."""
+    program = words[0].lower() if words else ""
+    if program not in _DATA and program not in _RUN_AFTER:
+        first = 3 if words[1:2] and words[1] in _NAMES_FOLLOW else 1
+        return range(first, min(len(words), MAX_TAILS))
+    after = _RUN_AFTER.get(program, frozenset())
+    at = next((i for i, word in enumerate(words[:10]) if word in after), len(words))
+    return range(at + 1, min(len(words), at + MAX_TAILS))
+
+
+def may_write_operands(words: Sequence[str]) -> bool:
+    """Whether a program is not known, so that it may write the files that it names."""
+    program = words[0].lower() if words else ""
+    is_plain = program not in _DATA and not program.startswith(("python", "ruff"))
+    is_script = bool(os.path.splitext(program)[1])  # of the project: it reads what it is given
+    return is_plain and not is_script and not _READING_VERBS & set(words[1:2])
+
+
+def named_own(words: Sequence[str]) -> bool:
+    """Whether a known program only reads what it names."""
+    program = words[0].lower() if words else ""
+    return program in _READERS - word_set("tar zip gzip bzip2 xz zstd 7z sqlite3 vim vi nano emacs")
