@@ -17,14 +17,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.guidance.card import CardWriter
-from toolmem.guidance.differences import recoveries, repair_key
-from toolmem.guidance.evidence import SERVICE_ERRORS, conversations
-from toolmem.guidance.observations import observe
+from toolmem.guidance.differences import repair_key
+from toolmem.guidance.evidence import conversations, examine
+from toolmem.guidance.recoveries import recoveries
 from toolmem.guidance.shown import BULLET, fit
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance, Line, Repair
 from toolmem.models.protocols import GuidanceWriter
-from toolmem.text.error_lines import error_class_of, error_line, generalize
+from toolmem.text.error_lines import error_class_of, generalize
 
 BUDGETS = (200, 500, 1_000)  # tokens of guidance per tool
 WINDOW = 30  # newest calls that a card is written from
@@ -152,13 +152,10 @@ def _sides(tasks: Sequence[str], half: int, fold: int) -> tuple[dict[str, str], 
 
 def repaired_failures(calls: Calls) -> list[Repaired]:
     """The repaired failures of one tool. Only calls that name their conversation count."""
-    wrong = [True if call.execution_failed else call.failed for call in calls]
-    worked = [None if each is None else not each for each in wrong]
-    service = {i for i, bad in enumerate(wrong) if bad and calls[i].error_class in SERVICE_ERRORS}
+    seen = examine(calls)
     found = []
-    for one in recoveries(worked, conversations(calls), observe(calls), service):
-        failed = calls[one.failure]
-        line = error_line(failed.output)
+    for one in recoveries(seen.attempts._replace(worked=seen.worked)):
+        failed, line = calls[one.failure], seen.messages[one.failure]
         error_class = failed.error_class if line else "no_output"
         message = generalize(line)
         found.append(Repaired(failed.tool_name, one.failure, message, error_class, one.repairs))

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from toolmem.errors import RequestError
+from toolmem.formats.chat import read_chat
 from toolmem.formats.recording import read_labels, read_recording
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -143,3 +144,30 @@ def test_labels_are_read_by_row_and_a_bad_one_is_named(tmp_path):
     path.write_text("index,label\n0,yes\n")
     with pytest.raises(RequestError, match="line 2: expected `index`"):
         read_labels(path)
+
+
+def test_langchain_calls_are_read_with_their_arguments():
+    made = {"type": "ai", "tool_calls": [{"name": "f", "args": {"a": 1}, "id": "1"}]}
+    chat = read_chat([made, {"type": "tool", "tool_call_id": "1", "content": "ok"}])
+    assert [(call.name, call.arguments, call.output) for call in chat.calls] == [
+        ("f", {"a": 1}, "ok")
+    ]
+    assert chat.problems == []
+
+
+def test_a_call_whose_arguments_cannot_be_found_is_a_problem():
+    made = {"role": "assistant", "tool_calls": [{"id": "1", "name": "f", "params": {"a": 1}}]}
+    chat = read_chat([made])
+    assert chat.calls == []
+    assert chat.problems == ["message 1: no `arguments` in the call of 'f', but 'params'"]
+    bare = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f"}}]}
+    assert [call.arguments for call in read_chat([bare]).calls] == [None]
+
+
+def test_calls_in_the_form_of_another_provider_are_named():
+    used = {"role": "assistant", "content": [{"type": "tool_use", "name": "g", "input": {}}]}
+    item = {"type": "function_call", "name": "g", "arguments": "{}"}
+    assert read_chat([used, item]).problems == [
+        "message 1: tool_use in Anthropic's form, which is not read",
+        "message 2: function_call in the Responses form, which is not read",
+    ]

@@ -45,7 +45,7 @@ def test_at_an_error_what_worked_after_it_is_told_with_its_counts(shipped):
 
 
 def test_errors_of_the_class_and_errors_alike_are_told_with_what_repaired_them(shipped):
-    late = "Error: request timed out after 30 s"
+    late = "Error: the query timed out after 30 s"
     for n in range(2):
         shipped.add(
             turn(f"t{n}", ({"order": f"T-{n}", "deep": True}, late), ({"order": f"T-{n}"}, ""))

@@ -52,7 +52,7 @@ def test_a_repair_that_was_seen_earlier_is_named_later():
 def test_another_kind_of_repair_or_another_error_is_not_named():
     earlier = [row for name in "ab" for row in repaired(name, 4.3, 4300)]
     added = [("c", {}, "E5 weight implausible", False), ("c", {"depot": "BGO"}, "ok", True)]
-    other = repaired("d", 1, 2, "timeout while reading the scale")
+    other = repaired("d", 1, 2, "the lid of the scale stands open")
     (found,) = backtest(calls(*earlier, *added, *other), budgets=(200,))
     assert (found.named, found.repaired) == (0, 2)
 

@@ -1,5 +1,7 @@
 """Conversations in OpenAI's form: the calls of assistants, and the messages that answer them.
 
+LangChain's messages are read as well (`tool_calls: [{name, args, id}]`). A call whose arguments
+cannot be found, or that is in the form of another provider, is a problem and not read.
 The form has no success flag, and seldom times. The user's last message before a call is its
 `context`. An id decides which call an answer belongs to, then a name, then the order. Pictures and
 other files in base64 are replaced by a note of their kind and size.
@@ -19,6 +21,15 @@ from msgspec.structs import replace
 
 from toolmem.models.calls import ToolCallResult
 
+_ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}  # LangChain's `type`
+_ARGUMENTS = ("arguments", "input", "args")
+_ABOUT_A_CALL = frozenset(
+    {"id", "index", "type", "name", "call_id", "function", "custom", "status"}
+)
+_FOREIGN = {
+    **dict.fromkeys(("tool_use", "tool_result"), "Anthropic's"),
+    **dict.fromkeys(("function_call", "function_call_output"), "the Responses"),
+}
 _TIMES = ("create_time", "created_at", "timestamp", "created")
 
 
@@ -57,11 +68,17 @@ def read_chat(messages: list[Any]) -> Chat:
         if not isinstance(message, Mapping):
             chat.problems.append(f"message {position + 1} is no object")
             continue
-        role = message.get("role")
+        role = message.get("role") or _ROLES.get(str(message.get("type")))
+        if kind := _foreign_part(message):
+            problem = f"{kind} in {_FOREIGN[kind]} form, which is not read"
+            chat.problems.append(f"message {position + 1}: {problem}")
         if role == "user":
             context = text_of(message.get("content"))
         elif role == "assistant":
-            made = list(_calls(message, context))
+            read = list(_calls(message, context))
+            made = [each for each in read if isinstance(each, ChatCall)]
+            told = [each for each in read if isinstance(each, str)]
+            chat.problems += [f"message {position + 1}: {problem}" for problem in told]
             chat.calls += made
             waiting.append(made)
         elif role in ("tool", "function"):
@@ -76,7 +93,16 @@ def read_chat(messages: list[Any]) -> Chat:
     return chat
 
 
-def _calls(message: Mapping[str, Any], context: str) -> Iterator[ChatCall]:
+def _foreign_part(message: Mapping[str, Any]) -> str:
+    """The kind of a call or an answer in another provider's form; "" where there is none."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    kinds = (part.get("type") for part in (message, *parts) if isinstance(part, Mapping))
+    return next((kind for kind in kinds if isinstance(kind, str) and kind in _FOREIGN), "")
+
+
+def _calls(message: Mapping[str, Any], context: str) -> Iterator[ChatCall | str]:
+    """The calls of a message; a text says why one cannot be read."""
     asked = message.get("tool_calls")
     found = [each for each in asked if isinstance(each, Mapping)] if isinstance(asked, list) else []
     if isinstance(message.get("function_call"), Mapping):
@@ -85,7 +111,11 @@ def _calls(message: Mapping[str, Any], context: str) -> Iterator[ChatCall]:
     for each in found:
         bodies = (each.get("function"), each.get("custom"), each)
         body = next(one for one in bodies if isinstance(one, Mapping))
-        arguments = body.get("arguments", body.get("input"))
+        arguments = next((body[key] for key in _ARGUMENTS if key in body), None)
+        unknown = [key for key in body if key not in (*_ARGUMENTS, *_ABOUT_A_CALL) and body[key]]
+        if arguments is None and unknown:
+            yield f"no `arguments` in the call of {_label(body.get('name'))!r}, but {unknown[0]!r}"
+            continue
         call_id = _label(each.get("id"))
         yield ChatCall(call_id, body.get("name"), arguments, context, time)
 

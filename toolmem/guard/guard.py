@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, tzinfo
 from functools import cached_property, partial
@@ -196,6 +196,20 @@ class Guard:
 
         return decision, remember if findings else None
 
+    def stopped(self, calls: Iterable[tuple[str, Any]], conversation: str = "") -> list[bool]:
+        """Whether a rule stops each of these calls now: (tool, arguments). Raises StoreError.
+
+        Nothing is logged or counted, and no earlier call counts for the rules that ask for one.
+        """
+        _, forgiven, rule_set = self._read_state(conversation)
+        found = []
+        for tool, arguments in calls:
+            view = CallView(tool, arguments)
+            call = _PlannedCall(view, arguments, conversation, None, False, forgiven=forgiven)
+            findings, _ = self._broken_rules(call, rule_set)
+            found.append(any(each.effective in ("ask", "deny") for each in findings))
+        return found
+
     def load(self) -> None:
         """Read the rules now, so that they bind even if the store fails later."""
         self._read_state("")
@@ -236,9 +250,20 @@ class Guard:
         return findings
 
     def _rule_findings(self, call: _PlannedCall, rule_set: RuleSet) -> list[Finding]:
+        found, counted = self._broken_rules(call, rule_set)
+        now = self._rules.local_time()
+        for rule, test in counted if not found else ():
+            if not self._count(call.conversation, rule.id, test, now):
+                found.append(rule_finding(rule, self.modes.rules, call.question_about(rule)))
+        return found
+
+    def _broken_rules(
+        self, call: _PlannedCall, rule_set: RuleSet
+    ) -> tuple[list[Finding], list[tuple[ToolMemoryRule, MoreThan]]]:
+        """The rules that a call breaks, and the tests that count it where it breaks none."""
         mode = self.modes.rules
         if mode == "off":
-            return []
+            return [], []
         view, known, now = call.view, call.known, self._rules.local_time()
         history = KnownHistory(known.history, {**call.forgiven.counted, **known.counted}, now)
         found: list[Finding] = []
@@ -255,10 +280,7 @@ class Guard:
                 found.append(rule_finding(rule, mode, call.question_about(rule), sure=False))
             else:
                 counted += [(rule, test) for test in conditions.counting_tests(view, now, history)]
-        for rule, test in counted if not found else ():
-            if not self._count(call.conversation, rule.id, test, now):
-                found.append(rule_finding(rule, mode, call.question_about(rule)))
-        return found
+        return found, counted
 
     def _repeat_findings(self, call: _PlannedCall) -> list[Finding]:
         failures, forgiven, mode = call.known.failures, call.forgiven.errors, self.modes.repeats

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any
 
-from toolmem.guidance.changes import is_named
 from toolmem.guidance.evidence import Findings
 from toolmem.guidance.observations import Observation, arguments_of, leaves
 from toolmem.guidance.wording import Wording
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Line, Repair
 from toolmem.text.display import plain_line
+from toolmem.text.error_lines import is_named
 from toolmem.text.forms import word_set
 from toolmem.view.parameters import words_of
 
@@ -38,12 +37,15 @@ def parameter_lines(
     say: Wording,
 ) -> list[Line]:
     """`around`: calls of all tools, oldest first. `message`: the line that says what went wrong."""
-    good = [i for i, worked in enumerate(found.worked) if worked]
+    good = [i for i in _of_same_action(found, observation) if found.worked[i]]
     lines = []
-    for path, is_missing in islice(_named_in(found, observation, message), MAX_LINES):
-        given = [i for i in good if path in dict(leaves(found.observed[i].arguments))]
+    for path, is_missing in _named_in(found, observation, message):
+        sent = _values(observation.arguments, path)
+        values = {i: _values(found.observed[i].arguments, path) for i in good}
+        given = [i for i in good if values[i]]
         k, n = len(given), len(good)
-        if not n or (is_missing and not k):
+        # Where the same value worked as well, it is not what was wrong.
+        if not n or (is_missing and not k) or any(values[i] == sent for i in given):
             continue
         repairs = [Repair("added" if is_missing else "changed", path)] if k else []
         if not is_missing and k < n:
@@ -62,7 +64,22 @@ def parameter_lines(
         lines.append(
             Line(plain_line(text), "failure", k=k, n=n, call_ids=ids, repairs=tuple(repairs))
         )
+        if len(lines) == MAX_LINES:
+            break
     return lines
+
+
+def _of_same_action(found: Findings, observation: Observation) -> Iterator[int]:
+    """Positions of the calls that did what this call does; all where a tool does one thing."""
+    name, word = observation.action or ("", "")
+    for i, other in enumerate(found.observed):
+        if not name or other.arguments.get(name) == word:
+            yield i
+
+
+def _values(arguments: dict[str, Any], path: str) -> list[Any]:
+    """The values at a path; several inside a list."""
+    return [value for where, value in leaves(arguments) if where == path]
 
 
 def _named_in(
@@ -86,7 +103,9 @@ def _named_in(
         )
         if any(signs):
             ranked.append((signs.index(True), place, path, False))
-    known = dict.fromkeys(path for one in found.observed for path, _ in leaves(one.arguments))
+    alike = (found.observed[i] for i in _of_same_action(found, observation))
+    paths = (path.partition("[]")[0] for one in alike for path, _ in leaves(one.arguments))
+    known = dict.fromkeys(paths)
     sent = {path for path, _ in given}
     ranked += [
         (0, place, path, True)

@@ -70,7 +70,7 @@ class Hook(Struct, kw_only=True):
             case _:
                 from toolmem.hooks.sessions import answer_start
 
-                return answer_start(self.agent, self.stores, event)
+                return answer_start(self.agent, self.stores, self.guards(), event)
         return Answer()
 
     def guards(self) -> list[Guard]:

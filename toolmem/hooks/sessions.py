@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from toolmem.errors import ToolMemError
+from toolmem.guard import Guard
+from toolmem.guard.shown_guidance import permitted_records
 from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.guidance.shown import guidance_section
 from toolmem.hooks.agents import Agent
@@ -26,7 +29,7 @@ from toolmem.rules.prompt import choose, render_rules
 MAX_TOKENS = 1_500  # rules, cards and the contract of notes; critical rules may pass it
 
 
-def answer_start(agent: Agent, stores: Stores, event: Event) -> Answer:
+def answer_start(agent: Agent, stores: Stores, guards: Sequence[Guard], event: Event) -> Answer:
     """Rules, guidance and how to note a demand. A subagent gets the rules alone."""
     listing = stores.listing(event.session)
     pinned = choose(listing)
@@ -41,6 +44,8 @@ def answer_start(agent: Agent, stores: Stores, event: Event) -> Answer:
         contract = text.replace("{command}", note_command()).replace("{tool}", shell)
     left = MAX_TOKENS - estimated_tokens(rules) - estimated_tokens(contract)
     records = stores.main.records(WORKSPACE) if left > 0 else []
+    if records:
+        records = permitted_records(records, guards, conversation=event.session)
     cards = guidance_section(records, left) if records else ""
     notices = [
         stores.untrusted

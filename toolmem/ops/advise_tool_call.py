@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from toolmem.errors import RequestError
 from toolmem.flow.op import Context, Op, register
 from toolmem.formats.chat import read_arguments
+from toolmem.guard.shown_guidance import permitted_lines
 from toolmem.guidance.advice import BUDGET, at_error, known_of
 from toolmem.guidance.shown import require_trusted, within
 from toolmem.models.calls import ToolCallResult
@@ -53,7 +54,9 @@ class AdviseToolCallOp(Op):
         require_trusted(store)
         known = known_of(store, context.workspace, call.tool_name)
         found = at_error(known, call, whole if own is None else own) if error else []
-        lines = within(found, budget)
+        guards = [context.services.guard(context.workspace)]
+        shown = permitted_lines(found, call.tool_name, guards, call.conversation_id)
+        lines = within(list(filter(None, shown)), budget)
         context.response.answer = "\n".join(line.text for line in lines)
         context.response.metadata["lines"] = [
             {name: shown[name] for name in ("kind", "text", "k", "n", "call_ids") if name in shown}

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from toolmem.errors import RequestError
 from toolmem.flow.op import Context, Op, register
+from toolmem.guard.shown_guidance import permitted_records
 from toolmem.guidance.shown import fit, require_trusted, tool_memory
 from toolmem.models.calls import with_all_fields
 from toolmem.models.protocols import Store
@@ -47,6 +48,9 @@ class RetrieveToolMemoryOp(Op):
             windows = store.windows(context.workspace, wanted)
         else:
             windows = [Window(each, []) for each in store.records(context.workspace, wanted)]
+        guards, language = [context.services.guard(context.workspace)], self.settings.language
+        shown = permitted_records((w.record for w in windows), guards, language or "")
+        windows = [Window(each, w.calls) for each, w in zip(shown, windows, strict=True)]
         memories = [tool_memory(window.record, window.calls) for window in windows]
         found = {memory.when_to_use for memory in memories}
         missing = [name for name in names or [] if name not in found]

@@ -17,6 +17,7 @@ from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.chat import read_arguments
 from toolmem.formats.records import read_records
 from toolmem.guard.repeats import call_identity
+from toolmem.guard.shown_guidance import permitted_records
 from toolmem.guidance.shown import guidance_section, require_trusted
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.memory.toolmem import Workspace
@@ -155,6 +156,8 @@ class AgentSession:
             self.recorder.guard.load()
             if names and budget:
                 records = self.memory.services.store().records(self.memory.workspace_id, names)
+                guards, conversation = [self.recorder.guard], self.recorder.conversation_id
+                records = permitted_records(records, guards, settings.language, conversation)
                 guidance = guidance_section(records, budget, settings.language)
         parts = (base_prompt.strip(), section.text, guidance)
         self.system_prompt = "\n\n".join(filter(None, parts))

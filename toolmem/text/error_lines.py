@@ -52,6 +52,8 @@ _LISTING = late_pattern(r"^\d+ (?:validation )?errors?\b", re.IGNORECASE)
 STATUS = late_pattern(r"(?i)(?:status|code|http\S{0,100}|error)[\s_:=/.-]{0,20}[45]\d\d\b")
 # Letters, digits and .:/-_ , but no Chinese, Japanese or Korean: 不能超过50 ends with a number.
 _IN_ID = r"[^\s\0!-,;-@\[-^`{-~\u2010-\u206f\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]"
+# Chinese and Japanese put no space between words: limit不能超过7 holds `limit` as a word.
+_IN_WORD = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 _PARTICULARS = late_pattern(
     r"(?<=near )'.{0,1500}'(?= at line)|"  # MySQL quotes the rest of the statement, quotes and all
     # other quotations
@@ -88,6 +90,14 @@ def generalize(line: str) -> str:
     hidden = _PARTICULARS.sub(BLANK, STATUS.sub("\0", bare))
     masked = re.sub(rf"{BLANK}(?:[\s,]*{BLANK})+", BLANK, hidden)
     return re.sub("\0", lambda _: next(codes, ""), masked)
+
+
+def is_named(message: str, name: str) -> bool:
+    """Whether a message holds a name as a word of its own."""
+    if not name or name not in message:
+        return False
+    pattern = f"(?<!{_IN_WORD}|-){re.escape(name)}(?!{_IN_WORD}|-)"
+    return re.search(pattern, message) is not None
 
 
 def _from_json(output: str) -> str:
@@ -243,6 +253,23 @@ _BY_STATUS = {
 }
 
 
+_PASSING = frozenset({"rate_limited", "connection_error", "server_error"})
+_TOOK_TOO_LONG = late_pattern(
+    r"\b(?:command|query|statement|script|program|cell|code|execution)\b"
+    r".{0,60}\btim(?:ed|e)[ -]?out"
+    r"|(?:命令|查询|脚本|执行)超时",
+    re.IGNORECASE,
+)
+_LOCKED = late_pattern(
+    r"\b(?:database|table|row|file|resource|device|repository|workspace|state)\b.{0,40}\b(?:is|are)"
+    r" (?:currently )?(?:locked|busy|in use)\b"
+    r"|could not (?:get|obtain|acquire)\b.{0,40}\block\b|lock wait|deadlock|resource busy"
+    r"|\bE(?:AGAIN|BUSY)\b|another .{0,40}process|temporarily unavailable"
+    r"|(?:try|retry) again (?:later|in (?:a |\d))|被锁定|稍后[再重]试",
+    re.IGNORECASE,
+)
+
+
 @cache
 def _by_message() -> list[tuple[str, re.Pattern[str]]]:
     """(class, pattern of its messages), the most telling class first."""
@@ -258,6 +285,17 @@ def error_class_of(message: str, otherwise: str = "error") -> str:
 @lru_cache(maxsize=1_000)
 def _error_class_of(head: str) -> str:
     return next((name for name, pattern in _by_message() if pattern.search(head)), "")
+
+
+def may_pass(error_class: str, line: str) -> bool:
+    """Whether the same call may work later: the service, the network or a lock was in the way.
+
+    Not where a command or a query itself took too long: it would take as long again.
+    """
+    head = line[:_MAX_CLASSIFIED]
+    if error_class == "timeout":
+        return _TOOK_TOO_LONG.search(head) is None
+    return error_class in _PASSING or _LOCKED.search(head) is not None
 
 
 def class_of_status(code: int) -> str:

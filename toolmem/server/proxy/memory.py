@@ -115,11 +115,13 @@ class ProxyMemory:
         )
 
         def advise() -> str:
+            from toolmem.guard.shown_guidance import permitted_lines
             from toolmem.guidance.advice import BUDGET, at_error, known_of
             from toolmem.guidance.shown import within
 
             known = known_of(self.stores.main, WORKSPACE, call.tool)
-            return "\n".join(line.text for line in within(at_error(known, record), BUDGET))
+            lines = permitted_lines(at_error(known, record), call.tool, self._guards)
+            return "\n".join(line.text for line in within(list(filter(None, lines)), BUDGET))
 
         def store() -> None:
             self.stores.keep_call(record, call.arguments, self._guards, call.decisions)
@@ -153,6 +155,7 @@ class ProxyMemory:
         return self.descriptions
 
     def _describe(self, tools: Sequence[ToolSchema]) -> None:
+        from toolmem.guard.shown_guidance import permitted_records
         from toolmem.guidance.shown import guidance_section
         from toolmem.rules.identity import folded_name
         from toolmem.rules.prompt import choose, render_rules
@@ -160,7 +163,8 @@ class ProxyMemory:
 
         listing = self.stores.listing()
         records = self.stores.main.records(WORKSPACE, [tool.name for tool in tools])
-        by_name = {record.tool_name: record for record in records}
+        permitted = permitted_records(records, self._guards)
+        by_name = {record.tool_name: record for record in permitted}
         for tool in tools:
             classes = classes_of(tool.name, {}, tool.parameters.get("properties"))
             pinned = choose(listing, [tool.name])
