@@ -19,14 +19,14 @@ BUDGETS = {
     "llm": 1584,
     "judge": 2202,
     "guidance": 2051,
-    "formats": 872,
+    "formats": 2172,
     "view": 2330,
     "flow": 1068,
     "ops": 1260,
     "operations": 1087,
     "memory": 490,
-    "research": 1052,
-    "cli": 1715,
+    "research": 1265,
+    "cli": 1890,
     "testing": 432,
     "rules": 4520,
     "guard": 1470,
@@ -36,10 +36,10 @@ BUDGETS = {
     "adapters": 757,
 }
 SINGLE_FILES = 339  # __init__, __main__, errors, client
-MAX_LINES = 35_050
+MAX_LINES = 37_150
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 32, "summarize": 32, "guidance": 16, "sentence": 27, "planned call": 31}
-MAX_FILES = 250
+MAX_FILES = 258
 MAX_MODULE = 450
 MAX_FUNCTION = 60
 MODULES = sorted(PACKAGE.rglob("*.py"))

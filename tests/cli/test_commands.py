@@ -123,3 +123,32 @@ def test_a_reader_that_stops_early_sees_no_traceback(filled):
         process.wait(timeout=60)
     assert told == b""
     assert process.returncode == 1
+
+
+def test_import_says_in_words_what_a_folder_teaches_and_adds_nothing_twice(tmp_path):
+    call = {"run_type": "tool", "name": "look", "inputs": {"a": 1}, "trace_id": "t"}
+    runs = [{**call, "id": str(number), "error": "no such a"} for number in range(4)]
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "a.jsonl").write_text("".join(f"{json.dumps(run)}\n" for run in runs))
+    first = run(tmp_path, "import", "runs", "--store", "m.db")
+    assert (first.returncode, first.stderr) == (0, "")
+    assert "4 new calls (4 from langsmith)." in first.stdout
+    assert "look: 4 of 4 (100%)" in first.stdout
+    assert "75% of the failed calls (3) repeated, word for word" in first.stdout
+    second = run(tmp_path, "import", "runs", "--store", "m.db")
+    assert second.stdout == "0 new calls.\n"
+    assert second.stderr == "1 files were imported before and have not changed\n"
+    third = run(tmp_path, "import", "runs", "--again", "--store", "m.db")
+    assert third.stdout == "0 new calls; 4 were there already.\n"
+
+
+def test_import_asks_before_it_reads_the_transcripts_of_agents(tmp_path, home):
+    assert run(tmp_path, "import", "--from-agents").returncode == 2
+    folder = home / ".codex" / "sessions"
+    folder.mkdir(parents=True)
+    payload = Path(__file__).parents[1] / "formats" / "payloads" / "codex.jsonl"
+    (folder / "rollout-1.jsonl").write_bytes(payload.read_bytes())
+    refused = run(tmp_path, "import", "--from-agents", "--store", "m.db")
+    assert "Codex: 1 files" in refused.stderr and refused.returncode == 130
+    assert run(tmp_path, "import", "--from-agents", "--yes", "--store", "m.db").returncode == 0
+    (folder / "rollout-1.jsonl").unlink()

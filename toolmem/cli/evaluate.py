@@ -10,7 +10,8 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_table, progress_bar
-from toolmem.formats.recording import Format, read_labels
+from toolmem.cli.import_ import form, mapping, read_mapping
+from toolmem.formats.recording import read_labels
 from toolmem.research import evaluation
 from toolmem.research.csv_files import write_csv_files
 from toolmem.research.page import write_page
@@ -25,16 +26,12 @@ MAX_SHOWN = 20  # bad records and rows, on the terminal
     "--input",
     "sources",
     multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="JSON Lines of calls or of OpenAI conversations, also gzipped; may be given several "
+    type=click.Path(exists=True, path_type=Path),
+    help="A recording in a format that `toolmem import` reads, or a folder; may be given several "
     "times. Left out: the packaged sample.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["calls", "openai"]),
-    help="What the files hold. Left out: it is recognized.",
-)
+@form
+@mapping
 @click.option(
     "--out",
     default="report",
@@ -55,7 +52,8 @@ MAX_SHOWN = 20  # bad records and rows, on the terminal
 @options.overrides
 def evaluate(
     sources: tuple[Path, ...],
-    form: Format | None,
+    form: str | None,
+    mapped: str | None,
     out: Path,
     labels: Path | None,
     ignore_success: bool,
@@ -89,6 +87,7 @@ def evaluate(
                 paths,
                 memory=memory,
                 format=form,
+                mapping=read_mapping(mapped),
                 tools=tools,
                 ignore_success=ignore_success,
                 limit=limit,

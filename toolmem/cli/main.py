@@ -14,12 +14,17 @@ from toolmem.hooks.__main__ import main as answer_event
 from toolmem.hooks.agents import AGENTS
 
 _NAMES = (
-    *("config", "evaluate", "guard", "hook", "ledger", "mcp", "note"),
+    *("config", "evaluate", "guard", "hook", "import", "ledger", "mcp", "note"),
     *("rules", "run", "serve", "store", "testing", "tools"),
 )
 
 
-@click.group(cls=LazyGroup, lazy={name: f"toolmem.cli.{name}:{name}" for name in _NAMES})
+def _place(name: str) -> str:
+    module = "import_" if name == "import" else name  # a keyword
+    return f"toolmem.cli.{module}:{module}"
+
+
+@click.group(cls=LazyGroup, lazy={name: _place(name) for name in _NAMES})
 @click.version_option(__version__, package_name="toolmem")
 def commands() -> None:
     """Tool memory for LLM agents."""

@@ -37,7 +37,7 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[Line]:
             lines = gzip.GzipFile(fileobj=plain) if is_gzip else plain
             for number, line in enumerate(lines, 1):  # split at \n alone: U+2028 is text
                 if stripped := line.removeprefix(b"\xef\xbb\xbf").strip():
-                    yield _read(number, stripped)
+                    yield read_line(number, stripped)
     except (OSError, EOFError, zlib.error) as error:
         raise RequestError(f"{os.fspath(path)}: {error}", field="input") from error
 
@@ -45,13 +45,13 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[Line]:
 def read_json(text: bytes | str, name: str = "") -> Any:
     """JSON with or without a byte order mark. Raises RequestError, which begins with `name`."""
     encoded = text.encode("utf-8", "replace") if isinstance(text, str) else text
-    line = _read(1, encoded.removeprefix(b"\xef\xbb\xbf").strip())
+    line = read_line(1, encoded.removeprefix(b"\xef\xbb\xbf").strip())
     if line.error:
         raise RequestError(f"{name}: {line.error}" if name else line.error, field="request")
     return line.value
 
 
-def _read(number: int, line: bytes) -> Line:
+def read_line(number: int, line: bytes) -> Line:
     try:
         return Line(number, msgspec.json.decode(line))
     except (msgspec.DecodeError, RecursionError):

@@ -1,5 +1,6 @@
 """From a recording to a report: evaluation, tables, charts.
 
 `evaluation` judges a recording and summarizes its tools, `tables` makes rows of the result.
+`importing` keeps the calls of recordings in a memory and counts what they teach.
 `csv_files` and `page` write them to files; `frames` and `charts` show them in notebooks.
 """

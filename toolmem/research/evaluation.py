@@ -17,7 +17,7 @@ from msgspec.structs import replace
 import toolmem
 from toolmem.errors import RequestError
 from toolmem.flow.report import Event
-from toolmem.formats.recording import BadRecord, Format, Recording, read_recording
+from toolmem.formats.recording import BadRecord, Recording, read_recording
 from toolmem.formats.records import read_schemas
 from toolmem.llm.usage import LedgerRow, Usage, read_ledger
 from toolmem.memory.toolmem import ToolMem
@@ -87,7 +87,8 @@ def evaluate(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     memory: ToolMem | None = None,
-    format: Format | None = None,
+    format: str | None = None,
+    mapping: Mapping[str, str] | None = None,
     tools: Sequence[Any] = (),
     ignore_success: bool = False,
     limit: int | None = None,
@@ -102,7 +103,7 @@ def evaluate(
     """
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     started_at = datetime.now(UTC)
-    recorded = read_recording(files, started_at, format=format, limit=limit)
+    recorded = read_recording(files, started_at, format=format, mapping=mapping, limit=limit)
     for call in recorded.calls:
         call.id = call.id or os.urandom(12).hex()  # by which its row is found again
         call.success = None if ignore_success else call.success

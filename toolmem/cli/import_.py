@@ -1,0 +1,156 @@
+"""`toolmem import`: learn from recordings that are there already."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from toolmem.cli import options
+from toolmem.cli.console import print_error, progress_bar
+from toolmem.errors import RequestError
+from toolmem.formats.agents import transcripts
+from toolmem.formats.recording import NAMES
+from toolmem.memory.toolmem import ToolMem
+from toolmem.research.importing import Imported, import_recordings
+from toolmem.text.display import plain
+
+MAX_SHOWN = 20  # bad records
+
+mapping = click.option(
+    "--map",
+    "mapped",
+    metavar="FIELD=PATH,...",
+    help="Where the fields stand in an unknown format: name, arguments, output, and error, "
+    "success, time, end, id, conversation. A path is a/b/0; a|b is the first that is there.",
+)
+form = click.option(
+    "--format", "form", type=click.Choice(NAMES), help="Left out: it is recognized."
+)
+
+
+def read_mapping(text: str | None) -> dict[str, str] | None:
+    """Raises UsageError."""
+    if text is None:
+        return None
+    pairs = [each.partition("=") for each in text.split(",")]
+    if not all(field and path for field, _, path in pairs):
+        raise click.UsageError("--map: expected field=path, with commas between")
+    return {field.strip(): path.strip() for field, _, path in pairs}
+
+
+@click.command("import")
+@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option("--from-agents", is_flag=True, help="The transcripts of coding agents in your home.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--again", is_flag=True, help="Read files that have not changed since, too.")
+@form
+@mapping
+@options.with_memory(options.config, options.store, options.workspace(), exists=False)
+def import_(
+    memory: ToolMem,
+    paths: tuple[Path, ...],
+    from_agents: bool,
+    yes: bool,
+    again: bool,
+    form: str | None,
+    mapped: str | None,
+) -> None:
+    """Judge and keep the calls of recordings, and show what they teach.
+
+    PATHS are files and folders: transcripts of Claude Code, Codex, Gemini CLI and OpenCode, traces
+    of OpenTelemetry, OpenInference, Langfuse and LangSmith, logs of inspect_ai, messages of
+    OpenAI, Anthropic and LangChain, CSV and Parquet. Secrets are masked. What was imported before
+    is left as it is. Exit code 1: a record could not be read, or there was no call.
+
+    \b
+    Examples:
+      toolmem import --from-agents
+      toolmem import ~/.claude/projects traces.json
+      toolmem import mine.jsonl --map name=fn,arguments=args,output=result
+    """
+    given = [*paths, *(_transcripts(yes) if from_agents else ())]
+    if not given:
+        raise click.UsageError("name files or folders, or use --from-agents")
+    with progress_bar("importing calls") as progress:
+        found = import_recordings(
+            memory,
+            given,
+            format=form,
+            mapping=read_mapping(mapped),
+            again=again,
+            progress=lambda done: progress(done, done),
+        )
+    for line in first_page(found):
+        click.echo(line)
+    _print_problems(found)
+    has_calls = found.read or any("imported before" in note for note in found.notes)
+    sys.exit(0 if has_calls and not found.bad_count else 1)
+
+
+def _transcripts(yes: bool) -> list[Path]:
+    """Those of the home that the user agrees to."""
+    found = transcripts(Path.home())
+    if not found:
+        raise RequestError("no transcripts of coding agents lie in this home", "from_agents")
+    for each in found:
+        size = each.size / 1_000_000
+        click.echo(f"{each.agent}: {len(each.paths):,} files, {size:,.1f} MB", err=True)
+    if not yes:
+        click.confirm("Learn from them? Calls and results are kept here", abort=True, err=True)
+    return [path for each in found for path in each.paths]
+
+
+def first_page(found: Imported) -> list[str]:
+    """What an import found, in plain words."""
+    sources = ", ".join(f"{count:,} from {name}" for name, count in found.formats.most_common())
+    known = f"; {found.duplicates:,} were there already" if found.duplicates else ""
+    lines = [f"{found.calls:,} new calls{f' ({sources})' if sources else ''}{known}."]
+    if not found.calls:
+        return lines
+    conversations = len(found.conversations)
+    share = found.failures / found.calls
+    lines.append(
+        f"They were made in {conversations:,} conversations with {len(found.tools):,} tools; "
+        f"{found.failures:,} failed ({share:.1%})."
+    )
+    for name in found.worst(5):
+        tool = found.tools[name]
+        why = ", ".join(f"{kind} {count:,}" for kind, count in tool.classes.most_common(3))
+        part = f"{tool.failures:,} of {tool.calls:,} ({tool.failures / tool.calls:.0%})"
+        lines.append(f"  {plain(name, 60)}: {part}: {why}")
+    if found.failures:
+        lines += _repeats(found)
+    for name, card in found.cards.items():
+        if card:
+            lines += ["", f"{plain(name, 60)}, what an agent is told from now on:"]
+            lines += [f"  - {plain(line, 300)}" for line in card]
+    return lines
+
+
+def _repeats(found: Imported) -> list[str]:
+    share = found.repeats / found.failures
+    repeats = found.replay.sources["repeat"]
+    held = repeats.flagged - repeats.wrong
+    return [
+        f"{share:.0%} of the failed calls ({found.repeats:,}) repeated, word for word, a call that "
+        "had failed in the same conversation.",
+        f"On the newest {found.replay.calls:,} calls the guard would have stepped in "
+        f"{repeats.flagged:,} times before a repeat: {held:,} did not work again, "
+        f"{repeats.wrong:,} would have worked.",
+    ]
+
+
+def _print_problems(found: Imported) -> None:
+    for bad in found.bad[:MAX_SHOWN]:
+        place = f"{bad.file}, line {bad.line}" if bad.file else f"line {bad.line}"
+        click.echo(f"{place}: {plain(bad.error, 500)}", err=True)
+    if found.bad_count > MAX_SHOWN:
+        click.echo(f"and {found.bad_count - MAX_SHOWN:,} more records", err=True)
+    for note in found.notes:
+        click.echo(plain(note, 300), err=True)
+    if found.stopped:
+        print_error(f"stopped: {found.stopped}")
+    if not (found.read or found.notes):
+        print_error("no call was found")

@@ -1,0 +1,170 @@
+"""Join the events of a file to records of calls, as `read_records` takes them.
+
+An answer belongs to the open call with its id; without an id, to the oldest open call of the
+conversation. Only open calls are kept, so that a file of any size is read in little memory.
+
+The id of a record is made of the format, the id in the source, and the time of the call, or the
+conversation where there is no time. The same file read again, and a session that was copied into
+another file, have the same ids.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from toolmem.formats.chat import read_arguments, text_of
+from toolmem.formats.shapes import Event, Format, events_of
+
+MAX_OPEN = 10_000  # calls without an answer, in one file
+MAX_CONTEXT = 4_000  # characters of the user's request
+
+_CONVERSATION_KEYS = ("id", "conversation_id", "session_id", "thread_id", "task_id")
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+Record = dict[str, Any]
+
+
+class Histories:
+    """Recognizes the conversation that goes on: a log of requests holds it again in each line."""
+
+    def __init__(self) -> None:
+        self._names: dict[bytes, str] = {}  # by the digest of all messages of a line
+
+    def known(self, messages: list[Any], own_name: str = "") -> tuple[int, str]:
+        """How many of the messages were all that an earlier line held; and the conversation."""
+        digest, count, name = b"", 0, ""
+        for number, message in enumerate(messages, 1):
+            digest = _digest((digest, message))
+            if digest in self._names and number < len(messages):
+                count, name = number, self._names[digest]
+        if count and digest in self._names:
+            count = len(messages)  # a request that was sent twice
+        name = name or own_name or f"conversation-{digest.hex()}"
+        self._names.setdefault(digest, name)
+        if len(self._names) > MAX_OPEN:
+            del self._names[next(iter(self._names))]
+        return count, name
+
+
+class Joiner:
+    """The calls of one file in one format. `notes`: counts what was left out."""
+
+    def __init__(self, form: Format, file_name: str, notes: Counter[str]) -> None:
+        self.form = form
+        self._conversation = file_name
+        self._notes = notes
+        self._open: dict[tuple[str, str], Event] = {}
+        self._begun = 0
+        self._noise = re.compile(form.noise) if form.noise else None
+        self._requests: dict[str, str] = {}  # by conversation
+        self._seen: dict[bytes, int] = {}  # how often an id came, by its digest
+        self._histories = Histories()
+
+    def read(self, unit: Any) -> Iterator[Record]:
+        """The records of the calls that this unit ends."""
+        if self.form.per_unit:
+            unit = self._new_part(unit)
+        for event in events_of(self.form, unit):
+            yield from self._take(event)
+
+    def _new_part(self, unit: Any) -> Any:
+        """A conversation without the messages that an earlier line held."""
+        body = unit if isinstance(unit, dict) else {"messages": unit}
+        messages = body.get("messages")
+        if not isinstance(messages, list):
+            return unit
+        given = next((body[key] for key in _CONVERSATION_KEYS if body.get(key)), "")
+        known, self._conversation = self._histories.known(messages, str(given))
+        return {**body, "messages": messages[known:]}
+
+    def close(self) -> None:
+        """Count the calls that nothing answered."""
+        self._notes["calls without an answer were left out"] += len(self._open)
+        self._open.clear()
+
+    def _take(self, event: Event) -> Iterator[Record]:
+        self._conversation = event.conversation or self._conversation
+        event.conversation = self._conversation
+        if event.said:
+            self._requests[event.conversation] = event.said[:MAX_CONTEXT]
+        key = self._key(event)
+        call = self._open.get(key)
+        if call is not None:
+            _add(call, event)
+        elif event.name is not None and len(self._open) < MAX_OPEN:
+            call = self._open[key] = event
+            event.said = self._requests.get(event.conversation, "")
+        elif event.output is not None:
+            self._notes["answers to no known call were left out"] += 1
+        if call is not None and (call.output is not None):
+            del self._open[key]
+            yield from self._record(call)
+
+    def _key(self, event: Event) -> tuple[str, str]:
+        """The key of an open call: its id, or else a number; an answer without id: the oldest."""
+        if event.id or event.name is not None:
+            self._begun += 1
+            return event.conversation, event.id or f"#{self._begun}"
+        own = (key for key in self._open if key[0] == event.conversation)
+        return next(own, ("", ""))
+
+    def _record(self, call: Event) -> Iterator[Record]:
+        output = text_of(call.output)
+        if self.form.refused and output.startswith(self.form.refused):
+            self._notes["calls that were not let run were left out"] += 1
+            return
+        if self._noise is not None:
+            output = self._noise.sub(lambda found: found[1] or "", output)
+        name, arguments = self._as_hooks_do(call.name, read_arguments(call.arguments))
+        record_id = self._record_id(call, arguments, output)
+        if record_id is None:
+            self._notes["calls that stand there twice were read once"] += 1
+            return
+        metadata = {"conversation_id": call.conversation, "format": self.form.name}
+        if call.id:
+            metadata["tool_call_id"] = call.id
+        seconds = (call.end - call.time).total_seconds() if call.time and call.end else None
+        yield {
+            "id": record_id,
+            "tool_name": name,
+            "input": arguments,
+            "output": output,
+            "success": None if call.failed is None else not call.failed,
+            "context": call.said,
+            "create_time": call.time or call.end,
+            "time_cost": seconds if seconds is None or seconds >= 0 else None,
+            "metadata": metadata,
+        }
+
+    def _as_hooks_do(self, name: Any, arguments: Any) -> tuple[Any, Any]:
+        """The tool and its arguments under the names that a hook of the program sees."""
+        if not isinstance(arguments, dict) or str(name) not in self.form.tools:
+            return name, arguments
+        renamed, keys = self.form.tools[name]
+        return renamed, {keys.get(key, key): value for key, value in arguments.items()}
+
+    def _record_id(self, call: Event, arguments: Any, output: str) -> str | None:
+        """None: the file holds this very call again."""
+        is_same_by_time = call.time is not None and not self.form.repeats_history
+        when = call.time.isoformat() if call.time and is_same_by_time else call.conversation
+        digest = _digest((self.form.name, call.id or (call.name, arguments, output), when))
+        number = self._seen[digest] = self._seen.get(digest, 0) + 1
+        if number > 1 and call.id and (is_same_by_time or self.form.repeats_history):
+            return None
+        return f"{digest.hex()}-{number}" if number > 1 else digest.hex()
+
+
+def _add(call: Event, event: Event) -> None:
+    """Add to a call what a later event says of it."""
+    for name in ("arguments", "output", "failed", "time", "end"):
+        if getattr(call, name) is None:
+            setattr(call, name, getattr(event, name))
+
+
+def _digest(value: Any) -> bytes:
+    return blake2b(_encode(value), digest_size=12).digest()

@@ -1,0 +1,264 @@
+"""Describe a format by where the parts of a call stand, and read events by the description.
+
+A file is a sequence of units (`sources`): a line, an element of a list, a row. Inside a unit some
+objects are parts: a call, its answer, a sentence of the user. A `Shape` says how to recognize a
+part and where its fields are; a `Format` is a few shapes. `joining` makes calls of the events.
+
+A path is `a/b/c`: keys, or numbers of elements; `*` is each element. It begins at the part, or
+with `^` at the unit. `a|b` is the first of both that has a value; `=text` is the text itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from toolmem.errors import RequestError
+
+ANY = object()  # in `where`: there is a value, whichever
+Where = Mapping[str, Any]  # path: the value, a tuple of values, ANY, or None for no value
+
+
+class Event(Struct):
+    """What one part says. A name begins a call, an output ends it, the rest belongs to it."""
+
+    id: str = ""
+    name: Any = None
+    arguments: Any = None
+    output: Any = None
+    failed: bool | None = None
+    time: datetime | None = None  # when the call began
+    end: datetime | None = None
+    said: str = ""  # by the user, before the calls that follow
+    conversation: str = ""  # of this event and of those after it in the file
+
+
+class Shape(Struct, frozen=True):
+    """Where the fields of an event stand in a part that fits `where`. Each is a path."""
+
+    where: Where = {}
+    id: str = ""
+    name: str = ""
+    namespace: str = ""  # of the name: as hooks see it, mcp__server__tool
+    arguments: str = ""
+    output: str = ""
+    error: str = ""  # true, a text, an exit code; null or 0: it worked; absent: nothing is said
+    success: str = ""  # true or false, where there is no error
+    time: str = ""
+    end: str = ""
+    said: str = ""
+    conversation: tuple[str, ...] = ()  # those that have a value are joined by "/"
+
+
+class Format(Struct, frozen=True):
+    """One foreign format. `marks`: a unit that fits one of them is of this format."""
+
+    name: str
+    marks: tuple[Where, ...] = ()
+    shapes: tuple[Shape, ...] = ()
+    inside: tuple[str, ...] = ()  # keys whose values hold further parts
+    prepare: Callable[[Any], Any] | None = None  # changes a unit before it is read
+    per_unit: bool = False  # each unit is a conversation, from its beginning
+    repeats_history: bool = False  # a later unit holds the calls of earlier ones again
+    silent_success: bool = False  # an answer without an error worked
+    trusts_success: bool = True  # False: "success" only says that the tool was run
+    no_requests: tuple[str, ...] = ()  # beginnings of texts that no person typed
+    refused: tuple[str, ...] = ()  # beginnings of answers to calls that were not let run
+    noise: str = ""  # a pattern of what the program adds to outputs; its group stays
+    tools: Mapping[str, tuple[str, Mapping[str, str]]] = {}  # as hooks name tools and parameters
+
+
+def fits(where: Where, part: Any, unit: Any) -> bool:
+    """Whether a part has the values."""
+    for path, wanted in where.items():
+        found = read_path(path, part, unit)
+        is_many = type(found) is list and "*" in path
+        if not (any(_fits(each, wanted) for each in found) if is_many else _fits(found, wanted)):
+            return False
+    return True
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    if wanted is ANY or wanted is None:
+        return (value is UNSET or value is None or value is False) is (wanted is None)
+    if type(wanted) is tuple:
+        return type(value) is str and value in wanted
+    return type(value) is type(wanted) and value == wanted
+
+
+def read_path(path: str, part: Any, unit: Any) -> Any:
+    """The value at a path; None where that is null, UNSET where there is none."""
+    found: Any = UNSET
+    for begins, keys in _steps(path):
+        if begins == "=":
+            return keys[0]
+        value = unit if begins == "^" else part
+        for number, key in enumerate(keys):
+            if key == "*":
+                value = _each(keys[number + 1 :], value, unit)
+                break
+            value = _inner(value, key)
+        if value is None or value is UNSET:
+            found = None if value is None else found
+        else:
+            return value
+    return found
+
+
+def _inner(value: Any, key: str) -> Any:
+    if isinstance(value, dict):
+        return value.get(key, UNSET)
+    if isinstance(value, list) and key.isdigit():
+        return value[int(key)] if int(key) < len(value) else UNSET
+    return UNSET
+
+
+def _each(keys: tuple[str, ...], values: Any, unit: Any) -> Any:
+    if not isinstance(values, list):
+        return UNSET
+    found = [read_path("/".join(keys), each, unit) if keys else each for each in values]
+    flat = [one for each in found for one in (each if isinstance(each, list) else [each])]
+    return [each for each in flat if each is not UNSET] or UNSET
+
+
+@lru_cache(maxsize=1024)
+def _steps(path: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The alternatives of a path: how each begins, and its keys."""
+    if path.startswith("="):
+        return (("=", (path[1:],)),)
+    return tuple(
+        (one[:1] if one.startswith("^") else "", tuple(one.removeprefix("^").split("/")))
+        for one in path.split("|")
+    )
+
+
+def recognize(unit: Any, formats: tuple[Format, ...]) -> Format | None:
+    """The first format with a mark that fits."""
+    for each in formats:
+        if any(fits(mark, unit, unit) for mark in each.marks):
+            return each
+    return None
+
+
+def events_of(form: Format, unit: Any) -> Iterator[Event]:
+    """The events of a unit, in the order in which they stand there."""
+    unit = form.prepare(unit) if form.prepare else unit
+    yield from _events_in(form, unit, unit)
+
+
+def _events_in(form: Format, value: Any, unit: Any) -> Iterator[Event]:
+    """Those of a part, then those of the parts inside; what a call holds is no part."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _events_in(form, each, unit)
+    elif isinstance(value, dict):
+        is_call = False
+        for shape in form.shapes:
+            if fits(shape.where, value, unit):
+                event = _event(form, shape, value, unit)
+                is_call = is_call or event.name is not None or event.output is not None
+                yield event
+        if not is_call:
+            for key in form.inside:
+                if key in value:
+                    yield from _events_in(form, value[key], unit)
+
+
+def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
+    def at(path: str) -> Any:
+        found = read_path(path, part, unit) if path else None
+        return None if found is UNSET else found
+
+    error = read_path(shape.error, part, unit) if shape.error else UNSET
+    failed, output = failure_of(error), at(shape.output)
+    if failed is None and (flag := at(shape.success)) is not None:
+        failed = failure_of(flag) is not True
+    if failed is False and not form.trusts_success:
+        failed = None
+    if output is None and failed and shape.output:
+        output = _message(error)
+    if failed is None and shape.output and form.silent_success and output is not None:
+        failed = False
+    said = _typed_text(at(shape.said))
+    names = [str(name) for path in shape.conversation if (name := at(path))]
+    name, space = at(shape.name), at(shape.namespace)
+    return Event(
+        id=_label(at(shape.id)),
+        name=f"{space}__{name}" if space and name else name,
+        arguments=at(shape.arguments),
+        output=output,
+        failed=failed,
+        time=moment(at(shape.time)),
+        end=moment(at(shape.end)),
+        said="" if said.lstrip().startswith(form.no_requests) else said,
+        conversation="/".join(names),
+    )
+
+
+def _typed_text(content: Any) -> str:
+    """A text, or the texts of a list of parts; other parts of a message say nothing."""
+    if isinstance(content, list):
+        texts = (each.get("text") if isinstance(each, dict) else each for each in content)
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else ""
+
+
+def _label(value: Any) -> str:
+    return "" if value is None or isinstance(value, dict | list) else str(value).strip()
+
+
+def _message(error: Any) -> Any:
+    if isinstance(error, dict):
+        return error.get("message", error)
+    return error if isinstance(error, str) else ""
+
+
+_WORKED = {"", "0", "false", "no", "none", "null", "success", "succeeded", "ok", "passed"}
+_SAYS_NOTHING = {"completed", "complete", "done", "default", "debug", "warning", "unset", "pending"}
+
+
+def failure_of(error: Any) -> bool | None:
+    """Whether a call failed, by its error, flag, exit code or status; None: nothing is said."""
+    if error is UNSET:
+        return None
+    word = error.strip().lower() if isinstance(error, str) else ""
+    if word in _SAYS_NOTHING:
+        return None
+    if isinstance(error, str):
+        return word not in _WORKED
+    return bool(error)
+
+
+def moment(value: Any) -> datetime | None:
+    """A time in ISO 8601, or a number of s, ms, us or ns since 1970; None if it is no such time."""
+    if isinstance(value, str) and not value.replace(".", "", 1).isdigit():
+        try:
+            read = datetime.fromisoformat(value.strip())
+        except ValueError:
+            return None
+        return read if read.tzinfo else read.replace(tzinfo=UTC)
+    if value is None or isinstance(value, bool) or not isinstance(value, int | float | str):
+        return value if isinstance(value, datetime) else None
+    number = float(value)
+    for _ in range(3):
+        number = number / 1000 if number > 1e11 else number
+    try:
+        return datetime.fromtimestamp(number, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def mapped(mapping: Mapping[str, str]) -> Format:
+    """The format that a user describes: fields of a shape by their paths. Raises RequestError."""
+    names = {"tool_name": "name", "input": "arguments", "conversation_id": "conversation"}
+    fields: dict[str, Any] = {names.get(field, field): path for field, path in mapping.items()}
+    known = Shape.__struct_fields__[1:]
+    if "name" not in fields or not fields.keys() <= set(known):
+        given = ", ".join(fields)
+        raise RequestError(f"--map: expected name and others of {', '.join(known)}; got {given}")
+    conversation = fields.pop("conversation", "")
+    return Format("mapped", shapes=(Shape(**fields, conversation=(conversation,)),))

@@ -1,0 +1,133 @@
+"""Flatten what a table of paths cannot describe: spans of OpenTelemetry, samples of inspect_ai."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from toolmem.formats.chat import read_arguments
+
+_MESSAGES = ("gen_ai.input.messages", "gen_ai.output.messages")
+_NAMES = ("gen_ai.tool.name", "tool.name")
+_IDS = ("gen_ai.tool.call.id", "tool.id")
+_ARGUMENTS = ("gen_ai.tool.call.arguments", "input.value", "langfuse.observation.input")
+_RESULTS = ("gen_ai.tool.call.result", "output.value", "langfuse.observation.output")
+_CONVERSATIONS = ("gen_ai.conversation.id", "session.id", "langfuse.session.id")
+_KINDS = {
+    "gen_ai.operation.name": "execute_tool",
+    "openinference.span.kind": "TOOL",
+    "langfuse.observation.type": "tool",
+}
+
+
+def flat_span(unit: Any) -> Any:
+    """Spans in OTLP's form, or one span as the SDK prints it, as flat objects."""
+    resources = unit.get("resourceSpans") or [unit]
+    groups = [each for one in resources for each in one.get("scopeSpans") or ()]
+    if not groups:
+        one = _flat(unit)
+        return {**one, "conversation": one["conversation"] or one["trace"]}
+    spans = [span for group in groups if isinstance(group, dict) for span in group.get("spans", ())]
+    flat = [_flat(span) for span in spans if isinstance(span, dict)]
+    named = {each["trace"]: each["conversation"] for each in flat if each["conversation"]}
+    for each in flat:  # a tool's span seldom names the conversation
+        each["conversation"] = each["conversation"] or named.get(each["trace"], each["trace"])
+    return sorted(flat, key=lambda each: str(each["start"]))
+
+
+def _flat(span: dict[str, Any]) -> dict[str, Any]:
+    attributes = _attributes(span.get("attributes"))
+    trace = span.get("traceId") or (span.get("context") or {}).get("trace_id") or ""
+    found: dict[str, Any] = {
+        "trace": trace,
+        "conversation": _first(attributes, _CONVERSATIONS) or "",
+        "is_tool": any(attributes.get(key) == kind for key, kind in _KINDS.items()),
+        "start": span.get("startTimeUnixNano") or span.get("start_time"),
+        "end": span.get("endTimeUnixNano") or span.get("end_time"),
+    }
+    if found["is_tool"]:
+        found |= _tool(span, attributes)
+    else:
+        given = (read_arguments(attributes.get(key)) for key in _MESSAGES)
+        found["messages"] = [each for many in given if isinstance(many, list) for each in many]
+    return found
+
+
+def _tool(span: dict[str, Any], attributes: dict[str, Any]) -> dict[str, Any]:
+    """A call. One without arguments and result only says when another span's call was run."""
+    status = span.get("status") or {}
+    code = status.get("code", status.get("status_code"))
+    failed = code in (2, "STATUS_CODE_ERROR", "ERROR") or "error.type" in attributes
+    failed = failed or attributes.get("langfuse.observation.level") == "ERROR"
+    told = _first(attributes, ("langfuse.observation.status_message", "error.type"))
+    told = status.get("message") or status.get("description") or told
+    arguments, result = _first(attributes, _ARGUMENTS), _first(attributes, _RESULTS)
+    if result is None and failed:
+        result = _exception(span) or told or ""
+    name = _first(attributes, _NAMES) or str(span.get("name", "")).removeprefix("execute_tool ")
+    return {
+        "id": _first(attributes, _IDS) or span.get("spanId") or "",
+        "tool": None if arguments is None and result is None else name,
+        "arguments": _keywords(read_arguments(arguments)),
+        "result": _message_text(result),
+        "error": True if failed else False if code in (1, "STATUS_CODE_OK", "OK") else "unset",
+    }
+
+
+def _keywords(arguments: Any) -> Any:
+    """Without the wrapper of Langfuse's decorator, where all were given by name."""
+    is_wrapped = isinstance(arguments, dict) and arguments.keys() == {"args", "kwargs"}
+    return arguments["kwargs"] if is_wrapped and not arguments["args"] else arguments
+
+
+def _message_text(result: Any) -> Any:
+    """The content of a tool message that LangChain's instrumentation wrote as JSON."""
+    if isinstance(result, str) and '"tool_call_id"' in result:
+        message = read_arguments(result)
+        inner = message.get("data", message) if isinstance(message, dict) else {}
+        return inner.get("content", result)
+    return result
+
+
+def _exception(span: dict[str, Any]) -> str:
+    for event in span.get("events") or ():
+        told = _attributes(event.get("attributes"))
+        if "exception.message" in told:
+            return f"{told.get('exception.type', 'error')}: {told['exception.message']}"
+    return ""
+
+
+def _attributes(given: Any) -> dict[str, Any]:
+    """OTLP has a list of keys and typed values; the SDK prints an object."""
+    if isinstance(given, dict):
+        return given
+    pairs = [each for each in given or () if isinstance(each, dict)]
+    return {each.get("key", ""): _value(each.get("value")) for each in pairs}
+
+
+def _value(typed: Any) -> Any:
+    kind: str
+    value: Any
+    if not isinstance(typed, dict):
+        return typed
+    kind, value = next(iter(typed.items()), ("", None))
+    if kind == "arrayValue":
+        return [_value(each) for each in value.get("values", ())]
+    if kind == "kvlistValue":
+        return {each.get("key"): _value(each.get("value")) for each in value.get("values", ())}
+    return int(value) if kind == "intValue" else value
+
+
+def _first(attributes: dict[str, Any], keys: tuple[str, ...]) -> Any:
+    return next((attributes[key] for key in keys if attributes.get(key) is not None), None)
+
+
+def with_attachments(sample: Any) -> Any:
+    """A sample of inspect_ai with its long texts in their places."""
+    attachments = sample.get("attachments") or {}
+    if not attachments:
+        return sample
+    events = json.dumps(sample["events"], ensure_ascii=False)
+    for key, text in attachments.items():
+        events = events.replace(f'"attachment://{key}"', json.dumps(text, ensure_ascii=False))
+    return {**sample, "events": json.loads(events)}
