@@ -31,6 +31,7 @@ BUDGETS = {
     "rules": 4520,
     "guard": 1470,
     "session": 970,
+    "pages": 400,
     "server": 1586,
     "hooks": 2279,
     "adapters": 757,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import require_mcp
+from toolmem.cli.console import require_mcp, user_actor
 from toolmem.config.layers import OVERRIDE, Setting
 from toolmem.errors import ConfigError
 from toolmem.memory.toolmem import ToolMem
@@ -41,7 +42,9 @@ def serve(**where: Any) -> None:
     from toolmem.server.http import application
 
     with options.open_memory(**where) as memory:
-        listen(memory, "http", partial(application, memory))
+        code = secrets.token_urlsafe(12) if user_actor().evidence else ""
+        made = partial(application, memory, code=code)
+        listen(memory, "http", made, f"/sign-in?code={code}" if code else "")
 
 
 @click.command("serve")

@@ -10,6 +10,7 @@ What a conversation learned is one record of the store, written by compare-and-s
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import threading
@@ -40,7 +41,7 @@ from toolmem.rules.replies import excerpt, is_this_once
 from toolmem.rules.store import ToolMemoryStore, read_or_new, swap
 from toolmem.rules.turn import Captured
 from toolmem.store.storable import micros
-from toolmem.text.display import shown_name
+from toolmem.text.display import plain, shown_name
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
 from toolmem.view.conditions import Conditions, Match, MoreThan
@@ -56,6 +57,7 @@ FORGIVENESS = (NAMESPACE, "forgiveness")
 OWN_TOOLS = frozenset(
     ["note_demand", "lift_demand", "memory_tools_put", "memory_tools_list", "memory_recall"]
 )
+MAX_SHOWN = 500  # characters of a call in the log
 MAX_FORGIVEN = 500  # errors
 MAX_STOPS = 20  # of a conversation, since the user spoke
 MAX_RUNNING = 1_000  # calls in this process
@@ -189,12 +191,15 @@ class Guard:
             findings = self._without_store(call, error)
             return decide(decision_id, now, tool_name, conversation, findings), None
         decision = decide(decision_id, now, tool_name, conversation, findings)
+        if not findings:
+            return decision, None
+        decision = replace(decision, call=self._shown_call(arguments))
 
         def remember() -> None:
             self._remember_stop(decision, call)
             self.store.log_decision(self.workspace, decision)
 
-        return decision, remember if findings else None
+        return decision, remember
 
     def stopped(self, calls: Iterable[tuple[str, Any]], conversation: str = "") -> list[bool]:
         """Whether a rule stops each of these calls now: (tool, arguments). Raises StoreError.
@@ -209,6 +214,12 @@ class Guard:
             findings, _ = self._broken_rules(call, rule_set)
             found.append(any(each.effective in ("ask", "deny") for each in findings))
         return found
+
+    def _shown_call(self, arguments: Any) -> str:
+        """The arguments for a person who reads the log."""
+        masked = Masker(self._secret).value(_beginning(arguments))
+        text = masked if isinstance(masked, str) else json.dumps(masked, ensure_ascii=False)
+        return plain(text, MAX_SHOWN)
 
     def load(self) -> None:
         """Read the rules now, so that they bind even if the store fails later."""
@@ -307,7 +318,7 @@ class Guard:
         is_stopped = decision.action in ("ask", "deny")
         if not call.identity or not (kinds & {"repeat", "rule"}):
             return
-        shown = Masker(self._secret).text(_shown_call(call.view))
+        shown = Masker(self._secret).text(_call_in_words(call.view))
 
         def change(state: Conversation) -> None:
             failure = state.failures.failures.get(call.identity)
@@ -439,6 +450,15 @@ class Guard:
         return swap(self.store, self.workspace, FORGIVENESS, Forgiveness, change)
 
 
+def _beginning(value: Any) -> Any:
+    """A JSON value with long texts and lists cut, well after what is shown of them."""
+    if isinstance(value, str):
+        return value[: 8 * MAX_SHOWN]
+    if isinstance(value, Mapping):
+        return {name: _beginning(each) for name, each in list(value.items())[:MAX_SHOWN]}
+    return [_beginning(e) for e in value[:MAX_SHOWN]] if isinstance(value, list) else value
+
+
 def _key_of(conversation: str) -> tuple[str, str]:
     return NAMESPACE, f"conversation/{conversation}"
 
@@ -447,7 +467,7 @@ def _remember_kept(rule_id: str, state: Conversation) -> None:
     state.kept.append(rule_id)
 
 
-def _shown_call(view: CallView) -> str:
+def _call_in_words(view: CallView) -> str:
     """A call in a few words, for the user who lets it through."""
     texts = (value for _, _, value in view.scalars if isinstance(value, str))
     given = next(texts, "") if view.shells else ""

@@ -13,20 +13,22 @@ from typing import Any
 from urllib.parse import quote
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 import toolmem
 from toolmem.formats.files import replace_file
 from toolmem.guidance.shown import BULLET
+from toolmem.pages.figures import main_failure
+from toolmem.pages.html import environment
 from toolmem.research import tables
 from toolmem.research.evaluation import Evaluation
-from toolmem.text.display import plain
 
 NOTEBOOK = "01_evaluate_tool_calls.md"
 MAX_TOOLS = 100
 MAX_ERRORS = 30
 MAX_RULES = 50
 MAX_BAD_RECORDS = 20
-MAX_NAME, MAX_TEXT = 80, 300  # characters of a tool's name, and of another text
+MAX_FIRST = 5  # tools to fix first
 
 
 class Shown(Struct):
@@ -47,21 +49,6 @@ def write_page(found: Evaluation, folder: Path) -> Path:
 
 def page(found: Evaluation, notebook: str = "") -> str:
     """The page as HTML. `notebook`: the address of the notebook with the same tables; "": none."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("toolmem.research"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        name=lambda text: plain(text, MAX_NAME),
-        text=lambda text: plain(text, MAX_TEXT),
-        percent=lambda share: "unknown" if share is None else f"{100 * share:.1f} %",
-        number=_number,
-    )
     tools = tables.tool_rows(found)
     records = {record.tool_name: record for record in found.tools}
     cards = []
@@ -70,17 +57,25 @@ def page(found: Evaluation, notebook: str = "") -> str:
         if record is not None and record.guidance:
             lines = filter(None, record.guidance.text.splitlines())
             cards.append((row.tool_name, [line.removeprefix(BULLET) for line in lines]))
-    return environment.get_template("report.html.j2").render(
-        totals=tables.totals(found),
-        tools=_first(tools, MAX_TOOLS),
-        errors=_first(tables.error_rows(found), MAX_ERRORS),
-        rules=_first(tables.rule_rows(found), MAX_RULES),
-        cards=_first(cards, MAX_TOOLS),
-        runs=[("First", found.summary), ("Second, nothing new", found.second_summary)],
-        bad_records=_first(found.bad_records, MAX_BAD_RECORDS),
-        costs=tables.cost_rows(found.requests),
-        notebook=notebook,
-        notebook_name=NOTEBOOK,
+    names = {row.tool_name: number for number, row in enumerate(tools)}
+    return (
+        environment("toolmem.research")
+        .get_template("report.html.j2")
+        .render(
+            first=_first_to_fix(found, tools),
+            lost=sum(map(_lost, tools)),
+            card_of=lambda tool: f"#card-{names[tool]}",
+            totals=tables.totals(found),
+            tools=_first(tools, MAX_TOOLS),
+            errors=_first(tables.error_rows(found), MAX_ERRORS),
+            rules=_first(tables.rule_rows(found), MAX_RULES),
+            cards=_first(cards, MAX_TOOLS),
+            runs=[("First", found.summary), ("Second, nothing new", found.second_summary)],
+            bad_records=_first(found.bad_records, MAX_BAD_RECORDS),
+            costs=tables.cost_rows(found.requests),
+            notebook=notebook,
+            notebook_name=NOTEBOOK,
+        )
     )
 
 
@@ -88,9 +83,20 @@ def _first(rows: Sequence[Any], limit: int) -> Shown:
     return Shown(rows[:limit], max(0, len(rows) - limit))
 
 
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return "<0.001" if 0 < value < 0.001 else f"{value:.3g}"
+def _lost(row: tables.ToolRow) -> int:
+    return row.failures + row.flag_wrong
+
+
+def _first_to_fix(found: Evaluation, tools: Sequence[tables.ToolRow]) -> list[dict[str, Any]]:
+    """The tools that lose most calls, with their main failure and the course of their calls."""
+    guidance = {record.tool_name: record.guidance for record in found.tools}
+    rows = []
+    for row in tools[:MAX_FIRST]:
+        calls = [each.call for each in found.calls if each.call.tool_name == row.tool_name]
+        more = {
+            "lost": _lost(row),
+            "why": main_failure(guidance.get(row.tool_name)),
+            "trend": [call.failed is True or call.execution_failed is True for call in calls],
+        }
+        rows += [asdict(row) | more] if _lost(row) else []
+    return rows

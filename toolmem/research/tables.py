@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -16,9 +15,8 @@ from toolmem.llm.usage import LedgerRow
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.rules import RANK
 from toolmem.models.tools import ToolRecord
+from toolmem.pages.figures import wilson_interval
 from toolmem.research.evaluation import EvaluatedCall, Evaluation
-
-_Z = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
 
 
 class CallRow(Struct, kw_only=True):
@@ -123,28 +121,6 @@ class CostRow(Struct, kw_only=True):
     completion_tokens: int
     cost: float | None  # None: the model has no price
     currency: str
-
-
-class Interval(NamedTuple):
-    """The ends of a 95 % interval."""
-
-    low: float
-    high: float
-
-
-def wilson_interval(k: int, n: int) -> Interval:
-    """The 95 % interval of the share `k / n`; (0, 1) where `n` is 0.
-
-    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal
-    of the American Statistical Association 22 (1927) 209-212.
-    """
-    if n == 0:
-        return Interval(0.0, 1.0)
-    p, scale = k / n, 1 + _Z * _Z / n
-    centre = (p + _Z * _Z / (2 * n)) / scale
-    half = _Z * math.sqrt(p * (1 - p) / n + _Z * _Z / (4 * n * n)) / scale
-    low = 0.0 if k == 0 else max(0.0, centre - half)
-    return Interval(low, 1.0 if k == n else min(1.0, centre + half))
 
 
 def call_rows(found: Evaluation) -> list[CallRow]:

@@ -154,11 +154,15 @@ class ToolMemoryStore:
         now, found = self.clock.now(), self._listing(namespace=SESSION_RULES).rules
         return [rule for rule in found if rule.holds_at(now)]
 
+    def every_rule(self) -> list[ToolMemoryRule]:
+        """List all rules but deleted ones: those that hold, are requested, or have ended."""
+        found = [self._listing(prefix=TOOL_PREFIX), self._listing(namespace=SESSION_RULES)]
+        return [rule for each in found for rule in each.rules if rule.status != "deleted"]
+
     def requests(self) -> list[ToolMemoryRule]:
         """List rules that are only requested, and rules with a requested change."""
-        found = [self._listing(prefix=TOOL_PREFIX), self._listing(namespace=SESSION_RULES)]
-        rules = [rule for listing in found for rule in listing.rules]
-        return [rule for rule in rules if rule.status == "request" or rule.request is not None]
+        every = self.every_rule()
+        return [rule for rule in every if rule.status == "request" or rule.request is not None]
 
     def list_tool_names(self) -> list[str]:
         """List the tools that have rules, sorted, each as it was spelled first."""

@@ -34,6 +34,10 @@ class Access:
     def __init__(self, token: str = "") -> None:
         self._digest = hashlib.sha256(token.encode()).digest() if token else b""
 
+    @property
+    def has_token(self) -> bool:
+        return bool(self._digest)
+
     def knows(self, headers: Mapping[str, str]) -> bool:
         """Whether the request has the token; True if none is configured."""
         scheme, _, given = headers.get("authorization", "").partition(" ")

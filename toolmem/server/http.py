@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolmem import __version__
@@ -28,6 +28,7 @@ from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import with_all_fields
 from toolmem.operations.operation import OPERATIONS
 from toolmem.server.access import Access, Refused
+from toolmem.server.console.app import Console
 from toolmem.server.openapi import openapi_document
 from toolmem.server.rpc import Rpc
 
@@ -62,7 +63,7 @@ class Service:
         self.memory, self.access = memory, access
         self.rpc = Rpc(memory.workspace)
         self.document = openapi_document(memory.engine.flows.ready)
-        self._threads = Threads()
+        self.threads = Threads()
 
     async def run_named(self, request: Request) -> Response:
         """Run the flow that the path names, or else an operation."""
@@ -76,7 +77,7 @@ class Service:
     async def _run_in_thread(self, request: Request, flows: Mapping[str, Any]) -> Response:
         name, body = request.path_params["name"], await _body(request)
         waits = name in WAITING or name not in OPERATIONS
-        return _json(await self._threads.run(lambda: self._run(name, body, flows), waits=waits))
+        return _json(await self.threads.run(lambda: self._run(name, body, flows), waits=waits))
 
     def _run(self, name: str, body: bytes, flows: Mapping[str, Any]) -> Any:
         if name not in OPERATIONS and name not in flows:
@@ -96,7 +97,7 @@ class Service:
         """Answer JSON-RPC 2.0."""
         body = await _body(request)
         waits = _WAITING_RPC.search(body) is not None
-        answer = await self._threads.run(lambda: self.rpc.answer(body), waits=waits)
+        answer = await self.threads.run(lambda: self.rpc.answer(body), waits=waits)
         if answer is None:
             return Response(status_code=204)
         return Response(answer, media_type="application/json")
@@ -105,7 +106,7 @@ class Service:
         """Whether the store answers; with the token also why not, name and version."""
         status, state = 200, {"status": "ok"}
         try:
-            await self._threads.run(lambda: self.memory.rules.is_guarded())
+            await self.threads.run(lambda: self.memory.rules.is_guarded())
         except ToolMemError as error:
             status, state = 503, {"status": "unavailable", "reason": str(error)}
         if not self.access.knows(request.headers):
@@ -145,8 +146,8 @@ class Gate:
             await _problem(status, str(error), field)(scope, receive, send)
 
 
-def application(memory: ToolMem, access: Access) -> Starlette:
-    """The ASGI application over a memory."""
+def application(memory: ToolMem, access: Access, code: str = "") -> Starlette:
+    """The ASGI application over a memory. `code`: signs the user in to the console."""
     service = Service(memory, access)
     routes = [
         Route("/health", service.health),
@@ -155,9 +156,10 @@ def application(memory: ToolMem, access: Access) -> Starlette:
         Route("/operations/{name}", service.run_operation, methods=["POST"]),
         Route("/{name}", service.run_named, methods=["POST"]),
     ]
-    app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found})
-    app.add_middleware(Gate, access=access)
-    return app
+    api = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found})
+    api.add_middleware(Gate, access=access)
+    console = Console(memory, access, service.threads.run, code)
+    return Starlette(routes=[*console.routes(), Mount("/", app=api)])
 
 
 async def _body(request: Request) -> bytes:

@@ -35,6 +35,14 @@ def shown_name(name: str, limit: int = 200) -> str:
     return plain(visible.replace("`", "'"), limit)
 
 
+def marked(text: str) -> str:
+    """Several lines, with the code point in the place of each invisible character."""
+    return "\n".join(
+        _HIDDEN.sub(lambda run: "".join(f"<U+{ord(c):04X}>" for c in run[0]), line)
+        for line in text.expandtabs(4).splitlines()
+    )
+
+
 def bounded(text: str, limit: int) -> str:
     """About `limit` characters: the beginning and the end, with a note on what was left out."""
     if len(text) <= limit:

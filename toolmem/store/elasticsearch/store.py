@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import msgspec
+
 from toolmem.errors import Conflict, RequestError, StoreUnavailable
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.tools import LoggedCall, ToolRecord, Window
@@ -21,6 +23,7 @@ from toolmem.store.storable import GUIDANCE, read_log, window_seqs
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
+MAX_SEARCHED = 10_000  # calls in which a text is looked for
 _SECRET = (SYSTEM, SYSTEM, "secret_key")
 
 
@@ -186,16 +189,38 @@ class ElasticsearchStore(SearchStore):
         conversation: str | None = None,
         tool: str | None = None,
         after: int = 0,
+        before: int | None = None,
+        contains: str = "",
+        ids: Collection[str] | None = None,
         limit: int = 1000,
         newest: bool = False,
     ) -> list[LoggedCall]:
+        """A text and ids are looked for in 10,000 calls alone: no index has them."""
+        if contains or ids is not None:
+            read = self.call_log(
+                workspace,
+                conversation=conversation,
+                tool=tool,
+                after=after,
+                before=before,
+                limit=MAX_SEARCHED,
+                newest=newest,
+            )
+            text = contains.casefold()
+            fit = [
+                each
+                for each in read
+                if (ids is None or each.call.id in ids)
+                and text in msgspec.json.encode(each.call).decode().casefold()
+            ]
+            return fit[-limit:] if newest else fit[:limit]
         # A call stays in the outbox until its document is written, so tools are read first.
         tools = self._found(workspace, None if tool is None else [tool])
         if not tools or limit < 1:
             return []
         filters: list[Any] = [
             {"terms": {"stem": [each.state.stem for each in tools]}},
-            {"range": {"position": {"gt": after}}},
+            {"range": {"position": {"gt": after} | ({} if before is None else {"lt": before})}},
         ]
         if conversation is not None:
             filters += terms(conversation=conversation)
@@ -206,7 +231,8 @@ class ElasticsearchStore(SearchStore):
         }
         for found in tools:
             for entry, text in found.outbox.values():
-                fits = entry.position > after and conversation in (None, entry.conversation)
+                fits = after < entry.position < (before or float("inf"))
+                fits = fits and conversation in (None, entry.conversation)
                 if text and entry.seq and fits and entry.version > latest.get(entry.id, (0,))[0]:
                     latest[entry.id] = entry.version, entry.position, text
         rows = sorted(latest.values(), key=lambda each: each[1])

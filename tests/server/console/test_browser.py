@@ -1,0 +1,81 @@
+"""The console in a real browser, without JavaScript, at two widths and in both schemes.
+
+Needs `pip install playwright` and a Chromium, else it is skipped; with axe-core's file in
+TOOLMEM_AXE each page is also checked for accessibility.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import httpx
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api")
+CHROMIUM = os.environ.get("TOOLMEM_CHROMIUM") or shutil.which("chromium")
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium")]
+SIZES = [(400, "light"), (1400, "dark")]
+PAGES = ("", "tools", "calls", "rules", "decisions", "draft", "tool?name=mail")
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def site(serve):
+    """A service whose memory has calls, a rule of the user, and one that an agent asks for."""
+    url, _ = serve()
+
+    def ask(name, **body):
+        given = {"workspace_id": "default", **body}
+        return httpx.post(f"{url}/operations/{name}", json=given, trust_env=False).json()
+
+    calls = [
+        {"tool_name": "mail", "input": {"to": f"u{n}@x.org"}, "output": "ok", "success": n > 0}
+        for n in range(4)
+    ]
+    ask("add", tool_call_results=calls)
+    ask("capture_rules", user_message="Never email eve@x.org", tools=["send_email"])
+    asked = {"tool_name": "send_email", "input": {"to": "eve@x.org"}, "conversation_id": "c"}
+    assert ask("check_tool_call", **asked)["action"] == "deny"
+    return url, lambda: ask("check_tool_call", **asked)["action"]
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_a_stopped_call_leads_to_its_rule_which_is_withdrawn_and_restored(
+    chromium, site, width, scheme
+):
+    url, decide = site
+    page = chromium.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=False
+    ).new_page()
+    page.goto(url)
+    page.get_by_role("link", name="Decisions").click()
+    page.locator(".rows a").first.click()
+    page.get_by_role("link", name="Never email eve@x.org").click()
+    page.get_by_role("button", name="Withdraw").click()
+    assert "Withdrawn" in page.get_by_role("status").inner_text()
+    assert decide() == "allow"
+    page.get_by_role("button", name="Restore").click()
+    assert decide() == "deny"
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_no_page_is_wider_than_the_screen_and_axe_finds_nothing(chromium, site, width, scheme):
+    axe = Path(os.environ.get("TOOLMEM_AXE", "/none"))
+    context = chromium.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
+    )
+    page = context.new_page()
+    for name in PAGES:
+        page.goto(f"{site[0]}/w/default/{name}")
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, name
+        if axe.is_file():
+            page.evaluate(axe.read_text())
+            found = page.evaluate("axe.run(document)")
+            assert [each["id"] for each in found["violations"]] == [], name

@@ -1,0 +1,148 @@
+"""What the pages of the console show."""
+
+import html
+import re
+
+import pytest
+from starlette.testclient import TestClient
+
+from toolmem.rules.changes import Actor
+from toolmem.server.access import Access
+from toolmem.server.console.call_views import find_calls
+from toolmem.server.console.paging import PAGE
+from toolmem.server.console.tool_views import changed_inputs, tools
+from toolmem.server.console.views import VIEWS
+from toolmem.server.http import application
+
+FIELDS = r'<input type="hidden"[^>]*>|<input name="tool_name"[^>]*>|<textarea.*?</textarea>'
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202eevil"
+
+
+def test_home_names_the_tool_to_fix_first_and_why(browser):
+    page = browser.open("")
+    assert "Fix these tools first" in page and "4 of 12 calls" in page
+    assert "mailbox full" in page
+
+
+def test_a_line_of_a_card_opens_its_calls(browser, memory):
+    lines = memory.services.store().records("default")[0].guidance.lines
+    index = next(i for i, line in enumerate(lines) if line.kind == "failure")
+    found = find_calls(memory, {"tool": "send_email", "line": str(index)})["found"]
+    assert {each.call.id for each in found} == set(lines[index].call_ids)
+    assert f"line={index}" in browser.open("tool", name="send_email")
+
+
+@pytest.mark.parametrize("page", ["", "tool?name=send_email", "calls", "calls?outcome=lost"])
+def test_every_call_that_is_listed_can_be_opened(browser, page):
+    found = re.findall(
+        r'href="(/w/default/call\?[^"]+)"', browser.client.get(f"/w/default/{page}").text
+    )
+    assert found or page == ""
+    for address in found:
+        answer = browser.client.get(html.unescape(address))
+        assert answer.status_code == 200 and "mailbox full" in answer.text or "sent" in answer.text
+
+
+def test_a_call_that_left_the_window_can_still_be_opened(browser, memory):
+    memory.add([{"tool_name": "t", "id": str(n), "output": "x"} for n in range(130)])
+    assert memory.services.store().records("default", ["t"])[0].first_seq > 1
+    page = browser.open("call", tool="t", id="0")
+    assert "Newer call of it" in page and "Older call of it" not in page
+
+
+def test_calls_are_found_by_text_outcome_and_conversation(memory):
+    def ids(**query):
+        return [each.call.id for each in find_calls(memory, query)["found"]]
+
+    assert ids(q="USER7@") == ["c7"]
+    assert ids(q="100%") == []  # no wildcard
+    assert ids(outcome="lost", conversation="talk") == ["c9", "c6", "c3", "c0"]
+    assert ids(conversation="other") == []
+
+
+def test_older_calls_follow_without_gap_or_repetition(memory):
+    calls = [{"tool_name": "t", "id": str(n), "output": "x"} for n in range(2 * PAGE + 7)]
+    memory.add(calls)
+    seen, before = [], ""
+    while before is not None:
+        page = find_calls(memory, {"tool": "t", "before": str(before)})
+        seen += [each.call.id for each in page["found"]]
+        before = page["more"]
+    assert seen == [str(n) for n in reversed(range(2 * PAGE + 7))]
+
+
+def test_only_an_input_that_worked_before_counts_as_broken(memory):
+    flags = [("a", True), ("a", False), ("b", False), ("c", False), ("c", True)]
+    memory.add(
+        [
+            {"tool_name": "t", "input": {"q": q}, "output": "x", "success": ok, "id": str(n)}
+            for n, (q, ok) in enumerate(flags)
+        ]
+    )
+    log = memory.services.store().call_log("default", tool="t")
+    ((name, count, call),) = changed_inputs(log)
+    assert (name, count, call.input) == ("t", 1, {"q": "a"})
+
+
+def test_a_page_holds_fifty_tools_however_many_there_are(memory):
+    memory.add([{"tool_name": f"tool{n:03}", "output": "x"} for n in range(120)])
+    page = tools(memory, {"from": "50", "sort": "tool"})
+    assert (len(page["rows"]), page["total"], page["next"], page["previous"]) == (50, 121, 100, 0)
+
+
+def test_a_stopped_call_shows_its_arguments_and_its_rule(browser, memory, user_rule):
+    memory.check_tool_call("send_email", {"to": "user3@example.com", "password": "hunter2hunter2"})
+    (decision,) = memory.decisions()
+    assert "user3@example.com" in decision.call and "hunter2" not in decision.call
+    page = browser.open("decision", id=decision.id)
+    assert "user3@example.com" in page and user_rule.rule in page
+    assert "user3@example.com" in browser.open("rule", id=user_rule.id)
+
+
+def test_text_of_calls_and_rules_is_text_on_every_page(browser, memory):
+    call = {"input": {EVIL: EVIL}, "output": EVIL, "context": EVIL, "success": False}
+    memory.add([{"tool_name": EVIL, **call, "metadata": {"session_id": EVIL}}])
+    memory.summarize()
+    more = {"effect": "deny", "when": [{"text": "alert"}], "tags": [EVIL]}
+    user = memory.acting_as(Actor("user", "typed", EVIL, EVIL, EVIL))
+    rule = user.tool_rule_put(EVIL, f"Never {EVIL}", **more)
+    decision = memory.check_tool_call(EVIL, {"x": EVIL}, conversation_id=EVIL)
+    (logged,) = memory.services.store().call_log("default", tool=EVIL)
+    asked = {
+        "name": EVIL,
+        "tool": EVIL,
+        "id": logged.call.id,
+        "q": EVIL,
+        "conversation": EVIL,
+        "rule": EVIL,
+    }
+    for name in VIEWS:
+        given = {"rule": {"id": rule.id, "call": EVIL, "replay": "1"}, "draft": {**asked, "id": ""}}
+        query = given.get(name, {"id": decision.id} if name == "decision" else asked)
+        page = browser.open(name, **query)
+        seen = re.sub(FIELDS, "", page, flags=re.DOTALL)  # what a form sends again stays as it is
+        assert "<img" not in page and "<script>" not in page and "\u202e" not in seen, name
+        assert html.escape("<script>") in page or name in ("calls", "search", "tools", "rules")
+
+
+def test_pages_allow_no_script_but_their_own(browser):
+    answer = browser.client.get("/w/default/")
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "script-src 'self'" in policy
+    assert "unsafe" not in policy and "frame-ancestors 'none'" in policy
+    assert " style=" not in answer.text and "onclick" not in answer.text
+
+
+@pytest.mark.parametrize("page", ["tool?name=none", "call?tool=none&id=1", "rule?id=1"])
+def test_what_is_not_there_is_a_page_with_404(browser, page):
+    answer = browser.client.get(f"/w/default/{page}")
+    assert answer.status_code == 404 and "That did not work" in answer.text
+
+
+def test_an_empty_memory_has_pages_too(tmp_path):
+    from toolmem import ToolMem
+
+    with ToolMem(tmp_path / "none.db") as memory:
+        client = TestClient(application(memory, Access()), base_url="http://127.0.0.1")
+        for name in ("", "tools", "calls", "rules", "decisions", "search", "draft"):
+            assert client.get(f"/w/default/{name}").status_code == 200

@@ -1,0 +1,45 @@
+"""Figures that pages show: shares with their interval, lost calls, and the failure to fix first."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from toolmem.models.calls import CallFigures, ToolCallResult
+from toolmem.models.guidance import Guidance, Line
+
+_Z = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
+
+
+class Interval(NamedTuple):
+    """The ends of a 95 % interval."""
+
+    low: float
+    high: float
+
+
+def wilson_interval(k: int, n: int) -> Interval:
+    """The 95 % interval of the share `k / n`; (0, 1) where `n` is 0.
+
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal
+    of the American Statistical Association 22 (1927) 209-212.
+    """
+    if n == 0:
+        return Interval(0.0, 1.0)
+    p, scale = k / n, 1 + _Z * _Z / n
+    centre = (p + _Z * _Z / (2 * n)) / scale
+    half = _Z * math.sqrt(p * (1 - p) / n + _Z * _Z / (4 * n * n)) / scale
+    low = 0.0 if k == 0 else max(0.0, centre - half)
+    return Interval(low, 1.0 if k == n else min(1.0, centre + half))
+
+
+def is_lost(call: ToolCallResult | CallFigures) -> bool:
+    """Whether a call failed, or the judge found its answer worth nothing."""
+    return call.failed is True or call.score == 0
+
+
+def main_failure(guidance: Guidance | None) -> Line | None:
+    """The line of the most frequent failure; None where no line tells one."""
+    lines = guidance.lines if guidance else []
+    failures = [line for line in lines if line.kind in ("failure", "silent", "model")]
+    return max(failures, key=lambda line: line.k, default=None)

@@ -1,0 +1,97 @@
+"""The environment of templates, and how they show texts of calls, figures and times.
+
+Text of calls is escaped, on one line, cut, and without invisible characters.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from toolmem.text.display import plain
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+MAX_NAME, MAX_TEXT = 80, 300  # characters of a tool's name, and of another text
+SPARK_BARS = 20
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def environment(package: str) -> Environment:
+    """`package`: its folder `templates` comes before the shared one."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("toolmem.pages")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters.update(
+        name=lambda text: plain(text, MAX_NAME),
+        text=lambda text, limit=MAX_TEXT: plain(text, limit),
+        arguments=arguments,
+        json=dumped,
+        percent=lambda share: "unknown" if share is None else f"{100 * share:.1f} %",
+        number=number,
+        seconds=seconds,
+        ago=ago,
+        spark=spark,
+    )
+    return made
+
+
+def arguments(given: Any) -> str:
+    """The arguments of a call on one line: `name: value` of each."""
+    if not isinstance(given, dict):
+        return plain(given if isinstance(given, str) else dumped(given), MAX_TEXT)
+    parts = [f"{k}: {v if isinstance(v, str) else dumped(v)}" for k, v in given.items()]
+    return plain(", ".join(part[: 2 * MAX_TEXT] for part in parts[:20]), MAX_TEXT)
+
+
+def dumped(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def number(value: float | None) -> str:
+    """Short, with a comma at thousands; "-" for unknown."""
+    if value is None:
+        return "-"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "<0.001" if 0 < value < 0.001 else f"{value:.3g}"
+
+
+def seconds(value: float | None) -> str:
+    """A duration, in milliseconds below one second."""
+    if value is None:
+        return "-"
+    return (
+        f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms" if value >= 1e-4 else "<0.1 ms"
+    )
+
+
+def ago(moment: datetime, now: datetime | None = None) -> str:
+    """How long ago, in the largest unit; days become a date after a month."""
+    seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
+    if abs(seconds) > 30 * 86_400:
+        return f"{moment:%Y-%m-%d}"
+    size, unit = next((each for each in _UNITS if abs(seconds) >= each[0]), _UNITS[-1])
+    count = int(abs(seconds) // size)
+    return f"{count} {unit} ago" if seconds >= 0 else f"in {count} {unit}"
+
+
+def spark(failed: Sequence[bool]) -> str:
+    """An SVG path: for each of 20 stretches, oldest first, a bar as high as its share failed."""
+    size = max(1, math.ceil(len(failed) / SPARK_BARS))
+    stretches = [failed[i : i + size] for i in range(0, len(failed), size)]
+    shares = [sum(each) / len(each) for each in stretches]
+    return "".join(f"M{4 * i + 2} 16V{15 - 14 * share:.0f}" for i, share in enumerate(shares))

@@ -1,0 +1,105 @@
+"""What the pages of calls show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from toolmem.guard.rule_cache import RuleSet
+from toolmem.memory.toolmem import Workspace
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.guidance import Line
+from toolmem.models.tools import LoggedCall
+from toolmem.pages.figures import is_lost
+from toolmem.server.access import Refused
+from toolmem.server.console.paging import PAGE, Query, whole_number
+from toolmem.text.display import bounded, marked
+from toolmem.view.conditions import Match
+from toolmem.view.view import CallView
+
+MAX_SCANNED = 5_000  # calls that one page reads to find those with an outcome
+MAX_SHOWN = 20_000  # characters of an input or output
+OUTCOMES: dict[str, Callable[[ToolCallResult], bool]] = {
+    "lost": is_lost,
+    "unflagged": lambda call: call.success is True and call.score == 0,
+    "worked": lambda call: call.failed is False and call.score != 0,
+    "unjudged": lambda call: call.score is None,
+}
+
+
+def calls(memory: Workspace, query: Query) -> dict[str, Any]:
+    """Calls, the newest first: of a tool, a conversation, a card's line, an outcome, a text."""
+    return {"line": _line_of(memory, query), **find_calls(memory, query)}
+
+
+def find_calls(memory: Workspace, query: Query, limit: int = PAGE) -> dict[str, Any]:
+    """`more`: the position before which the next page begins; None for the end."""
+    line, keep = _line_of(memory, query), OUTCOMES.get(query.get("outcome", ""))
+    before = whole_number(query.get("before"))
+    found: list[LoggedCall] = []
+    scanned, is_end = 0, False
+    while len(found) <= limit and scanned < MAX_SCANNED and not is_end:
+        page = memory.services.store().call_log(
+            memory.workspace_id,
+            conversation=query.get("conversation") or None,
+            tool=query.get("tool") or None,
+            contains=query.get("q", ""),
+            ids=line.call_ids if line else None,
+            before=before,
+            limit=1_000 if keep else limit + 1,
+            newest=True,
+        )
+        scanned, is_end = scanned + max(1, len(page)), not page
+        before = page[0].position if page else before
+        found += [each for each in reversed(page) if keep is None or keep(each.call)]
+    more = found[limit - 1].position if len(found) > limit else None if is_end else before
+    return {"found": found[:limit], "more": more, "scanned": scanned}
+
+
+def _line_of(memory: Workspace, query: Query) -> Line | None:
+    """The line of a tool's card whose calls are asked for."""
+    index = whole_number(query.get("line"))
+    if index is None:
+        return None
+    records = memory.services.store().records(memory.workspace_id, [query.get("tool", "")])
+    lines = records[0].guidance.lines if records and records[0].guidance else []
+    if index >= len(lines):
+        raise Refused(404, "the card was written anew since: open it again")
+    return lines[index]
+
+
+def call(memory: Workspace, query: Query) -> dict[str, Any]:
+    """One call, what was decided in its conversation, and what today's rules say of it."""
+    store, place, name = memory.services.store(), memory.workspace_id, query.get("tool", "")
+    found = store.call_log(place, tool=name, ids=[query.get("id", "")])
+    if not found:
+        raise Refused(404, "this call is not kept any more")
+    position, shown = found[0].position, found[0].call
+    conversation = shown.conversation_id
+    around, decided = [], []
+    if conversation:
+        around = store.call_log(place, conversation=conversation, newest=True, limit=30)
+        decided = memory.decisions(conversation_id=conversation, tool_name=name)
+    view, now = CallView(name, shown.input), memory.services.clock.now().astimezone()
+    listed = RuleSet(memory.rules, "").rules_for(view, conversation)
+    return {
+        "call": shown,
+        "older": store.call_log(place, tool=name, before=position, newest=True, limit=1),
+        "newer": store.call_log(place, tool=name, after=position, limit=1),
+        "input": _readable(shown.input, query),
+        "output": _readable(shown.output, query),
+        "around": around,
+        "decided": decided,
+        "against": [rule for rule, tests in listed if tests.check(view, now) is not Match.NO],
+        "is_cut": len(shown.output) > MAX_SHOWN and query.get("whole") != "1",
+    }
+
+
+def _readable(value: Any, query: Query) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    if text[:1] in "[{":
+        with suppress(ValueError, RecursionError):
+            text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    return text if query.get("whole") == "1" else marked(bounded(text, MAX_SHOWN))

@@ -1,0 +1,199 @@
+"""What the first page and the pages of tools show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from toolmem.guidance.shown import statistics
+from toolmem.memory.toolmem import Workspace
+from toolmem.models.calls import CallFigures, ToolCallResult
+from toolmem.models.decisions import Decision
+from toolmem.models.guidance import Line
+from toolmem.models.tools import LoggedCall, ToolRecord
+from toolmem.pages.figures import is_lost, main_failure, wilson_interval
+from toolmem.server.access import Refused
+from toolmem.server.console.call_views import find_calls
+from toolmem.server.console.paging import Query, cut
+from toolmem.server.console.rule_views import rule_rows
+from toolmem.text.display import plain
+
+TREND = 60  # calls in a sparkline
+SOON = timedelta(days=7)  # in which a rule that ends is told at home
+
+
+class ToolRow(Struct, kw_only=True):
+    """One tool's figures, of its kept calls."""
+
+    tool_name: str
+    calls: int
+    failures: int
+    flag_wrong: int  # scored 0 although the flag says success
+    lost: int  # both
+    success_rate: float | None
+    low: float  # 95 % interval of the success rate
+    high: float
+    avg_score: float | None
+    avg_time_cost: float | None  # seconds
+    avg_token_cost: float | None
+    calls_ever: int
+    new_calls: int  # after the newest that the guidance covers
+    trend: list[bool] = []  # whether each of the newest calls was lost, oldest first
+    why: Line | None = None
+
+
+def home(memory: Workspace, query: Query) -> dict[str, Any]:
+    """What needs a person: requests, the tools that lose most calls, what the guard stopped."""
+    store, now = memory.services.store(), memory.services.clock.now()
+    records = store.records(memory.workspace_id, guidance=False)
+    records.sort(key=SORTS["lost"])
+    first = [tool_row(each) for each in records[:5] if _lost(each)]
+    _add_trends(memory, first)
+    _add_reasons(memory, first)
+    every, decisions = memory.rules.every_rule(), memory.decisions(limit=1_000)
+    listed = rule_rows(every, decisions, now)
+    newest = store.call_log(memory.workspace_id, newest=True, limit=1_000)
+    behind = [(each.tool_name, _calls_since_guidance(each), each.kept) for each in records]
+    return {
+        "tools": len(records),
+        "first": first,
+        "lost": sum(map(_lost, records)),
+        "calls": sum(each.window.calls for each in records),
+        "waiting": [r for r in every if r.status == "request" or r.request],
+        "stopping": sorted((r for r in listed if r.stopped), key=lambda r: -r.stopped)[:5],
+        "holding": sum(row.state == "holds" for row in listed),
+        "decisions": decisions,
+        "repeats": _repeats(decisions)[:5],
+        "regressions": changed_inputs(newest)[:5],
+        "ending": [r for r in every if r.expires_at and now < r.expires_at < now + SOON],
+        "stale": [(name, new) for name, new, kept in behind if new >= max(20, kept // 5)],
+        "unjudged": sum(len(record.unjudged) for record in records),
+    }
+
+
+SORTS: dict[str, Callable[[ToolRecord], Any]] = {
+    "lost": lambda record: (-_lost(record), record.tool_name),
+    "tool": lambda record: record.tool_name,
+    "share": lambda record: (-_lost(record) / (record.window.calls or 1), record.tool_name),
+    "calls": lambda record: (-record.counters.calls, record.tool_name),
+    "score": lambda record: record.window.score_sum / (record.window.judged or 0.5),
+    "time": lambda record: -record.window.time_sum / (record.window.time_calls or 1),
+    "new": lambda record: (-_calls_since_guidance(record), record.tool_name),
+}
+
+
+def tools(memory: Workspace, query: Query) -> dict[str, Any]:
+    """The tools, sorted and filtered."""
+    wanted = query.get("q", "").casefold()
+    records = memory.services.store().records(memory.workspace_id, guidance=False)
+    fit = [each for each in records if wanted in each.tool_name.casefold()]
+    page = cut(sorted(fit, key=SORTS.get(query.get("sort", ""), SORTS["lost"])), query)
+    page["rows"] = [tool_row(each) for each in page["rows"]]
+    _add_trends(memory, page["rows"])
+    return page
+
+
+def tool(memory: Workspace, query: Query) -> dict[str, Any]:
+    """One tool: its card, rules, decisions and calls."""
+    name, store = query.get("name", ""), memory.services.store()
+    found = store.records(memory.workspace_id, [name])
+    if not found:
+        raise Refused(404, f"no calls of a tool {plain(name, 80)!r} are kept")
+    row = tool_row(found[0])
+    _add_trends(memory, [row])
+    window = store.windows(memory.workspace_id, [name], recent=1_000)[0]
+    return {
+        "row": row,
+        "record": found[0],
+        "guidance": found[0].guidance,
+        "errors": _errors(window.calls),
+        "rules": memory.tool_rule_list(name),
+        "decisions": memory.decisions(tool_name=name, limit=5)[::-1],
+        **find_calls(memory, {"tool": name}, limit=10),
+    }
+
+
+def _lost(record: ToolRecord) -> int:
+    """Kept calls that failed, or that the judge found worth nothing."""
+    return max(record.window.failures, record.window.judged - round(record.window.score_sum))
+
+
+def tool_row(record: ToolRecord) -> ToolRow:
+    sums = record.window
+    low, high = wilson_interval(sums.successes, sums.successes + sums.failures)
+    return ToolRow(
+        tool_name=record.tool_name,
+        **asdict(statistics(sums)),
+        failures=sums.failures,
+        flag_wrong=_lost(record) - sums.failures,
+        lost=_lost(record),
+        low=low,
+        high=high,
+        calls_ever=record.counters.calls,
+        new_calls=_calls_since_guidance(record),
+    )
+
+
+def _calls_since_guidance(record: ToolRecord) -> int:
+    """`record.new` also counts older calls that no summary has read."""
+    count = 0
+    while count < len(record.new) and record.new[-1 - count] == record.last_seq - count:
+        count += 1
+    return count
+
+
+def _add_trends(memory: Workspace, rows: Sequence[ToolRow]) -> None:
+    names, store = [row.tool_name for row in rows], memory.services.store()
+    found = store.windows(memory.workspace_id, names, recent=TREND, type=CallFigures)
+    trends = {each.record.tool_name: list(map(is_lost, each.calls)) for each in found}
+    for row in rows:
+        row.trend = trends.get(row.tool_name, [])
+
+
+def _add_reasons(memory: Workspace, rows: Sequence[ToolRow]) -> None:
+    names = [row.tool_name for row in rows]
+    found = memory.services.store().records(memory.workspace_id, names)
+    guidance = {record.tool_name: record.guidance for record in found}
+    for row in rows:
+        row.why = main_failure(guidance.get(row.tool_name))
+
+
+def _errors(calls: Iterable[ToolCallResult]) -> list[tuple[str, int, ToolCallResult]]:
+    """Error classes with their number of calls and the newest call, the most frequent first."""
+    groups: dict[str, list[ToolCallResult]] = {}
+    for call in calls:
+        if is_lost(call):
+            groups.setdefault(call.error_class or "other", []).append(call)
+    return sorted(((n, len(c), c[-1]) for n, c in groups.items()), key=lambda each: -each[1])
+
+
+def changed_inputs(log: Iterable[LoggedCall]) -> list[tuple[str, int, ToolCallResult]]:
+    """Tools with inputs that worked and then failed: their number, and the newest such call.
+
+    Only the same input shows that a tool changed; its rate follows the tasks and the agent.
+    """
+    newest: dict[tuple[str, bytes], tuple[bool, ToolCallResult]] = {}
+    for each in log:
+        call = each.call
+        key = (call.tool_name, msgspec.json.encode(call.input))
+        worked = key in newest and (newest[key][0] or not is_lost(newest[key][1]))
+        newest[key] = (worked, call)
+    groups: dict[str, list[ToolCallResult]] = {}
+    for worked, call in newest.values():
+        if worked and is_lost(call):
+            groups.setdefault(call.tool_name, []).append(call)
+    return sorted(((n, len(c), c[-1]) for n, c in groups.items()), key=lambda each: -each[1])
+
+
+def _repeats(decisions: Iterable[Decision]) -> list[tuple[str, int, Decision]]:
+    """Tools whose failed calls were made again unchanged, the most frequent first."""
+    groups: dict[str, list[Decision]] = {}
+    for each in decisions:
+        if any(source.kind == "repeat" for source in each.sources):
+            groups.setdefault(each.tool_name, []).append(each)
+    return sorted(((n, len(d), d[-1]) for n, d in groups.items()), key=lambda each: -each[1])

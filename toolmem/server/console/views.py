@@ -1,0 +1,40 @@
+"""The pages by name: a view reads a workspace, and returns what its template draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from toolmem.memory.toolmem import Workspace
+from toolmem.server.console.call_views import call, calls, find_calls
+from toolmem.server.console.paging import Query
+from toolmem.server.console.rule_views import decision, decisions, draft, rule, rules
+from toolmem.server.console.tool_views import home, tool, tools
+
+View = Callable[[Workspace, Query], dict[str, Any]]
+
+
+def search(memory: Workspace, query: Query) -> dict[str, Any]:
+    """Tools, rules and calls in which a text stands."""
+    if not query.get("q"):
+        return {"tools": [], "rules": [], "found": [], "more": None}
+    return {
+        "tools": tools(memory, {"q": query["q"]})["rows"][:10],
+        "rules": rules(memory, {"q": query["q"]})["rows"][:10],
+        **find_calls(memory, {"q": query["q"]}, limit=20),
+    }
+
+
+VIEWS: dict[str, View] = {
+    "": home,
+    "tools": tools,
+    "tool": tool,
+    "calls": calls,
+    "call": call,
+    "rules": rules,
+    "rule": rule,
+    "draft": draft,
+    "decisions": decisions,
+    "decision": decision,
+    "search": search,
+}
