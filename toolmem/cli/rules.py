@@ -19,8 +19,8 @@ from toolmem.memory.toolmem import ToolMem
 from toolmem.models.rules import Effect, Priority, ToolMemoryRule
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.capture import ToolMemoryCaptureHook, describe_effect
+from toolmem.rules.identity import find_rule
 from toolmem.rules.reader import too_long
-from toolmem.rules.store import find_rule
 from toolmem.rules.turn import Captured, Turn, read_turn
 from toolmem.text.display import plain
 

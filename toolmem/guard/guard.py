@@ -18,16 +18,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, tzinfo
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from toolmem.config.sections import GuardSection
 from toolmem.errors import StoreError
+from toolmem.guard.conversation import Conversation, Forgiveness, PlannedCall, RunningCall
 from toolmem.guard.decision import MAX_FINDINGS, Finding, decide, quoted, rule_finding
-from toolmem.guard.history import CallHistory, KnownHistory, count_key, record_call, still_counted
-from toolmem.guard.known_names import KnownNames, statement_in
+from toolmem.guard.history import KnownHistory, count_key, record_call, still_counted
+from toolmem.guard.known_names import statement_in
 from toolmem.guard.repeats import Failures, call_identity, check_repeat, outcome_of, record_outcome
 from toolmem.guard.rule_cache import RuleSet
 from toolmem.guard.self_protection import check_self
@@ -58,58 +58,9 @@ OWN_TOOLS = frozenset(
     ["note_demand", "lift_demand", "memory_tools_put", "memory_tools_list", "memory_recall"]
 )
 MAX_SHOWN = 500  # characters of a call in the log
-MAX_FORGIVEN = 500  # errors
 MAX_STOPS = 20  # of a conversation, since the user spoke
 MAX_RUNNING = 1_000  # calls in this process
 WRITE_WAIT = 0.2  # seconds that writing waits for others, once a decision is made
-
-
-class Conversation(Struct, kw_only=True, omit_defaults=True):
-    """The record of what one conversation learned."""
-
-    failures: Failures = field(default_factory=Failures)
-    history: CallHistory = field(default_factory=CallHistory)
-    names: KnownNames = field(default_factory=KnownNames)
-    counted: dict[str, list[int]] = {}  # times in microseconds, by test `more_than`
-    stops: dict[str, str] = {}  # calls that rules stopped since the user spoke, by identity
-    once: str = ""  # the call that the user lets through once
-    kept: list[str] = []  # ids of rules that the user was asked to lift, and did not
-
-
-class Forgiveness(Struct, kw_only=True, omit_defaults=True):
-    """What a workspace learned: forgiven errors, and calls that are counted per time."""
-
-    errors: list[str] = []
-    counted: dict[str, list[int]] = {}
-
-    def forgive(self, error: str) -> None:
-        others = [each for each in self.errors if each != error]
-        self.errors = [*others, error][-MAX_FORGIVEN:]
-
-
-class _RunningCall(NamedTuple):
-    """A call that was allowed and has not ended."""
-
-    view: CallView
-    identity: str
-    changed: int  # `Failures.changed` when the call began
-
-
-class _PlannedCall(Struct):
-    """A call to decide about, with what is known of its conversation."""
-
-    view: CallView
-    arguments: Any
-    conversation: str
-    schema: ToolSchema | None
-    force: bool | None
-    identity: str = ""
-    known: Conversation = field(default_factory=Conversation)
-    forgiven: Forgiveness = field(default_factory=Forgiveness)
-
-    def question_about(self, rule: ToolMemoryRule) -> str:
-        """The user's words that may take a rule back, unless they were asked and kept it."""
-        return "" if rule.id in self.known.kept else rule.doubted_in(self.conversation)
 
 
 class Guard:
@@ -133,7 +84,7 @@ class Guard:
         self.protected = protected
         self._rules = ToolMemoryStore(store, workspace, clock, zone)
         self._rule_set: RuleSet | None = None
-        self._running: dict[str, _RunningCall] = {}  # by the id of the decision
+        self._running: dict[str, RunningCall] = {}  # by the id of the decision
         self._lock = threading.Lock()
 
     @cached_property
@@ -183,7 +134,7 @@ class Guard:
     ) -> tuple[Decision, Callable[[], None] | None]:
         """Like `before`, but nothing is written yet: also returns what writes the decision."""
         view = CallView(tool_name, arguments, schema.parameters if schema else None, folder)
-        call = _PlannedCall(view, arguments, conversation, schema, force)
+        call = PlannedCall(view, arguments, conversation, schema, force)
         decision_id, now = os.urandom(16).hex(), self.clock.now()
         try:
             findings = self._findings(call, decision_id)
@@ -210,7 +161,7 @@ class Guard:
         found = []
         for tool, arguments in calls:
             view = CallView(tool, arguments)
-            call = _PlannedCall(view, arguments, conversation, None, False, forgiven=forgiven)
+            call = PlannedCall(view, arguments, conversation, None, False, forgiven=forgiven)
             findings, _ = self._broken_rules(call, rule_set)
             found.append(any(each.effective in ("ask", "deny") for each in findings))
         return found
@@ -225,7 +176,7 @@ class Guard:
         """Read the rules now, so that they bind even if the store fails later."""
         self._read_state("")
 
-    def _without_store(self, call: _PlannedCall, error: StoreError) -> list[Finding]:
+    def _without_store(self, call: PlannedCall, error: StoreError) -> list[Finding]:
         """Report that the store failed, and check the rules that were read before."""
         log.warning("calls are not held against rules: %s", error)
         text = f"The user's rules could not be read ({type(error).__name__})."
@@ -236,7 +187,7 @@ class Guard:
                 findings += self._rule_findings(call, self._rule_set)
         return findings
 
-    def _findings(self, call: _PlannedCall, decision_id: str) -> list[Finding]:
+    def _findings(self, call: PlannedCall, decision_id: str) -> list[Finding]:
         view, modes = call.view, self.modes
         if folded_name(view.tool) in OWN_TOOLS:
             return []
@@ -252,7 +203,7 @@ class Guard:
         findings += self._schema_findings(call)
         if not any(f.effective in ("ask", "deny") for f in findings):
             with self._lock:
-                running = _RunningCall(view, call.identity, known.failures.changed)
+                running = RunningCall(view, call.identity, known.failures.changed)
                 self._running[decision_id] = running
                 while len(self._running) > MAX_RUNNING:
                     del self._running[next(iter(self._running))]
@@ -260,7 +211,7 @@ class Guard:
                 self._change(call.conversation, _forget_once)
         return findings
 
-    def _rule_findings(self, call: _PlannedCall, rule_set: RuleSet) -> list[Finding]:
+    def _rule_findings(self, call: PlannedCall, rule_set: RuleSet) -> list[Finding]:
         found, counted = self._broken_rules(call, rule_set)
         now = self._rules.local_time()
         for rule, test in counted if not found else ():
@@ -269,7 +220,7 @@ class Guard:
         return found
 
     def _broken_rules(
-        self, call: _PlannedCall, rule_set: RuleSet
+        self, call: PlannedCall, rule_set: RuleSet
     ) -> tuple[list[Finding], list[tuple[ToolMemoryRule, MoreThan]]]:
         """The rules that a call breaks, and the tests that count it where it breaks none."""
         mode = self.modes.rules
@@ -293,14 +244,14 @@ class Guard:
                 counted += [(rule, test) for test in conditions.counting_tests(view, now, history)]
         return found, counted
 
-    def _repeat_findings(self, call: _PlannedCall) -> list[Finding]:
+    def _repeat_findings(self, call: PlannedCall) -> list[Finding]:
         failures, forgiven, mode = call.known.failures, call.forgiven.errors, self.modes.repeats
         if mode == "off" or call.identity not in failures.failures:
             return []
         effects = CallEffects(call.view.tool, call.view.arguments)
         return check_repeat(failures, call.identity, forgiven, mode, effects, call.force)
 
-    def _schema_findings(self, call: _PlannedCall) -> list[Finding]:
+    def _schema_findings(self, call: PlannedCall) -> list[Finding]:
         if call.schema is None or self.modes.schema == "off":
             return []
         from toolmem.judge.schema import check
@@ -312,7 +263,7 @@ class Guard:
         text = f"The arguments do not fit the tool: {quoted(Masker(self._secret).text(messages))}."
         return [Finding(DecisionSource(kind="schema"), "deny", text, mode=self.modes.schema)]
 
-    def _remember_stop(self, decision: Decision, call: _PlannedCall) -> None:
+    def _remember_stop(self, decision: Decision, call: PlannedCall) -> None:
         """Store that a call was stopped, for the decision on its repeat."""
         kinds = {source.kind for source in decision.sources}
         is_stopped = decision.action in ("ask", "deny")

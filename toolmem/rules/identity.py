@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from toolmem.errors import RequestError
+from toolmem.models.rules import ToolMemoryRule
 from toolmem.text.display import shown
 from toolmem.text.patterns import late_pattern
 
@@ -94,3 +95,12 @@ def read_tags(given: Iterable[str]) -> list[str]:
         problem = f"expected at most {MAX_TAGS} of at most {MAX_TAG} characters"
         raise RequestError(f"tags: {problem}", "tags")
     return tags
+
+
+def find_rule(rules: Iterable[ToolMemoryRule], start: str) -> ToolMemoryRule:
+    """Find the only rule whose id begins with `start`. Raises RequestError."""
+    found = [rule for rule in rules if start and rule.id.startswith(start)]
+    if len(found) == 1:
+        return found[0]
+    problem = f"{len(found)} rules begin so: give more of it" if found else "no rule begins so"
+    raise RequestError(f"id: {start!r}: {problem} (`toolmem rules list`)", "id")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta, tzinfo
 from time import sleep
@@ -357,15 +357,6 @@ class ToolMemoryStore:
             if record.key == key:
                 tool = record.namespace.removeprefix(TOOL_PREFIX)
                 raise RequestError(f"id: {given.id!r} is a rule of {tool!r}", "id")
-
-
-def find_rule(rules: Iterable[ToolMemoryRule], start: str) -> ToolMemoryRule:
-    """Find the only rule whose id begins with `start`. Raises RequestError."""
-    found = [rule for rule in rules if start and rule.id.startswith(start)]
-    if len(found) == 1:
-        return found[0]
-    problem = f"{len(found)} rules begin so: give more of it" if found else "no rule begins so"
-    raise RequestError(f"id: {start!r}: {problem} (`toolmem rules list`)", "id")
 
 
 def retry_on_conflict(write: Callable[[], Written]) -> Written:

@@ -14,7 +14,6 @@ import msgspec
 from msgspec import Struct
 
 from toolmem.errors import RequestError, ToolMemError
-from toolmem.formats.chat import read_arguments
 from toolmem.formats.records import read_records
 from toolmem.guard.repeats import call_identity
 from toolmem.guard.shown_guidance import permitted_records
@@ -37,6 +36,7 @@ from toolmem.session.messages import (
     Message,
     keep_newest,
     message_tokens,
+    read_object,
     records_of_turn,
     tool_use,
     user_message_of,
@@ -231,7 +231,7 @@ class AgentSession:
 
         Where the action is `ask` or `deny`, the reason is the tool's result.
         """
-        given = _read_object(arguments)
+        given = read_object(arguments)
         decision = self.recorder.check(tool_name, given, force=force)
         self._checked_calls.append(_CheckedCall(_key(tool_name, given), decision, given))
         return decision
@@ -274,7 +274,7 @@ class AgentSession:
         """The result of one of `tools`, as JSON for the model. Raises RequestError, StoreError."""
         if name not in NOTE_TOOLS:
             raise RequestError(f"name: expected {' or '.join(NOTE_TOOLS)}, got {name!r}", "name")
-        given = _read_object(arguments) | {"conversation_id": self.session_id}
+        given = read_object(arguments) | {"conversation_id": self.session_id}
         given["user_message"] = list(self._user_messages)
         if name == "note_demand":
             given["turn"] = self._turn(self._open_message or "", []).mark
@@ -433,11 +433,6 @@ def _judged(tool_name: str, given: Any, record: Mapping[str, Any]) -> Mapping[st
         return record
     use = read_records([{"tool_name": tool_name, "input": given, **record}], datetime.now(UTC))
     return {**record, "worked": tool_use(use.calls[0].call).success if use.calls else None}
-
-
-def _read_object(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
-    value = read_arguments(arguments)
-    return dict(value) if isinstance(value, Mapping) else {"": value}
 
 
 def _key(tool_name: str, given: Any) -> str:

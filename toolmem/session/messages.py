@@ -93,3 +93,9 @@ def tool_use(call: ToolCallResult) -> ToolUse:
         output_summary=call.output[:MAX_OUTPUT],
         duration_ms=None if call.time_cost is None else 1_000 * call.time_cost,
     )
+
+
+def read_object(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
+    """The arguments of a call, also where the model wrote no object."""
+    value = read_arguments(arguments)
+    return dict(value) if isinstance(value, Mapping) else {"": value}

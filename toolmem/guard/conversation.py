@@ -1,0 +1,64 @@
+"""What the guard knows of a conversation, of a workspace, and of one call."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+
+from toolmem.guard.history import CallHistory
+from toolmem.guard.known_names import KnownNames
+from toolmem.guard.repeats import Failures
+from toolmem.models.rules import ToolMemoryRule
+from toolmem.models.tools import ToolSchema
+from toolmem.view.view import CallView
+
+MAX_FORGIVEN = 500  # errors
+
+
+class Conversation(Struct, kw_only=True, omit_defaults=True):
+    """The record of what one conversation learned."""
+
+    failures: Failures = field(default_factory=Failures)
+    history: CallHistory = field(default_factory=CallHistory)
+    names: KnownNames = field(default_factory=KnownNames)
+    counted: dict[str, list[int]] = {}  # times in microseconds, by test `more_than`
+    stops: dict[str, str] = {}  # calls that rules stopped since the user spoke, by identity
+    once: str = ""  # the call that the user lets through once
+    kept: list[str] = []  # ids of rules that the user was asked to lift, and did not
+
+
+class Forgiveness(Struct, kw_only=True, omit_defaults=True):
+    """What a workspace learned: forgiven errors, and calls that are counted per time."""
+
+    errors: list[str] = []
+    counted: dict[str, list[int]] = {}
+
+    def forgive(self, error: str) -> None:
+        others = [each for each in self.errors if each != error]
+        self.errors = [*others, error][-MAX_FORGIVEN:]
+
+
+class RunningCall(NamedTuple):
+    """A call that was allowed and has not ended."""
+
+    view: CallView
+    identity: str
+    changed: int  # `Failures.changed` when the call began
+
+
+class PlannedCall(Struct):
+    """A call to decide about, with what is known of its conversation."""
+
+    view: CallView
+    arguments: Any
+    conversation: str
+    schema: ToolSchema | None
+    force: bool | None
+    identity: str = ""
+    known: Conversation = field(default_factory=Conversation)
+    forgiven: Forgiveness = field(default_factory=Forgiveness)
+
+    def question_about(self, rule: ToolMemoryRule) -> str:
+        """The user's words that may take a rule back, unless they were asked and kept it."""
+        return "" if rule.id in self.known.kept else rule.doubted_in(self.conversation)
