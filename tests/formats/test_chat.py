@@ -168,6 +168,6 @@ def test_calls_in_the_form_of_another_provider_are_named():
     used = {"role": "assistant", "content": [{"type": "tool_use", "name": "g", "input": {}}]}
     item = {"type": "function_call", "name": "g", "arguments": "{}"}
     assert read_chat([used, item]).problems == [
-        "message 1: tool_use in Anthropic's form, which is not read",
-        "message 2: function_call in the Responses form, which is not read",
+        "message 1: tool_use is Anthropic's form, which is not read here",
+        "message 2: function_call is the Responses API's form, which is not read here",
     ]

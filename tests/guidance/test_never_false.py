@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from toolmem import ToolMem
+from toolmem.testing.scripted import ScriptedModel
 
 TIMED_OUT = "Err: ssh: connect to host app-1 port 22: Connection timed out"
 
@@ -183,6 +184,20 @@ def test_a_call_that_destroys_is_no_example_where_there_is_another(memory):
     assert "worked, not shown because it deletes or cannot be undone: 1 of 2 calls" in text
     only = card(memory, call("sh", {"command": "rm -rf /tmp/x"}, conversation="b"))
     assert "rm -rf /tmp/x" in only
+
+
+def test_a_model_that_writes_guidance_does_not_hide_that_calls_were_left_out():
+    no_wait = [
+        "op.parse_tool_call_result_op.params.evaluation_sleep_interval=0",
+        "op.summary_tool_memory_op.params.summary_sleep_interval=0",
+    ]
+    with ToolMem(":memory:", llms={"default": ScriptedModel()}, overrides=no_wait) as memory:
+        text = card(
+            memory,
+            call("sql", {"query": "DELETE FROM t", "database": "rw"}),
+            call("sql", {"query": "SELECT 1 FROM t", "database": "ro"}),
+        )
+        assert "worked, not shown because it deletes or cannot be undone: 1 of 2 calls" in text
 
 
 def test_a_call_that_destroys_something_else_is_no_repair(memory):

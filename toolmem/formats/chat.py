@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -20,15 +20,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.models.calls import ToolCallResult
+from toolmem.text.display import plain
 
 _ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}  # LangChain's `type`
 _ARGUMENTS = ("arguments", "input", "args")
 _ABOUT_A_CALL = frozenset(
     {"id", "index", "type", "name", "call_id", "function", "custom", "status"}
 )
-_FOREIGN = {
-    **dict.fromkeys(("tool_use", "tool_result"), "Anthropic's"),
-    **dict.fromkeys(("function_call", "function_call_output"), "the Responses"),
+_FOREIGN = {  # types of parts, and whose form they are
+    "tool_use": "Anthropic's",
+    "tool_result": "Anthropic's",
+    "function_call": "the Responses API's",
+    "function_call_output": "the Responses API's",
 }
 _TIMES = ("create_time", "created_at", "timestamp", "created")
 
@@ -70,15 +73,13 @@ def read_chat(messages: list[Any]) -> Chat:
             continue
         role = message.get("role") or _ROLES.get(str(message.get("type")))
         if kind := _foreign_part(message):
-            problem = f"{kind} in {_FOREIGN[kind]} form, which is not read"
+            problem = f"{kind} is {_FOREIGN[kind]} form, which is not read here"
             chat.problems.append(f"message {position + 1}: {problem}")
         if role == "user":
             context = text_of(message.get("content"))
         elif role == "assistant":
-            read = list(_calls(message, context))
-            made = [each for each in read if isinstance(each, ChatCall)]
-            told = [each for each in read if isinstance(each, str)]
-            chat.problems += [f"message {position + 1}: {problem}" for problem in told]
+            made, problems = _calls(message, context)
+            chat.problems += [f"message {position + 1}: {problem}" for problem in problems]
             chat.calls += made
             waiting.append(made)
         elif role in ("tool", "function"):
@@ -101,8 +102,10 @@ def _foreign_part(message: Mapping[str, Any]) -> str:
     return next((kind for kind in kinds if isinstance(kind, str) and kind in _FOREIGN), "")
 
 
-def _calls(message: Mapping[str, Any], context: str) -> Iterator[ChatCall | str]:
-    """The calls of a message; a text says why one cannot be read."""
+def _calls(message: Mapping[str, Any], context: str) -> tuple[list[ChatCall], list[str]]:
+    """The calls of a message, and why others cannot be read."""
+    calls: list[ChatCall] = []
+    problems: list[str] = []
     asked = message.get("tool_calls")
     found = [each for each in asked if isinstance(each, Mapping)] if isinstance(asked, list) else []
     if isinstance(message.get("function_call"), Mapping):
@@ -114,10 +117,13 @@ def _calls(message: Mapping[str, Any], context: str) -> Iterator[ChatCall | str]
         arguments = next((body[key] for key in _ARGUMENTS if key in body), None)
         unknown = [key for key in body if key not in (*_ARGUMENTS, *_ABOUT_A_CALL) and body[key]]
         if arguments is None and unknown:
-            yield f"no `arguments` in the call of {_label(body.get('name'))!r}, but {unknown[0]!r}"
-            continue
-        call_id = _label(each.get("id"))
-        yield ChatCall(call_id, body.get("name"), arguments, context, time)
+            name = plain(_label(body.get("name")), 60)
+            key = plain(str(unknown[0]), 60)
+            problems.append(f"no `arguments` in the call of {name!r}, but {key!r}")
+        else:
+            call_id = _label(each.get("id"))
+            calls.append(ChatCall(call_id, body.get("name"), arguments, context, time))
+    return calls, problems
 
 
 def _take_answered(

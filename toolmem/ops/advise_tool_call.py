@@ -55,8 +55,8 @@ class AdviseToolCallOp(Op):
         known = known_of(store, context.workspace, call.tool_name)
         found = at_error(known, call, whole if own is None else own) if error else []
         guards = [context.services.guard(context.workspace)]
-        shown = permitted_lines(found, call.tool_name, guards, call.conversation_id)
-        lines = within(list(filter(None, shown)), budget)
+        permitted = permitted_lines(found, call.tool_name, guards, call.conversation_id)
+        lines = within(permitted, budget)
         context.response.answer = "\n".join(line.text for line in lines)
         context.response.metadata["lines"] = [
             {name: shown[name] for name in ("kind", "text", "k", "n", "call_ids") if name in shown}

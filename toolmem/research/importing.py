@@ -115,7 +115,9 @@ def _conclude(memory: ToolMem, found: Imported, worst: int) -> None:
     found.replay = replay(each.call for each in logged)
     for record in store.records(workspace, found.worst(worst)):
         lines = record.guidance.lines if record.guidance else []
-        found.cards[record.tool_name] = [line.text for line in lines if line.kind != "rate"][:3]
+        found.cards[record.tool_name] = [
+            line.text for line in lines if line.kind not in ("rate", "left_out")
+        ][:3]
 
 
 class _Ids:

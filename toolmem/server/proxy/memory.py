@@ -121,7 +121,7 @@ class ProxyMemory:
 
             known = known_of(self.stores.main, WORKSPACE, call.tool)
             lines = permitted_lines(at_error(known, record), call.tool, self._guards)
-            return "\n".join(line.text for line in within(list(filter(None, lines)), BUDGET))
+            return "\n".join(line.text for line in within(lines, BUDGET))
 
         def store() -> None:
             self.stores.keep_call(record, call.arguments, self._guards, call.decisions)
