@@ -22,6 +22,7 @@ PAGES = [
     if not {"_build", "jupyter_execute", "notebooks", "reference"} & set(path.parts)
 ]
 MAX_WORDS = 45_000
+MAX_README_WORDS = 1_900
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,8 @@ def test_all_pages_together_are_short(generated):
     texts = [path.read_text(encoding="utf-8") for path in PAGES]
     assert len(texts) > 15
     assert sum(len(text.split()) for text in (*texts, *generated.values())) <= MAX_WORDS
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.split()) <= MAX_README_WORDS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
@@ -85,5 +88,5 @@ def test_contributing_names_files_that_are_there():
     named = re.findall(r"[`(]([\w./-]+/[\w./-]*)[`)]", CONTRIBUTING)
     assert len(named) > 20
     for name in named:
-        if not name.startswith("../"):  # beside the project, where it is there
+        if not name.startswith("../"):  # a neighbour of the project, not a part of it
             assert (ROOT / name).exists() or (PACKAGE / name).exists(), name

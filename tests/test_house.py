@@ -10,6 +10,7 @@ import pytest
 from importlinter.cli import lint_imports
 
 PACKAGE = Path(__file__).parents[1] / "toolmem"
+TESTS = Path(__file__).parent
 KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
 BUDGETS = {
     "models": 950,
@@ -36,7 +37,8 @@ BUDGETS = {
     "hooks": 2500,
     "adapters": 800,
 }
-MAX_LINES = 42_000  # of the whole
+MAX_LINES = 42_000  # of the package
+MAX_TEST_LINES = 24_000  # of Python
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 32, "summarize": 32, "guidance": 21, "sentence": 27, "planned call": 32}
 MAX_FILES = 300
@@ -58,10 +60,14 @@ def test_each_folder_stays_within_its_budget(folder: str) -> None:
     assert lines_in(*(PACKAGE / folder).rglob("*")) <= BUDGETS[folder]
 
 
-def test_the_whole_stays_within_its_budget() -> None:
-    """The lines that are there, not the sum of the budgets."""
+def test_the_package_stays_within_its_budget() -> None:
+    """Its lines, which may be fewer than the budgets of its folders allow together."""
     folders = [each for folder in BUDGETS for each in (PACKAGE / folder).rglob("*")]
     assert lines_in(*folders, *PACKAGE.glob("*.py")) <= MAX_LINES
+
+
+def test_the_tests_stay_within_their_budget() -> None:
+    assert lines_in(*TESTS.rglob("*.py")) <= MAX_TEST_LINES
 
 
 def test_every_folder_has_a_budget() -> None:
