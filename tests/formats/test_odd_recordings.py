@@ -1,0 +1,107 @@
+"""Recordings that are damaged or odd: each is named, none ends in a traceback or is lost."""
+
+import json
+import sqlite3
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from toolmem.errors import RequestError
+from toolmem.formats.agents import transcripts
+from toolmem.formats.recording import read_recording
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PAYLOADS = Path(__file__).parent / "payloads"
+RUN = {"run_type": "tool", "id": "r", "name": "look", "inputs": {"a": 1}, "outputs": "seen"}
+CALL = {"tool_name": "look", "input": {"a": 1}, "output": "seen"}
+
+
+def read(path, **options):
+    return read_recording([path], NOW, **options)
+
+
+def lines(*values):
+    return "".join(f"{json.dumps(each)}\n" for each in values)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("runs.jsonl", lines(RUN, {**RUN, "id": "s"})),
+        ("runs.json", json.dumps([RUN, {**RUN, "id": "s"}])),
+        ("runs.json", json.dumps({"runs": [RUN, {**RUN, "id": "s"}]}, indent=1)),
+    ],
+)
+def test_an_archive_holds_lines_and_documents(tmp_path, name, text):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(name, text)
+    assert len(read(path).calls) == 2
+
+
+def test_an_archive_with_a_password_is_named(tmp_path):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("runs.jsonl", lines(RUN))
+    data = bytearray(path.read_bytes())
+    for header, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        data[data.index(header) + flags] |= 1  # encrypted
+    path.write_bytes(data)
+    with pytest.raises(RequestError, match=r"export\.zip.*password"):
+        read(path)
+
+
+def test_a_damaged_archive_is_named(tmp_path):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("runs.jsonl", lines(*[RUN] * 100))
+    data = bytearray(path.read_bytes())
+    data[50:60] = b"\xff" * 10
+    path.write_bytes(data)
+    with pytest.raises(RequestError, match=r"export\.zip: damaged"):
+        read(path)
+
+
+def test_a_damaged_row_of_a_database_costs_no_other(tmp_path):
+    path = tmp_path / "opencode.db"
+    with sqlite3.connect(path) as database:
+        database.executescript((PAYLOADS / "opencode.sql").read_text())
+        database.execute(
+            "UPDATE message SET data = '{' WHERE json_extract(data, '$.role') = 'user'"
+        )
+        database.execute("UPDATE part SET data = NULL WHERE data LIKE '%step-start%'")
+    database.close()
+    found = read(path)
+    assert [call.tool_name for call in found.calls] == ["bash"]
+    assert [bad.error for bad in found.bad] == ["no JSON: the part has no text"]
+
+
+def test_a_list_of_calls_that_keep_their_id_is_no_conversation(tmp_path):
+    path = tmp_path / "calls.json"
+    path.write_text(json.dumps([{**CALL, "tool_call_id": "c"}, CALL]))
+    assert len(read(path).calls) == 2
+
+
+def test_a_value_that_no_format_fits_is_described_in_few_words(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(f"{'[' * 500}{']' * 500}\n" + lines({"k" * 10_000: 1}))
+    assert all(len(bad.error) < 200 for bad in read(path).bad)
+
+
+def test_gemini_keeps_its_folder_in_the_home_that_its_variable_names(tmp_path):
+    folder = tmp_path / ".gemini" / "tmp" / "p" / "chats"
+    folder.mkdir(parents=True)
+    (folder / "session-1.jsonl").write_text("{}\n")
+    for home, variables in ((tmp_path, {}), (Path("/x"), {"GEMINI_CLI_HOME": str(tmp_path)})):
+        assert [found.agent for found in transcripts(home, variables)] == ["Gemini CLI"]
+
+
+def test_the_size_of_a_database_includes_what_was_not_yet_moved_into_it(tmp_path):
+    folder = tmp_path / ".local" / "share" / "opencode"
+    folder.mkdir(parents=True)
+    (folder / "opencode.db").write_bytes(b"a" * 10)
+    (folder / "opencode.db-wal").write_bytes(b"a" * 1_000)
+    (found,) = transcripts(tmp_path, {})
+    assert found.size == 1_010
