@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from toolmem.errors import RequestError
+from toolmem.formats import joining
 from toolmem.formats.agents import transcripts
 from toolmem.formats.recording import read_recording
+from toolmem.formats.shapes import moment
+from toolmem.formats.spans import with_attachments
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PAYLOADS = Path(__file__).parent / "payloads"
@@ -105,3 +108,64 @@ def test_the_size_of_a_database_includes_what_was_not_yet_moved_into_it(tmp_path
     (folder / "opencode.db-wal").write_bytes(b"a" * 1_000)
     (found,) = transcripts(tmp_path, {})
     assert found.size == 1_010
+
+
+def asked(number):
+    return {"type": "function_call", "call_id": f"c{number}", "name": "look", "arguments": "{}"}
+
+
+def answered(number):
+    return {"type": "function_call_output", "call_id": f"c{number}", "output": "seen"}
+
+
+def test_a_file_with_many_calls_without_an_answer_loses_the_oldest_not_the_newest(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(joining, "MAX_OPEN", 3)
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines(*map(asked, range(10)), answered(9), asked(10), answered(10)))
+    found = read(path)
+    assert [call.metadata["tool_call_id"] for call in found.calls] == ["c9", "c10"]
+    assert "9 calls without an answer were left out" in found.notes
+
+
+def test_an_answer_without_an_id_belongs_to_the_oldest_call_of_its_conversation(tmp_path):
+    def row(conversation, **fields):
+        return {"session": conversation, **fields}
+
+    path = tmp_path / "a.jsonl"
+    rows = [
+        row("a", fn="look", n="1"),
+        row("b", fn="look", n="2"),
+        row("b", out="seen 2"),
+        row("a", out="seen 1"),
+    ]
+    path.write_text(lines(*rows))
+    mapping = {"name": "fn", "arguments": "n", "output": "out", "conversation": "session"}
+    calls = read(path, mapping=mapping).calls
+    assert [(call.conversation_id, call.input, call.output) for call in calls] == [
+        ("b", "2", "seen 2"),
+        ("a", "1", "seen 1"),
+    ]
+
+
+def test_an_attachment_is_restored_wherever_it_stands_and_only_there():
+    sample = {
+        "input": "attachment://a",
+        "events": [{"result": "attachment://b", "note": "see attachment://a", "other": ["x"]}],
+        "attachments": {"a": "Weather?", "b": 'a "quoted" attachment://a'},
+    }
+    read = with_attachments(sample)
+    assert read["input"] == "Weather?"
+    assert read["events"] == [
+        {"result": 'a "quoted" attachment://a', "note": "see attachment://a", "other": ["x"]}
+    ]
+
+
+@pytest.mark.parametrize("value", [10**400, "9" * 400, "\u00b2", float("nan"), [], True, "soon"])
+def test_what_is_no_time_is_none(value):
+    assert moment(value) is None
+
+
+def test_a_time_without_a_zone_is_utc():
+    assert moment(datetime(2026, 1, 1)) == moment("2026-01-01") == NOW

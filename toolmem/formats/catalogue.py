@@ -1,7 +1,7 @@
-"""The formats of others that are read, each in a few lines; the first whose marks fit is taken.
+"""The formats of other programs. The first one whose marks fit a unit is taken.
 
-Every entry says what writes the format, with the version it was last verified against, and what
-bites. Its payloads in `tests/formats/payloads` were written by that program.
+The comment of a format names the program that writes it, the version it was last verified with, and
+what is unusual. The payloads in `tests/formats/payloads` were written by these programs.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ CLAUDE_CODE = Format(
     silent_success=True,
     no_requests=_TYPED_BY_NOBODY,
     refused=(
-        *("The user doesn't want to", "[Request interrupted"),
-        *("Permission to use", "Claude requested permissions"),
+        "The user doesn't want to",
+        "[Request interrupted",
+        "Permission to use",
+        "Claude requested permissions",
     ),
 )
 
@@ -65,9 +67,14 @@ CODEX = Format(
             arguments="arguments|input",
             time="^timestamp",
         ),
-        Shape(where={"type": "CommandExecution"}, id="id", error="exit_code"),
-        Shape(where={"type": "McpToolCall"}, id="id", error="result/isError|error|status"),
-        Shape(where={"type": "exec_command_end"}, id="call_id", error="exit_code"),
+        Shape(where={"type": "CommandExecution"}, id="id", status="exit_code"),
+        Shape(
+            where={"type": "McpToolCall"},
+            id="id",
+            error="result/isError|error",
+            status="status",
+        ),
+        Shape(where={"type": "exec_command_end"}, id="call_id", status="exit_code"),
         Shape(
             where={"type": ("function_call_output", "custom_tool_call_output")},
             id="call_id",
@@ -99,7 +106,7 @@ GEMINI = Format(
             arguments="args",
             output="result/0/functionResponse/response/output"
             "|result/0/functionResponse/response/error|result/0/functionResponse/response",
-            error="status",
+            status="status",
             time="^timestamp",
             end="timestamp",
         ),
@@ -107,7 +114,7 @@ GEMINI = Format(
     ),
     trusts_success=False,
     no_requests=_TYPED_BY_NOBODY,
-    noise=r"\A<untrusted_context>\n|\nProcess Group PGID: \d+|\n</untrusted_context>\Z|(?!)()",
+    noise=r"\A<untrusted_context>\n|\nProcess Group PGID: \d+|\n</untrusted_context>\Z",
 )
 
 # OpenCode 1.18.33, $XDG_DATA_HOME/opencode/opencode.db (SQLite, table `part`), and what
@@ -125,7 +132,8 @@ OPENCODE = Format(
             name="tool",
             arguments="state/input",
             output="state/output",
-            error="state/error|state/metadata/exit|state/status",
+            error="state/error",
+            status="state/metadata/exit|state/status",
             time="state/time/start",
             end="state/time/end",
         ),
@@ -155,7 +163,7 @@ OTEL = Format(
             name="tool",
             arguments="arguments",
             output="result",
-            error="error",
+            status="status",
             time="start",
             end="end",
         ),
@@ -182,7 +190,7 @@ LANGFUSE = Format(
             name="name",
             arguments="input",
             output="output|statusMessage|status_message",
-            error="level",
+            status="level",
             time="startTime|start_time",
             end="endTime|end_time",
             conversation=("sessionId|session_id|^sessionId|traceId|trace_id",),
@@ -203,7 +211,8 @@ LANGSMITH = Format(
             name="name",
             arguments="inputs",
             output="error|outputs/output/content|outputs/output|outputs",
-            error="error|outputs/output/status|status",
+            error="error",
+            status="outputs/output/status|status",
             time="start_time",
             end="end_time",
             conversation=(
@@ -289,7 +298,7 @@ ANTHROPIC = Format(
         _BLOCK_ANSWER,
         Shape(where={"role": "user"}, said="content"),
     ),
-    per_unit=True,
+    unit_is_conversation=True,
 )
 
 # Messages of langchain-core 1.8.3: `messages_to_dict`, `dumps` and `model_dump`.
@@ -306,10 +315,10 @@ LANGCHAIN = Format(
     inside=("messages", "data", "kwargs", "tool_calls"),
     shapes=(
         Shape(where={"args": ANY, "name": ANY}, id="id", name="name", arguments="args"),
-        Shape(where={"tool_call_id": ANY}, id="tool_call_id", output="content", error="status"),
+        Shape(where={"tool_call_id": ANY}, id="tool_call_id", output="content", status="status"),
         Shape(where={"type": "human", "content": ANY}, said="content"),
     ),
-    per_unit=True,
+    unit_is_conversation=True,
 )
 
 # Results of tau2-bench: `simulations`, each a conversation with its tool calls. By its
@@ -323,7 +332,7 @@ TAU2 = Format(
         Shape(where={"role": "tool"}, id="id", output="content", error="error", end="timestamp"),
         Shape(where={"role": "user", "content": ANY}, said="content"),
     ),
-    per_unit=True,
+    unit_is_conversation=True,
 )
 
 # Rows of a table: CSV and Parquet, by the names that columns usually have.
@@ -335,7 +344,8 @@ TABLE = Format(
             name="tool_name|tool|function_name|function|name",
             arguments="input|arguments|args|tool_input|parameters|inputs",
             output="output|result|tool_output|response|outputs|content",
-            error="error|is_error|failed|exit_code|status",
+            error="error|is_error|failed",
+            status="exit_code|status",
             success="success|succeeded|is_success",
             time="create_time|start_time|started_at|timestamp|time|created_at",
             end="end_time|ended_at|completed_at",

@@ -5,7 +5,8 @@ objects are parts: a call, its answer, a sentence of the user. A `Shape` says ho
 part and where its fields are; a `Format` is a few shapes. `joining` makes calls of the events.
 
 A path is `a/b/c`: keys, or numbers of elements; `*` is each element. It begins at the part, or
-with `^` at the unit. `a|b` is the first of both that has a value; `=text` is the text itself.
+with `^` at the unit. `a|b` is the first of both that has a value; where only empty texts and nulls
+stand, an empty text. `=text` is the text itself.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from msgspec import UNSET, Struct
 from toolmem.errors import RequestError
 
 ANY = object()  # in `where`: there is a value, whichever
+MAPPED = "mapped"  # the name of a format that a user describes
+MAX_SECONDS = 1e11  # since 1970: the year 5138; a larger number counts milliseconds or less
 Where = Mapping[str, Any]  # path: the value, a tuple of values, ANY, or None for no value
 
 
@@ -46,8 +49,9 @@ class Shape(Struct, frozen=True):
     namespace: str = ""  # of the name: as hooks see it, mcp__server__tool
     arguments: str = ""
     output: str = ""
-    error: str = ""  # true, a text, an exit code; null or 0: it worked; absent: nothing is said
-    success: str = ""  # true or false, where there is no error
+    error: str = ""  # true, a text, an error object; null, false, "": it worked; absent: unknown
+    status: str = ""  # an exit code, or a word such as "failed" or "ok"; other words: unknown
+    success: str = ""  # true or false, where neither error nor status tells
     time: str = ""
     end: str = ""
     said: str = ""
@@ -62,13 +66,13 @@ class Format(Struct, frozen=True):
     shapes: tuple[Shape, ...] = ()
     inside: tuple[str, ...] = ()  # keys whose values hold further parts
     prepare: Callable[[Any], Any] | None = None  # changes a unit before it is read
-    per_unit: bool = False  # each unit is a conversation, from its beginning
+    unit_is_conversation: bool = False  # from its beginning; a later one may begin with all of it
     repeats_history: bool = False  # a later unit holds the calls of earlier ones again
     silent_success: bool = False  # an answer without an error worked
     trusts_success: bool = True  # False: "success" only says that the tool was run
     no_requests: tuple[str, ...] = ()  # beginnings of texts that no person typed
     refused: tuple[str, ...] = ()  # beginnings of answers to calls that were not let run
-    noise: str = ""  # a pattern of what the program adds to outputs; its group stays
+    noise: str = ""  # a pattern of what the program adds to outputs; its groups stay
     tools: Mapping[str, tuple[str, Mapping[str, str]]] = {}  # as hooks name tools and parameters
 
 
@@ -91,7 +95,10 @@ def _fits(value: Any, wanted: Any) -> bool:
 
 
 def read_path(path: str, part: Any, unit: Any) -> Any:
-    """The value at a path; None where that is null, UNSET where there is none."""
+    """The value at a path; None where that is null, UNSET where there is none.
+
+    An empty text counts only where no alternative has more: a table has empty cells.
+    """
     found: Any = UNSET
     for begins, keys in _steps(path):
         if begins == "=":
@@ -102,17 +109,17 @@ def read_path(path: str, part: Any, unit: Any) -> Any:
                 value = _each(keys[number + 1 :], value, unit)
                 break
             value = _inner(value, key)
-        if value is None or value is UNSET:
-            found = None if value is None else found
-        else:
+        if value is not UNSET and value is not None and value != "":
             return value
+        if found is UNSET or value == "":
+            found = value
     return found
 
 
 def _inner(value: Any, key: str) -> Any:
     if isinstance(value, dict):
         return value.get(key, UNSET)
-    if isinstance(value, list) and key.isdigit():
+    if isinstance(value, list) and key.isdecimal():
         return value[int(key)] if int(key) < len(value) else UNSET
     return UNSET
 
@@ -174,13 +181,12 @@ def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
         return None if found is UNSET else found
 
     error = read_path(shape.error, part, unit) if shape.error else UNSET
-    failed, output = failure_of(error), at(shape.output)
-    if failed is None and (flag := at(shape.success)) is not None:
-        failed = failure_of(flag) is not True
+    status, output = at(shape.status), at(shape.output)
+    failed = failure_of(error, status, at(shape.success))
     if failed is False and not form.trusts_success:
         failed = None
     if output is None and failed and shape.output:
-        output = _message(error)
+        output = _message(error) or _message(status)
     if failed is None and shape.output and form.silent_success and output is not None:
         failed = False
     said = _typed_text(at(shape.said))
@@ -217,39 +223,93 @@ def _message(error: Any) -> Any:
     return error if isinstance(error, str) else ""
 
 
-_WORKED = {"", "0", "false", "no", "none", "null", "success", "succeeded", "ok", "passed"}
-_SAYS_NOTHING = {"completed", "complete", "done", "default", "debug", "warning", "unset", "pending"}
+_NO = {"0", "false", "no", "none", "null", "n", "f"}
+_YES = {"1", "true", "yes", "y", "t"}
+_GOOD = {"ok", "success", "succeeded", "successful", "passed"}
+_BAD = {"error", "failed", "failure", "fail"}
+_ENDED = {"completed", "complete", "done", "finished"}  # well or not
 
 
-def failure_of(error: Any) -> bool | None:
-    """Whether a call failed, by its error, flag, exit code or status; None: nothing is said."""
-    if error is UNSET:
+def failure_of(error: Any = UNSET, status: Any = None, success: Any = None) -> bool | None:
+    """Whether a call failed, by what its source says; None: it does not say."""
+    verdicts = (_is_error(error), _is_bad_status(status), _is_no_success(success))
+    if True in verdicts:
+        return True
+    return False if False in verdicts else None
+
+
+def _is_error(error: Any) -> bool | None:
+    """An error, a flag that says "this is an error", or an exit code."""
+    if error is UNSET or error != error:  # NaN: a number that is missing
         return None
-    word = error.strip().lower() if isinstance(error, str) else ""
-    if word in _SAYS_NOTHING:
+    if not isinstance(error, str):
+        return bool(error)
+    number, word = _number(error), _word(error)
+    if number is not None:
+        return number != 0
+    return None if word in _ENDED else word not in _NO | _GOOD | {""}
+
+
+def _is_bad_status(status: Any) -> bool | None:
+    """An exit code, or a word. A word that is not known says nothing."""
+    if isinstance(status, bool):
         return None
-    if isinstance(error, str):
-        return word not in _WORKED
-    return bool(error)
+    number, word = _number(status), _word(status)
+    if number is not None:
+        return number != 0
+    return word in _BAD if word in _BAD | _GOOD else None
+
+
+def _is_no_success(success: Any) -> bool | None:
+    """A flag that says "this worked"."""
+    number, word = _number(success), _word(success)
+    if number is not None:
+        return number == 0
+    no = _NO | _BAD
+    return word in no if word in no | _YES | _GOOD else None
+
+
+def _word(value: Any) -> str:
+    return value.strip().lower() if isinstance(value, str) else ""
+
+
+def _number(value: Any) -> float | None:
+    """A number or a flag, or the text of a number: a table has "0" and, beside gaps, "0.0"."""
+    if not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return None if number != number else number
 
 
 def moment(value: Any) -> datetime | None:
     """A time in ISO 8601, or a number of s, ms, us or ns since 1970; None if it is no such time."""
-    if isinstance(value, str) and not value.replace(".", "", 1).isdigit():
-        try:
-            read = datetime.fromisoformat(value.strip())
-        except ValueError:
-            return None
-        return read if read.tzinfo else read.replace(tzinfo=UTC)
-    if value is None or isinstance(value, bool) or not isinstance(value, int | float | str):
-        return value if isinstance(value, datetime) else None
-    number = float(value)
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return _iso_moment(str(value))
+    except OverflowError:
+        return None
     for _ in range(3):
-        number = number / 1000 if number > 1e11 else number
+        number = number / 1000 if number > MAX_SECONDS else number
     try:
         return datetime.fromtimestamp(number, UTC)
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def _iso_moment(text: str) -> datetime | None:
+    try:
+        read = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
 def mapped(mapping: Mapping[str, str]) -> Format:
@@ -261,4 +321,4 @@ def mapped(mapping: Mapping[str, str]) -> Format:
         given = ", ".join(fields)
         raise RequestError(f"--map: expected name and others of {', '.join(known)}; got {given}")
     conversation = fields.pop("conversation", "")
-    return Format("mapped", shapes=(Shape(**fields, conversation=(conversation,)),))
+    return Format(MAPPED, shapes=(Shape(**fields, conversation=(conversation,)),))
