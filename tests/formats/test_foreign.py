@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from toolmem import ToolMem
+from toolmem.cli.transcripts import transcripts
 from toolmem.errors import RequestError
-from toolmem.formats.agents import transcripts
 from toolmem.formats.catalogue import BY_NAME
 from toolmem.formats.recording import BadRecord, RecordingReader, read_recording
 from toolmem.formats.shapes import failure_of, moment

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from toolmem import ToolMem
+from toolmem.cli.transcripts import transcripts
 from toolmem.errors import RequestError
-from toolmem.formats import joining
-from toolmem.formats.agents import transcripts
-from toolmem.formats.recording import read_recording
+from toolmem.formats import joining, recording
+from toolmem.formats.recording import RecordingReader, read_recording
 from toolmem.formats.shapes import moment
 from toolmem.formats.spans import with_attachments
+from toolmem.research.importing import import_recordings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PAYLOADS = Path(__file__).parent / "payloads"
@@ -63,7 +65,7 @@ def test_a_damaged_archive_is_named(tmp_path):
     data = bytearray(path.read_bytes())
     data[50:60] = b"\xff" * 10
     path.write_bytes(data)
-    with pytest.raises(RequestError, match=r"export\.zip: damaged"):
+    with pytest.raises(RequestError, match=r"export\.zip: Error -3"):
         read(path)
 
 
@@ -169,3 +171,86 @@ def test_what_is_no_time_is_none(value):
 
 def test_a_time_without_a_zone_is_utc():
     assert moment(datetime(2026, 1, 1)) == moment("2026-01-01") == NOW
+
+
+def test_a_mapping_is_followed_in_a_table_too(tmp_path):
+    path = tmp_path / "calls.csv"
+    path.write_text("werkzeug,eingabe,ausgabe\nlook,{},seen\n")
+    mapping = {"name": "werkzeug", "arguments": "eingabe", "output": "ausgabe"}
+    assert [call.output for call in read(path, mapping=mapping).calls] == ["seen"]
+
+
+def test_rows_that_name_no_tool_are_counted(tmp_path):
+    path = tmp_path / "calls.csv"
+    path.write_text("werkzeug;ausgabe\nlook;seen\nlook;seen\n")
+    note = "2 rows name no tool and were left out; --map says where it stands"
+    assert note in read(path).notes
+
+
+def test_a_format_that_does_not_exist_is_refused(tmp_path):
+    with pytest.raises(RequestError, match="claude_code"):
+        RecordingReader(NOW, format="claude")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"sessionId": "s", "uuid": "u", "message": {}},
+        {"messages": [{"role": "assistant", "tool_calls": [{"name": "look", "args": {}}]}]},
+        {"tool_name": "look", "output": "seen", "input": {}},
+        {"run_type": "tool", "id": "r", "name": "look", "inputs": {}, "outputs": "seen"},
+    ],
+)
+@pytest.mark.parametrize("depth", [300, 900, 5_000])
+def test_a_line_that_is_nested_deeply_costs_no_other(tmp_path, value, depth):
+    nested = "[" * depth + "]" * depth
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(value).replace("{}", f'{{"a": {nested}}}') + "\n" + lines(RUN))
+    with ToolMem(str(tmp_path / "m.db")) as memory:
+        import_recordings(memory, [path])
+        assert [call for call in memory.calls() if call.metadata.get("tool_call_id") == "r"]
+
+
+def test_a_file_may_alternate_between_formats(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines(asked(1), RUN, answered(1)))
+    assert len(read(path).calls) == 2
+
+
+def test_bad_records_before_the_first_call_are_held_in_limited_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(recording, "MAX_HELD", 3)
+    path = tmp_path / "a.jsonl"
+    path.write_text("x\n" * 10 + lines(CALL))
+    found = read(path)
+    assert [bad.line for bad in found.bad] == [1, 2, 3]
+    assert "7 records before the first call were no calls" in found.notes
+    path.write_text("x\n" * 10)
+    assert read(path).bad[0].error.startswith("no line of 10 is a call; no JSON")
+
+
+def test_a_call_that_is_answered_in_a_later_line_is_read_then(tmp_path):
+    def chat(*messages):
+        return {"id": "s", "messages": list(messages)}
+
+    functions = [{"id": name, "function": {"name": name, "arguments": "{}"}} for name in "ab"]
+    asks = {"role": "assistant", "tool_calls": functions}
+    first, second = ({"role": "tool", "tool_call_id": name, "content": name} for name in "ba")
+    path = tmp_path / "a.jsonl"
+    odd = {"role": "tool", "tool_call_id": "c", "content": "of no call"}
+    path.write_text(lines(chat(asks, odd, first), chat(asks, odd, first, second)))
+    found = read(path)
+    assert [call.tool_name for call in found.calls] == ["b", "a"]
+    assert [bad.line for bad in found.bad] == [1]
+    assert not any("without an answer" in note for note in found.notes)
+
+
+def test_unreadable_files_that_nobody_named_are_counted_and_the_first_is_told(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in "ab":
+        (folder / f"{name}.db").write_bytes(b"SQLite format 3\0")
+    (folder / "c.jsonl").write_text(lines(CALL))
+    found = read(folder)
+    assert len(found.calls) == 1
+    assert found.notes[0] == "2 files could not be read"
+    assert f"the first file that could not be read: {folder / 'a.db'}" in found.notes[1]

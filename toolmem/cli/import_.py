@@ -9,8 +9,8 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_error, progress_bar
+from toolmem.cli.transcripts import transcripts
 from toolmem.errors import RequestError
-from toolmem.formats.agents import transcripts
 from toolmem.formats.recording import NAMES
 from toolmem.memory.toolmem import ToolMem
 from toolmem.research.importing import Imported, import_recordings

@@ -69,10 +69,7 @@ CODEX = Format(
         ),
         Shape(where={"type": "CommandExecution"}, id="id", status="exit_code"),
         Shape(
-            where={"type": "McpToolCall"},
-            id="id",
-            error="result/isError|error",
-            status="status",
+            where={"type": "McpToolCall"}, id="id", error="result/isError|error", status="status"
         ),
         Shape(where={"type": "exec_command_end"}, id="call_id", status="exit_code"),
         Shape(
@@ -293,11 +290,7 @@ ANTHROPIC = Format(
         {"content/*/type": ("tool_use", "tool_result")},
     ),
     inside=("messages", "content"),
-    shapes=(
-        _BLOCK_CALL,
-        _BLOCK_ANSWER,
-        Shape(where={"role": "user"}, said="content"),
-    ),
+    shapes=(_BLOCK_CALL, _BLOCK_ANSWER, Shape(where={"role": "user"}, said="content")),
     unit_is_conversation=True,
 )
 

@@ -109,6 +109,8 @@ class Joiner:
             self._open_count += 1
         elif event.output is not None:
             self._notes["answers to no known call were left out"] += 1
+        elif not self.form.marks:
+            self._notes["rows name no tool and were left out; --map says where it stands"] += 1
         if call is not None and call.output is not None:
             self._forget(call.conversation, key)
             yield from self._record(call)

@@ -223,65 +223,38 @@ def _message(error: Any) -> Any:
     return error if isinstance(error, str) else ""
 
 
-_NO = {"0", "false", "no", "none", "null", "n", "f"}
-_YES = {"1", "true", "yes", "y", "t"}
-_GOOD = {"ok", "success", "succeeded", "successful", "passed"}
-_BAD = {"error", "failed", "failure", "fail"}
-_ENDED = {"completed", "complete", "done", "finished"}  # well or not
+_NO = ("0", "false", "no", "none", "null", "n", "f")
+_YES = ("1", "true", "yes", "y", "t")
+_GOOD = ("ok", "success", "succeeded", "successful", "passed")
+_BAD = ("error", "failed", "failure", "fail")
+_ENDED = ("nan", "completed", "complete", "done", "finished")  # well or not
+# Whether a word says that a call failed. Any other error did; other words say nothing.
+_ERRORS = {**dict.fromkeys(("", *_NO, *_GOOD), False), **dict.fromkeys(_ENDED)}
+_STATUSES = {**dict.fromkeys(("0", *_GOOD), False), **dict.fromkeys(("1", *_BAD), True)}
+_FLAGS = {**dict.fromkeys((*_YES, *_GOOD), False), **dict.fromkeys((*_NO, *_BAD), True)}
 
 
 def failure_of(error: Any = UNSET, status: Any = None, success: Any = None) -> bool | None:
     """Whether a call failed, by what its source says; None: it does not say."""
-    verdicts = (_is_error(error), _is_bad_status(status), _is_no_success(success))
+    by_error = None if error is UNSET else _ERRORS.get(_word(error), True)
+    verdicts = (by_error, _STATUSES.get(_word(status)), _FLAGS.get(_word(success)))
     if True in verdicts:
         return True
     return False if False in verdicts else None
 
 
-def _is_error(error: Any) -> bool | None:
-    """An error, a flag that says "this is an error", or an exit code."""
-    if error is UNSET or error != error:  # NaN: a number that is missing
-        return None
-    if not isinstance(error, str):
-        return bool(error)
-    number, word = _number(error), _word(error)
-    if number is not None:
-        return number != 0
-    return None if word in _ENDED else word not in _NO | _GOOD | {""}
-
-
-def _is_bad_status(status: Any) -> bool | None:
-    """An exit code, or a word. A word that is not known says nothing."""
-    if isinstance(status, bool):
-        return None
-    number, word = _number(status), _word(status)
-    if number is not None:
-        return number != 0
-    return word in _BAD if word in _BAD | _GOOD else None
-
-
-def _is_no_success(success: Any) -> bool | None:
-    """A flag that says "this worked"."""
-    number, word = _number(success), _word(success)
-    if number is not None:
-        return number == 0
-    no = _NO | _BAD
-    return word in no if word in no | _YES | _GOOD else None
-
-
 def _word(value: Any) -> str:
-    return value.strip().lower() if isinstance(value, str) else ""
-
-
-def _number(value: Any) -> float | None:
-    """A number or a flag, or the text of a number: a table has "0" and, beside gaps, "0.0"."""
-    if not isinstance(value, int | float | str):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return None if number != number else number
+    """A word in lower case. A number, also as text, is "0", "1" for every other one, or "nan"."""
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            pass
+        else:
+            return "nan" if number != number else str(int(number != 0))
+    if isinstance(value, bool | str):
+        return str(value).strip().lower()
+    return "object" if value else ""
 
 
 def moment(value: Any) -> datetime | None:
@@ -291,25 +264,15 @@ def moment(value: Any) -> datetime | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
+        if isinstance(value, str) and not value.strip().replace(".", "", 1).isdecimal():
+            read = datetime.fromisoformat(value.strip())
+            return read if read.tzinfo else read.replace(tzinfo=UTC)
         number = float(value)
-    except ValueError:
-        return _iso_moment(str(value))
-    except OverflowError:
-        return None
-    for _ in range(3):
-        number = number / 1000 if number > MAX_SECONDS else number
-    try:
+        for _ in range(3):
+            number = number / 1000 if number > MAX_SECONDS else number
         return datetime.fromtimestamp(number, UTC)
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _iso_moment(text: str) -> datetime | None:
-    try:
-        read = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return None
-    return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
 def mapped(mapping: Mapping[str, str]) -> Format:

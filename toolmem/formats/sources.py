@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from toolmem.errors import RequestError
-from toolmem.formats.files import Line, read_line, read_lines
+from toolmem.formats.files import BYTE_ORDER_MARK, Line, lines_of, read_line, read_lines
 
 SUFFIXES = (".jsonl", ".json", ".ndjson", ".gz", ".eval", ".db", ".csv", ".tsv", ".parquet")
 START = 4096  # bytes that tell what a file is
@@ -34,8 +34,9 @@ _LISTS = ("data", "samples", "resourceSpans", "simulations", "runs", "results", 
 _Value = list[msgspec.Raw] | dict[str, msgspec.Raw]
 # One of them is in the first element of a list that is one conversation.
 _MESSAGE_KEYS = ("role", "lc", "data", "tool_call_id", "call_id", "tool_calls")
+_DAMAGED = (OSError, ValueError, EOFError, sqlite3.Error, csv.Error)
+_DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError)  # or a password
 _MEMBERS = (".json", ".jsonl", ".ndjson")  # of an archive
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def find_files(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -73,13 +74,13 @@ def read_units(path: Path) -> Iterator[Line]:
             yield from read_lines(path) if elements is None else elements
         else:
             yield from read_lines(path)
-    except (OSError, ValueError, sqlite3.Error, csv.Error) as error:
+    except (*_DAMAGED, *_DAMAGED_ZIP) as error:
         raise RequestError(f"{path}: {error}", field="input") from error
 
 
 def _is_document(name: str, start: bytes) -> bool:
     """Whether one JSON value fills the file: its first line is none, or it is named .json."""
-    text = start.removeprefix(_BYTE_ORDER_MARK).lstrip()
+    text = start.removeprefix(BYTE_ORDER_MARK).lstrip()
     first, newline, rest = text.partition(b"\n")
     if not first.startswith((b"{", b"[")):
         return False
@@ -95,7 +96,7 @@ def _elements(data: memoryview) -> Iterator[Line] | None:
 
     None: the data is no JSON document; it may be JSON Lines, or damaged.
     """
-    start = len(_BYTE_ORDER_MARK) if data[:3] == _BYTE_ORDER_MARK else 0
+    start = len(BYTE_ORDER_MARK) if data[:3] == BYTE_ORDER_MARK else 0
     document = data[start:]
     try:
         elements = _list_of(msgspec.json.decode(document, type=_Value))
@@ -148,20 +149,11 @@ def _members(path: Path) -> Iterator[Line]:
             "JSON by inspect log convert --to json --output-dir FOLDER FILE"
         )
         raise RequestError(problem, field="input") from None
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError) as error:
-        raise RequestError(f"{path}: damaged: {error}", field="input") from error
-    except RuntimeError as error:  # zipfile's word for a password
-        raise RequestError(f"{path}: {error}", field="input") from error
 
 
 def _member_lines(name: str, data: bytes) -> Iterator[Line]:
     elements = _elements(memoryview(data)) if _is_document(name, data[:START]) else None
-    if elements is not None:
-        yield from elements
-        return
-    for number, line in enumerate(io.BytesIO(data), 1):
-        if stripped := line.removeprefix(_BYTE_ORDER_MARK).strip():
-            yield read_line(number, stripped)
+    return lines_of(io.BytesIO(data)) if elements is None else elements
 
 
 # A message whose data is damaged costs its parts the role, not the file all its parts.
