@@ -124,7 +124,7 @@ def _make_folder(out: Path) -> None:
 
 def _print_result(found: evaluation.Evaluation, written: list[Path]) -> None:
     for bad in found.bad_records[:MAX_SHOWN]:
-        click.echo(f"line {bad.line}: {plain(bad.error)}", err=True)
+        click.echo(plain(f"{bad.place}: {bad.error}"), err=True)
     if len(found.bad_records) > MAX_SHOWN:
         left = len(found.bad_records) - MAX_SHOWN
         click.echo(f"and {left} more bad records: see summary.json", err=True)

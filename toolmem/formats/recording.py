@@ -25,6 +25,7 @@ from toolmem.models.calls import ToolCallResult
 
 NAMES = ("calls", "openai", *BY_NAME)  # of the formats
 TABLES = (".csv", ".tsv", ".parquet")
+UNCHANGED = "files were imported before and have not changed"
 MAX_HELD = 1_000  # units until a format is recognized, and bad records until there is a call
 FEW_BAD = 5  # of a file without calls; more are told in one
 
@@ -48,6 +49,7 @@ class ReadCall(Struct, frozen=True):
     call: ToolCallResult
     row: int
     line: int
+    file: str = ""  # its name, where there are several
 
 
 class Recording(Struct):
@@ -131,19 +133,19 @@ class RecordingReader:
         return lines
 
     def read(
-        self, paths: Sequence[str | os.PathLike[str]], found: Sequence[Path] = ()
+        self, paths: Sequence[str | os.PathLike[str]], searched: Sequence[Path] = ()
     ) -> Iterator[ReadCall | BadRecord]:
-        """Read files and folders, and files that were `found` and not named.
+        """Read files and folders, and files that were `searched`: nobody named them.
 
         Raises RequestError where a file that was named cannot be read; others are counted.
         """
         named = set(map(Path, paths))
-        files = list(dict.fromkeys([*find_files(paths), *found]))
+        files = list(dict.fromkeys([*find_files(paths), *searched]))
         for path in files:
             self.path = path
             try:
                 if self._skip(path):
-                    self.notes["files were imported before and have not changed"] += 1
+                    self.notes[UNCHANGED] += 1
                 else:
                     name = path.name if len(files) > 1 else ""
                     yield from self._file(path, name, path in named)
@@ -197,7 +199,7 @@ class RecordingReader:
             is_own = isinstance(record, Mapping) and "tool_name" in record
             hint = "" if is_own else description(record)
             return BadRecord(line, failure.tool_name, failure.error + hint, name)
-        return ReadCall(read.calls[0].call, row, line)
+        return ReadCall(read.calls[0].call, row, line, name)
 
     def conversation(self, value: Any) -> Iterator[tuple[Any, str]]:
         """The calls of a conversation in OpenAI's form; what is wrong with it comes first."""
