@@ -19,6 +19,7 @@ from toolmem.research.importing import import_recordings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PAYLOADS = Path(__file__).parent / "payloads"
+EARLY = "0001-01-01T00:00:00+14:00"  # before the year 1 in UTC
 RUN = {"run_type": "tool", "id": "r", "name": "look", "inputs": {"a": 1}, "outputs": "seen"}
 CALL = {"tool_name": "look", "input": {"a": 1}, "output": "seen"}
 
@@ -164,7 +165,9 @@ def test_an_attachment_is_restored_wherever_it_stands_and_only_there():
     ]
 
 
-@pytest.mark.parametrize("value", [10**400, "9" * 400, "\u00b2", float("nan"), [], True, "soon"])
+@pytest.mark.parametrize(
+    "value", [10**400, "9" * 400, "\u00b2", float("nan"), [], True, "soon", EARLY]
+)
 def test_what_is_no_time_is_none(value):
     assert moment(value) is None
 
@@ -254,3 +257,10 @@ def test_unreadable_files_that_nobody_named_are_counted_and_the_first_is_told(tm
     assert len(found.calls) == 1
     assert found.notes[0] == "2 files could not be read"
     assert f"the first file that could not be read: {folder / 'a.db'}" in found.notes[1]
+
+
+def test_a_time_that_has_no_utc_is_refused_by_name(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines({**CALL, "create_time": EARLY}, CALL))
+    (bad,) = read(path).bad
+    assert bad.error.startswith("create_time: 0001-01-01")

@@ -79,23 +79,27 @@ def test_a_file_that_could_not_be_read_is_tried_again(tmp_path, memory):
     assert import_recordings(memory, [folder]).unchanged == 1
 
 
-def test_the_first_call_of_two_files_is_two_calls_or_one_whatever_follows(tmp_path):
-    """Calls without id and time are told apart by line and content: a renamed file is known."""
-    for number, lines in enumerate(([CALL], [CALL, {**CALL, "output": "else"}])):
-        folder = tmp_path / str(number)
-        folder.mkdir()
+@pytest.mark.parametrize("lines", [[CALL], [CALL, {**CALL, "output": "else"}]])
+def test_calls_without_ids_and_times_are_known_by_file_and_line(tmp_path, memory, lines):
+    for folder in ("first", "copy"):
+        (tmp_path / folder).mkdir()
         for name in ("a.jsonl", "b.jsonl"):
-            write(folder / name, *lines)
-        with ToolMem(str(folder / "m.db")) as memory:
-            assert import_recordings(memory, [folder]).calls == len(lines)
+            write(tmp_path / folder / name, *lines)
+    assert import_recordings(memory, [tmp_path / "first"]).calls == 2 * len(lines)
+    assert import_recordings(memory, [tmp_path / "copy"]).calls == 0
+
+
+def test_a_renamed_file_is_known_by_the_times_of_its_calls(tmp_path, memory):
+    timed = {**CALL, "create_time": "2026-11-20T10:00:00Z"}
+    assert import_recordings(memory, [write(tmp_path / "a.jsonl", timed)]).calls == 1
+    assert import_recordings(memory, [write(tmp_path / "a.1.jsonl", timed)]).calls == 0
 
 
 def test_a_call_that_the_memory_refuses_is_named(tmp_path, memory):
-    deep = json.loads("[" * 200 + "]" * 200)
+    deep = json.loads("[" * 300 + "]" * 300)
     path = write(tmp_path / "a.jsonl", run(1), run(2, inputs={"a": deep}), run(3))
     found = import_recordings(memory, [path])
-    assert found.calls == 3 - found.bad_count
-    assert [bad.line for bad in found.bad] in ([], [2])
+    assert (found.calls, [bad.line for bad in found.bad]) == (2, [2])
 
 
 def test_the_first_page_shows_no_text_of_a_call_raw(tmp_path, memory):

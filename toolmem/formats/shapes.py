@@ -266,7 +266,7 @@ def moment(value: Any) -> datetime | None:
     try:
         if isinstance(value, str) and not value.strip().replace(".", "", 1).isdecimal():
             read = datetime.fromisoformat(value.strip())
-            return read if read.tzinfo else read.replace(tzinfo=UTC)
+            return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
         number = float(value)
         for _ in range(3):
             number = number / 1000 if number > MAX_SECONDS else number

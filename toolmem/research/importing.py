@@ -139,7 +139,7 @@ def _conclude(memory: ToolMem, found: Imported) -> None:
 
 
 class _Ids:
-    """Gives a call without an id one of its line and content, the same at each import."""
+    """Gives a call without an id one made of its line and content, the same at each import."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now  # the time of calls whose time is not known
@@ -154,7 +154,10 @@ class _Ids:
             self._place = path, read.line
             self._given.clear()
         time = None if call.create_time == self._now else call.create_time
-        digest = _digest((read.line, call.tool_name, call.input, call.output, call.context, time))
+        # A renamed file is known by its times or conversations; without them by its name alone.
+        name = "" if time or call.conversation_id else path.name
+        content = (call.tool_name, call.input, call.output, call.context, time)
+        digest = _digest((name, read.line, *content))
         self._given[digest] += 1
         call.id = f"{digest.hex()}-{self._given[digest]}"
 
