@@ -84,6 +84,16 @@ def test_a_damaged_row_of_a_database_costs_no_other(tmp_path):
     assert [bad.error for bad in found.bad] == ["no JSON: the part has no text"]
 
 
+def test_a_view_of_a_database_is_not_read(tmp_path):
+    path = tmp_path / "opencode.db"
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+    with sqlite3.connect(path) as database:
+        database.executescript(f"CREATE VIEW part AS {endless}; CREATE VIEW message AS {endless}")
+    database.close()
+    with pytest.raises(RequestError, match="no database of OpenCode"):
+        read(path)
+
+
 def test_a_list_of_calls_that_keep_their_id_is_no_conversation(tmp_path):
     path = tmp_path / "calls.json"
     path.write_text(json.dumps([{**CALL, "tool_call_id": "c"}, CALL]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from toolmem.formats.shapes import ANY, Format, Shape
 from toolmem.formats.spans import flat_span, with_attachments
 
-_TYPED_BY_NOBODY = ("<", "Caveat: ", "[Request interrupted", "This session is being continued")
+_NOT_TYPED = ("<", "Caveat: ", "[Request interrupted", "This session is being continued")
 
 # Blocks of Anthropic's Messages API. `is_error` is often left out where a call failed, too.
 _BLOCK_CALL = Shape(
@@ -38,10 +38,10 @@ CLAUDE_CODE = Format(
         Shape(where={"sessionId": ANY}, conversation=("sessionId", "agentId")),
         _BLOCK_CALL,
         _BLOCK_ANSWER,
-        Shape(where={"role": "user", "^type": "user", "^isMeta": None}, said="content"),
+        Shape(where={"role": "user", "^type": "user", "^isMeta": None}, request="content"),
     ),
     silent_success=True,
-    no_requests=_TYPED_BY_NOBODY,
+    not_typed=_NOT_TYPED,
     refused=(
         "The user doesn't want to",
         "[Request interrupted",
@@ -78,13 +78,13 @@ CODEX = Format(
             output="output",
             end="^timestamp",
         ),
-        Shape(where={"type": "UserMessage"}, said="content"),
-        Shape(where={"type": "user_message"}, said="message"),
+        Shape(where={"type": "UserMessage"}, request="content"),
+        Shape(where={"type": "user_message"}, request="message"),
     ),
-    no_requests=_TYPED_BY_NOBODY,
+    not_typed=_NOT_TYPED,
     noise=r"\A(?:Chunk ID: .*\n)?Wall time: .*\n((?:Process exited.*\n)?)"
     r"(?:Original token count: .*\n)?Output:\n?",
-    tools={"exec_command": ("Bash", {"cmd": "command"})},
+    hook_names={"exec_command": ("Bash", {"cmd": "command"})},
 )
 
 # Gemini CLI 0.61.0, ~/.gemini/tmp/<project>/chats/session-*.jsonl. A message is written again when
@@ -107,10 +107,10 @@ GEMINI = Format(
             time="^timestamp",
             end="timestamp",
         ),
-        Shape(where={"type": "user", "content": ANY}, said="content"),
+        Shape(where={"type": "user", "content": ANY}, request="content"),
     ),
     trusts_success=False,
-    no_requests=_TYPED_BY_NOBODY,
+    not_typed=_NOT_TYPED,
     noise=r"\A<untrusted_context>\n|\nProcess Group PGID: \d+|\n</untrusted_context>\Z",
 )
 
@@ -134,8 +134,8 @@ OPENCODE = Format(
             time="state/time/start",
             end="state/time/end",
         ),
-        Shape(where={"^role": "user", "type": "text"}, said="text"),
-        Shape(where={"info/role": "user", "parts/0/text": ANY}, said="parts/0/text"),
+        Shape(where={"^role": "user", "type": "text"}, request="text"),
+        Shape(where={"info/role": "user", "parts/0/text": ANY}, request="parts/0/text"),
     ),
     refused=("The user rejected permission", "The user has specified a rule"),
 )
@@ -166,7 +166,7 @@ OTEL = Format(
         ),
         Shape(where={"type": "tool_call"}, id="id", name="name", arguments="arguments"),
         Shape(where={"type": "tool_call_response"}, id="id", output="response|result"),
-        Shape(where={"role": "user", "parts/0/content": ANY}, said="parts/0/content"),
+        Shape(where={"role": "user", "parts/0/content": ANY}, request="parts/0/content"),
     ),
     repeats_history=True,
 )
@@ -229,7 +229,7 @@ INSPECT = Format(
     prepare=with_attachments,
     inside=("events",),
     shapes=(
-        Shape(where={"epoch": ANY, "events": ANY}, conversation=("uuid|id",), said="input"),
+        Shape(where={"epoch": ANY, "events": ANY}, conversation=("uuid|id",), request="input"),
         Shape(
             where={"event": "tool", "completed": ANY},
             id="id",
@@ -276,7 +276,7 @@ RESPONSES = Format(
             output="error|output",
             error="error",
         ),
-        Shape(where={"role": "user"}, said="content"),
+        Shape(where={"role": "user"}, request="content"),
     ),
     repeats_history=True,
 )
@@ -290,7 +290,7 @@ ANTHROPIC = Format(
         {"content/*/type": ("tool_use", "tool_result")},
     ),
     inside=("messages", "content"),
-    shapes=(_BLOCK_CALL, _BLOCK_ANSWER, Shape(where={"role": "user"}, said="content")),
+    shapes=(_BLOCK_CALL, _BLOCK_ANSWER, Shape(where={"role": "user"}, request="content")),
     unit_is_conversation=True,
 )
 
@@ -309,7 +309,7 @@ LANGCHAIN = Format(
     shapes=(
         Shape(where={"args": ANY, "name": ANY}, id="id", name="name", arguments="args"),
         Shape(where={"tool_call_id": ANY}, id="tool_call_id", output="content", status="status"),
-        Shape(where={"type": "human", "content": ANY}, said="content"),
+        Shape(where={"type": "human", "content": ANY}, request="content"),
     ),
     unit_is_conversation=True,
 )
@@ -323,7 +323,7 @@ TAU2 = Format(
     shapes=(
         Shape(where={"arguments": ANY}, id="id", name="name", arguments="arguments"),
         Shape(where={"role": "tool"}, id="id", output="content", error="error", end="timestamp"),
-        Shape(where={"role": "user", "content": ANY}, said="content"),
+        Shape(where={"role": "user", "content": ANY}, request="content"),
     ),
     unit_is_conversation=True,
 )
@@ -342,7 +342,7 @@ TABLE = Format(
             success="success|succeeded|is_success",
             time="create_time|start_time|started_at|timestamp|time|created_at",
             end="end_time|ended_at|completed_at",
-            said="context|user_message|prompt|query",
+            request="context|user_message|prompt|query",
             conversation=("conversation_id|session_id|thread_id|trace_id|run_id",),
         ),
     ),

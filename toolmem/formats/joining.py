@@ -33,14 +33,15 @@ Record = dict[str, Any]
 
 
 class Histories:
-    """Recognizes the conversation that goes on: a log of requests holds it again in each line."""
+    """Recognizes conversations that go on: each line of a request log repeats the whole history."""
 
     def __init__(self) -> None:
         self._names: dict[bytes, str] = {}  # by the digest of all messages of a line
 
     def known(self, messages: list[Any], own_name: str = "") -> tuple[int, str]:
-        """How many of the messages were all that an earlier line held; and the conversation."""
-        digest, count, name = b"", 0, ""
+        """How many of the messages an earlier line held, and the name of the conversation."""
+        digest, name = b"", ""
+        count = 0
         for number, message in enumerate(messages, 1):
             digest = _digest((digest, message))
             if digest in self._names and number < len(messages):
@@ -94,9 +95,9 @@ class Joiner:
     def _take(self, event: Event) -> Iterator[Record]:
         self._conversation = event.conversation or self._conversation
         event.conversation = self._conversation
-        if event.said:
+        if event.request:
             self._requests.pop(event.conversation, None)
-            self._requests[event.conversation] = event.said[:MAX_CONTEXT]
+            self._requests[event.conversation] = event.request[:MAX_CONTEXT]
             _limit(self._requests, MAX_CONVERSATIONS)
         key = self._key(event)
         call = self._open.get(event.conversation, {}).get(key)
@@ -104,7 +105,7 @@ class Joiner:
             _add(call, event)
         elif event.name is not None:
             call = event
-            event.said = self._requests.get(event.conversation, "")
+            event.request = self._requests.get(event.conversation, "")
             self._open.setdefault(event.conversation, {})[key] = event
             self._open_count += 1
         elif event.output is not None:
@@ -159,7 +160,7 @@ class Joiner:
             "input": arguments,
             "output": output,
             "success": None if call.failed is None else not call.failed,
-            "context": call.said,
+            "context": call.request,
             "create_time": call.time or call.end,
             "time_cost": seconds if seconds is None or seconds >= 0 else None,
             "metadata": metadata,
@@ -167,10 +168,10 @@ class Joiner:
 
     def _hook_names(self, name: Any, arguments: Any) -> tuple[Any, Any]:
         """The tool and its arguments under the names that a hook of the program sees."""
-        is_renamed = isinstance(name, str) and name in self.form.tools
+        is_renamed = isinstance(name, str) and name in self.form.hook_names
         if not is_renamed or not isinstance(arguments, dict):
             return name, arguments
-        renamed, keys = self.form.tools[name]
+        renamed, keys = self.form.hook_names[name]
         return renamed, {keys.get(key, key): value for key, value in arguments.items()}
 
     def _record_id(self, call: Event, arguments: Any, output: str) -> str | None:

@@ -190,7 +190,8 @@ class RecordingReader:
             yield self._call(record, error, number, name)
 
     def _call(self, record: Any, error: str, line: int, name: str) -> ReadCall | BadRecord:
-        row, self.row = self.row, self.row + 1
+        row = self.row
+        self.row += 1
         if error:
             return BadRecord(line, "", error, name)
         read = read_records([record], self._now)
@@ -251,7 +252,8 @@ class _FileReader:
 
     def __init__(self, recording: RecordingReader, stem: str, form: Format | str | None) -> None:
         self._recording = recording
-        self._given, self._stem = form, stem
+        self._given = form
+        self._stem = stem
         self._current: Format | None = None
         self._joiners: dict[str, Joiner] = {}  # by format: a file may alternate
         self._unknown: list[Line] = []  # before a format was recognized

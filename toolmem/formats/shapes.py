@@ -1,12 +1,12 @@
-"""Describe a format by where the parts of a call stand, and read events by the description.
+"""Describe where a format keeps the parts of a call, and read events by that description.
 
 A file is a sequence of units (`sources`): a line, an element of a list, a row. Inside a unit some
 objects are parts: a call, its answer, a sentence of the user. A `Shape` says how to recognize a
-part and where its fields are; a `Format` is a few shapes. `joining` makes calls of the events.
+part and where its fields are; a `Format` has a few shapes. `joining` makes calls of the events.
 
 A path is `a/b/c`: keys, or numbers of elements; `*` is each element. It begins at the part, or
-with `^` at the unit. `a|b` is the first of both that has a value; where only empty texts and nulls
-stand, an empty text. `=text` is the text itself.
+with `^` at the unit. `a|b` is the first of both that has a value: an empty text, such as the cell of
+a table, counts only if the other has none. `=text` is the text itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Event(Struct):
     failed: bool | None = None
     time: datetime | None = None  # when the call began
     end: datetime | None = None
-    said: str = ""  # by the user, before the calls that follow
+    request: str = ""  # of the user, before the calls that follow
     conversation: str = ""  # of this event and of those after it in the file
 
 
@@ -54,7 +54,7 @@ class Shape(Struct, frozen=True):
     success: str = ""  # true or false, where neither error nor status tells
     time: str = ""
     end: str = ""
-    said: str = ""
+    request: str = ""  # of the user
     conversation: tuple[str, ...] = ()  # those that have a value are joined by "/"
 
 
@@ -70,10 +70,10 @@ class Format(Struct, frozen=True):
     repeats_history: bool = False  # a later unit holds the calls of earlier ones again
     silent_success: bool = False  # an answer without an error worked
     trusts_success: bool = True  # False: "success" only says that the tool was run
-    no_requests: tuple[str, ...] = ()  # beginnings of texts that no person typed
+    not_typed: tuple[str, ...] = ()  # beginnings of texts of a user that no person typed
     refused: tuple[str, ...] = ()  # beginnings of answers to calls that were not let run
     noise: str = ""  # a pattern of what the program adds to outputs; its groups stay
-    tools: Mapping[str, tuple[str, Mapping[str, str]]] = {}  # as hooks name tools and parameters
+    hook_names: Mapping[str, tuple[str, Mapping[str, str]]] = {}  # of tools and parameters
 
 
 def fits(where: Where, part: Any, unit: Any) -> bool:
@@ -95,10 +95,7 @@ def _fits(value: Any, wanted: Any) -> bool:
 
 
 def read_path(path: str, part: Any, unit: Any) -> Any:
-    """The value at a path; None where that is null, UNSET where there is none.
-
-    An empty text counts only where no alternative has more: a table has empty cells.
-    """
+    """The value at a path; None where that is null, UNSET where there is none."""
     found: Any = UNSET
     for begins, keys in _steps(path):
         if begins == "=":
@@ -189,7 +186,7 @@ def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
         output = _message(error) or _message(status)
     if failed is None and shape.output and form.silent_success and output is not None:
         failed = False
-    said = _typed_text(at(shape.said))
+    request = _typed_text(at(shape.request))
     names = [str(name) for path in shape.conversation if (name := at(path))]
     name, space = at(shape.name), at(shape.namespace)
     return Event(
@@ -200,7 +197,7 @@ def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
         failed=failed,
         time=moment(at(shape.time)),
         end=moment(at(shape.end)),
-        said="" if said.lstrip().startswith(form.no_requests) else said,
+        request="" if request.lstrip().startswith(form.not_typed) else request,
         conversation="/".join(names),
     )
 
@@ -277,7 +274,12 @@ def moment(value: Any) -> datetime | None:
 
 def mapped(mapping: Mapping[str, str]) -> Format:
     """The format that a user describes: fields of a shape by their paths. Raises RequestError."""
-    names = {"tool_name": "name", "input": "arguments", "conversation_id": "conversation"}
+    names = {
+        "tool_name": "name",
+        "input": "arguments",
+        "context": "request",
+        "conversation_id": "conversation",
+    }
     fields: dict[str, Any] = {names.get(field, field): path for field, path in mapping.items()}
     known = Shape.__struct_fields__[1:]
     if "name" not in fields or not fields.keys() <= set(known):

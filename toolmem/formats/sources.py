@@ -1,7 +1,7 @@
-"""Find files, and read each as a sequence of units: lines, elements, rows, members.
+"""Find files, and read each as a sequence of units: lines, elements, rows, members of archives.
 
-JSON Lines are read line by line. Of a JSON document only one element at a time is decoded, the
-rest stays mapped from the disk. A folder is searched; links out of it are not followed.
+JSON Lines are read line by line. Of a JSON document one element at a time is decoded, while the
+rest stays mapped from disk. Folders are searched; links inside them are not followed.
 """
 
 from __future__ import annotations
@@ -112,9 +112,8 @@ def _elements(data: memoryview) -> Iterator[Line] | None:
 
 def _is_message(first: Any) -> bool:
     """Whether a list that begins with this element is one conversation."""
-    if not isinstance(first, dict) or "tool_name" in first:
-        return False
-    return not first.keys().isdisjoint(_MESSAGE_KEYS)
+    is_call = not isinstance(first, dict) or "tool_name" in first
+    return not (is_call or first.keys().isdisjoint(_MESSAGE_KEYS))
 
 
 def _list_of(value: list[msgspec.Raw] | dict[str, msgspec.Raw]) -> list[msgspec.Raw] | None:
@@ -131,7 +130,7 @@ def _members(path: Path) -> Iterator[Line]:
 
     The number of a line is that of its member.
     """
-    with suppress(ImportError):  # with it inspect_ai reads what it packed with zstandard
+    with suppress(ImportError):  # it teaches zipfile to read zstandard, which inspect_ai writes
         import zipfile_zstd  # noqa: F401
     try:
         with zipfile.ZipFile(path) as archive:
@@ -156,6 +155,8 @@ def _member_lines(name: str, data: bytes) -> Iterator[Line]:
     return lines_of(io.BytesIO(data)) if elements is None else elements
 
 
+# A view is not read: it may compute for ever.
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 # A message whose data is damaged costs its parts the role, not the file all its parts.
 _PARTS = """
     SELECT part.session_id, part.data,
@@ -167,7 +168,7 @@ _PARTS = """
 def _opencode_parts(path: Path) -> Iterator[Line]:
     """Parts of messages in OpenCode's database, which is only read."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+        tables = {name for (name,) in database.execute(_TABLES)}
         if not {"part", "message"} <= tables:
             raise RequestError(f"{path}: no database of OpenCode", field="input")
         for number, (session, data, role) in enumerate(database.execute(_PARTS), 1):

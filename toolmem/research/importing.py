@@ -98,8 +98,10 @@ def import_recordings(
     reader = RecordingReader(
         now, format=format, mapping=mapping, skip=known.is_known, finished=known.finished
     )
-    ids, counter = _Ids(now), _Counter(memory)
-    found, batch = counter.found, list[ReadCall]()
+    ids = _Ids(now)
+    counter = _Counter(memory)
+    found = counter.found
+    batch: list[ReadCall] = []
     try:
         for each in reader.read(paths, searched):
             if isinstance(each, BadRecord):
@@ -217,7 +219,8 @@ class _Counter:
             read = batch[failure.index]
             found.add_bad(BadRecord(read.line, failure.tool_name, failure.error, read.file))
         if added.stopped:
-            self.is_stopped, found.stopped = True, added.stopped
+            self.is_stopped = True
+            found.stopped = added.stopped
         ids = {each.call.id for each in batch}
         while page := self._store.call_log(workspace, after=self._position, limit=BATCH):
             for logged in page:
