@@ -127,7 +127,7 @@ class RecordingReader:
 
     def all_notes(self) -> list[str]:
         """The notes, as lines."""
-        lines = [f"{count} {what}" for what, count in self.notes.items() if count]
+        lines = [f"{count} {what}" for what, count in self.notes.items() if count > 0]
         if self._unreadable:
             lines.append(f"the first file that could not be read: {self._unreadable}")
         return lines

@@ -5,7 +5,7 @@ objects are parts: a call, its answer, a sentence of the user. A `Shape` says ho
 part and where its fields are; a `Format` has a few shapes. `joining` makes calls of the events.
 
 A path is `a/b/c`: keys, or numbers of elements; `*` is each element. It begins at the part, or
-with `^` at the unit. `a|b` is the first of both that has a value: an empty text, such as the cell of
+with `^` at the unit. `a|b` is the first of both that has a value; an empty text, as in the cell of
 a table, counts only if the other has none. `=text` is the text itself.
 """
 
