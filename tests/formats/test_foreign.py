@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from toolmem import ToolMem
+from toolmem.cli.transcripts import transcripts
 from toolmem.errors import RequestError
-from toolmem.formats.agents import transcripts
 from toolmem.formats.catalogue import BY_NAME
 from toolmem.formats.recording import BadRecord, RecordingReader, read_recording
 from toolmem.formats.shapes import failure_of, moment
@@ -249,7 +249,11 @@ def test_an_unknown_format_is_described_and_can_be_mapped(tmp_path):
 @pytest.mark.parametrize(
     ("column", "value", "success"),
     [("success", "True", True), ("success", "false", False), ("exit_code", "0", True),
-     ("exit_code", "2", False), ("is_error", "true", False), ("status", "completed", None)],
+     ("exit_code", "2", False), ("is_error", "true", False), ("status", "completed", None),
+     ("success", "", None), ("success", "ok", True), ("success", "failed", False),
+     ("success", "unknown", None), ("status", "queued", None), ("status", "", None),
+     ("exit_code", "0.0", True), ("error,exit_code", ",1", False), ("error,success", ",no", False),
+     ("error", "", True), ("error", "no such city", False)],
 )  # fmt: skip
 def test_a_column_of_a_table_tells_whether_a_call_worked(tmp_path, column, value, success):
     path = tmp_path / "calls.csv"
@@ -322,6 +326,14 @@ def test_repeated_failures_are_counted_by_conversation(payloads, tmp_path):
 )  # fmt: skip
 def test_an_error_a_code_or_a_status_tells_whether_a_call_failed(error, failed):
     assert failure_of(error) is failed
+
+
+@pytest.mark.parametrize(
+    ("status", "failed"),
+    [(None, None), (0, False), ("0.0", False), (3, True), ("running", None), ("Failed", True)],
+)
+def test_a_status_that_is_not_known_says_nothing(status, failed):
+    assert failure_of(status=status) is failed
 
 
 @pytest.mark.parametrize(

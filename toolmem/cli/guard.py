@@ -90,7 +90,7 @@ def replay_recording(paths: tuple[str, ...], rules_of: str | None, as_json: bool
     """
     recording = read_recording(paths, datetime.now(UTC))
     for bad in recording.bad[:20]:
-        click.echo(f"line {bad.line}: {plain(bad.error, 200)}", err=True)
+        click.echo(plain(f"{bad.place}: {bad.error}", 200), err=True)
     rules, calls = [], recording.calls
     if rules_of or not paths:
         with options.open_existing(store=rules_of) as memory:

@@ -9,8 +9,8 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_error, progress_bar
+from toolmem.cli.transcripts import transcripts
 from toolmem.errors import RequestError
-from toolmem.formats.agents import transcripts
 from toolmem.formats.recording import NAMES
 from toolmem.memory.toolmem import ToolMem
 from toolmem.research.importing import Imported, import_recordings
@@ -22,7 +22,7 @@ mapping = click.option(
     "--map",
     "mapped",
     metavar="FIELD=PATH,...",
-    help="Where the fields stand in an unknown format: name, arguments, output, and error, "
+    help="Where the fields stand in an unknown format: name, arguments, output, and error, status, "
     "success, time, end, id, conversation. A path is a/b/0; a|b is the first that is there.",
 )
 form = click.option(
@@ -70,27 +70,30 @@ def import_(
       toolmem import ~/.claude/projects traces.json
       toolmem import mine.jsonl --map name=fn,arguments=args,output=result
     """
-    given = [*paths, *(_transcripts(yes) if from_agents else ())]
-    if not given:
+    if not (paths or from_agents):
         raise click.UsageError("name files or folders, or use --from-agents")
+    fields = read_mapping(mapped)
+    searched = _transcripts(yes) if from_agents else []
     with progress_bar("importing calls") as progress:
         found = import_recordings(
             memory,
-            given,
+            paths,
+            searched=searched,
             format=form,
-            mapping=read_mapping(mapped),
+            mapping=fields,
             again=again,
             progress=lambda done: progress(done, done),
         )
     for line in first_page(found):
         click.echo(line)
     _print_problems(found)
-    has_calls = found.read or any("imported before" in note for note in found.notes)
-    sys.exit(0 if has_calls and not found.bad_count else 1)
+    has_calls = found.read or found.unchanged
+    is_whole = not (found.bad_count or found.stopped)
+    sys.exit(0 if has_calls and is_whole else 1)
 
 
 def _transcripts(yes: bool) -> list[Path]:
-    """Those of the home that the user agrees to."""
+    """The transcripts of coding agents in the home, if the user agrees to read them."""
     found = transcripts(Path.home())
     if not found:
         raise RequestError("no transcripts of coding agents lie in this home", "from_agents")
@@ -131,21 +134,21 @@ def first_page(found: Imported) -> list[str]:
 
 def _repeats(found: Imported) -> list[str]:
     share = found.repeats / found.failures
-    repeats = found.replay.sources["repeat"]
-    held = repeats.flagged - repeats.wrong
+    flags = [flag for flag in found.replay.flags if flag.source == "repeat"]
+    outcomes = list({flag.index: flag.failed for flag in flags}.values())
+    unknown = f", {count:,} do not say" if (count := outcomes.count(None)) else ""
     return [
         f"{share:.0%} of the failed calls ({found.repeats:,}) repeated, word for word, a call that "
         "had failed in the same conversation.",
-        f"On the newest {found.replay.calls:,} calls the guard would have stepped in "
-        f"{repeats.flagged:,} times before a repeat: {held:,} did not work again, "
-        f"{repeats.wrong:,} would have worked.",
+        f"On the newest {found.replay.calls:,} calls the guard would have stepped in before "
+        f"{len(outcomes):,} repeats: {outcomes.count(True):,} of them failed again, "
+        f"{outcomes.count(False):,} worked{unknown}.",
     ]
 
 
 def _print_problems(found: Imported) -> None:
     for bad in found.bad[:MAX_SHOWN]:
-        place = f"{bad.file}, line {bad.line}" if bad.file else f"line {bad.line}"
-        click.echo(f"{place}: {plain(bad.error, 500)}", err=True)
+        click.echo(plain(f"{bad.place}: {bad.error}"), err=True)
     if found.bad_count > MAX_SHOWN:
         click.echo(f"and {found.bad_count - MAX_SHOWN:,} more records", err=True)
     for note in found.notes:

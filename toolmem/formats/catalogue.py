@@ -1,7 +1,7 @@
-"""The formats of others that are read, each in a few lines; the first whose marks fit is taken.
+"""The formats of other programs. The first one whose marks fit a unit is taken.
 
-Every entry says what writes the format, with the version it was last verified against, and what
-bites. Its payloads in `tests/formats/payloads` were written by that program.
+The comment of a format names the program that writes it, the version it was last verified with, and
+what is unusual. The payloads in `tests/formats/payloads` were written by these programs.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from toolmem.formats.shapes import ANY, Format, Shape
 from toolmem.formats.spans import flat_span, with_attachments
 
-_TYPED_BY_NOBODY = ("<", "Caveat: ", "[Request interrupted", "This session is being continued")
+_NOT_TYPED = ("<", "Caveat: ", "[Request interrupted", "This session is being continued")
 
 # Blocks of Anthropic's Messages API. `is_error` is often left out where a call failed, too.
 _BLOCK_CALL = Shape(
@@ -38,13 +38,15 @@ CLAUDE_CODE = Format(
         Shape(where={"sessionId": ANY}, conversation=("sessionId", "agentId")),
         _BLOCK_CALL,
         _BLOCK_ANSWER,
-        Shape(where={"role": "user", "^type": "user", "^isMeta": None}, said="content"),
+        Shape(where={"role": "user", "^type": "user", "^isMeta": None}, request="content"),
     ),
     silent_success=True,
-    no_requests=_TYPED_BY_NOBODY,
+    not_typed=_NOT_TYPED,
     refused=(
-        *("The user doesn't want to", "[Request interrupted"),
-        *("Permission to use", "Claude requested permissions"),
+        "The user doesn't want to",
+        "[Request interrupted",
+        "Permission to use",
+        "Claude requested permissions",
     ),
 )
 
@@ -65,22 +67,24 @@ CODEX = Format(
             arguments="arguments|input",
             time="^timestamp",
         ),
-        Shape(where={"type": "CommandExecution"}, id="id", error="exit_code"),
-        Shape(where={"type": "McpToolCall"}, id="id", error="result/isError|error|status"),
-        Shape(where={"type": "exec_command_end"}, id="call_id", error="exit_code"),
+        Shape(where={"type": "CommandExecution"}, id="id", status="exit_code"),
+        Shape(
+            where={"type": "McpToolCall"}, id="id", error="result/isError|error", status="status"
+        ),
+        Shape(where={"type": "exec_command_end"}, id="call_id", status="exit_code"),
         Shape(
             where={"type": ("function_call_output", "custom_tool_call_output")},
             id="call_id",
             output="output",
             end="^timestamp",
         ),
-        Shape(where={"type": "UserMessage"}, said="content"),
-        Shape(where={"type": "user_message"}, said="message"),
+        Shape(where={"type": "UserMessage"}, request="content"),
+        Shape(where={"type": "user_message"}, request="message"),
     ),
-    no_requests=_TYPED_BY_NOBODY,
+    not_typed=_NOT_TYPED,
     noise=r"\A(?:Chunk ID: .*\n)?Wall time: .*\n((?:Process exited.*\n)?)"
     r"(?:Original token count: .*\n)?Output:\n?",
-    tools={"exec_command": ("Bash", {"cmd": "command"})},
+    hook_names={"exec_command": ("Bash", {"cmd": "command"})},
 )
 
 # Gemini CLI 0.61.0, ~/.gemini/tmp/<project>/chats/session-*.jsonl. A message is written again when
@@ -99,15 +103,15 @@ GEMINI = Format(
             arguments="args",
             output="result/0/functionResponse/response/output"
             "|result/0/functionResponse/response/error|result/0/functionResponse/response",
-            error="status",
+            status="status",
             time="^timestamp",
             end="timestamp",
         ),
-        Shape(where={"type": "user", "content": ANY}, said="content"),
+        Shape(where={"type": "user", "content": ANY}, request="content"),
     ),
     trusts_success=False,
-    no_requests=_TYPED_BY_NOBODY,
-    noise=r"\A<untrusted_context>\n|\nProcess Group PGID: \d+|\n</untrusted_context>\Z|(?!)()",
+    not_typed=_NOT_TYPED,
+    noise=r"\A<untrusted_context>\n|\nProcess Group PGID: \d+|\n</untrusted_context>\Z",
 )
 
 # OpenCode 1.18.33, $XDG_DATA_HOME/opencode/opencode.db (SQLite, table `part`), and what
@@ -125,12 +129,13 @@ OPENCODE = Format(
             name="tool",
             arguments="state/input",
             output="state/output",
-            error="state/error|state/metadata/exit|state/status",
+            error="state/error",
+            status="state/metadata/exit|state/status",
             time="state/time/start",
             end="state/time/end",
         ),
-        Shape(where={"^role": "user", "type": "text"}, said="text"),
-        Shape(where={"info/role": "user", "parts/0/text": ANY}, said="parts/0/text"),
+        Shape(where={"^role": "user", "type": "text"}, request="text"),
+        Shape(where={"info/role": "user", "parts/0/text": ANY}, request="parts/0/text"),
     ),
     refused=("The user rejected permission", "The user has specified a rule"),
 )
@@ -155,13 +160,13 @@ OTEL = Format(
             name="tool",
             arguments="arguments",
             output="result",
-            error="error",
+            status="status",
             time="start",
             end="end",
         ),
         Shape(where={"type": "tool_call"}, id="id", name="name", arguments="arguments"),
         Shape(where={"type": "tool_call_response"}, id="id", output="response|result"),
-        Shape(where={"role": "user", "parts/0/content": ANY}, said="parts/0/content"),
+        Shape(where={"role": "user", "parts/0/content": ANY}, request="parts/0/content"),
     ),
     repeats_history=True,
 )
@@ -182,7 +187,7 @@ LANGFUSE = Format(
             name="name",
             arguments="input",
             output="output|statusMessage|status_message",
-            error="level",
+            status="level",
             time="startTime|start_time",
             end="endTime|end_time",
             conversation=("sessionId|session_id|^sessionId|traceId|trace_id",),
@@ -203,7 +208,8 @@ LANGSMITH = Format(
             name="name",
             arguments="inputs",
             output="error|outputs/output/content|outputs/output|outputs",
-            error="error|outputs/output/status|status",
+            error="error",
+            status="outputs/output/status|status",
             time="start_time",
             end="end_time",
             conversation=(
@@ -223,7 +229,7 @@ INSPECT = Format(
     prepare=with_attachments,
     inside=("events",),
     shapes=(
-        Shape(where={"epoch": ANY, "events": ANY}, conversation=("uuid|id",), said="input"),
+        Shape(where={"epoch": ANY, "events": ANY}, conversation=("uuid|id",), request="input"),
         Shape(
             where={"event": "tool", "completed": ANY},
             id="id",
@@ -270,7 +276,7 @@ RESPONSES = Format(
             output="error|output",
             error="error",
         ),
-        Shape(where={"role": "user"}, said="content"),
+        Shape(where={"role": "user"}, request="content"),
     ),
     repeats_history=True,
 )
@@ -284,12 +290,8 @@ ANTHROPIC = Format(
         {"content/*/type": ("tool_use", "tool_result")},
     ),
     inside=("messages", "content"),
-    shapes=(
-        _BLOCK_CALL,
-        _BLOCK_ANSWER,
-        Shape(where={"role": "user"}, said="content"),
-    ),
-    per_unit=True,
+    shapes=(_BLOCK_CALL, _BLOCK_ANSWER, Shape(where={"role": "user"}, request="content")),
+    unit_is_conversation=True,
 )
 
 # Messages of langchain-core 1.8.3: `messages_to_dict`, `dumps` and `model_dump`.
@@ -306,10 +308,10 @@ LANGCHAIN = Format(
     inside=("messages", "data", "kwargs", "tool_calls"),
     shapes=(
         Shape(where={"args": ANY, "name": ANY}, id="id", name="name", arguments="args"),
-        Shape(where={"tool_call_id": ANY}, id="tool_call_id", output="content", error="status"),
-        Shape(where={"type": "human", "content": ANY}, said="content"),
+        Shape(where={"tool_call_id": ANY}, id="tool_call_id", output="content", status="status"),
+        Shape(where={"type": "human", "content": ANY}, request="content"),
     ),
-    per_unit=True,
+    unit_is_conversation=True,
 )
 
 # Results of tau2-bench: `simulations`, each a conversation with its tool calls. By its
@@ -321,9 +323,9 @@ TAU2 = Format(
     shapes=(
         Shape(where={"arguments": ANY}, id="id", name="name", arguments="arguments"),
         Shape(where={"role": "tool"}, id="id", output="content", error="error", end="timestamp"),
-        Shape(where={"role": "user", "content": ANY}, said="content"),
+        Shape(where={"role": "user", "content": ANY}, request="content"),
     ),
-    per_unit=True,
+    unit_is_conversation=True,
 )
 
 # Rows of a table: CSV and Parquet, by the names that columns usually have.
@@ -335,11 +337,12 @@ TABLE = Format(
             name="tool_name|tool|function_name|function|name",
             arguments="input|arguments|args|tool_input|parameters|inputs",
             output="output|result|tool_output|response|outputs|content",
-            error="error|is_error|failed|exit_code|status",
+            error="error|is_error|failed",
+            status="exit_code|status",
             success="success|succeeded|is_success",
             time="create_time|start_time|started_at|timestamp|time|created_at",
             end="end_time|ended_at|completed_at",
-            said="context|user_message|prompt|query",
+            request="context|user_message|prompt|query",
             conversation=("conversation_id|session_id|thread_id|trace_id|run_id",),
         ),
     ),

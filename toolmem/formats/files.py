@@ -7,7 +7,7 @@ import json
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ import msgspec
 from toolmem.errors import RequestError
 from toolmem.formats.records import without_surrogates
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 
 
@@ -34,18 +35,22 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[Line]:
         with Path(path).open("rb") as plain:
             is_gzip = plain.read(2) == _GZIP
             plain.seek(0)
-            lines = gzip.GzipFile(fileobj=plain) if is_gzip else plain
-            for number, line in enumerate(lines, 1):  # split at \n alone: U+2028 is text
-                if stripped := line.removeprefix(b"\xef\xbb\xbf").strip():
-                    yield read_line(number, stripped)
+            yield from lines_of(gzip.GzipFile(fileobj=plain) if is_gzip else plain)
     except (OSError, EOFError, zlib.error) as error:
         raise RequestError(f"{os.fspath(path)}: {error}", field="input") from error
+
+
+def lines_of(lines: Iterable[bytes]) -> Iterator[Line]:
+    """Of lines that are split at \\n alone: U+2028 is text."""
+    for number, line in enumerate(lines, 1):
+        if stripped := line.removeprefix(BYTE_ORDER_MARK).strip():
+            yield read_line(number, stripped)
 
 
 def read_json(text: bytes | str, name: str = "") -> Any:
     """JSON with or without a byte order mark. Raises RequestError, which begins with `name`."""
     encoded = text.encode("utf-8", "replace") if isinstance(text, str) else text
-    line = read_line(1, encoded.removeprefix(b"\xef\xbb\xbf").strip())
+    line = read_line(1, encoded.removeprefix(BYTE_ORDER_MARK).strip())
     if line.error:
         raise RequestError(f"{name}: {line.error}" if name else line.error, field="request")
     return line.value

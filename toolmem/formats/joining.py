@@ -1,7 +1,7 @@
 """Join the events of a file to records of calls, as `read_records` takes them.
 
 An answer belongs to the open call with its id; without an id, to the oldest open call of the
-conversation. Only open calls are kept, so that a file of any size is read in little memory.
+conversation. Only a limited number of open calls is kept, so that a file of any size can be read.
 
 The id of a record is made of the format, the id in the source, and the time of the call, or the
 conversation where there is no time. The same file read again, and a session that was copied into
@@ -21,8 +21,11 @@ import msgspec
 from toolmem.formats.chat import read_arguments, text_of
 from toolmem.formats.shapes import Event, Format, events_of
 
-MAX_OPEN = 10_000  # calls without an answer, in one file
+MAX_OPEN = 10_000  # calls that wait for an answer, in one file
+MAX_CONVERSATIONS = 10_000  # that are remembered, in one file
 MAX_CONTEXT = 4_000  # characters of the user's request
+
+UNANSWERED = "calls without an answer were left out"
 
 _CONVERSATION_KEYS = ("id", "conversation_id", "session_id", "thread_id", "task_id")
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -30,14 +33,15 @@ Record = dict[str, Any]
 
 
 class Histories:
-    """Recognizes the conversation that goes on: a log of requests holds it again in each line."""
+    """Recognizes conversations that go on: each line of a request log repeats the whole history."""
 
     def __init__(self) -> None:
         self._names: dict[bytes, str] = {}  # by the digest of all messages of a line
 
     def known(self, messages: list[Any], own_name: str = "") -> tuple[int, str]:
-        """How many of the messages were all that an earlier line held; and the conversation."""
-        digest, count, name = b"", 0, ""
+        """How many of the messages an earlier line held, and the name of the conversation."""
+        digest, name = b"", ""
+        count = 0
         for number, message in enumerate(messages, 1):
             digest = _digest((digest, message))
             if digest in self._names and number < len(messages):
@@ -46,8 +50,7 @@ class Histories:
             count = len(messages)  # a request that was sent twice
         name = name or own_name or f"conversation-{digest.hex()}"
         self._names.setdefault(digest, name)
-        if len(self._names) > MAX_OPEN:
-            del self._names[next(iter(self._names))]
+        _limit(self._names, MAX_CONVERSATIONS)
         return count, name
 
 
@@ -58,7 +61,8 @@ class Joiner:
         self.form = form
         self._conversation = file_name
         self._notes = notes
-        self._open: dict[tuple[str, str], Event] = {}
+        self._open: dict[str, dict[str, Event]] = {}  # by conversation and id, the oldest first
+        self._open_count = 0
         self._begun = 0
         self._noise = re.compile(form.noise) if form.noise else None
         self._requests: dict[str, str] = {}  # by conversation
@@ -67,13 +71,13 @@ class Joiner:
 
     def read(self, unit: Any) -> Iterator[Record]:
         """The records of the calls that this unit ends."""
-        if self.form.per_unit:
-            unit = self._new_part(unit)
+        if self.form.unit_is_conversation:
+            unit = self._without_history(unit)
         for event in events_of(self.form, unit):
             yield from self._take(event)
 
-    def _new_part(self, unit: Any) -> Any:
-        """A conversation without the messages that an earlier line held."""
+    def _without_history(self, unit: Any) -> Any:
+        """A conversation without the messages that an earlier unit held."""
         body = unit if isinstance(unit, dict) else {"messages": unit}
         messages = body.get("messages")
         if not isinstance(messages, list):
@@ -84,34 +88,55 @@ class Joiner:
 
     def close(self) -> None:
         """Count the calls that nothing answered."""
-        self._notes["calls without an answer were left out"] += len(self._open)
+        self._notes[UNANSWERED] += self._open_count
         self._open.clear()
+        self._open_count = 0
 
     def _take(self, event: Event) -> Iterator[Record]:
         self._conversation = event.conversation or self._conversation
         event.conversation = self._conversation
-        if event.said:
-            self._requests[event.conversation] = event.said[:MAX_CONTEXT]
+        if event.request:
+            self._requests.pop(event.conversation, None)
+            self._requests[event.conversation] = event.request[:MAX_CONTEXT]
+            _limit(self._requests, MAX_CONVERSATIONS)
         key = self._key(event)
-        call = self._open.get(key)
+        call = self._open.get(event.conversation, {}).get(key)
         if call is not None:
             _add(call, event)
-        elif event.name is not None and len(self._open) < MAX_OPEN:
-            call = self._open[key] = event
-            event.said = self._requests.get(event.conversation, "")
+        elif event.name is not None:
+            call = event
+            event.request = self._requests.get(event.conversation, "")
+            self._open.setdefault(event.conversation, {})[key] = event
+            self._open_count += 1
         elif event.output is not None:
             self._notes["answers to no known call were left out"] += 1
-        if call is not None and (call.output is not None):
-            del self._open[key]
+        elif not self.form.marks:
+            self._notes["rows name no tool and were left out; --map says where it stands"] += 1
+        if call is not None and call.output is not None:
+            self._forget(call.conversation, key)
             yield from self._record(call)
+        elif self._open_count > MAX_OPEN:
+            oldest = next(iter(self._open))
+            self._forget(oldest, next(iter(self._open[oldest])))
+            self._notes[UNANSWERED] += 1
 
-    def _key(self, event: Event) -> tuple[str, str]:
-        """The key of an open call: its id, or else a number; an answer without id: the oldest."""
-        if event.id or event.name is not None:
-            self._begun += 1
-            return event.conversation, event.id or f"#{self._begun}"
-        own = (key for key in self._open if key[0] == event.conversation)
-        return next(own, ("", ""))
+    def _key(self, event: Event) -> str:
+        """The key of a call among those of its conversation: its id, or else a number.
+
+        An answer without an id has that of the oldest open call.
+        """
+        if event.id:
+            return event.id
+        if event.name is None:
+            return next(iter(self._open.get(event.conversation, ())), "")
+        self._begun += 1
+        return f"#{self._begun}"
+
+    def _forget(self, conversation: str, key: str) -> None:
+        del self._open[conversation][key]
+        self._open_count -= 1
+        if not self._open[conversation]:
+            del self._open[conversation]
 
     def _record(self, call: Event) -> Iterator[Record]:
         output = text_of(call.output)
@@ -119,11 +144,11 @@ class Joiner:
             self._notes["calls that were not let run were left out"] += 1
             return
         if self._noise is not None:
-            output = self._noise.sub(lambda found: found[1] or "", output)
-        name, arguments = self._as_hooks_do(call.name, read_arguments(call.arguments))
+            output = self._noise.sub(lambda found: "".join(found.groups("")), output)
+        name, arguments = self._hook_names(call.name, read_arguments(call.arguments))
         record_id = self._record_id(call, arguments, output)
         if record_id is None:
-            self._notes["calls that stand there twice were read once"] += 1
+            self._notes["calls that were written twice were read once"] += 1
             return
         metadata = {"conversation_id": call.conversation, "format": self.form.name}
         if call.id:
@@ -135,17 +160,18 @@ class Joiner:
             "input": arguments,
             "output": output,
             "success": None if call.failed is None else not call.failed,
-            "context": call.said,
+            "context": call.request,
             "create_time": call.time or call.end,
             "time_cost": seconds if seconds is None or seconds >= 0 else None,
             "metadata": metadata,
         }
 
-    def _as_hooks_do(self, name: Any, arguments: Any) -> tuple[Any, Any]:
+    def _hook_names(self, name: Any, arguments: Any) -> tuple[Any, Any]:
         """The tool and its arguments under the names that a hook of the program sees."""
-        if not isinstance(arguments, dict) or str(name) not in self.form.tools:
+        is_renamed = isinstance(name, str) and name in self.form.hook_names
+        if not is_renamed or not isinstance(arguments, dict):
             return name, arguments
-        renamed, keys = self.form.tools[name]
+        renamed, keys = self.form.hook_names[name]
         return renamed, {keys.get(key, key): value for key, value in arguments.items()}
 
     def _record_id(self, call: Event, arguments: Any, output: str) -> str | None:
@@ -164,6 +190,12 @@ def _add(call: Event, event: Event) -> None:
     for name in ("arguments", "output", "failed", "time", "end"):
         if getattr(call, name) is None:
             setattr(call, name, getattr(event, name))
+
+
+def _limit(kept: dict[Any, Any], number: int) -> None:
+    """Remove the oldest entry of a dictionary that has become too large."""
+    if len(kept) > number:
+        del kept[next(iter(kept))]
 
 
 def _digest(value: Any) -> bytes:

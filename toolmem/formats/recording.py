@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,9 +15,9 @@ from msgspec.structs import replace
 
 from toolmem.errors import RequestError
 from toolmem.formats.catalogue import BY_NAME, FORMATS, TABLE
-from toolmem.formats.chat import is_conversation, read_chat, records_of
+from toolmem.formats.chat import Chat, is_conversation, read_chat, records_of
 from toolmem.formats.files import Line
-from toolmem.formats.joining import Histories, Joiner
+from toolmem.formats.joining import UNANSWERED, Histories, Joiner
 from toolmem.formats.records import read_records, read_schemas
 from toolmem.formats.shapes import Format, fits, mapped, recognize
 from toolmem.formats.sources import find_files, looks_like, read_units
@@ -26,7 +25,8 @@ from toolmem.models.calls import ToolCallResult
 
 NAMES = ("calls", "openai", *BY_NAME)  # of the formats
 TABLES = (".csv", ".tsv", ".parquet")
-MAX_UNKNOWN = 1_000  # units that are held until a format is recognized
+UNCHANGED = "files were imported before and have not changed"
+MAX_HELD = 1_000  # units until a format is recognized, and bad records until there is a call
 FEW_BAD = 5  # of a file without calls; more are told in one
 
 
@@ -38,6 +38,10 @@ class BadRecord(Struct, frozen=True):
     error: str
     file: str = ""  # its name, where there are several
 
+    @property
+    def place(self) -> str:
+        return f"{self.file}, line {self.line}" if self.file else f"line {self.line}"
+
 
 class ReadCall(Struct, frozen=True):
     """A call, its row (from 0, bad records counted) and its line."""
@@ -45,6 +49,7 @@ class ReadCall(Struct, frozen=True):
     call: ToolCallResult
     row: int
     line: int
+    file: str = ""  # its name, where there are several
 
 
 class Recording(Struct):
@@ -66,9 +71,10 @@ def read_recording(
     mapping: Mapping[str, str] | None = None,
     limit: int | None = None,
 ) -> Recording:
-    """Read files and folders in order. `format` None: recognized. Raises RequestError.
+    """Read files and folders in order. Raises RequestError.
 
-    `mapping`: paths of the fields, in a format that is not known. `limit`: records.
+    `format`: one of NAMES; None: it is recognized. `mapping`: paths of the fields, in a format that
+    is not known. `limit`: records that are read.
     """
     reader = RecordingReader(now, format=format, mapping=mapping)
     found = Recording()
@@ -90,7 +96,11 @@ def read_recording(
 
 
 class RecordingReader:
-    """Reads calls one after another; `notes` counts what was left out or guessed."""
+    """Reads calls one after another; `notes` counts what was left out or guessed.
+
+    `skip` is asked before a file is read; `finished` is told of a file that was read to its end and
+    holds calls. Raises RequestError where no format is called `format`, or `mapping` is wrong.
+    """
 
     def __init__(
         self,
@@ -99,60 +109,80 @@ class RecordingReader:
         format: str | None = None,
         mapping: Mapping[str, str] | None = None,
         skip: Callable[[Path], bool] = lambda path: False,
+        finished: Callable[[Path], None] = lambda path: None,
     ) -> None:
+        if format is not None and format not in NAMES:
+            raise RequestError(f"format: expected one of {', '.join(NAMES)}; got {format!r}")
         self.tools: dict[str, Any] = {}  # declarations in conversations
         self.notes: Counter[str] = Counter()
-        self.formats: Counter[str] = Counter()  # calls by format
         self.row = 0  # of the next record
+        self.path = Path()  # that is being read
         self._now = now
         self._format = mapped(mapping) if mapping else BY_NAME.get(format or "", format)
         self._skip = skip
+        self._finished = finished
+        self._unreadable = ""  # why the first file that could not be read could not
         self._ids: dict[str, int] = {}
         self._histories = Histories()
 
     def all_notes(self) -> list[str]:
-        return [f"{count} {what}" for what, count in self.notes.items() if count]
+        """The notes, as lines."""
+        lines = [f"{count} {what}" for what, count in self.notes.items() if count > 0]
+        if self._unreadable:
+            lines.append(f"the first file that could not be read: {self._unreadable}")
+        return lines
 
-    def read(self, paths: Sequence[str | os.PathLike[str]]) -> Iterator[ReadCall | BadRecord]:
-        """Raises RequestError where a file that was named cannot be read."""
-        named, files = set(map(Path, paths)), find_files(paths)
+    def read(
+        self, paths: Sequence[str | os.PathLike[str]], searched: Sequence[Path] = ()
+    ) -> Iterator[ReadCall | BadRecord]:
+        """Read files and folders, and files that were `searched`: nobody named them.
+
+        Raises RequestError where a file that was named cannot be read; others are counted.
+        """
+        named = set(map(Path, paths))
+        files = list(dict.fromkeys([*find_files(paths), *searched]))
         for path in files:
-            if self._skip(path):
-                self.notes["files were imported before and have not changed"] += 1
-                continue
-            held: list[BadRecord] = []  # while the file has no call
-            has_calls = False
+            self.path = path
             try:
-                for each in self._file(path, path.name if len(files) > 1 else ""):
-                    if isinstance(each, BadRecord) and not has_calls:
-                        held.append(each)
-                        continue
-                    if not has_calls:
-                        yield from held
-                    has_calls = True
-                    yield each
-            except RequestError as error:
+                if self._skip(path):
+                    self.notes[UNCHANGED] += 1
+                else:
+                    name = path.name if len(files) > 1 else ""
+                    yield from self._file(path, name, path in named)
+            except (RequestError, OSError) as error:
                 if path in named:
-                    raise
-                self.notes[f"files could not be read, the first: {error}"] += 1
-                continue
-            if not has_calls:
-                yield from self._without_calls(path, held, path in named)
+                    raise RequestError(str(error), field="input") from error
+                self.notes["files could not be read"] += 1
+                self._unreadable = self._unreadable or str(error)
 
-    def _without_calls(
-        self, path: Path, held: list[BadRecord], is_named: bool
-    ) -> Iterator[BadRecord]:
-        if not is_named or not held:
+    def _file(self, path: Path, name: str, is_named: bool) -> Iterator[ReadCall | BadRecord]:
+        """Bad records are held until there is a call: without one the file is no recording."""
+        held: list[BadRecord] = []
+        bad_count = 0
+        has_calls = False
+        for each in self._records(path, name):
+            if isinstance(each, ReadCall) and not has_calls:
+                has_calls = True
+                yield from held
+                self.notes["records before the first call were no calls"] += bad_count - len(held)
+            if has_calls:
+                yield each
+            elif isinstance(each, BadRecord):
+                bad_count += 1
+                held += [each][: MAX_HELD - len(held)]
+        if has_calls:
+            self._finished(path)
+        elif not is_named or not held:
             self.notes["files hold no answered call"] += 1
-        elif len(held) < FEW_BAD:
+        elif bad_count < FEW_BAD:
             yield from held
         else:
-            told = f"no line of {len(held):,} is a call; {held[0].error}"
-            yield replace(held[0], error=told)
+            yield replace(held[0], error=f"no line of {bad_count:,} is a call; {held[0].error}")
 
-    def _file(self, path: Path, name: str) -> Iterator[ReadCall | BadRecord]:
-        stem = path.name.partition(".")[0]
-        reader = _FileReader(self, stem, TABLE if path.suffix in TABLES else self._format)
+    def _records(self, path: Path, name: str) -> Iterator[ReadCall | BadRecord]:
+        is_table = path.name.endswith(TABLES)
+        form = self._format or (TABLE if is_table else None)
+        reader = _FileReader(self, path.name.partition(".")[0], form)
         for line in read_units(path):
             for record, error, number in reader.records(line):
                 yield self._call(record, error, number, name)
@@ -160,15 +190,17 @@ class RecordingReader:
             yield self._call(record, error, number, name)
 
     def _call(self, record: Any, error: str, line: int, name: str) -> ReadCall | BadRecord:
-        row, self.row = self.row, self.row + 1
+        row = self.row
+        self.row += 1
         if error:
             return BadRecord(line, "", error, name)
         read = read_records([record], self._now)
         if read.failures:
             failure = read.failures[0]
-            hint = "" if isinstance(record, Mapping) and "tool_name" in record else unknown(record)
+            is_own = isinstance(record, Mapping) and "tool_name" in record
+            hint = "" if is_own else description(record)
             return BadRecord(line, failure.tool_name, failure.error + hint, name)
-        return ReadCall(read.calls[0].call, row, line)
+        return ReadCall(read.calls[0].call, row, line, name)
 
     def conversation(self, value: Any) -> Iterator[tuple[Any, str]]:
         """The calls of a conversation in OpenAI's form; what is wrong with it comes first."""
@@ -177,30 +209,42 @@ class RecordingReader:
             return
         records, chat = records_of(value, self._ids)
         messages = value["messages"] if isinstance(value, Mapping) else value
-        own = records[0]["metadata"]["conversation_id"] if records else ""
-        known, name = self._histories.known(messages, own)
+        own_name = records[0]["metadata"]["conversation_id"] if records else ""
+        known, conversation = self._histories.known(messages, own_name)
+        earlier = read_chat(messages[:known])
         if known:
-            earlier = sum(call.output is not None for call in read_chat(messages[:known]).calls)
-            records = records[earlier:]
+            records = _new_records(records, chat, earlier)
             for record in records:
-                record["metadata"]["conversation_id"] = name
+                record["metadata"]["conversation_id"] = conversation
             self.notes["conversations go on in a later line"] += 1
-        for problem in chat.problems:
+        for problem in chat.problems[len(earlier.problems) :]:
             self.row -= 1  # a message is no record
             yield None, problem
-        unanswered = sum(call.output is None for call in chat.calls)
-        self.notes["calls without an answer were left out"] += unanswered
+        self.notes[UNANSWERED] += _unanswered(chat) - _unanswered(earlier)
         by_order = "answers without an id were assigned by their order alone"
-        self.notes[by_order] += chat.order_decided
-        declared = value.get("tools") if isinstance(value, Mapping) else None
-        for tool in declared if isinstance(declared, list) else ():
+        self.notes[by_order] += chat.order_decided - earlier.order_decided
+        self._declare(value.get("tools") if isinstance(value, Mapping) else None)
+        for record in records:
+            yield record, ""
+
+    def _declare(self, tools: Any) -> None:
+        for tool in tools if isinstance(tools, list) else ():
             try:
                 (name,) = read_schemas([tool])
                 self.tools.setdefault(name, tool)
             except RequestError:
                 self.notes["declarations of tools could not be read"] += 1
-        for record in records:
-            yield record, ""
+
+
+def _new_records(records: list[Any], chat: Chat, earlier: Chat) -> list[Any]:
+    """The records of a conversation without those of the messages that were read before."""
+    known = {number for number, call in enumerate(earlier.calls) if call.output is not None}
+    answered = (number for number, call in enumerate(chat.calls) if call.output is not None)
+    return [record for number, record in zip(answered, records, strict=True) if number not in known]
+
+
+def _unanswered(chat: Chat) -> int:
+    return sum(call.output is None for call in chat.calls)
 
 
 class _FileReader:
@@ -208,24 +252,32 @@ class _FileReader:
 
     def __init__(self, recording: RecordingReader, stem: str, form: Format | str | None) -> None:
         self._recording = recording
-        self._given, self._stem = form, stem
-        self._joiner: Joiner | None = None
+        self._given = form
+        self._stem = stem
+        self._current: Format | None = None
+        self._joiners: dict[str, Joiner] = {}  # by format: a file may alternate
         self._unknown: list[Line] = []  # before a format was recognized
         self._has_records = False
 
     def records(self, line: Line) -> Iterator[tuple[Any, str, int]]:
         """Records, or what is wrong with one; and the line."""
-        form = self._given or self._recognized(line.value)
         if line.error:
             yield None, line.error, line.number
-        elif isinstance(form, Format):
-            try:
-                found = list(self._joiner_of(form).read(line.value))
-            except (TypeError, ValueError, AttributeError, LookupError) as error:
-                yield None, f"not as {form.name} writes it: {error}", line.number
-            else:
-                yield from ((record, "", line.number) for record in found)
-        elif form is None and not self._has_records and len(self._unknown) < MAX_UNKNOWN:
+            return
+        form = self._given or self._recognized(line.value)
+        try:
+            yield from list(self._read(form, line))
+        except RecursionError:
+            yield None, "too deeply nested", line.number
+        except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+            name = form.name if isinstance(form, Format) else form
+            yield None, f"not as {name} writes it: {error}", line.number
+
+    def _read(self, form: Format | str | None, line: Line) -> Iterator[tuple[Any, str, int]]:
+        if isinstance(form, Format):
+            for record in self._joiner_of(form).read(line.value):
+                yield record, "", line.number
+        elif form is None and not self._has_records and len(self._unknown) < MAX_HELD:
             self._unknown.append(line)
         else:
             self._has_records = True
@@ -238,8 +290,8 @@ class _FileReader:
 
     def close(self) -> Iterator[tuple[Any, str, int]]:
         """The units that no format fits, in a file without any that fits."""
-        if self._joiner is not None:
-            self._joiner.close()
+        for joiner in self._joiners.values():
+            joiner.close()
         yield from self._flush()
 
     def _flush(self) -> Iterator[tuple[Any, str, int]]:
@@ -247,16 +299,15 @@ class _FileReader:
         self._unknown.clear()
 
     def _joiner_of(self, form: Format) -> Joiner:
-        if self._joiner is None or self._joiner.form is not form:
-            if self._joiner is not None:
-                self._joiner.close()
-            self._joiner = Joiner(form, self._stem, self._recording.notes)
+        if form.name not in self._joiners:
+            self._joiners[form.name] = Joiner(form, self._stem, self._recording.notes)
             self._unknown.clear()  # lines of types that hold no call
-        return self._joiner
+        self._current = form
+        return self._joiners[form.name]
 
     def _recognized(self, value: Any) -> Format | str | None:
         """A unit without a mark is of the format of the file so far."""
-        current = self._joiner.form if self._joiner else None
+        current = self._current
         if isinstance(value, dict) and "tool_name" in value:
             return "calls"
         if current and any(fits(mark, value, value) for mark in current.marks):
@@ -264,42 +315,20 @@ class _FileReader:
         return recognize(value, FORMATS) or ("openai" if is_conversation(value) else current)
 
 
-def unknown(value: Any) -> str:
-    """What a value looks like that no format fits, and how to describe it."""
-    known = isinstance(value, dict) and suggested_mapping(value)
-    return f" (it is {looks_like(value)}{f'; try --map {known}' if known else ''})"
+def description(value: Any) -> str:
+    """What a value looks like that no format fits, and how to map it."""
+    mapping = suggested_mapping(value) if isinstance(value, dict) else ""
+    hint = f"; try --map {mapping}" if mapping else ""
+    return f" (it is {looks_like(value)}{hint})"
 
 
 def suggested_mapping(value: dict[str, Any]) -> str:
     """`name=tool,arguments=args,...` by the keys that a value has and usual names of columns."""
     (shape,) = TABLE.shapes
     found: dict[str, str] = {}
-    for field in ("name", "arguments", "output", "error", "time", "id"):
+    for field in ("name", "arguments", "output", "error", "status", "success", "time", "id"):
         for path in getattr(shape, field).split("|"):
             if path in value and path not in found.values():
                 found.setdefault(field, path)
     is_enough = {"name", "output"} <= found.keys()
     return ",".join(f"{field}={path}" for field, path in found.items()) if is_enough else ""
-
-
-def read_labels(path: str | os.PathLike[str]) -> dict[int, bool]:
-    """Whether calls worked, by row: a CSV file with `index` and `label` (1 worked, 0 did not).
-
-    Rows without a label are left out. Raises RequestError.
-    """
-    labels: dict[int, bool] = {}
-    number = 1  # the heading
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            for row in csv.DictReader(file):
-                number += 1
-                label = (row.get("label") or "").strip()
-                if label:
-                    labels[int(row["index"])] = {"1": True, "0": False}[label]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise RequestError(f"{os.fspath(path)}: {error}", field="labels") from error
-    except (KeyError, ValueError, TypeError):
-        where = f"{os.fspath(path)}, line {number}"
-        problem = f"{where}: expected `index`, a row, and `label`, 1 or 0"
-        raise RequestError(problem, field="labels") from None
-    return labels

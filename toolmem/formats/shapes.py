@@ -1,11 +1,12 @@
-"""Describe a format by where the parts of a call stand, and read events by the description.
+"""Describe where a format keeps the parts of a call, and read events by that description.
 
 A file is a sequence of units (`sources`): a line, an element of a list, a row. Inside a unit some
 objects are parts: a call, its answer, a sentence of the user. A `Shape` says how to recognize a
-part and where its fields are; a `Format` is a few shapes. `joining` makes calls of the events.
+part and where its fields are; a `Format` has a few shapes. `joining` makes calls of the events.
 
 A path is `a/b/c`: keys, or numbers of elements; `*` is each element. It begins at the part, or
-with `^` at the unit. `a|b` is the first of both that has a value; `=text` is the text itself.
+with `^` at the unit. `a|b` is the first of both that has a value; an empty text, as in the cell of
+a table, counts only if the other has none. `=text` is the text itself.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from msgspec import UNSET, Struct
 from toolmem.errors import RequestError
 
 ANY = object()  # in `where`: there is a value, whichever
+MAPPED = "mapped"  # the name of a format that a user describes
+MAX_SECONDS = 1e11  # since 1970: the year 5138; a larger number counts milliseconds or less
 Where = Mapping[str, Any]  # path: the value, a tuple of values, ANY, or None for no value
 
 
@@ -33,7 +36,7 @@ class Event(Struct):
     failed: bool | None = None
     time: datetime | None = None  # when the call began
     end: datetime | None = None
-    said: str = ""  # by the user, before the calls that follow
+    request: str = ""  # of the user, before the calls that follow
     conversation: str = ""  # of this event and of those after it in the file
 
 
@@ -46,11 +49,12 @@ class Shape(Struct, frozen=True):
     namespace: str = ""  # of the name: as hooks see it, mcp__server__tool
     arguments: str = ""
     output: str = ""
-    error: str = ""  # true, a text, an exit code; null or 0: it worked; absent: nothing is said
-    success: str = ""  # true or false, where there is no error
+    error: str = ""  # true, a text, an error object; null, false, "": it worked; absent: unknown
+    status: str = ""  # an exit code, or a word such as "failed" or "ok"; other words: unknown
+    success: str = ""  # true or false, where neither error nor status tells
     time: str = ""
     end: str = ""
-    said: str = ""
+    request: str = ""  # of the user
     conversation: tuple[str, ...] = ()  # those that have a value are joined by "/"
 
 
@@ -62,14 +66,14 @@ class Format(Struct, frozen=True):
     shapes: tuple[Shape, ...] = ()
     inside: tuple[str, ...] = ()  # keys whose values hold further parts
     prepare: Callable[[Any], Any] | None = None  # changes a unit before it is read
-    per_unit: bool = False  # each unit is a conversation, from its beginning
+    unit_is_conversation: bool = False  # from its beginning; a later one may begin with all of it
     repeats_history: bool = False  # a later unit holds the calls of earlier ones again
     silent_success: bool = False  # an answer without an error worked
     trusts_success: bool = True  # False: "success" only says that the tool was run
-    no_requests: tuple[str, ...] = ()  # beginnings of texts that no person typed
+    not_typed: tuple[str, ...] = ()  # beginnings of texts of a user that no person typed
     refused: tuple[str, ...] = ()  # beginnings of answers to calls that were not let run
-    noise: str = ""  # a pattern of what the program adds to outputs; its group stays
-    tools: Mapping[str, tuple[str, Mapping[str, str]]] = {}  # as hooks name tools and parameters
+    noise: str = ""  # a pattern of what the program adds to outputs; its groups stay
+    hook_names: Mapping[str, tuple[str, Mapping[str, str]]] = {}  # of tools and parameters
 
 
 def fits(where: Where, part: Any, unit: Any) -> bool:
@@ -102,17 +106,17 @@ def read_path(path: str, part: Any, unit: Any) -> Any:
                 value = _each(keys[number + 1 :], value, unit)
                 break
             value = _inner(value, key)
-        if value is None or value is UNSET:
-            found = None if value is None else found
-        else:
+        if value is not UNSET and value is not None and value != "":
             return value
+        if found is UNSET or value == "":
+            found = value
     return found
 
 
 def _inner(value: Any, key: str) -> Any:
     if isinstance(value, dict):
         return value.get(key, UNSET)
-    if isinstance(value, list) and key.isdigit():
+    if isinstance(value, list) and key.isdecimal():
         return value[int(key)] if int(key) < len(value) else UNSET
     return UNSET
 
@@ -174,16 +178,15 @@ def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
         return None if found is UNSET else found
 
     error = read_path(shape.error, part, unit) if shape.error else UNSET
-    failed, output = failure_of(error), at(shape.output)
-    if failed is None and (flag := at(shape.success)) is not None:
-        failed = failure_of(flag) is not True
+    status, output = at(shape.status), at(shape.output)
+    failed = failure_of(error, status, at(shape.success))
     if failed is False and not form.trusts_success:
         failed = None
     if output is None and failed and shape.output:
-        output = _message(error)
+        output = _message(error) or _message(status)
     if failed is None and shape.output and form.silent_success and output is not None:
         failed = False
-    said = _typed_text(at(shape.said))
+    request = _typed_text(at(shape.request))
     names = [str(name) for path in shape.conversation if (name := at(path))]
     name, space = at(shape.name), at(shape.namespace)
     return Event(
@@ -194,7 +197,7 @@ def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
         failed=failed,
         time=moment(at(shape.time)),
         end=moment(at(shape.end)),
-        said="" if said.lstrip().startswith(form.no_requests) else said,
+        request="" if request.lstrip().startswith(form.not_typed) else request,
         conversation="/".join(names),
     )
 
@@ -217,36 +220,53 @@ def _message(error: Any) -> Any:
     return error if isinstance(error, str) else ""
 
 
-_WORKED = {"", "0", "false", "no", "none", "null", "success", "succeeded", "ok", "passed"}
-_SAYS_NOTHING = {"completed", "complete", "done", "default", "debug", "warning", "unset", "pending"}
+_NO = ("0", "false", "no", "none", "null", "n", "f")
+_YES = ("1", "true", "yes", "y", "t")
+_GOOD = ("ok", "success", "succeeded", "successful", "passed")
+_BAD = ("error", "failed", "failure", "fail")
+_ENDED = ("nan", "completed", "complete", "done", "finished")  # well or not
+# Whether a word says that a call failed. Any other error did; other words say nothing.
+_ERRORS = {**dict.fromkeys(("", *_NO, *_GOOD), False), **dict.fromkeys(_ENDED)}
+_STATUSES = {**dict.fromkeys(("0", *_GOOD), False), **dict.fromkeys(("1", *_BAD), True)}
+_FLAGS = {**dict.fromkeys((*_YES, *_GOOD), False), **dict.fromkeys((*_NO, *_BAD), True)}
 
 
-def failure_of(error: Any) -> bool | None:
-    """Whether a call failed, by its error, flag, exit code or status; None: nothing is said."""
-    if error is UNSET:
-        return None
-    word = error.strip().lower() if isinstance(error, str) else ""
-    if word in _SAYS_NOTHING:
-        return None
-    if isinstance(error, str):
-        return word not in _WORKED
-    return bool(error)
+def failure_of(error: Any = UNSET, status: Any = None, success: Any = None) -> bool | None:
+    """Whether a call failed, by what its source says; None: it does not say."""
+    by_error = None if error is UNSET else _ERRORS.get(_word(error), True)
+    verdicts = (by_error, _STATUSES.get(_word(status)), _FLAGS.get(_word(success)))
+    if True in verdicts:
+        return True
+    return False if False in verdicts else None
+
+
+def _word(value: Any) -> str:
+    """A word in lower case. A number, also as text, is "0", "1" for every other one, or "nan"."""
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            pass
+        else:
+            return "nan" if number != number else str(int(number != 0))
+    if isinstance(value, bool | str):
+        return str(value).strip().lower()
+    return "object" if value else ""
 
 
 def moment(value: Any) -> datetime | None:
     """A time in ISO 8601, or a number of s, ms, us or ns since 1970; None if it is no such time."""
-    if isinstance(value, str) and not value.replace(".", "", 1).isdigit():
-        try:
-            read = datetime.fromisoformat(value.strip())
-        except ValueError:
-            return None
-        return read if read.tzinfo else read.replace(tzinfo=UTC)
-    if value is None or isinstance(value, bool) or not isinstance(value, int | float | str):
-        return value if isinstance(value, datetime) else None
-    number = float(value)
-    for _ in range(3):
-        number = number / 1000 if number > 1e11 else number
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
     try:
+        if isinstance(value, str) and not value.strip().replace(".", "", 1).isdecimal():
+            read = datetime.fromisoformat(value.strip())
+            return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
+        number = float(value)
+        for _ in range(3):
+            number = number / 1000 if number > MAX_SECONDS else number
         return datetime.fromtimestamp(number, UTC)
     except (ValueError, OverflowError, OSError):
         return None
@@ -254,11 +274,16 @@ def moment(value: Any) -> datetime | None:
 
 def mapped(mapping: Mapping[str, str]) -> Format:
     """The format that a user describes: fields of a shape by their paths. Raises RequestError."""
-    names = {"tool_name": "name", "input": "arguments", "conversation_id": "conversation"}
+    names = {
+        "tool_name": "name",
+        "input": "arguments",
+        "context": "request",
+        "conversation_id": "conversation",
+    }
     fields: dict[str, Any] = {names.get(field, field): path for field, path in mapping.items()}
     known = Shape.__struct_fields__[1:]
     if "name" not in fields or not fields.keys() <= set(known):
         given = ", ".join(fields)
         raise RequestError(f"--map: expected name and others of {', '.join(known)}; got {given}")
     conversation = fields.pop("conversation", "")
-    return Format("mapped", shapes=(Shape(**fields, conversation=(conversation,)),))
+    return Format(MAPPED, shapes=(Shape(**fields, conversation=(conversation,)),))

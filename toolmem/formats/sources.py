@@ -1,17 +1,20 @@
-"""Find files, and read each as a sequence of units: lines, elements, rows, members.
+"""Find files, and read each as a sequence of units: lines, elements, rows, members of archives.
 
-JSON Lines are read line by line. Of a JSON document only one element at a time is decoded, the
-rest stays mapped from the disk. A folder is searched; links out of it are not followed.
+JSON Lines are read line by line. Of a JSON document one element at a time is decoded, while the
+rest stays mapped from disk. Folders are searched; links inside them are not followed.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import json
+import lzma
 import mmap
 import os
 import sqlite3
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -20,19 +23,24 @@ from typing import Any
 import msgspec
 
 from toolmem.errors import RequestError
-from toolmem.formats.files import Line, read_line, read_lines
+from toolmem.formats.files import BYTE_ORDER_MARK, Line, lines_of, read_line, read_lines
 
 SUFFIXES = (".jsonl", ".json", ".ndjson", ".gz", ".eval", ".db", ".csv", ".tsv", ".parquet")
+START = 4096  # bytes that tell what a file is
 MAX_MEMBER = 2**30  # bytes of a file in a zip, unpacked
+MAX_KEY = 40  # characters of a key in a message
 # Lists of a document that hold its units, beside fields that are read for none of them.
 _LISTS = ("data", "samples", "resourceSpans", "simulations", "runs", "results", "traces")
 _Value = list[msgspec.Raw] | dict[str, msgspec.Raw]
-# Of the first element of a list that is one conversation.
+# One of them is in the first element of a list that is one conversation.
 _MESSAGE_KEYS = ("role", "lc", "data", "tool_call_id", "call_id", "tool_calls")
+_DAMAGED = (OSError, ValueError, EOFError, sqlite3.Error, csv.Error)
+_DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError)  # or a password
+_MEMBERS = (".json", ".jsonl", ".ndjson")  # of an archive
 
 
 def find_files(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """The files, and those in the folders by name. Raises RequestError."""
+    """The files that are named, and those in the folders that are. Raises RequestError."""
     found = []
     for path in map(Path, paths):
         if path.is_dir():
@@ -50,7 +58,7 @@ def read_units(path: Path) -> Iterator[Line]:
     """Raises RequestError where the file cannot be read at all."""
     try:
         with path.open("rb") as file:
-            start = file.read(4096)
+            start = file.read(START)
         if start.startswith(b"PK\3\4"):
             yield from _members(path)
         elif start.startswith(b"SQLite format 3"):
@@ -59,79 +67,100 @@ def read_units(path: Path) -> Iterator[Line]:
             yield from _parquet_rows(path)
         elif path.name.endswith((".csv", ".tsv")):
             yield from _csv_rows(path)
-        elif _is_document(path, start):
-            yield from _elements(path)
+        elif _is_document(path.name, start):
+            with path.open("rb") as file:
+                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            elements = _elements(memoryview(data))
+            yield from read_lines(path) if elements is None else elements
         else:
             yield from read_lines(path)
-    except (OSError, ValueError, sqlite3.Error, zipfile.BadZipFile, csv.Error) as error:
+    except (*_DAMAGED, *_DAMAGED_ZIP) as error:
         raise RequestError(f"{path}: {error}", field="input") from error
 
 
-def _is_document(path: Path, start: bytes) -> bool:
+def _is_document(name: str, start: bytes) -> bool:
     """Whether one JSON value fills the file: its first line is none, or it is named .json."""
-    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    text = start.removeprefix(BYTE_ORDER_MARK).lstrip()
     first, newline, rest = text.partition(b"\n")
     if not first.startswith((b"{", b"[")):
         return False
     if not newline:
-        return path.name.endswith(".json") or len(start) < 4096
+        return name.endswith(".json") or len(start) < START
     if not read_line(1, first).error:
         return not rest.strip()
-    return first.strip() in (b"{", b"[") or path.name.endswith(".json")
+    return first.strip() in (b"{", b"[") or name.endswith(".json")
 
 
-def _elements(path: Path) -> Iterator[Line]:
-    """The elements of a list, or of the list that a document is about; else the document."""
-    with path.open("rb") as file:
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    start = 3 if data[:3] == b"\xef\xbb\xbf" else 0
-    document = memoryview(data)[start:]
+def _elements(data: memoryview) -> Iterator[Line] | None:
+    """The elements of a list, or of the list that a document is about; else the document.
+
+    None: the data is no JSON document; it may be JSON Lines, or damaged.
+    """
+    start = len(BYTE_ORDER_MARK) if data[:3] == BYTE_ORDER_MARK else 0
+    document = data[start:]
     try:
         elements = _list_of(msgspec.json.decode(document, type=_Value))
     except msgspec.ValidationError:
         elements = None
-    except msgspec.DecodeError:  # JSON Lines under another name, or damaged
-        yield from read_lines(path)
-        return
+    except msgspec.DecodeError:
+        return None
     first = read_line(1, bytes(elements[0])).value if elements else None
-    if elements is None or (isinstance(first, dict) and not first.keys().isdisjoint(_MESSAGE_KEYS)):
-        yield read_line(1, bytes(document))
-        return
-    for number, each in enumerate(elements, 1):
-        yield read_line(number, bytes(each))
+    if elements is None or _is_message(first):
+        return iter([read_line(1, bytes(document))])
+    return (read_line(number, bytes(each)) for number, each in enumerate(elements, 1))
 
 
-def _list_of(value: Any) -> list[msgspec.Raw] | None:
+def _is_message(first: Any) -> bool:
+    """Whether a list that begins with this element is one conversation."""
+    is_call = not isinstance(first, dict) or "tool_name" in first
+    return not (is_call or first.keys().isdisjoint(_MESSAGE_KEYS))
+
+
+def _list_of(value: list[msgspec.Raw] | dict[str, msgspec.Raw]) -> list[msgspec.Raw] | None:
     if isinstance(value, list):
         return value
-    found = (value[key] for key in _LISTS if key in value and bytes(value[key])[:1] == b"[")
-    inner = next(found, None)
-    return None if inner is None else msgspec.json.decode(inner, type=list[msgspec.Raw])
+    for key in _LISTS:
+        if key in value and bytes(value[key])[:1] == b"[":
+            return msgspec.json.decode(value[key], type=list[msgspec.Raw])
+    return None
 
 
 def _members(path: Path) -> Iterator[Line]:
-    """The samples of a log of inspect_ai; in other archives every JSON file."""
-    with suppress(ImportError):  # with it inspect_ai reads what it packed with zstandard
+    """The samples of a log of inspect_ai; in other archives every JSON file.
+
+    The number of a line is that of its member.
+    """
+    with suppress(ImportError):  # it teaches zipfile to read zstandard, which inspect_ai writes
         import zipfile_zstd  # noqa: F401
-    with zipfile.ZipFile(path) as archive:
-        files = [each for each in archive.infolist() if each.filename.endswith((".json", ".jsonl"))]
-        samples = [each for each in files if each.filename.startswith("samples/")]
-        for number, each in enumerate(samples or files, 1):
-            if each.file_size > MAX_MEMBER:
-                yield Line(number, None, f"{each.filename}: {each.file_size:,} bytes unpacked")
-                continue
-            try:
-                yield read_line(number, archive.read(each))
-            except NotImplementedError:
-                problem = (
-                    f"{path}: packed with zstandard: pip install zipfile-zstd, or write it as "
-                    "JSON by inspect log convert --to json --output-dir FOLDER FILE"
-                )
-                raise RequestError(problem, field="input") from None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            files = [each for each in archive.infolist() if each.filename.endswith(_MEMBERS)]
+            samples = [each for each in files if each.filename.startswith("samples/")]
+            for number, each in enumerate(samples or files, 1):
+                if each.file_size > MAX_MEMBER:
+                    yield Line(number, None, f"{each.filename}: {each.file_size:,} bytes unpacked")
+                    continue
+                for line in _member_lines(each.filename, archive.read(each)):
+                    yield line._replace(number=number)
+    except NotImplementedError:
+        problem = (
+            f"{path}: packed with zstandard: pip install zipfile-zstd, or write it as "
+            "JSON by inspect log convert --to json --output-dir FOLDER FILE"
+        )
+        raise RequestError(problem, field="input") from None
 
 
+def _member_lines(name: str, data: bytes) -> Iterator[Line]:
+    elements = _elements(memoryview(data)) if _is_document(name, data[:START]) else None
+    return lines_of(io.BytesIO(data)) if elements is None else elements
+
+
+# A view is not read: it may compute for ever.
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+# A message whose data is damaged costs its parts the role, not the file all its parts.
 _PARTS = """
-    SELECT part.session_id, json_extract(message.data, '$.role'), part.data
+    SELECT part.session_id, part.data,
+        CASE WHEN json_valid(message.data) THEN json_extract(message.data, '$.role') END
     FROM part JOIN message ON message.id = part.message_id ORDER BY part.time_created, part.id
 """
 
@@ -139,12 +168,16 @@ _PARTS = """
 def _opencode_parts(path: Path) -> Iterator[Line]:
     """Parts of messages in OpenCode's database, which is only read."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+        tables = {name for (name,) in database.execute(_TABLES)}
         if not {"part", "message"} <= tables:
             raise RequestError(f"{path}: no database of OpenCode", field="input")
-        for number, (session, role, data) in enumerate(database.execute(_PARTS), 1):
-            line = read_line(number, data.encode())
-            yield line._replace(value={"session_id": session, "role": role, "data": line.value})
+        for number, (session, data, role) in enumerate(database.execute(_PARTS), 1):
+            if isinstance(data, str):
+                line = read_line(number, data.encode())
+                part = {"session_id": session, "role": role, "data": line.value}
+                yield line._replace(value=part)
+            else:
+                yield Line(number, None, "no JSON: the part has no text")
 
 
 def _csv_rows(path: Path) -> Iterator[Line]:
@@ -163,16 +196,19 @@ def _parquet_rows(path: Path) -> Iterator[Line]:
         problem = f"{path}: Parquet needs pyarrow: pip install pyarrow"
         raise RequestError(problem, field="input") from None
     number = 0
-    for batch in parquet.ParquetFile(path).iter_batches(batch_size=1000):
-        for row in batch.to_pylist():
-            number += 1
-            yield Line(number, {key: value for key, value in row.items() if value is not None})
+    with parquet.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=1000):
+            for row in batch.to_pylist():
+                number += 1
+                yield Line(number, {key: value for key, value in row.items() if value is not None})
 
 
 def looks_like(value: Any) -> str:
     """A few words on the shape of a value that no format fits."""
     if isinstance(value, dict):
-        return f"an object with {', '.join(map(repr, list(value)[:12])) or 'no keys'}"
+        keys = ", ".join(repr(str(key)[:MAX_KEY]) for key in list(value)[:12])
+        return f"an object with {keys or 'no keys'}"
     if isinstance(value, list):
-        return f"a list of {len(value)}, the first {looks_like(value[0]) if value else 'missing'}"
+        first = looks_like(value[0]) if value and isinstance(value[0], dict) else "no object"
+        return f"a list of {len(value):,}, the first {first}"
     return f"{type(value).__name__} {json.dumps(value, default=str)[:60]}"

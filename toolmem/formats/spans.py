@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from toolmem.formats.chat import read_arguments
+from toolmem.formats.chat import change_texts, read_arguments
 
+_ATTACHMENT = "attachment://"
 _MESSAGES = ("gen_ai.input.messages", "gen_ai.output.messages")
 _NAMES = ("gen_ai.tool.name", "tool.name")
 _IDS = ("gen_ai.tool.call.id", "tool.id")
@@ -62,15 +62,17 @@ def _tool(span: dict[str, Any], attributes: dict[str, Any]) -> dict[str, Any]:
     told = _first(attributes, ("langfuse.observation.status_message", "error.type"))
     told = status.get("message") or status.get("description") or told
     arguments, result = _first(attributes, _ARGUMENTS), _first(attributes, _RESULTS)
-    if result is None and failed:
-        result = _exception(span) or told or ""
+    word = "ok" if code in (1, "STATUS_CODE_OK", "OK") else ""
+    if failed:
+        word = "error"
+        result = result if result is not None else _exception(span) or told or ""
     name = _first(attributes, _NAMES) or str(span.get("name", "")).removeprefix("execute_tool ")
     return {
         "id": _first(attributes, _IDS) or span.get("spanId") or "",
         "tool": None if arguments is None and result is None else name,
         "arguments": _keywords(read_arguments(arguments)),
         "result": _message_text(result),
-        "error": True if failed else False if code in (1, "STATUS_CODE_OK", "OK") else "unset",
+        "status": word,
     }
 
 
@@ -84,8 +86,8 @@ def _message_text(result: Any) -> Any:
     """The content of a tool message that LangChain's instrumentation wrote as JSON."""
     if isinstance(result, str) and '"tool_call_id"' in result:
         message = read_arguments(result)
-        inner = message.get("data", message) if isinstance(message, dict) else {}
-        return inner.get("content", result)
+        inner = message.get("data", message) if isinstance(message, dict) else None
+        return inner.get("content", result) if isinstance(inner, dict) else result
     return result
 
 
@@ -106,11 +108,10 @@ def _attributes(given: Any) -> dict[str, Any]:
 
 
 def _value(typed: Any) -> Any:
-    kind: str
-    value: Any
-    if not isinstance(typed, dict):
-        return typed
-    kind, value = next(iter(typed.items()), ("", None))
+    """A value of OTLP, such as `{"stringValue": "boots"}`."""
+    if not isinstance(typed, dict) or not typed:
+        return None if typed == {} else typed
+    kind, value = next(iter(typed.items()))
     if kind == "arrayValue":
         return [_value(each) for each in value.get("values", ())]
     if kind == "kvlistValue":
@@ -125,9 +126,12 @@ def _first(attributes: dict[str, Any], keys: tuple[str, ...]) -> Any:
 def with_attachments(sample: Any) -> Any:
     """A sample of inspect_ai with its long texts in their places."""
     attachments = sample.get("attachments") or {}
+
+    def restored(text: str) -> str:
+        key = text.removeprefix(_ATTACHMENT)
+        return attachments.get(key, text) if key != text else text
+
     if not attachments:
         return sample
-    events = json.dumps(sample["events"], ensure_ascii=False)
-    for key, text in attachments.items():
-        events = events.replace(f'"attachment://{key}"', json.dumps(text, ensure_ascii=False))
-    return {**sample, "events": json.loads(events)}
+    texts = {key: sample.get(key) for key in ("input", "events")}
+    return {**sample, **change_texts(texts, restored)}

@@ -130,7 +130,7 @@ def evaluate(
             tools=store.records(used.workspace_id, names),
             summary=summary,
             second_summary=second,
-            bad_records=sorted([*recorded.bad, *refused], key=lambda bad: bad.line),
+            bad_records=sorted([*recorded.bad, *refused], key=lambda bad: (bad.file, bad.line)),
             failed_evaluations=failed,
             notes=recorded.notes,
             duplicates=added.duplicates,

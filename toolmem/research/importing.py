@@ -12,7 +12,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from toolmem.formats.recording import BadRecord, ReadCall, RecordingReader
+from toolmem.errors import RequestError
+from toolmem.formats.catalogue import BY_NAME
+from toolmem.formats.recording import UNCHANGED, BadRecord, ReadCall, RecordingReader
+from toolmem.formats.shapes import MAPPED
 from toolmem.guard.replay import Replay, replay
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
@@ -20,6 +23,9 @@ from toolmem.models.calls import ToolCallResult
 BATCH = 1000  # calls added at once
 MAX_BAD = 100  # bad records that are kept
 REPLAYED = 10_000  # newest calls
+CARDS = 3  # of the tools with the most failures
+FOREIGN = (*BY_NAME, MAPPED)  # formats, as they stand in the metadata of calls
+OWN = "toolmem's or OpenAI's form"
 IMPORTS = "imports"  # the namespace of files that were read
 
 _encode = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
@@ -38,14 +44,15 @@ class Imported(Struct, kw_only=True):
 
     read: int = 0  # calls
     duplicates: int = 0  # calls that the store knew
+    unchanged: int = 0  # files that were imported before
     conversations: set[bytes] = msgspec.field(default_factory=set)
     tools: dict[str, ToolFigures] = msgspec.field(default_factory=dict)
-    formats: Counter[str] = msgspec.field(default_factory=Counter)
+    formats: Counter[str] = msgspec.field(default_factory=Counter)  # new calls by format
     repeats: int = 0  # failures of a call that had failed before, word for word
     bad: list[BadRecord] = msgspec.field(default_factory=list)
     bad_count: int = 0
     notes: list[str] = msgspec.field(default_factory=list)
-    stopped: str = ""  # why the rest was not judged
+    stopped: str = ""  # why the rest was not read or not judged
     replay: Replay = msgspec.field(default_factory=Replay)
     cards: dict[str, list[str]] = msgspec.field(default_factory=dict)  # lines of the worst tools
 
@@ -63,57 +70,72 @@ class Imported(Struct, kw_only=True):
         failing = [name for name, tool in self.tools.items() if tool.failures]
         return sorted(failing, key=lambda name: -self.tools[name].failures)[:number]
 
+    def add_bad(self, record: BadRecord) -> None:
+        """Count a bad record, and keep it if there are few."""
+        self.bad_count += 1
+        if len(self.bad) < MAX_BAD:
+            self.bad.append(record)
+
 
 def import_recordings(
     memory: ToolMem,
     paths: Sequence[str | os.PathLike[str]],
     *,
+    searched: Sequence[Path] = (),
     format: str | None = None,
     mapping: Mapping[str, str] | None = None,
     again: bool = False,
     progress: Callable[[int], None] = lambda done: None,
-    worst: int = 3,
 ) -> Imported:
     """Judge and keep the calls of files and folders, and summarize their tools.
 
-    A file that was imported and has not changed is not read, unless `again`; a call that was
-    imported before is left as it is. Raises RequestError.
+    `searched`: further files, which nobody named: one that cannot be read is counted. A file that
+    was imported and has not changed is not read, unless `again`, a format or a mapping is given. A
+    call that was imported before is left as it is. Raises RequestError where nothing can be read.
     """
-    known = _Files(memory)
-    skip = (lambda path: False) if again or format or mapping else known.is_known
+    known = _Files(memory, reads_all=bool(again or format or mapping))
     now = datetime.now(UTC)
-    reader = RecordingReader(now, format=format, mapping=mapping, skip=skip)
+    reader = RecordingReader(
+        now, format=format, mapping=mapping, skip=known.is_known, finished=known.finished
+    )
     ids = _Ids(now)
     counter = _Counter(memory)
-    found, batch = counter.found, []
-    for each in reader.read(paths):
-        if isinstance(each, BadRecord):
-            found.bad_count += 1
-            found.bad += [each] if len(found.bad) < MAX_BAD else []
-            continue
-        ids.give(each)
-        batch.append(each.call)
-        if len(batch) == BATCH:
-            counter.add(batch, list(reader.tools.values()))
-            batch = []
-            progress(found.read)
-        if found.stopped:
-            break
+    found = counter.found
+    batch: list[ReadCall] = []
+    try:
+        for each in reader.read(paths, searched):
+            if isinstance(each, BadRecord):
+                found.add_bad(each)
+                continue
+            ids.give(each, reader.path)
+            batch.append(each)
+            if len(batch) == BATCH:
+                counter.add(batch, list(reader.tools.values()))
+                batch = []
+                progress(found.read)
+            if found.stopped:
+                break
+    except RequestError as error:
+        if not (found.read or batch):
+            raise
+        found.stopped = str(error)
     counter.add(batch, list(reader.tools.values()))
     found.notes = reader.all_notes()
-    if not found.stopped:
+    found.unchanged = reader.notes[UNCHANGED]
+    if not counter.is_stopped:
         known.keep()
     if found.calls:
         memory.summarize(sorted(found.tools))
-        _conclude(memory, found, worst)
+        _conclude(memory, found)
     return found
 
 
-def _conclude(memory: ToolMem, found: Imported, worst: int) -> None:
+def _conclude(memory: ToolMem, found: Imported) -> None:
+    """Replay the newest calls, and read the guidance of the tools that fail most."""
     store, workspace = memory.services.store(), memory.workspace_id
     logged = store.call_log(workspace, limit=REPLAYED, newest=True)
     found.replay = replay(each.call for each in logged)
-    for record in store.records(workspace, found.worst(worst)):
+    for record in store.records(workspace, found.worst(CARDS)):
         lines = record.guidance.lines if record.guidance else []
         found.cards[record.tool_name] = [
             line.text for line in lines if line.kind not in ("rate", "left_out")
@@ -121,22 +143,25 @@ def _conclude(memory: ToolMem, found: Imported, worst: int) -> None:
 
 
 class _Ids:
-    """Gives a call without an id one of its line and content, the same at each import."""
+    """Gives a call without an id one made of its line and content, the same at each import."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now  # the time of calls whose time is not known
-        self._line = 0
+        self._place = Path(), 0
         self._given: Counter[bytes] = Counter()  # on this line
 
-    def give(self, read: ReadCall) -> None:
+    def give(self, read: ReadCall, path: Path) -> None:
         call = read.call
         if call.id is not None:
             return
-        if read.line != self._line:
-            self._line = read.line
+        if (path, read.line) != self._place:
+            self._place = path, read.line
             self._given.clear()
         time = None if call.create_time == self._now else call.create_time
-        digest = _digest((read.line, call.tool_name, call.input, call.output, call.context, time))
+        # A renamed file is known by its times or conversations; without them by its name alone.
+        name = "" if time or call.conversation_id else path.name
+        content = (call.tool_name, call.input, call.output, call.context, time)
+        digest = _digest((name, read.line, *content))
         self._given[digest] += 1
         call.id = f"{digest.hex()}-{self._given[digest]}"
 
@@ -144,24 +169,33 @@ class _Ids:
 class _Files:
     """Which files were imported whole, by their size and the time of their last change."""
 
-    def __init__(self, memory: ToolMem) -> None:
+    def __init__(self, memory: ToolMem, reads_all: bool) -> None:
         self._store, self._workspace = memory.services.store(), memory.workspace_id
-        self._read: dict[str, list[int]] = {}
+        self._reads_all = reads_all
+        self._states: dict[Path, list[int]] = {}  # before a file is read
+        self._finished: list[Path] = []
 
     def is_known(self, path: Path) -> bool:
         """Never of a database: what is new in it stands in the file beside it."""
-        status, key = path.stat(), _digest(str(path.resolve())).hex()
-        state = [status.st_size, status.st_mtime_ns]
-        record = self._store.get(self._workspace, IMPORTS, key)
-        if record is not None and record.read(list[int]) == state and path.suffix != ".db":
-            return True
-        self._read[key] = state
-        return False
+        status = path.stat()
+        state = self._states[path] = [status.st_size, status.st_mtime_ns]
+        if self._reads_all or path.suffix == ".db":
+            return False
+        record = self._store.get(self._workspace, IMPORTS, _key(path))
+        return record is not None and record.read(list[int]) == state
+
+    def finished(self, path: Path) -> None:
+        """A file that could not be read, or holds no call that is understood yet, is read again."""
+        self._finished.append(path)
 
     def keep(self) -> None:
         with self._store.transaction():
-            for key, state in self._read.items():
-                self._store.put(self._workspace, IMPORTS, key, state)
+            for path in self._finished:
+                self._store.put(self._workspace, IMPORTS, _key(path), self._states[path])
+
+
+def _key(path: Path) -> str:
+    return _digest(str(path.resolve())).hex()
 
 
 class _Counter:
@@ -169,30 +203,38 @@ class _Counter:
 
     def __init__(self, memory: ToolMem) -> None:
         self.found = Imported()
+        self.is_stopped = False  # by the judge
         self._memory = memory
         self._store = memory.services.store()
         newest = self._store.call_log(memory.workspace_id, newest=True, limit=1)
         self._position = newest[-1].position if newest else 0
         self._failed: set[bytes] = set()  # digests of calls that failed
 
-    def add(self, calls: list[ToolCallResult], tools: list[object]) -> None:
-        if not calls or self.found.stopped:
+    def add(self, batch: list[ReadCall], tools: list[object]) -> None:
+        if not batch or self.is_stopped:
             return
-        added = self._memory.add(calls, tools=tools or None)
-        self.found.read += len(calls)
-        self.found.duplicates += added.evaluation.duplicates
-        self.found.stopped = added.stopped
-        while page := self._store.call_log(
-            self._memory.workspace_id, after=self._position, limit=BATCH
-        ):
-            for each in page:
-                self._count(each.call)
+        found, workspace = self.found, self._memory.workspace_id
+        added = self._memory.add([each.call for each in batch], tools=tools or None)
+        found.read += len(batch)
+        found.duplicates += added.evaluation.duplicates
+        for failure in added.evaluation.failures:
+            read = batch[failure.index]
+            found.add_bad(BadRecord(read.line, failure.tool_name, failure.error, read.file))
+        if added.stopped:
+            self.is_stopped = True
+            found.stopped = added.stopped
+        ids = {each.call.id for each in batch}
+        while page := self._store.call_log(workspace, after=self._position, limit=BATCH):
+            for logged in page:
+                if logged.call.id in ids:  # others may write at the same time
+                    self._count(logged.call)
             self._position = page[-1].position
 
     def _count(self, call: ToolCallResult) -> None:
         found = self.found
         found.conversations.add(_digest(call.conversation_id))
-        found.formats[str(call.metadata.get("format", "calls"))] += 1
+        form = call.metadata.get("format")
+        found.formats[form if form in FOREIGN else OWN] += 1
         tool = found.tools.setdefault(call.tool_name, ToolFigures())
         tool.calls += 1
         if call.failed:

@@ -1,0 +1,276 @@
+"""Recordings that are damaged or odd: each is named, none ends in a traceback or is lost."""
+
+import json
+import sqlite3
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from toolmem import ToolMem
+from toolmem.cli.transcripts import transcripts
+from toolmem.errors import RequestError
+from toolmem.formats import joining, recording
+from toolmem.formats.recording import RecordingReader, read_recording
+from toolmem.formats.shapes import moment
+from toolmem.formats.spans import with_attachments
+from toolmem.research.importing import import_recordings
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PAYLOADS = Path(__file__).parent / "payloads"
+EARLY = "0001-01-01T00:00:00+14:00"  # before the year 1 in UTC
+RUN = {"run_type": "tool", "id": "r", "name": "look", "inputs": {"a": 1}, "outputs": "seen"}
+CALL = {"tool_name": "look", "input": {"a": 1}, "output": "seen"}
+
+
+def read(path, **options):
+    return read_recording([path], NOW, **options)
+
+
+def lines(*values):
+    return "".join(f"{json.dumps(each)}\n" for each in values)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("runs.jsonl", lines(RUN, {**RUN, "id": "s"})),
+        ("runs.json", json.dumps([RUN, {**RUN, "id": "s"}])),
+        ("runs.json", json.dumps({"runs": [RUN, {**RUN, "id": "s"}]}, indent=1)),
+    ],
+)
+def test_an_archive_holds_lines_and_documents(tmp_path, name, text):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(name, text)
+    assert len(read(path).calls) == 2
+
+
+def test_an_archive_with_a_password_is_named(tmp_path):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("runs.jsonl", lines(RUN))
+    data = bytearray(path.read_bytes())
+    for header, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        data[data.index(header) + flags] |= 1  # encrypted
+    path.write_bytes(data)
+    with pytest.raises(RequestError, match=r"export\.zip.*password"):
+        read(path)
+
+
+def test_a_damaged_archive_is_named(tmp_path):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("runs.jsonl", lines(*[RUN] * 100))
+    data = bytearray(path.read_bytes())
+    data[50:60] = b"\xff" * 10
+    path.write_bytes(data)
+    with pytest.raises(RequestError, match=r"export\.zip: Error -3"):
+        read(path)
+
+
+def test_a_damaged_row_of_a_database_costs_no_other(tmp_path):
+    path = tmp_path / "opencode.db"
+    with sqlite3.connect(path) as database:
+        database.executescript((PAYLOADS / "opencode.sql").read_text())
+        database.execute(
+            "UPDATE message SET data = '{' WHERE json_extract(data, '$.role') = 'user'"
+        )
+        database.execute("UPDATE part SET data = NULL WHERE data LIKE '%step-start%'")
+    database.close()
+    found = read(path)
+    assert [call.tool_name for call in found.calls] == ["bash"]
+    assert [bad.error for bad in found.bad] == ["no JSON: the part has no text"]
+
+
+def test_a_view_of_a_database_is_not_read(tmp_path):
+    path = tmp_path / "opencode.db"
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+    with sqlite3.connect(path) as database:
+        database.executescript(f"CREATE VIEW part AS {endless}; CREATE VIEW message AS {endless}")
+    database.close()
+    with pytest.raises(RequestError, match="no database of OpenCode"):
+        read(path)
+
+
+def test_a_list_of_calls_that_keep_their_id_is_no_conversation(tmp_path):
+    path = tmp_path / "calls.json"
+    path.write_text(json.dumps([{**CALL, "tool_call_id": "c"}, CALL]))
+    assert len(read(path).calls) == 2
+
+
+def test_a_value_that_no_format_fits_is_described_in_few_words(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(f"{'[' * 500}{']' * 500}\n" + lines({"k" * 10_000: 1}))
+    assert all(len(bad.error) < 200 for bad in read(path).bad)
+
+
+def test_gemini_keeps_its_folder_in_the_home_that_its_variable_names(tmp_path):
+    folder = tmp_path / ".gemini" / "tmp" / "p" / "chats"
+    folder.mkdir(parents=True)
+    (folder / "session-1.jsonl").write_text("{}\n")
+    for home, variables in ((tmp_path, {}), (Path("/x"), {"GEMINI_CLI_HOME": str(tmp_path)})):
+        assert [found.agent for found in transcripts(home, variables)] == ["Gemini CLI"]
+
+
+def test_the_size_of_a_database_includes_what_was_not_yet_moved_into_it(tmp_path):
+    folder = tmp_path / ".local" / "share" / "opencode"
+    folder.mkdir(parents=True)
+    (folder / "opencode.db").write_bytes(b"a" * 10)
+    (folder / "opencode.db-wal").write_bytes(b"a" * 1_000)
+    (found,) = transcripts(tmp_path, {})
+    assert found.size == 1_010
+
+
+def asked(number):
+    return {"type": "function_call", "call_id": f"c{number}", "name": "look", "arguments": "{}"}
+
+
+def answered(number):
+    return {"type": "function_call_output", "call_id": f"c{number}", "output": "seen"}
+
+
+def test_a_file_with_many_calls_without_an_answer_loses_the_oldest_not_the_newest(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(joining, "MAX_OPEN", 3)
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines(*map(asked, range(10)), answered(9), asked(10), answered(10)))
+    found = read(path)
+    assert [call.metadata["tool_call_id"] for call in found.calls] == ["c9", "c10"]
+    assert "9 calls without an answer were left out" in found.notes
+
+
+def test_an_answer_without_an_id_belongs_to_the_oldest_call_of_its_conversation(tmp_path):
+    def row(conversation, **fields):
+        return {"session": conversation, **fields}
+
+    path = tmp_path / "a.jsonl"
+    rows = [
+        row("a", fn="look", n="1"),
+        row("b", fn="look", n="2"),
+        row("b", out="seen 2"),
+        row("a", out="seen 1"),
+    ]
+    path.write_text(lines(*rows))
+    mapping = {"name": "fn", "arguments": "n", "output": "out", "conversation": "session"}
+    calls = read(path, mapping=mapping).calls
+    assert [(call.conversation_id, call.input, call.output) for call in calls] == [
+        ("b", "2", "seen 2"),
+        ("a", "1", "seen 1"),
+    ]
+
+
+def test_an_attachment_is_restored_wherever_it_stands_and_only_there():
+    sample = {
+        "input": "attachment://a",
+        "events": [{"result": "attachment://b", "note": "see attachment://a", "other": ["x"]}],
+        "attachments": {"a": "Weather?", "b": 'a "quoted" attachment://a'},
+    }
+    read = with_attachments(sample)
+    assert read["input"] == "Weather?"
+    assert read["events"] == [
+        {"result": 'a "quoted" attachment://a', "note": "see attachment://a", "other": ["x"]}
+    ]
+
+
+@pytest.mark.parametrize(
+    "value", [10**400, "9" * 400, "\u00b2", float("nan"), [], True, "soon", EARLY]
+)
+def test_what_is_no_time_is_none(value):
+    assert moment(value) is None
+
+
+def test_a_time_without_a_zone_is_utc():
+    assert moment(datetime(2026, 1, 1)) == moment("2026-01-01") == NOW
+
+
+def test_a_mapping_is_followed_in_a_table_too(tmp_path):
+    path = tmp_path / "calls.csv"
+    path.write_text("werkzeug,eingabe,ausgabe\nlook,{},seen\n")
+    mapping = {"name": "werkzeug", "arguments": "eingabe", "output": "ausgabe"}
+    assert [call.output for call in read(path, mapping=mapping).calls] == ["seen"]
+
+
+def test_rows_that_name_no_tool_are_counted(tmp_path):
+    path = tmp_path / "calls.csv"
+    path.write_text("werkzeug;ausgabe\nlook;seen\nlook;seen\n")
+    note = "2 rows name no tool and were left out; --map says where it stands"
+    assert note in read(path).notes
+
+
+def test_a_format_that_does_not_exist_is_refused(tmp_path):
+    with pytest.raises(RequestError, match="claude_code"):
+        RecordingReader(NOW, format="claude")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"sessionId": "s", "uuid": "u", "message": {}},
+        {"messages": [{"role": "assistant", "tool_calls": [{"name": "look", "args": {}}]}]},
+        {"tool_name": "look", "output": "seen", "input": {}},
+        {"run_type": "tool", "id": "r", "name": "look", "inputs": {}, "outputs": "seen"},
+    ],
+)
+@pytest.mark.parametrize("depth", [300, 900, 5_000])
+def test_a_line_that_is_nested_deeply_costs_no_other(tmp_path, value, depth):
+    nested = "[" * depth + "]" * depth
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(value).replace("{}", f'{{"a": {nested}}}') + "\n" + lines(RUN))
+    with ToolMem(str(tmp_path / "m.db")) as memory:
+        import_recordings(memory, [path])
+        assert [call for call in memory.calls() if call.metadata.get("tool_call_id") == "r"]
+
+
+def test_a_file_may_alternate_between_formats(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines(asked(1), RUN, answered(1)))
+    assert len(read(path).calls) == 2
+
+
+def test_bad_records_before_the_first_call_are_held_in_limited_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(recording, "MAX_HELD", 3)
+    path = tmp_path / "a.jsonl"
+    path.write_text("x\n" * 10 + lines(CALL))
+    found = read(path)
+    assert [bad.line for bad in found.bad] == [1, 2, 3]
+    assert "7 records before the first call were no calls" in found.notes
+    path.write_text("x\n" * 10)
+    assert read(path).bad[0].error.startswith("no line of 10 is a call; no JSON")
+
+
+def test_a_call_that_is_answered_in_a_later_line_is_read_then(tmp_path):
+    def chat(*messages):
+        return {"id": "s", "messages": list(messages)}
+
+    functions = [{"id": name, "function": {"name": name, "arguments": "{}"}} for name in "ab"]
+    asks = {"role": "assistant", "tool_calls": functions}
+    first, second = ({"role": "tool", "tool_call_id": name, "content": name} for name in "ba")
+    path = tmp_path / "a.jsonl"
+    odd = {"role": "tool", "tool_call_id": "c", "content": "of no call"}
+    path.write_text(lines(chat(asks, odd, first), chat(asks, odd, first, second)))
+    found = read(path)
+    assert [call.tool_name for call in found.calls] == ["b", "a"]
+    assert [bad.line for bad in found.bad] == [1]
+    assert not any("without an answer" in note for note in found.notes)
+
+
+def test_unreadable_files_that_nobody_named_are_counted_and_the_first_is_told(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in "ab":
+        (folder / f"{name}.db").write_bytes(b"SQLite format 3\0")
+    (folder / "c.jsonl").write_text(lines(CALL))
+    found = read(folder)
+    assert len(found.calls) == 1
+    assert found.notes[0] == "2 files could not be read"
+    assert f"the first file that could not be read: {folder / 'a.db'}" in found.notes[1]
+
+
+def test_a_time_that_has_no_utc_is_refused_by_name(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines({**CALL, "create_time": EARLY}, CALL))
+    (bad,) = read(path).bad
+    assert bad.error.startswith("create_time: 0001-01-01")

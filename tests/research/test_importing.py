@@ -1,0 +1,115 @@
+"""An import keeps every call once, says what it could not read, and counts only its own calls."""
+
+import json
+import os
+
+import pytest
+
+from toolmem import ToolMem
+from toolmem.cli.import_ import first_page
+from toolmem.errors import RequestError
+from toolmem.research.importing import import_recordings
+
+RUN = {"run_type": "tool", "name": "look", "inputs": {"a": 1}, "trace_id": "t"}
+CALL = {"tool_name": "look", "input": {"a": 1}, "output": "seen"}
+DATABASE = b"SQLite format 3\0" + bytes(100)
+
+
+@pytest.fixture
+def memory(tmp_path):
+    with ToolMem(str(tmp_path / "m.db")) as opened:
+        yield opened
+
+
+def write(path, *values):
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in values))
+    return path
+
+
+def run(number, **fields):
+    return {**RUN, "id": str(number), "outputs": {"output": "seen"}, **fields}
+
+
+def test_calls_that_others_write_meanwhile_are_not_counted(tmp_path, memory, monkeypatch):
+    add = memory.add
+
+    def add_with_others(calls, **options):
+        with ToolMem(str(tmp_path / "m.db")) as other:
+            other.add([{**CALL, "tool_name": "other"}])
+        return add(calls, **options)
+
+    monkeypatch.setattr(memory, "add", add_with_others)
+    found = import_recordings(memory, [write(tmp_path / "a.jsonl", run(1))])
+    assert (found.calls, list(found.tools)) == (1, ["look"])
+
+
+def test_a_file_that_nobody_named_stops_nothing(tmp_path, memory):
+    damaged = tmp_path / "a.db"
+    damaged.write_bytes(DATABASE)
+    without_calls = write(tmp_path / "b.jsonl", *[{"type": "summary"}] * 9)
+    gone = tmp_path / "gone.jsonl"
+    session = write(tmp_path / "c.jsonl", run(1))
+    found = import_recordings(memory, [], searched=[damaged, without_calls, gone, session])
+    assert (found.calls, found.bad_count, found.stopped) == (1, 0, "")
+    assert "2 files could not be read" in found.notes
+
+
+def test_what_was_read_before_a_damaged_file_is_kept_and_shown(tmp_path, memory):
+    good = write(tmp_path / "a.jsonl", run(1))
+    damaged = tmp_path / "b.db"
+    damaged.write_bytes(DATABASE)
+    found = import_recordings(memory, [good, damaged])
+    assert found.calls == 1 and "b.db" in found.stopped
+    with pytest.raises(RequestError, match=r"b\.db"):
+        import_recordings(memory, [damaged])
+
+
+def test_a_file_that_could_not_be_read_is_tried_again(tmp_path, memory):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path = folder / "export.json"
+    path.write_bytes(b"PK\3\4" + bytes(996))  # a damaged archive
+    first = import_recordings(memory, [folder])
+    assert first.notes[0] == "1 files could not be read"
+    status = path.stat()
+    path.write_text(f"{json.dumps([run(1)]):1000}")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert path.stat().st_size == status.st_size
+    assert import_recordings(memory, [folder]).calls == 1
+    assert import_recordings(memory, [folder]).unchanged == 1
+
+
+@pytest.mark.parametrize("lines", [[CALL], [CALL, {**CALL, "output": "else"}]])
+def test_calls_without_ids_and_times_are_known_by_file_and_line(tmp_path, memory, lines):
+    for folder in ("first", "copy"):
+        (tmp_path / folder).mkdir()
+        for name in ("a.jsonl", "b.jsonl"):
+            write(tmp_path / folder / name, *lines)
+    assert import_recordings(memory, [tmp_path / "first"]).calls == 2 * len(lines)
+    assert import_recordings(memory, [tmp_path / "copy"]).calls == 0
+
+
+def test_a_renamed_file_is_known_by_the_times_of_its_calls(tmp_path, memory):
+    timed = {**CALL, "create_time": "2026-11-20T10:00:00Z"}
+    assert import_recordings(memory, [write(tmp_path / "a.jsonl", timed)]).calls == 1
+    assert import_recordings(memory, [write(tmp_path / "a.1.jsonl", timed)]).calls == 0
+
+
+def test_a_call_that_the_memory_refuses_is_named(tmp_path, memory):
+    deep = json.loads("[" * 300 + "]" * 300)
+    path = write(tmp_path / "a.jsonl", run(1), run(2, inputs={"a": deep}), run(3))
+    found = import_recordings(memory, [path])
+    assert (found.calls, [bad.line for bad in found.bad]) == (2, [2])
+
+
+def test_the_first_page_shows_no_text_of_a_call_raw(tmp_path, memory):
+    evil = "\x1b[31mred"
+    path = write(tmp_path / "a.jsonl", {**CALL, "tool_name": evil, "metadata": {"format": evil}})
+    assert "\x1b" not in "\n".join(first_page(import_recordings(memory, [path])))
+
+
+def test_the_first_page_says_how_repeats_ended(tmp_path, memory):
+    failed = {"error": "no such a", "outputs": None}
+    runs = [run(1, **failed), run(2, **failed), run(3, **failed)]
+    page = first_page(import_recordings(memory, [write(tmp_path / "a.jsonl", *runs)]))
+    assert any("2 repeats: 2 of them failed again, 0 worked." in line for line in page)
