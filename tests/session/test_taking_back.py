@@ -128,13 +128,28 @@ def test_so_is_yes_this_once(chat, said):
 
 
 @pytest.mark.parametrize(
-    "said", ["just this once, use the old template", "never do that, not this once", "this once?"]
+    "said",
+    [
+        "just this once, use the old template",
+        "never do that, not this once",
+        "this once?",
+        "No, this once.",
+        "Use the old template. Just this once.",
+    ],
 )
 def test_words_that_only_sound_like_it_are_not(chat, said):
     one = chat()
     assert one.tries().action == "deny"
     one.says(said)
     assert one.tries().action == "deny"
+
+
+@pytest.mark.parametrize("form", ["Lift ID, please. Go on.", "lift ID. I said: go on. Lift ID!"])
+def test_a_reply_is_followed_once_however_it_is_read(chat, form):
+    one = chat()
+    code = one.session.rules.all_rules().rules[0].id[:6]
+    told = one.says(form.replace("ID", code)).told
+    assert told == [f"Lifted: “keep Sarah out of these mails” ({code})"]
 
 
 def test_a_denial_says_what_the_user_may_say(chat):
@@ -241,6 +256,18 @@ def test_a_correction_of_no_rule_is_refused(chat):
     assert one.answers[0]["problems"][0]["field"] == "replaces"
 
 
+def test_the_start_of_several_ids_names_none_of_the_rules(chat, memory):
+    one = chat(agrees=True)
+    for name in ("no-mail-a", "no-mail-b"):
+        memory.tool_rule_put(name, name, id=name, effect="deny", when=[{"always": True}])
+    one.says("you may mail again", lifts="no-mail")
+    [problem] = one.answers[0]["problems"]
+    assert problem["field"] == "lifted"
+    assert "no-mail-a “no-mail-a”" in problem["problem"]
+    assert one.tries("no-mail-a").action == "deny"
+    assert one.asked == []
+
+
 def test_a_ban_far_wider_than_its_words_asks_until_the_user_says_yes(chat):
     one = chat()
     wide = note(
@@ -287,6 +314,19 @@ def test_an_end_within_the_turn_is_known_to_the_calls_after_it(chat, memory):
     mailed = one.tries(given={"to": "bob@x.example"})
     one.session.ended(mailed, "sent", success=True)
     assert one.tries("refund", {"cents": 5}).action == "allow"
+
+
+def test_an_end_says_nothing_of_the_same_call_in_a_later_turn(chat, memory):
+    one = chat()
+    bob = {"to": "bob@x.example"}
+    one.session.messages("go")
+    one.session.ended(one.tries(given=bob), "bounced", success=False)
+    one.session.after_turn([{"role": "assistant", "content": "It failed."}])
+    one.session.messages("again")
+    one.tries(given=bob)
+    one.session.after_turn(calls=[{"tool_name": "send_email", "input": bob, "output": "sent"}])
+    [window] = memory.services.store().windows(memory.workspace_id, ["send_email"])
+    assert [call.success for call in window.calls] == [None]
 
 
 def test_an_answer_without_a_flag_is_judged_by_its_words(chat, memory):

@@ -116,7 +116,9 @@ def _new_requests(stores: Stores, ledger: Ledger, session: Session) -> list[str]
     """Requests of agents that the user has not seen yet, as notices."""
     asked = [rule for rule in stores.rules().requests() if rule.id not in session.shown]
     new = [
-        rule for rule in asked if not rule.doubted_in(rule.request.session if rule.request else "")
+        rule
+        for rule in asked
+        if not rule.withdrawal_in(rule.request.session if rule.request else "")
     ]
     if new:
         ledger.change(lambda session: session.shown.extend(rule.id for rule in new))
