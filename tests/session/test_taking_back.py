@@ -85,6 +85,22 @@ def test_lift_is_followed_as_a_sentence_and_at_either_end(chat, form):
     assert one.tries().action == "allow"
 
 
+@pytest.mark.parametrize("rule_id", ["no-refunds", "EU-2026", "r1"])
+def test_lift_takes_the_ids_that_people_give_to_rules(chat, memory, rule_id):
+    one = chat()
+    memory.tool_rule_put("refund", "none", id=rule_id, effect="deny", when=[{"always": True}])
+    denied = one.tries("refund", {"cents": 1})
+    assert f"`lift {rule_id[:6]}`" in denied.reason
+    assert one.says(f"We are done. Lift {rule_id[:6]}, please.").told == [
+        f"Lifted: “none” ({rule_id[:6]})"
+    ]
+    assert one.tries("refund", {"cents": 1}).action == "allow"
+
+
+def test_lift_and_a_plain_word_is_no_reply(chat):
+    assert chat().says("Lift weights.").told == []
+
+
 @pytest.mark.parametrize(
     "form",
     [

@@ -331,7 +331,8 @@ class Guard:
     def answered(self, decision: Decision, agreed: bool) -> Captured:
         """Lift the rules that a question named, if the user agreed to it; else they hold again.
 
-        `decision`: an `ask` as the user saw it. Raises StoreError.
+        `decision`: an `ask` as the user saw it; one that names too many rules to show all of them
+        lifts none. Raises RequestError where a rule is gone, and StoreError.
         """
         captured, session = Captured(), decision.conversation_id
         asked = {source.rule_id for source in decision.sources if source.lifts}

@@ -21,17 +21,16 @@ from toolmem.rules.turn import Captured, Turn
 from toolmem.text.display import plain
 from toolmem.text.patterns import late_pattern
 
-MIN_ID_LENGTH = 6  # characters of an id that `lift` takes
+MIN_ID_LENGTH = 6  # characters of an id that `lift` takes; of a shorter one all
 _OUTER = " \t\r\n.!。！*`\"'“”"
 _THIS_SESSION = frozenset(("just this time", "just for now", "仅这次", "只这次"))
 _YES = frozenset(("yes", "yes please", "yes, always", "always stop it", "是", "是的", "好的"))
-_ID = rf"[0-9a-f-]{{{MIN_ID_LENGTH},36}}"
 _AGREED = r"(?:yes|ok|okay|sure|go ahead|好|好的|可以|行)"
 _POLITE = r"(?:(?:please|pls|请|麻烦|ok|okay|yes|no)[ ,，]{1,3}|请)"
 # Names are those of `Reply.kind`.
 _FORMS = {
     "undo": r"undo(?: that| it)?|撤销",
-    "lift": rf"(?:lift|解除) {{1,3}}(?P<id>{_ID})",
+    "lift": r"(?:lift|解除) (?P<id>[\w-]{1,36})",
     "once": rf"{_AGREED}?[ ,，]{{0,3}}(?:(?:do it|just|only) )?this once(?:, {_AGREED})?"
     rf"|{_AGREED}?[ ,，]{{0,3}}就这一?次",
 }
@@ -39,6 +38,7 @@ _ANY_FORM = "|".join(f"(?P<{name}>{form})" for name, form in _FORMS.items())
 _REPLY = late_pattern(
     rf"(?:{_POLITE}){{0,2}}(?:{_ANY_FORM})(?:[ ,，]{{0,3}}(?:please|pls|thanks|吧|谢谢))?", re.I
 )
+_MADE_ID = late_pattern(rf"[0-9a-f-]{{{MIN_ID_LENGTH},36}}")  # as ids are that toolmem makes
 _MAY_REPLY = late_pattern(r"\b(?:undo|lift|this\s+once)\b|撤销|解除|就这", re.I)
 _YES_IN = late_pattern(_AGREED, re.I)
 _NO_IN = late_pattern(r"\bno\b", re.I)
@@ -81,7 +81,7 @@ def _reply(text: str, *, is_part: bool = False) -> Reply | None:
     is_said = not is_part or _YES_IN.search(text)
     if kind == "once" and (_NO_IN.search(text) or not is_said):
         return None
-    return Reply(kind, (found["id"] or "").lower())
+    return Reply(kind, (found["id"] or "").casefold())
 
 
 def is_this_once(message: str) -> bool:
@@ -92,7 +92,7 @@ def is_this_once(message: str) -> bool:
 def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
     """Do what a reply asks for, or lift the rule that a sentence takes back."""
     captured = Captured()
-    replies = replies_in(turn.user_message)
+    replies = [r for r in replies_in(turn.user_message) if _is_meant(rules, r, actor)]
     for reply in replies:
         if reply.kind == "undo":
             for rule in _rules_of_last_message(rules, turn):
@@ -107,6 +107,20 @@ def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
     elif not replies:
         _take_back(rules, turn, actor, captured)
     return captured
+
+
+def _is_meant(rules: ToolMemoryStore, reply: Reply, actor: Actor) -> bool:
+    """Whether a reply is one: a plain word after `lift` has to be the id of a rule."""
+    if reply.kind != "lift" or _MADE_ID.fullmatch(reply.rule_id):
+        return True
+    known = (*rules.requests(), *rules.all_rules(actor.session).rules)
+    return any(_has_id(rule, reply.rule_id) for rule in known)
+
+
+def _has_id(rule: ToolMemoryRule, typed: str) -> bool:
+    """Whether the user typed the id of a rule, or enough of its start."""
+    rule_id = rule.id.casefold()
+    return rule_id == typed or (len(typed) >= MIN_ID_LENGTH and rule_id.startswith(typed))
 
 
 def _stop_always(rules: ToolMemoryStore, turn: Turn, captured: Captured) -> None:
@@ -144,8 +158,8 @@ def _rules_of_last_message(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemor
 
 
 def _lift(rules: ToolMemoryStore, start: str, actor: Actor, captured: Captured) -> None:
-    requests = [r for r in rules.requests() if r.id.startswith(start) and not r.is_replaced]
-    meant = [rule for rule in rules.all_rules(actor.session).rules if rule.id.startswith(start)]
+    requests = [r for r in rules.requests() if _has_id(r, start) and not r.is_replaced]
+    meant = [rule for rule in rules.all_rules(actor.session).rules if _has_id(rule, start)]
     for rule in requests:
         _tell(captured, rule, rules.accept(rule, actor), "done, as was asked")
     if not requests and len(meant) == 1:
