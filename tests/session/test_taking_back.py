@@ -196,6 +196,10 @@ def test_without_consent_it_holds_as_before(chat):
     one.says("Sarah is back early, I said", lifts="Sarah")
     assert one.tries().action == "deny"
     assert len(one.asked) == 1  # not again and again, whatever a model quotes
+    told = one.says("You may email Sarah again.").told
+    assert "agree if a call that it stops asks you" in told[0]
+    code = one.session.rules.all_rules().rules[0].id[:6]
+    assert one.says(f"lift {code}").told == [f"Lifted: “keep Sarah out of these mails” ({code})"]
 
 
 def test_where_nobody_can_be_asked_the_call_does_not_run(chat):
@@ -256,6 +260,7 @@ def test_a_correction_is_one_rule_and_a_raised_limit_asks_once(chat):
         "actually make that 200",
         limit(20_000, "actually make that 200", replaces="refunds over 100"),
     )
+    assert "just this time. “no refunds over 100 euros” still holds" in one.answers[0]["told"]
     pinned = "\n".join(m["content"] for m in one.session.messages() if m["role"] == "system")
     assert "make that 200" in pinned
     assert "over 100" not in pinned

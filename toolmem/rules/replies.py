@@ -161,7 +161,8 @@ def _lift(rules: ToolMemoryStore, start: str, actor: Actor, captured: Captured) 
     requests = [r for r in rules.requests() if _has_id(r, start) and not r.is_replaced]
     meant = [rule for rule in rules.all_rules(actor.session).rules if _has_id(rule, start)]
     for rule in requests:
-        _tell(captured, rule, rules.accept(rule, actor), "done, as was asked")
+        what = "lifted" if rule.is_asked_about else "done, as was asked"
+        _tell(captured, rule, rules.accept(rule, actor), what)
     if not requests and len(meant) == 1:
         _tell(captured, meant[0], rules.delete(meant[0], actor), "lifted")
     elif not requests:
@@ -200,7 +201,7 @@ def ask_to_lift(rules: ToolMemoryStore, rule: ToolMemoryRule, actor: Actor, what
     `actor`: its words are what the user typed in its session. `what`: deleted or replaced.
     """
     rules.delete(rule, replace(actor, kind="agent", evidence="typed"), what)
-    return f"{still_holds(rule)}, or agree when the next call that it stops asks you"
+    return f"{still_holds(rule)}, or agree if a call that it stops asks you"
 
 
 def still_holds(rule: ToolMemoryRule) -> str:

@@ -80,7 +80,7 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     ids = {rule.id for rule in made}
     if others := [rule for rule in replaced if rule.id not in ids]:
         by = Actor("user", context.evidence, note.quote, context.session, context.noted_by)
-        told += f" {_ask_to_lift_all(rules, others, by, 'replaced')}"
+        told += f". {_ask_to_lift_all(rules, others, by, 'replaced')}"
     return NoteResult(outcome="kept", rules=made, told=told, problems=problems)
 
 
