@@ -249,6 +249,24 @@ def test_what_holds_today_is_said_so():
     assert [d.today for d in demands("Never deploy, not even today.", [], ["deploy"])] == [False]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Beginning today, don't deploy.",
+        "Since today, you must not deploy.",
+        "Don't deploy, not just today.",
+        "今天起不要部署。",
+        "从今天开始，不要部署。",
+    ],
+)
+def test_what_begins_today_does_not_end_with_the_day(message):
+    assert [(d.today, d.session) for d in demands(message, [], ["deploy"])] == [(False, False)]
+
+
+def test_what_holds_today_and_tomorrow_does_not_end_with_the_day():
+    assert [d.today for d in demands("Don't deploy today or tomorrow.", [], ["deploy"])] == [False]
+
+
 def test_a_long_message_is_read_in_linear_steps():
     assert demands("never " * 50_000 + "push", [], TOOLS) == []
     assert demands(" " * 50_000 + "," * 50_000 + "never push to main", [], TOOLS) == []
