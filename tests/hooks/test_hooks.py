@@ -235,6 +235,15 @@ def test_words_and_the_users_consent_lift_a_rule(host):
     assert host.rules() == []
 
 
+def test_consent_lifts_only_the_rule_whose_question_was_shown(host, own_home):
+    at_home = type(host)("claude-code", own_home)
+    at_home.prompt("You must never push to main.")
+    taken_back(host, permission_mode="default")
+    assert host.rules() == []
+    assert len(at_home.rules()) == 1
+    assert "You must never push" in host.before("git push origin main", key="call_2")
+
+
 @pytest.mark.parametrize("fields", [{"permission_mode": "bypassPermissions"}, {}])
 def test_an_agent_that_may_have_asked_nobody_lifts_no_rule(host, fields):
     taken_back(host, **fields)

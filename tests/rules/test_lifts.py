@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.rules.reader import doubted, lifted, lifts, too_long
+from toolmem.rules.reader import lifted, lifts, possibly_lifted, too_long
 from toolmem.rules.reader.own_text import MAX_SENTENCE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -59,7 +59,7 @@ def test_in_doubt_nothing_is_taken_back(message):
 )
 def test_other_words_leave_a_doubt_about_the_rule_that_shares_most_of_them(message, number):
     assert lifted(message, RULES) is None
-    found = doubted(message, RULES)
+    found = possibly_lifted(message, RULES)
     assert found is not None
     assert found[0] is RULES[number]
 
@@ -81,7 +81,7 @@ def test_other_words_leave_a_doubt_about_the_rule_that_shares_most_of_them(messa
     ],
 )
 def test_a_demand_a_question_a_report_and_other_matters_leave_none(message):
-    assert doubted(message, RULES) is None
+    assert possibly_lifted(message, RULES) is None
 
 
 @pytest.mark.parametrize("sign", [*".?:;\"'#<$€«：,+«《\ue000/「，‘=(@”…", "不要", "never "])
@@ -99,6 +99,6 @@ def test_no_pattern_searches_a_long_sentence(sign, monkeypatch):
     for name in ("_PERMISSION", "_ZH_PERMISSION", "_FOR_GOOD", "_MAY_LIFT"):
         monkeypatch.setattr(lifts, name, Spy(getattr(lifts, name)))
     message = sign * 20_000 + "x"
-    assert lifted(message, RULES) is doubted(message, RULES) is None
+    assert lifted(message, RULES) is possibly_lifted(message, RULES) is None
     too_long(message)
     assert max(sizes, default=0) <= MAX_SENTENCE

@@ -266,6 +266,8 @@ def test_a_demand_is_taken_back_by_words_that_surely_do_so(note, rules):
         ("今天", "2026-01-02T00:00+00:00"),
         ("2026-01-01", "2026-01-02T00:00+00:00"),
         ("2026-01-03", "2026-01-04T00:00+00:00"),
+        ("20260103", "2026-01-04T00:00+00:00"),
+        ("2026-W01-6", "2026-01-04T00:00+00:00"),
         ("2026-01-01T18:00", "2026-01-01T18:00+00:00"),
     ],
 )
@@ -280,6 +282,30 @@ def test_until_a_date_means_the_end_of_that_day(note, rules, until, ends):
 def test_an_end_that_is_over_or_no_date_is_refused(note, until):
     made = note({**NOTE, "until": until})
     assert (made.outcome, made.problems[0].field) == ("refused", "until")
+
+
+def test_an_end_beyond_the_calendar_is_refused_with_what_to_do(note):
+    [problem] = note({**NOTE, "until": "9999-12-31"}).problems
+    assert (problem.field, "leave until out" in problem.problem) == ("until", True)
+
+
+@pytest.mark.parametrize(
+    "properties", [["to"], "to", {"to": {"enum": 5}}, {"to": {"enum": {"a": 1}}}, {"to": 5}]
+)
+def test_a_note_on_a_tool_with_an_odd_schema_is_checked_all_the_same(properties):
+    with ToolMem(":memory:") as memory:
+        made = memory.note_demand(
+            quote="my wife prefers the aisle",
+            effect="deny",
+            tools=["book_seat"],
+            when=[{"always": True}],
+            stops=[{"tool": "book_seat", "arguments": {"to": "a"}}],
+            passes=[{"tool": "pay", "arguments": {"to": "a"}}],
+            user_message="my wife prefers the aisle",
+            conversation_id="s1",
+            tools_available=[{"name": "book_seat", "parameters": {"properties": properties}}],
+        )
+        assert [rule.effect for rule in made.rules] == ["ask"]
 
 
 def test_a_day_ends_in_the_time_zone_of_the_user():

@@ -139,6 +139,25 @@ def test_in_a_tool_of_many_actions_a_demand_stops_only_what_it_names(message, st
     assert {op for op, v in views.items() if conditions.check(v, NOW) is Match.YES} == stopped
 
 
+@pytest.mark.parametrize("properties", [["path"], "path", {"op": {"enum": 5}, "path": {}}])
+def test_an_odd_schema_of_a_tool_stops_no_reading(properties):
+    odd = ToolSchema("files", "", {"properties": properties})
+    assert len(demands("Never delete files under /etc/nginx.", [], [odd])) == 1
+
+
+def test_an_amount_beside_an_action_keeps_both():
+    properties = {**FILES.parameters["properties"], "amount": {"type": "number"}}
+    tool = ToolSchema("files", "Read, write or delete a file", {"properties": properties})
+    [demand] = demands("Never delete over 500 files under /etc/nginx.", [], [tool])
+    found = demand.conditions["files"]
+    conditions = read_conditions(found.when, found.unless)
+    views = {
+        op: CallView("files", {"op": op, "path": "/etc/nginx/a", "amount": 501}, tool.parameters)
+        for op in ("write", "delete")
+    }
+    assert {op for op, v in views.items() if conditions.check(v, NOW) is Match.YES} == {"delete"}
+
+
 def tool(name: str, *parameters: str) -> ToolSchema:
     return ToolSchema(name, "", {"properties": {each: {"type": "string"} for each in parameters}})
 
@@ -228,6 +247,24 @@ def test_what_holds_today_is_said_so():
     assert [d.today for d in demands("Don't deploy today.", [], ["deploy"])] == [True]
     assert [d.today for d in demands("今天不要部署。", [], ["deploy"])] == [True]
     assert [d.today for d in demands("Never deploy, not even today.", [], ["deploy"])] == [False]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Beginning today, don't deploy.",
+        "Since today, you must not deploy.",
+        "Don't deploy, not just today.",
+        "今天起不要部署。",
+        "从今天开始，不要部署。",
+    ],
+)
+def test_what_begins_today_does_not_end_with_the_day(message):
+    assert [(d.today, d.session) for d in demands(message, [], ["deploy"])] == [(False, False)]
+
+
+def test_what_holds_today_and_tomorrow_does_not_end_with_the_day():
+    assert [d.today for d in demands("Don't deploy today or tomorrow.", [], ["deploy"])] == [False]
 
 
 def test_a_long_message_is_read_in_linear_steps():

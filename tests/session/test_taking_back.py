@@ -85,6 +85,22 @@ def test_lift_is_followed_as_a_sentence_and_at_either_end(chat, form):
     assert one.tries().action == "allow"
 
 
+@pytest.mark.parametrize("rule_id", ["no-refunds", "EU-2026", "r1"])
+def test_lift_takes_the_ids_that_people_give_to_rules(chat, memory, rule_id):
+    one = chat()
+    memory.tool_rule_put("refund", "none", id=rule_id, effect="deny", when=[{"always": True}])
+    denied = one.tries("refund", {"cents": 1})
+    assert f"`lift {rule_id[:6]}`" in denied.reason
+    assert one.says(f"We are done. Lift {rule_id[:6]}, please.").told == [
+        f"Lifted: “none” ({rule_id[:6]})"
+    ]
+    assert one.tries("refund", {"cents": 1}).action == "allow"
+
+
+def test_lift_and_a_plain_word_is_no_reply(chat):
+    assert chat().says("Lift weights.").told == []
+
+
 @pytest.mark.parametrize(
     "form",
     [
@@ -128,13 +144,28 @@ def test_so_is_yes_this_once(chat, said):
 
 
 @pytest.mark.parametrize(
-    "said", ["just this once, use the old template", "never do that, not this once", "this once?"]
+    "said",
+    [
+        "just this once, use the old template",
+        "never do that, not this once",
+        "this once?",
+        "No, this once.",
+        "Use the old template. Just this once.",
+    ],
 )
 def test_words_that_only_sound_like_it_are_not(chat, said):
     one = chat()
     assert one.tries().action == "deny"
     one.says(said)
     assert one.tries().action == "deny"
+
+
+@pytest.mark.parametrize("form", ["Lift ID, please. Go on.", "lift ID. I said: go on. Lift ID!"])
+def test_a_reply_is_followed_once_however_it_is_read(chat, form):
+    one = chat()
+    code = one.session.rules.all_rules().rules[0].id[:6]
+    told = one.says(form.replace("ID", code)).told
+    assert told == [f"Lifted: “keep Sarah out of these mails” ({code})"]
 
 
 def test_a_denial_says_what_the_user_may_say(chat):
@@ -165,6 +196,10 @@ def test_without_consent_it_holds_as_before(chat):
     one.says("Sarah is back early, I said", lifts="Sarah")
     assert one.tries().action == "deny"
     assert len(one.asked) == 1  # not again and again, whatever a model quotes
+    told = one.says("You may email Sarah again.").told
+    assert "agree if a call that it stops asks you" in told[0]
+    code = one.session.rules.all_rules().rules[0].id[:6]
+    assert one.says(f"lift {code}").told == [f"Lifted: “keep Sarah out of these mails” ({code})"]
 
 
 def test_where_nobody_can_be_asked_the_call_does_not_run(chat):
@@ -225,6 +260,7 @@ def test_a_correction_is_one_rule_and_a_raised_limit_asks_once(chat):
         "actually make that 200",
         limit(20_000, "actually make that 200", replaces="refunds over 100"),
     )
+    assert "just this time. “no refunds over 100 euros” still holds" in one.answers[0]["told"]
     pinned = "\n".join(m["content"] for m in one.session.messages() if m["role"] == "system")
     assert "make that 200" in pinned
     assert "over 100" not in pinned
@@ -239,6 +275,18 @@ def test_a_correction_of_no_rule_is_refused(chat):
     one = chat()
     one.says("actually make that 200", limit(20_000, "actually make that 200", replaces="the moon"))
     assert one.answers[0]["problems"][0]["field"] == "replaces"
+
+
+def test_the_start_of_several_ids_names_none_of_the_rules(chat, memory):
+    one = chat(agrees=True)
+    for name in ("no-mail-a", "no-mail-b"):
+        memory.tool_rule_put(name, name, id=name, effect="deny", when=[{"always": True}])
+    one.says("you may mail again", lifts="no-mail")
+    [problem] = one.answers[0]["problems"]
+    assert problem["field"] == "lifted"
+    assert "no-mail-a “no-mail-a”" in problem["problem"]
+    assert one.tries("no-mail-a").action == "deny"
+    assert one.asked == []
 
 
 def test_a_ban_far_wider_than_its_words_asks_until_the_user_says_yes(chat):
@@ -287,6 +335,19 @@ def test_an_end_within_the_turn_is_known_to_the_calls_after_it(chat, memory):
     mailed = one.tries(given={"to": "bob@x.example"})
     one.session.ended(mailed, "sent", success=True)
     assert one.tries("refund", {"cents": 5}).action == "allow"
+
+
+def test_an_end_says_nothing_of_the_same_call_in_a_later_turn(chat, memory):
+    one = chat()
+    bob = {"to": "bob@x.example"}
+    one.session.messages("go")
+    one.session.ended(one.tries(given=bob), "bounced", success=False)
+    one.session.after_turn([{"role": "assistant", "content": "It failed."}])
+    one.session.messages("again")
+    one.tries(given=bob)
+    one.session.after_turn(calls=[{"tool_name": "send_email", "input": bob, "output": "sent"}])
+    [window] = memory.services.store().windows(memory.workspace_id, ["send_email"])
+    assert [call.success for call in window.calls] == [None]
 
 
 def test_an_answer_without_a_flag_is_judged_by_its_words(chat, memory):

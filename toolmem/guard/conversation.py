@@ -25,7 +25,7 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
     counted: dict[str, list[int]] = {}  # times in microseconds, by test `more_than`
     stops: dict[str, str] = {}  # calls that rules stopped since the user spoke, by identity
     once: str = ""  # the call that the user lets through once
-    kept: list[str] = []  # ids of rules that the user was asked to lift, and did not
+    lift_declined: list[str] = []  # ids of rules that the user was asked to lift, and kept
 
 
 class Forgiveness(Struct, kw_only=True, omit_defaults=True):
@@ -61,4 +61,4 @@ class PlannedCall(Struct):
 
     def question_about(self, rule: ToolMemoryRule) -> str:
         """The user's words that may take a rule back, unless they were asked and kept it."""
-        return "" if rule.id in self.known.kept else rule.doubted_in(self.conversation)
+        return "" if rule.id in self.known.lift_declined else rule.withdrawal_in(self.conversation)

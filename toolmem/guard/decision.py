@@ -110,7 +110,7 @@ def rule_finding(
 ) -> Finding:
     """The finding of a rule that a call breaks, surely or perhaps. `need`: what to do before.
 
-    `words`: with which the user may have taken it back; then they are asked whether to lift it.
+    `words`: what the user typed that may take the rule back; they are asked whether to lift it.
     """
     who = "The user said" if rule.is_users else "A rule says"
     sentence = plain(rule.rule, _MAX_SENTENCE).removesuffix(".")

@@ -331,20 +331,21 @@ class Guard:
     def answered(self, decision: Decision, agreed: bool) -> Captured:
         """Lift the rules that a question named, if the user agreed to it; else they hold again.
 
-        `decision`: an `ask` as the user saw it. Raises StoreError.
+        `decision`: an `ask` as the user saw it; one that names too many rules to show all of them
+        lifts none. Raises RequestError where a rule is gone, and StoreError.
         """
         captured, session = Captured(), decision.conversation_id
         asked = {source.rule_id for source in decision.sources if source.lifts}
         if not asked or decision.action != "ask" or len(decision.sources) > MAX_FINDINGS:
             return captured
         for rule in self._rules.all_rules(session).rules:
-            words = rule.doubted_in(session)
+            words = rule.withdrawal_in(session)
             if rule.id not in asked or not words:
                 continue
             actor = Actor("user", "typed", f"{words} (and agreed to lift it)", session)
             if not agreed:
                 self._rules.reject(rule, actor)
-                self._change(session, partial(_remember_kept, rule.id))
+                self._change(session, partial(_remember_declined, rule.id))
                 continue
             self._rules.accept(rule, actor)
             captured.lifted.append(rule)
@@ -414,8 +415,8 @@ def _key_of(conversation: str) -> tuple[str, str]:
     return NAMESPACE, f"conversation/{conversation}"
 
 
-def _remember_kept(rule_id: str, state: Conversation) -> None:
-    state.kept.append(rule_id)
+def _remember_declined(rule_id: str, state: Conversation) -> None:
+    state.lift_declined.append(rule_id)
 
 
 def _call_in_words(view: CallView) -> str:

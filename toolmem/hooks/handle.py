@@ -157,8 +157,11 @@ class Hook(Struct, kw_only=True):
         record, guards = self._record(event, call, session), self.guards()
         self.stores.keep_call(record, event.input, guards, call.decisions)
         if "ask" in actions and event.asks_user:
-            pairs = zip(guards, call.decisions, strict=False)
-            told = [line for g, decision in pairs for line in g.answered(decision, True).told]
+            shown = strictest(call.decisions)  # the user saw this question alone
+            told: list[str] = []
+            for guard, decision in zip(guards, call.decisions, strict=False):
+                if decision.id == shown.id:
+                    told += guard.answered(decision, True).told
             ledger.change(lambda session: session.notices.extend(told))
 
     def _record(self, event: Event, call: SessionCall, session: Session) -> ToolCallResult:

@@ -75,14 +75,14 @@ def _act_on(
         session.events += [event.key] if event.key else []
         session.turn += bool(new)
         session.prompts += map(masked, new)
-        before = replace(session, notices=[])
-        session.notices, before.notices = [], session.notices
-        return before, new
+        waiting = replace(session)
+        session.notices = []
+        return waiting, new
 
     if (added := ledger.change(add)) is None:
         return Answer()
-    session, new = added  # as it is now, with the notices of before
-    notices = session.notices
+    session, new = added
+    notices = list(session.notices)
     for message in new:
         notices += [guard.user_spoke(event.session, message) for guard in guards]
         notices += _capture(agent, stores, event, session, message)
@@ -114,9 +114,10 @@ def _capture(
 
 def _new_requests(stores: Stores, ledger: Ledger, session: Session) -> list[str]:
     """Requests of agents that the user has not seen yet, as notices."""
-    asked = [rule for rule in stores.rules().requests() if rule.id not in session.shown]
     new = [
-        rule for rule in asked if not rule.doubted_in(rule.request.session if rule.request else "")
+        rule
+        for rule in stores.rules().requests()
+        if rule.id not in session.shown and not rule.is_asked_about
     ]
     if new:
         ledger.change(lambda session: session.shown.extend(rule.id for rule in new))

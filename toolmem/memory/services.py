@@ -133,8 +133,9 @@ class MemoryServices:
 
         def make() -> Guard:
             protected = [store.location] if os.path.exists(store.location) else []
-            fields: Any = {"protected": protected, "zone": self._zone}
-            return Guard(store, workspace, self.clock, options, **fields)
+            return Guard(
+                store, workspace, self.clock, options, protected=protected, zone=self._zone
+            )
 
         return self._cached("guards", workspace, make)
 

@@ -97,7 +97,9 @@ class ToolMemoryCaptureHook:
                 why = "as it holds for a session that is not named"
                 captured.told.append(f"not kept, {why}: {excerpt(demand.sentence)}")
                 continue
-            captured.kept += (self._put(turn, self._input(demand, t, turn)) for t in demand.tools)
+            captured.kept += (
+                self._put(turn, self._input_of(demand, t, turn)) for t in demand.tools
+            )
         if reminder and not found:
             self._keep_reminder(turn, reminder, captured)
         if n := too_long(message):
@@ -110,7 +112,7 @@ class ToolMemoryCaptureHook:
         captured.told += map(_confirmation, by_text.values())
         return captured
 
-    def _input(self, demand: Demand, tool: str, turn: Turn) -> RuleInput:
+    def _input_of(self, demand: Demand, tool: str, turn: Turn) -> RuleInput:
         given = _rule_input(demand, tool, turn)
         if demand.today:
             given.session, given.expires_at = "", self.rules.end_of_day()

@@ -64,6 +64,13 @@ class Captured(Struct):
         self.lifted += other.lifted
         self.told += other.told
 
+    def without_repeats(self) -> Captured:
+        """The same, each rule and message once."""
+        kept = {rule.id: rule for rule in self.kept}
+        lifted = {rule.id: rule for rule in self.lifted}
+        told = dict.fromkeys(line for line in self.told if line)
+        return Captured(list(kept.values()), list(lifted.values()), list(told))
+
 
 def read_turn(given: Any) -> Turn:
     """Read a turn from JSON. Raises RequestError, which names the wrong part."""

@@ -93,7 +93,7 @@ class AgentSession:
         self._open_message: str | None = None  # the user's message of the turn under way
         self._turns = 0
         self._checked_calls: deque[_CheckedCall] = deque(maxlen=MAX_CHECKED_CALLS)
-        self._news = Captured()  # for `after_turn` to return
+        self._unreported = Captured()  # what `after_turn` is to return
         self._judge_thread = ThreadPoolExecutor(1, "toolmem judging")
         self._tools_to_judge: dict[str, None] = {}
         self._stored_calls: list[ToolCallResult] = []  # of the turn under way, by `keep_calls`
@@ -194,10 +194,11 @@ class AgentSession:
         self._user_messages.append(message)
         assert self.recorder.guard is not None
         try:
-            self._news.told.append(self.recorder.guard.user_spoke(self.session_id, message))
+            told = self.recorder.guard.user_spoke(self.session_id, message)
+            self._unreported.told.append(told)
         except ToolMemError as error:
             log.error("the guard was not told of a message: %s", error)
-        self._news.add(self._hook.hear(self._turn(message, [])))
+        self._unreported.add(self._hook.hear(self._turn(message, [])))
 
     def _turn(self, message: str, calls: list[ToolUse]) -> Turn:
         return Turn(
@@ -247,8 +248,9 @@ class AgentSession:
                 "decision: expected that of a call under way, from check", "decision"
             )
         call.has_ended, call.success = True, success
-        name, record = decision.tool_name, {"output": output, "success": success}
-        self.recorder.report_end(decision, call.given, _judged(name, call.given, record))
+        record = {"output": output, "success": success}
+        judged = _judged(decision.tool_name, call.given, record)
+        self.recorder.report_end(decision, call.given, judged)
 
     @property
     def decisions(self) -> list[Decision]:
@@ -281,7 +283,7 @@ class AgentSession:
             given["tools_available"] = msgspec.to_builtins(list(self.recorder.schemas.values()))
         try:
             done = self._rules_memory.perform(OPERATIONS[name], given)
-            self._news.told.append(done.told)
+            self._unreported.told.append(done.told)
             problems = msgspec.to_builtins(done.problems)
             answer = {"outcome": done.outcome, "told": done.told, "problems": problems}
         except RequestError as error:
@@ -315,23 +317,17 @@ class AgentSession:
             messages.insert(0, {"role": "user", "content": user_text})
         self.buffer += messages
         finished_turn = self._turn(user_text, list(map(tool_use, [*self._stored_calls, *results])))
-        captured = self._told(self._hook.after_turn(finished_turn, heard=True))
+        self._unreported.add(self.recorder.take_answers())
+        self._unreported.add(self._hook.after_turn(finished_turn, heard=True))
+        captured, self._unreported = self._unreported.without_repeats(), Captured()
         self._turns, self._stored_calls = self._turns + 1, []
+        under_way = (call for call in self._checked_calls if not call.has_ended)
+        self._checked_calls = deque(under_way, maxlen=MAX_CHECKED_CALLS)
         self._store(results)
         limit = self._max_buffer_tokens
         if limit is not None and self.buffer_tokens > limit:
             self.compress(limit)
         return captured
-
-    def _told(self, captured: Captured) -> Captured:
-        """What this turn made, lifted and told, each once."""
-        news, answers = self._news, self.recorder.answers
-        self._news, self.recorder.answers = Captured(), Captured()
-        news.add(answers)
-        news.add(captured)
-        kept, lifted = ({rule.id: rule for rule in rules} for rules in (news.kept, news.lifted))
-        told = [line for line in dict.fromkeys(news.told) if line]
-        return Captured(list(kept.values()), list(lifted.values()), told)
 
     def keep_calls(self) -> None:
         """Store what was recorded, before the turn is over. Raises StoreError."""
@@ -428,11 +424,12 @@ class _CheckedCall(Struct):
 
 
 def _judged(tool_name: str, given: Any, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A record with what its output says, where the host does not know whether the call worked."""
+    """A record with `worked`, read from the output where the host does not know `success`."""
     if record.get("success") is not None:
         return record
-    use = read_records([{"tool_name": tool_name, "input": given, **record}], datetime.now(UTC))
-    return {**record, "worked": tool_use(use.calls[0].call).success if use.calls else None}
+    read = read_records([{"tool_name": tool_name, "input": given, **record}], datetime.now(UTC))
+    worked = tool_use(read.calls[0].call).success if read.calls else None
+    return {**record, "worked": worked}
 
 
 def _key(tool_name: str, given: Any) -> str:

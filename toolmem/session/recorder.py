@@ -84,8 +84,7 @@ class CallRecorder:
         self.guard = memory.services.guard(memory.workspace_id) if memory else None
         self._returns_reason = on_denied == "return"
         self._on_ask = on_ask
-        self._ask_with_call = on_ask is not None and _takes_call(on_ask)
-        self.answers = Captured()  # what the user's answers lifted, until a session takes it
+        self._answers = Captured()  # what the user's answers lifted
         self._records: list[dict[str, Any]] = []
         self._lock = threading.Lock()
 
@@ -131,6 +130,12 @@ class CallRecorder:
         extra = {"conversation_id": self.conversation_id} if self.conversation_id else {}
         return [{**record, **extra} for record in taken]
 
+    def take_answers(self) -> Captured:
+        """Remove and return what the user's answers to `on_ask` lifted."""
+        with self._lock:
+            taken, self._answers = self._answers, Captured()
+        return taken
+
     def give_back(self, records: list[dict[str, Any]]) -> None:
         """Return records that could not be handled, for the next `take`."""
         with self._lock:
@@ -147,24 +152,17 @@ class CallRecorder:
             force=force,
         )
         if decision.action == "ask" and self._on_ask is not None:
-            agreed = self._ask(decision, arguments)
+            agreed = _ask(self._on_ask, decision, arguments)
             try:
-                self.answers.add(self.guard.answered(decision, agreed))
+                answer = self.guard.answered(decision, agreed)
+                with self._lock:
+                    self._answers.add(answer)
             except ToolMemError as error:
                 log.error("the user's answer is not kept: %s", error)
             decision = apply_answer(decision, agreed)
         if decision.sources:
             self.decisions.append(decision)
         return decision
-
-    def _ask(self, decision: Decision, arguments: Any) -> bool:
-        ask: Callable[..., Any] = self._on_ask or bool
-        call = (decision.tool_name, arguments) if self._ask_with_call else ()
-        try:
-            return ask(decision, *call) is True
-        except Exception:  # whatever the host's question raises is no consent
-            log.exception("on_ask raised: the call is denied")
-            return False
 
     def report_end(self, decision: Decision, arguments: Any, record: Mapping[str, Any]) -> None:
         """Tell the guard how a call ended that was allowed."""
@@ -242,13 +240,24 @@ class CallRecorder:
             self._records.append(record)
 
 
+def _ask(on_ask: Callable[..., Any], decision: Decision, arguments: Any) -> bool:
+    """Ask the user about a call. Whatever `on_ask` raises is no consent."""
+    try:
+        if _takes_call(on_ask):
+            return on_ask(decision, decision.tool_name, arguments) is True
+        return on_ask(decision) is True
+    except Exception:
+        log.exception("on_ask raised: the call is denied")
+        return False
+
+
 def _takes_call(on_ask: OnAsk) -> bool:
     """Whether a function takes the tool's name and the arguments beside the decision."""
     try:
-        given = inspect.signature(on_ask).parameters.values()
+        parameters = inspect.signature(on_ask).parameters.values()
     except (TypeError, ValueError):
         return False
-    needed = [
-        each for each in given if each.default is each.empty and each.kind < each.KEYWORD_ONLY
+    required = [
+        each for each in parameters if each.default is each.empty and each.kind < each.KEYWORD_ONLY
     ]
-    return len(needed) >= 3 or any(each.kind is each.VAR_POSITIONAL for each in given)
+    return len(required) >= 3 or any(each.kind is each.VAR_POSITIONAL for each in parameters)

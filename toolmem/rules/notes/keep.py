@@ -19,10 +19,10 @@ from toolmem.rules.notes.verify import NoteContext, Verified, check_quote, shown
 from toolmem.rules.notes.width import content_words
 from toolmem.rules.replies import (
     MIN_ID_LENGTH,
-    doubt,
+    ask_to_lift,
     excerpt,
     kept_message,
-    may_doubt,
+    may_ask_to_lift,
     still_holds,
 )
 from toolmem.rules.store import RuleInput, ToolMemoryStore
@@ -55,7 +55,8 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
         note = read_note(given)
         if note.lasting == "session" and not context.session:
             raise NoteRefused(("lasting", "no session is known here: say always"))
-        corrected = _corrected(rules, note.replaces, context) if note.replaces else []
+        in_force = rules.all_rules(context.session).rules if note.replaces else []
+        replaced = _rules_meant(note.replaces, in_force, "replaces") if note.replaces else []
         verified = verify(note, context, now)
         verified.ends = _end_of(note.until, rules)
         if verified.narrowed and not context.session:
@@ -72,52 +73,59 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
             rules=made,
             told=f"{message} ({why}): lift {made[0].id[:MIN_ID_LENGTH]}",
         )
-    problems = [NoteProblem("when", _narrowed(verified))] if verified.narrowed else []
-    others = [rule for rule in corrected if rule.id not in {each.id for each in made}]
-    by = Actor("user", context.evidence, note.quote, context.session, context.noted_by)
-    told = [_confirmation(verified), *_doubt(rules, others, by, "replaced")]
-    return NoteResult(outcome="kept", rules=made, told=" ".join(told), problems=problems)
+    told, problems = _confirmation(verified), []
+    if verified.narrowed:
+        problem = f"{verified.narrowed}: it only asks; note it again with a narrower `when`"
+        problems.append(NoteProblem("when", problem))
+    ids = {rule.id for rule in made}
+    if others := [rule for rule in replaced if rule.id not in ids]:
+        by = Actor("user", context.evidence, note.quote, context.session, context.noted_by)
+        told += f". {_ask_to_lift_all(rules, others, by, 'replaced')}"
+    return NoteResult(outcome="kept", rules=made, told=told, problems=problems)
 
 
 def _end_of(until: str, rules: ToolMemoryStore) -> datetime | None:
     """When a note ends: at the end of a date, or at a time. Raises NoteRefused."""
-    now = rules.local_time()
+    text, now = until.strip(), rules.local_time()
+    if not text:
+        return None
+    if text.lower() in _TODAY:
+        return rules.end_of_day()
     try:
-        if until.strip().lower() in _TODAY:
-            return rules.end_of_day()
-        if not until.strip():
-            return None
-        if len(until.strip()) == len("2026-12-24"):
-            found = rules.end_of_day(date.fromisoformat(until.strip()))
-        else:
-            given = datetime.fromisoformat(until.strip())
-            found = (
-                given if given.tzinfo else given.replace(tzinfo=rules.zone).astimezone(rules.zone)
-            )
-    except (ValueError, OverflowError):
+        found = _end_of_date(text, rules) or _local_time(text, rules)
+    except ValueError:
         raise NoteRefused(("until", "expected today, or a date or time as 2026-12-24")) from None
+    except OverflowError:
+        raise NoteRefused(("until", f"{text} is too far away: leave until out")) from None
     if found <= now:
-        raise NoteRefused(("until", f"{until} is over: now it is {now:%Y-%m-%d %H:%M}"))
+        raise NoteRefused(("until", f"{text} is over: now it is {now:%Y-%m-%d %H:%M}"))
     return found
 
 
-def _corrected(rules: ToolMemoryStore, replaces: str, context: NoteContext) -> list[ToolMemoryRule]:
-    """The rules that a note replaces. Raises NoteRefused."""
-    return _rules_meant(replaces, rules.all_rules(context.session).rules, "replaces")
+def _end_of_date(text: str, rules: ToolMemoryStore) -> datetime | None:
+    """The end of a date; None for another text. Raises OverflowError."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return rules.end_of_day(day)
 
 
-def _doubt(
+def _local_time(text: str, rules: ToolMemoryStore) -> datetime:
+    """A time, in the user's zone where the text names none. Raises ValueError, OverflowError."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=rules.zone).astimezone(rules.zone)
+
+
+def _ask_to_lift_all(
     rules: ToolMemoryStore, meant: Sequence[ToolMemoryRule], actor: Actor, what: str
-) -> list[str]:
-    """Let the next calls that rules stop ask the user whether to lift them, and say so once."""
-    checked = [rule for rule in meant if rule.is_checked and may_doubt(rules, actor)]
-    told = [doubt(rules, rule, actor, what) for rule in checked]
-    told += [still_holds(rule) for rule in meant if rule not in checked]
-    return told[:1]
-
-
-def _narrowed(verified: Verified) -> str:
-    return f"{verified.narrowed}: it only asks; note it again with a narrower `when`"
+) -> str:
+    """Have the next calls that the rules of one sentence stop ask. Returns what to say of them."""
+    told = ""
+    for rule in meant:
+        if rule.is_checked and may_ask_to_lift(rules, actor):
+            told = ask_to_lift(rules, rule, actor, what)
+    return told or still_holds(meant[0])
 
 
 def _refused(
@@ -163,16 +171,15 @@ def _put(
     """Put one rule under each place. `pending`: why they are requests; "": they are not."""
     note, conditions = verified.note, verified.conditions
     by: Literal["agent", "user"] = "agent" if pending else "user"
+    tags = [NOTED] if pending else [NOTED, USER_EDICT]
+    if verified.narrowed:
+        tags.append(ONLY_ASKS)
     given = RuleInput(
         tool_name=UNSCOPED,
         rule=note.quote.strip(),
         priority="critical",
         source="programmatic" if pending else "user_explicit",
-        tags=[
-            NOTED,
-            *(() if pending else (USER_EDICT,)),
-            *((ONLY_ASKS,) if verified.narrowed else ()),
-        ],
+        tags=tags,
         effect=note.effect,
         when=[] if conditions is None else msgspec.to_builtins(conditions.when),
         unless=[] if conditions is None else msgspec.to_builtins(conditions.unless),
@@ -230,8 +237,8 @@ def lift_demand(
     except NoteRefused as error:
         return NoteResult(outcome="refused", problems=error.problems)
     if not pending and not any(lifted_by(m, meant[:1]) for m in context.user_messages or ()):
-        if may_doubt(rules, actor) and meant[0].is_checked:
-            told = " ".join(_doubt(rules, meant, actor, "deleted"))
+        if may_ask_to_lift(rules, actor) and meant[0].is_checked:
+            told = _ask_to_lift_all(rules, meant, actor, "deleted")
             return NoteResult(outcome="request", rules=meant, told=told)
         pending = "the user's words do not say so for sure"
     by = Actor("agent", "", quote, context.session, context.noted_by) if pending else actor
@@ -247,6 +254,8 @@ def lift_demand(
 def _rules_meant(words: str, rules: Sequence[ToolMemoryRule], field: str) -> list[ToolMemoryRule]:
     """Find the sentence that fits best, and its rules under all tools. Raises NoteRefused."""
     by_id = [r for r in rules if len(words) >= MIN_ID_LENGTH and r.id.startswith(words)]
+    if len(by_id) > 1:
+        raise NoteRefused((field, _name_one(by_id)))
     if by_id:
         return by_id
     described = content_words(words)
@@ -258,9 +267,13 @@ def _rules_meant(words: str, rules: Sequence[ToolMemoryRule], field: str) -> lis
     if not fits or fits[0][0] < _MIN_FIT:
         raise NoteRefused((field, "no rule fits these words: name it by its id"))
     if len(fits) > 1 and fits[1][0] == fits[0][0]:
-        ids = ", ".join(f"{by_text[t][0].id[:8]} “{by_text[t][0].rule[:60]}”" for _, t in fits[:3])
-        raise NoteRefused((field, f"several rules fit: name one by its id: {ids}"))
+        raise NoteRefused((field, _name_one([by_text[text][0] for _, text in fits])))
     return by_text[fits[0][1]]
+
+
+def _name_one(rules: Sequence[ToolMemoryRule]) -> str:
+    shown = ", ".join(f"{rule.id} “{plain(rule.rule, 60)}”" for rule in rules[:3])
+    return f"several rules fit: name one by its id: {shown}"
 
 
 def _fit(described: frozenset[str], rule: ToolMemoryRule) -> float:

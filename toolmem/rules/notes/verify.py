@@ -1,8 +1,8 @@
 """Check a note against what the user said, and its condition against its own examples.
 
 In this order: the user said the quote; the tools exist; no call without arguments is stopped; each
-example is stopped or passes as the note says; the condition is no wider than the quote. A mistake
-of the model is refused, to be mended; what only the user can decide becomes a request.
+example is stopped or passes as the note says; the condition is not far wider than the quote. A
+mistake of the model is refused, to be mended; what only the user can decide becomes a request.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class Verified(Struct, kw_only=True):
     """A note that can be kept."""
 
     note: DemandNote  # its effect and duration as the checks leave them
-    ends: datetime | None = None
+    ends: datetime | None = None  # None: it does not end
     places: list[str]  # where rules are kept: classes, and names of tools without a class
     conditions: Conditions | None = None
     pending: str = ""  # why it becomes a request; "": it is kept at once
-    narrowed: str = ""  # why it does less than the note says; "": it does not
+    narrowed: str = ""  # why a ban only asks; "": it does what the note says
     would_stop: tuple[int, int] = (0, 0)  # of so many calls that worked
     example: str = ""  # one of these
 
@@ -133,11 +133,15 @@ class _Tools:
         found = self.known.get(folded_name(name))
         return found.parameters if found is not None else {}
 
+    def properties(self, name: str) -> Mapping[str, Any]:
+        found = self.known.get(folded_name(name))
+        return found.properties if found is not None else {}
+
     def kinds_of(self, name: str) -> list[str]:
         """The classes of a tool, such as `@write` and `@edit`; its name where it has none."""
         if folded_name(name) in CLASSES:
             return [folded_name(name)]
-        declared = self.schema(name).get("properties") or {}
+        declared = self.properties(name)
         return list(classes_of(name, dict.fromkeys(declared, ""), declared)) or [folded_name(name)]
 
     def view(self, tool: str, arguments: Mapping[str, Any]) -> CallView:
@@ -296,20 +300,18 @@ def _narrow(verified: Verified, trial: _Trial, calls: Sequence[Call]) -> None:
     verified.would_stop = (len(stopped), len(bound))
     if stopped:
         verified.example = shown_call(stopped[0].tool, stopped[0].arguments)
-    if verified.note.effect == "deny" and (narrowed := _too_wide(verified, trial)):
-        verified.narrowed = narrowed
+    why_wide = _why_wide(verified, trial) if verified.note.effect == "deny" else ""
+    tools = [*trial.tools.named, *verified.places]
+    if why_wide and not names_tool(verified.note.quote, tools, trial.conditions):
+        verified.narrowed = why_wide
         verified.note = replace(verified.note, effect="ask")
 
 
-def _too_wide(verified: Verified, trial: _Trial) -> str:
-    """Why a condition is far wider than its quote; "" where it is not."""
-    why = _is_wide(verified, trial)
-    tools = [*trial.tools.named, *verified.places]
-    return "" if not why or names_tool(verified.note.quote, tools, trial.conditions) else why
+def _why_wide(verified: Verified, trial: _Trial) -> str:
+    """Which calls a condition would stop that its quote does not speak of; "" where they are few.
 
-
-def _is_wide(verified: Verified, trial: _Trial) -> str:
-    """Why a condition would stop many calls that its quote does not speak of."""
+    Whatever the quote is about, it may still be about all calls of the tool.
+    """
     note, (stopped, worked) = verified.note, verified.would_stop
     number, of = count_ordinary_stops(note.quote, verified.places, trial.stops)
     if number > MAX_ORDINARY * of:
@@ -319,7 +321,9 @@ def _is_wide(verified: Verified, trial: _Trial) -> str:
         return ""
     if worked >= MIN_WORKED and stopped > MAX_WORKED * worked:
         return f"{stopped} of the last {worked} calls would have been stopped, and no tool is named"
-    plain = [c for n in trial.tools.named for c in plain_calls(n, trial.tools.schema(n))]
+    plain: list[Call] = []
+    for name in trial.tools.named:
+        plain += plain_calls(name, trial.tools.properties(name))
     number = sum(trial.stops(trial.tools.view(*call)) for call in plain)
     if number > MAX_WORKED * len(plain) or any(each.always for each in trial.conditions.when):
         return "most calls of the tool would be stopped, and the quote does not name it"

@@ -1,4 +1,4 @@
-"""Check that a condition is no wider than its quote: by common words, and by ordinary calls."""
+"""Compare how much a condition stops with what its quote says: by words, and by ordinary calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolmem.view.view import CallView
 
 Call = tuple[str, Mapping[str, Any]]  # tool, arguments
 
-# What people call the tools of a class or their objects, and what they do with them.
+# What people call the tools of a class or their objects | what they do with them.
 _CLASS_WORDS = {
     "@shell": "command commands shell terminal bash console cli 命令 终端"
     " | run execute 执行 运行 跑",
@@ -33,8 +33,9 @@ _CLASS_WORDS = {
 }
 # A verb names a tool only where it is about all that the tool does: "never edit anything".
 _OF_ALL = (
-    r"(?:s|ing|ed)?(?: (?:me|us))?(?:\W*$|[,;.!]|(?: \w+)?\s(?:any|anything|all|every\w*|nothing"
-    r"|stuff|things?|scripts?|programs?|without|before|unless|yourself)\b|任何|东西|所有|[，。！])"
+    r"(?:s|ing|ed)?(?: (?:me|us))?(?:\W*$|[,;.!]|(?: \w+)?\s(?:any|anything|all|every\w*"
+    r"|nothing|stuff|things?|scripts?|programs?|without|before|unless|yourself)\b|任何|东西|所有"
+    r"|[，。！])"
 )
 # Words of a demand on a whole tool, beside the reader's fillers.
 _PLAIN = word_set(
@@ -52,33 +53,41 @@ _ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s)$")
 def names_tool(quote: str, tools: Sequence[str], conditions: Conditions) -> bool:
     """Whether a quote is about all calls of one of these tools or classes.
 
-    One with other words of content is so only where the condition has one of them.
+    Where it says something else beside that, the condition has to say it, too.
     """
     text, said = normalized(quote), set(_words(quote))
-    kinds = [_CLASS_WORDS.get(tool, " ".join(_objects(tool))).partition("|") for tool in tools]
-    verbs = [verb for _, _, listed in kinds for verb in listed.split()]
+    nouns: list[str] = []
+    verbs: list[str] = []
+    for tool in tools:
+        called, _, done = _CLASS_WORDS.get(tool, " ".join(_objects(tool))).partition("|")
+        nouns += called.split()
+        verbs += done.split()
     is_named = (
-        any(said & set(_words(nouns)) for nouns, _, _ in kinds)
+        not said.isdisjoint(_words(" ".join(nouns)))
         or any(normalized(tool).removeprefix("@") in text for tool in tools)
-        or any(re.search(rf"{verb.removesuffix('e')}e?{_OF_ALL}", text) for verb in verbs)
+        or any(_is_about_all(verb, text) for verb in verbs)
     )
     if not is_named or _is_timed(quote, conditions):
         return is_named
-    others = _other_words(quote, " ".join([*map(" ".join, kinds), *tools]))
-    return not others or bool(others & _written(conditions))
+    others = _other_words(quote, [*nouns, *verbs, *tools])
+    return not others or not others.isdisjoint(_written(conditions))
 
 
-def _other_words(quote: str, of_tools: str) -> frozenset[str]:
+def _is_about_all(verb: str, text: str) -> bool:
+    return re.search(rf"(?<![a-z]){verb.removesuffix('e')}e?{_OF_ALL}", text) is not None
+
+
+def _other_words(quote: str, of_tools: Sequence[str]) -> frozenset[str]:
     """The words of a demand that say more than that a tool is not to be used."""
     from toolmem.rules.reader.words import FILLERS, VERBS, ZH_FILLERS, stems  # takes long to load
 
-    plain = {*_PLAIN, *FILLERS, *_words(of_tools)}
+    plain = {*_PLAIN, *FILLERS, *_words(" ".join(of_tools))}
     found = (word for word in _words(quote) if word < "\u3000" and len(word) > 1)
     latin = {word for word in found if plain.isdisjoint(stems(word))}
     chinese = re.sub(r"[^\u3400-\u9fff]+", " ", normalized(quote))
-    known = sorted({*ZH_FILLERS, *_ZH_PLAIN, *VERBS, *of_tools.split()}, key=len, reverse=True)
-    for word in filter(str.strip, known):
-        chinese = chinese.replace(word, " ") if word > "\u3000" else chinese
+    known = {word for word in (*ZH_FILLERS, *_ZH_PLAIN, *VERBS, *of_tools) if word > "\u3000"}
+    for word in sorted(known, key=len, reverse=True):
+        chinese = chinese.replace(word, " ")
     return content_words(" ".join([*latin, chinese]))
 
 
@@ -129,19 +138,20 @@ def _values_of(arguments: Mapping[str, Any]) -> str:
     return json.dumps(list(arguments.values()), ensure_ascii=False)
 
 
-def plain_calls(tool: str, schema: Mapping[str, Any]) -> list[Call]:
-    """Calls of a tool without a class, with everyday values for each parameter."""
-    declared = schema.get("properties") or {}
-    columns = {name: _plain_values(name, kind) for name, kind in declared.items()}
-    return [
-        (tool, {name: columns[name][at] for name in columns}) for at in range(4 * bool(columns))
-    ]
+def plain_calls(tool: str, properties: Mapping[str, Any]) -> list[Call]:
+    """Four calls of a tool with everyday values for its parameters; none without parameters."""
+    if not properties:
+        return []
+    values = {name: _plain_values(name, schema) for name, schema in properties.items()}
+    return [(tool, {name: four[at] for name, four in values.items()}) for at in range(4)]
 
 
-def _plain_values(name: str, kind: Any) -> Sequence[Any]:
-    declared = kind if isinstance(kind, Mapping) else {}
-    if values := declared.get("enum"):
-        return [values[at % len(values)] for at in range(4)]
+def _plain_values(name: str, schema: Any) -> Sequence[Any]:
+    """Four values of a parameter."""
+    declared = schema if isinstance(schema, Mapping) else {}
+    allowed = declared.get("enum")
+    if isinstance(allowed, list) and allowed:
+        return [allowed[at % len(allowed)] for at in range(4)]
     match declared.get("type"):
         case "integer" | "number":
             return (1, 10, 100, 1000)

@@ -127,12 +127,12 @@ def find_conditions(
         rest = re.sub(rf"(?<!\w){re.escape(tool.name)}(?!\w)", " ", rest, flags=re.I)
     reading = _read_chinese(rest, text) if words.CJK.search(text) else _read_english(rest, terms)
     alone = reading.unread and not (terms or reading.terms)
-    literals = _literal(rest, reading) if alone else []
-    if reading.unread and not literals:
-        named = [tool for tool in tools if not (terms or only) and _is_all_named(tool, reading)]
-        found = {tool.name: CallTests([{"always": True}]) for tool in named}
+    literal = _named_thing(rest, reading) if alone else None
+    if reading.unread and literal is None:
+        whole = [] if terms or only else [t for t in tools if _name_says_all(t, reading)]
+        found = {tool.name: CallTests([{"always": True}]) for tool in whole}
         return found, [] if found else reading.unread
-    reading.terms[:0] = [*terms, *literals]
+    reading.terms[:0] = terms if literal is None else [*terms, literal]
     found = {}
     for tool in tools:
         made = _conditions(tool, reading, only, text)
@@ -141,18 +141,18 @@ def find_conditions(
     return found, []
 
 
-def _literal(rest: str, reading: _Reading) -> list[Term]:
+def _named_thing(rest: str, reading: _Reading) -> Term | None:
     """The name or identifier that holds every word that was not understood, if there is one."""
     for found in _NAMED.finditer(rest):
         before = found["before"] or ""
         is_object = not before or before in _BEFORE_NAMED or reading.verb in words.stems(before)
         if is_object and set(_WORD.findall(found["name"])).issuperset(reading.unread):
-            return [Term("literal", found["name"])]
-    return []
+            return Term("literal", found["name"])
+    return None
 
 
-def _is_all_named(tool: ToolSchema, reading: _Reading) -> bool:
-    """Whether all words of a demand stand in a tool's name: "change my password"."""
+def _name_says_all(tool: ToolSchema, reading: _Reading) -> bool:
+    """Whether a tool's name holds all words of a demand: "change my password"."""
     names = name_words(tool.name)
     said = (frozenset(words.stems(word.lower())) for word in reading.unread)
     return _does(tool, reading.verb) and all(names & forms for forms in said)
@@ -238,13 +238,20 @@ def _conditions(tool: ToolSchema, reading: _Reading, only: bool, text: str) -> C
     amounts = [test for test in tests if test and test.keys() == {"arg"}]
     found = [test for test in tests if test and test not in amounts]
     if amounts:  # "no more than 500 to Sarah" means both
-        found = [test | amount for test, amount in product(found or [{}], amounts)]
+        found = [_both(test, amount) for test, amount in product(found or [{}], amounts)]
     if only:  # every other target of this kind is forbidden
         mails = name_words(tool.name) & {"mail", "email", "gmail"}
         kinds = {"email": "@", "host": "@" if mails else r"\w\.\w"}
         sort = kinds.get(terms[0].kind)
         return CallTests([{"target": sort}], found) if sort and not programs else None
     return _with_programs(programs, found) if programs else CallTests(found)
+
+
+def _both(test: Test, amount: Test) -> Test:
+    """A test that also compares an amount."""
+    if "arg" not in test:
+        return test | amount
+    return test | {"arg": [test["arg"], amount["arg"]]}
 
 
 def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
@@ -305,7 +312,7 @@ def _test(term: Term, tool: ToolSchema, verb: str, text: str) -> Test | None:
         case "code":
             return {"text": rf"(^|[^\w]){quoted}($|[^\w])"}
         case "literal":
-            declared = tool.parameters.get("properties") or {}
+            declared = tool.properties
             is_sent = any(is_target(name, declared) for name in declared) and " about " not in text
             pattern = rf"(^|[^\w]){quoted}($|[^\w])"
             return {"target" if is_sent else "text": pattern} if _does(tool, verb) else None
@@ -335,8 +342,7 @@ def _path_test(path: str, tool: ToolSchema, verb: str) -> Test | None:
 
 def _action_parameter(tool: ToolSchema) -> str:
     """The parameter that says what a tool of many actions does; "" where there is none."""
-    declared: Mapping[str, Any] = tool.parameters.get("properties") or {}
-    return next((name for name in declared if name.lower() in ACTIONS), "")
+    return next((name for name in tool.properties if name.lower() in ACTIONS), "")
 
 
 def _action_test(action: str, verb: str, at: str) -> Test | None:
@@ -351,23 +357,29 @@ def _action_test(action: str, verb: str, at: str) -> Test | None:
 
 
 def _example_action(tool: ToolSchema, verb: str) -> dict[str, str]:
-    """The argument with which a tool of many actions does what a verb says."""
+    """The argument with which a tool of many actions does what a verb says; {} without one."""
     name = _action_parameter(tool)
-    schema = (tool.parameters.get("properties") or {}).get(name)
-    values = schema.get("enum") if isinstance(schema, Mapping) else None
+    if not name:
+        return {}
     kind = next((k for k in ("delete", "read", "write") if verb in words.ACTIONS[k]), "write")
-    sort = {"delete": _DELETES, "read": _READS}.get(kind, "")
-    fits = [
-        v
-        for v in values or [kind]
-        if (re.search(sort, str(v), re.I) if sort else changes_something(v))
-    ]
-    return {name: str(fits[0])} if name and fits else {}
+    schema = tool.properties[name]
+    declared = schema.get("enum") if isinstance(schema, Mapping) else None
+    for value in declared if isinstance(declared, list) and declared else [kind]:
+        if _does_action(str(value), kind):
+            return {name: str(value)}
+    return {}
+
+
+def _does_action(value: str, kind: str) -> bool:
+    """Whether the action of a tool is of a kind: delete, read or write."""
+    if kind == "write":
+        return changes_something(value)
+    return re.search(_DELETES if kind == "delete" else _READS, value, re.I) is not None
 
 
 def _amount_parameter(tool: ToolSchema) -> str:
     """The parameter that takes an amount; "" where there is none, or more than one."""
-    declared: Mapping[str, Any] = tool.parameters.get("properties") or {}
+    declared = tool.properties
     numbers = [
         name
         for name, schema in declared.items()
@@ -393,7 +405,7 @@ def _stops_an_example(made: CallTests, tool: ToolSchema, reading: _Reading, only
 def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, Any]:
     """Arguments of a call that has the first term where calls of this tool would have it."""
     given = reading.terms
-    declared: Mapping[str, Any] = tool.parameters.get("properties") or {}
+    declared = tool.properties
     if is_shell(tool):
         starts = [each.text for each in given if each.kind in ("program", "command", "quoted")]
         others = [each.text for each in given if each.text not in starts][:2]
@@ -404,10 +416,10 @@ def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, An
         start = starts[:1] or (["git push origin"] if pushes else by_verb[:1] or ["run"])
         name = next((each for each in declared if "command" in each or "cmd" in each), "command")
         return {name: " ".join([*start, *others])}
-    amounts = [each.text for each in given if each.kind == "amount"]
-    example: dict[str, Any] = {
-        _amount_parameter(tool): 10 * (number_in(text) or 1) for text in amounts
-    }
+    example: dict[str, Any] = {}
+    for each in given:
+        if each.kind == "amount":
+            example[_amount_parameter(tool)] = 10 * (number_in(each.text) or 1)
     first = next((each for each in given if each.kind != "amount"), None)
     if first is None:
         return example

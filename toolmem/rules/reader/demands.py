@@ -125,8 +125,16 @@ _FOR_A_WHILE = re.compile(
     r"|今晚|这周|明天|这一?[次封张条笔单]|[本此]次|这里|那[封个份张条笔次]|期间|正在|等.{1,14}(?:再"
     r"|之后|以后|后)|还没|周[一二三四五六日]前|给[他她](?!们)|(?:订单|发票) ?[A-Za-z]{0,3}-?\d"
 )
-_TODAY = re.compile(r"\b(?:for )?today\b|今天")
-_NOW = re.compile(r"\b(?:yet|until|till|for now|for the moment|this session)\b|今天|先别|本次")
+_TODAY = re.compile(r"\btoday\b(?! (?:or|and)\b)|今天")
+# Today as the day on which a lasting demand begins.
+_FROM_TODAY = re.compile(
+    r"\b(?:from|since|starting|beginning|as of|effective|not (?:just|only)) today\b"
+    r"|今天(?:起|开始)|不[只仅]今天"
+)
+_NOW = re.compile(
+    r"\b(?:yet|until|till|for now|for the moment|this session)\b"
+    r"|(?<![只仅])今天(?!起|开始)|先别|本次"
+)
 _OBJECT = (
     r"(?:order|e-?mail|mail|message|draft|invoice|file|document|report|payment|ticket|booking"
     r"|meeting|event|commit|query|one)"
@@ -205,7 +213,7 @@ def _read(
         tools=bound,
         effect="remind" if not conditions else "ask" if "ask" in kinds else "deny",
         session=_is_for_session(text, forms),
-        today=bool(_TODAY.search(text)) and not _FOR_GOOD.search(text),
+        today=bool(_TODAY.search(text)) and not _is_for_good(text),
         conditions=conditions,
         unread=unread,
     )
@@ -230,12 +238,16 @@ def _is_question(text: str, marked: bool) -> bool:
 
 def _is_for_session(text: str, forms: Sequence[Form]) -> bool:
     """Whether a demand holds for a while, or is about an object of the task at hand."""
-    if _FOR_GOOD.search(text):
+    if _is_for_good(text):
         return bool(_NOW.search(text))
     if _FOR_A_WHILE.search(text):
         return True
     objects = [text[form.end :].partition(" ")[2] for form in forms]
     return not words.CJK.search(text) and any(_AT_HAND.search(each) for each in objects)
+
+
+def _is_for_good(text: str) -> bool:
+    return bool(_FOR_GOOD.search(text) or _FROM_TODAY.search(text))
 
 
 def too_long(message: str) -> int:

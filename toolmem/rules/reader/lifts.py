@@ -1,7 +1,7 @@
 """Find the rule that a plain sentence takes back: the only one that contains all its words.
 
-A sentence that asks, reports, sets a condition or permits something once takes nothing back. Of
-other sentences that may take one back, `doubted` finds the rule, for the user to decide.
+A sentence that asks, reports, sets a condition or permits something once takes nothing back.
+`possibly_lifted` finds the rule that another sentence may take back, for the user to decide.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ _LIMITS = re.compile(
     r"|如果|只要|除非|不要|不许|不准|禁止|别|也许|可能"
 )
 _NAME = re.compile(r"(?<=[a-z,;] )[A-Z][\w'-]+|\b[\w]*\d[\w]*[-_]\w+")
-_ZH_KNOWN = re.compile("|".join(sorted((w for w in NOUNS | VERBS if CJK.match(w)), key=len)[::-1]))
+_ZH_TOOL_WORDS = sorted((word for word in NOUNS | VERBS if CJK.match(word)), key=len, reverse=True)
+_ZH_KNOWN = re.compile("|".join(_ZH_TOOL_WORDS))
 _WORD = re.compile(r"[a-z][\w'@.-]*[\w]|\$?[\d,]{2,}")
 
 
@@ -90,32 +91,36 @@ def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | No
     return None
 
 
-def doubted(message: str, rules: Sequence[ToolMemoryRule]) -> tuple[ToolMemoryRule, str] | None:
+def possibly_lifted(
+    message: str, rules: Sequence[ToolMemoryRule]
+) -> tuple[ToolMemoryRule, str] | None:
     """Find the rule that the message may take back, and the sentence that does so.
 
-    It is the only one that shares the most words with the sentence.
+    It shares more words with the sentence than every other rule.
     """
+    contents: list[set[str]] | None = None
     for sentence in _short_sentences(message):
         text = lower(sentence.masked)
         if not _MAY_LIFT.search(text) or _QUESTION.search(text) or _LIMITS.search(text):
             continue
         said = _particular(text)
         names = _content(lower(" ".join(_NAME.findall(sentence.text))))
-        contents = [_particular(lower(rule.rule)) for rule in rules]
-        shared = (len(said & own) if names <= own else 0 for own in contents)
-        fits = sorted((number, at) for at, number in enumerate(shared))
-        if fits and fits[-1][0] and (len(fits) < 2 or fits[-2][0] < fits[-1][0]):
-            return rules[fits[-1][1]], sentence.text
+        if contents is None:
+            contents = [_particular(lower(rule.rule)) for rule in rules]
+        shared = [len(said & own) if names <= own else 0 for own in contents]
+        most = max(shared, default=0)
+        if most and shared.count(most) == 1:
+            return rules[shared.index(most)], sentence.text
     return None
 
 
 def _particular(text: str) -> set[str]:
-    """The words that say what is meant, of Chinese without what people say of all tools."""
+    """The words that say what is meant, without Chinese words for tools and what they do."""
     return _content(_ZH_KNOWN.sub(" ", text)) - {"over"}
 
 
 def _short_sentences(message: str) -> list[Sentence]:
-    """The user's own sentences without long ones: patterns search them in quadratic time."""
+    """The user's own sentences but long ones, which the patterns search in quadratic time."""
     own = own_sentences(message, lambda _: False)
     return [each for each in own if len(each.text) <= MAX_SENTENCE]
 
