@@ -1,7 +1,7 @@
-"""What is known of common programs: which take their words as data, which write what they name.
+"""Common programs: which take their words as data, and which only read the files that they name.
 
-A program that is not known may run the words after it, and write the files that it names: what
-would then break a rule is asked about. A table is never whole, so missing here costs a question.
+An unknown program may run the words after it, and write the files that it names. Where that would
+break a rule, the user is asked. So a program that is missing here costs a question, no more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from toolmem.view.shell_programs import (
     WRITING_PROGRAMS,
 )
 
-# They read their operands, whatever else they do: no rule on files that are written means these.
+# Programs that do not write their operands, whatever else they do.
 _READERS = (READING_PROGRAMS - word_set("sudo time env xargs git")) | word_set(
     "cd pushd popd command builtin hash export unset alias declare local readonly typeset set read "
     "shift source . eval "
@@ -39,13 +39,15 @@ _READERS = (READING_PROGRAMS - word_set("sudo time env xargs git")) | word_set(
     "rollup parcel rails rake asdf pyenv nvm rbenv shellcheck hadolint playwright cypress cloc "
     "tokei"
 )
-# Words of programs that are not known, after which names follow that are no commands, or are read.
+_ONLY_READ = _READERS - word_set("tar zip gzip bzip2 xz zstd 7z sqlite3 vim vi nano emacs")
+# Subcommands of unknown programs: after these follows a name, which is no command.
 _NAMES_FOLLOW = word_set(
     "install add remove uninstall upgrade update use local global init new create help info search"
 )
+# After these, unknown programs only read the files that they name.
 _READING_VERBS = word_set("test check lint build serve start show list status diff view preview")
-_DATA = _READERS | WRITING_PROGRAMS | PRINTERS | word_set("git docker podman nerdctl") | SHELLS
-# Subcommands after which the words of such a program are a command.
+_KNOWN = _READERS | WRITING_PROGRAMS | PRINTERS | word_set("git docker podman nerdctl") | SHELLS
+# Subcommands of known programs, after which a command may follow.
 _RUN_AFTER = {
     "git": word_set("rebase bisect submodule filter-branch difftool mergetool"),
     "docker": word_set("run exec"),
@@ -62,9 +64,9 @@ MAX_TAILS = 40  # of one command
 
 
 def tail_starts(words: Sequence[str]) -> range:
-    """The places of a command's words where another command may begin."""
+    """The indexes of a command's words where another command may begin."""
     program = words[0].lower() if words else ""
-    if program not in _DATA and program not in _RUN_AFTER:
+    if program not in _KNOWN and program not in _RUN_AFTER:
         first = 3 if words[1:2] and words[1] in _NAMES_FOLLOW else 1
         return range(first, min(len(words), MAX_TAILS))
     after = _RUN_AFTER.get(program, frozenset())
@@ -73,14 +75,15 @@ def tail_starts(words: Sequence[str]) -> range:
 
 
 def may_write_operands(words: Sequence[str]) -> bool:
-    """Whether a program is not known, so that it may write the files that it names."""
+    """Whether a program is unknown, so that it may write the files that it names."""
     program = words[0].lower() if words else ""
-    is_plain = program not in _DATA and not program.startswith(("python", "ruff"))
+    if program in _KNOWN or program.startswith(("python", "ruff")):
+        return False
     is_script = bool(os.path.splitext(program)[1])  # of the project: it reads what it is given
-    return is_plain and not is_script and not _READING_VERBS & set(words[1:2])
+    return not is_script and not _READING_VERBS & set(words[1:2])
 
 
-def named_own(words: Sequence[str]) -> bool:
-    """Whether a known program only reads what it names."""
+def only_reads(words: Sequence[str]) -> bool:
+    """Whether a program is known to leave the files that it names as they are."""
     program = words[0].lower() if words else ""
-    return program in _READERS - word_set("tar zip gzip bzip2 xz zstd 7z sqlite3 vim vi nano emacs")
+    return program in _ONLY_READ
