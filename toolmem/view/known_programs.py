@@ -1,4 +1,4 @@
-"""Common programs: which take their words as data, and which only read the files that they name.
+"""Common programs: which take their words as data, and what they do with the files they name.
 
 An unknown program may run the words after it, and write the files that it names. Where that would
 break a rule, the user is asked. So a program that is missing here costs a question, no more.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import os.path
 from collections.abc import Sequence
 
-from toolmem.text.forms import word_set
+from toolmem.text.forms import normalized, word_set
+from toolmem.text.patterns import late_pattern
 from toolmem.view.shell_programs import (
     PRINTERS,
     READING_PROGRAMS,
@@ -60,7 +61,15 @@ _RUN_AFTER = {
     "vagrant": word_set("ssh"),
     "npm": word_set("exec"),
 }
-MAX_TAILS = 40  # of one command
+# Programs that treat each of their operands alike.
+_EACH_OPERAND = word_set(
+    "rm rmdir unlink shred truncate trash del touch mkdir cat less more head tail wc stat source "
+    "bat remove-item"
+)
+_EACH_OPERAND_GIT = ("add", "rm", "restore", "clean")
+_EACH_URL = ("curl", "wget", "http", "https", "xh")
+_EACH_AFTER_FIRST = ("chmod", "chown", "chgrp")
+_MESSAGE_OPTION = late_pattern(r"-[a-z]*m|--message")
 
 
 def tail_starts(words: Sequence[str]) -> range:
@@ -68,10 +77,10 @@ def tail_starts(words: Sequence[str]) -> range:
     program = words[0].lower() if words else ""
     if program not in _KNOWN and program not in _RUN_AFTER:
         first = 3 if words[1:2] and words[1] in _NAMES_FOLLOW else 1
-        return range(first, min(len(words), MAX_TAILS))
+        return range(first, len(words))
     after = _RUN_AFTER.get(program, frozenset())
     at = next((i for i, word in enumerate(words[:10]) if word in after), len(words))
-    return range(at + 1, min(len(words), at + MAX_TAILS))
+    return range(at + 1, len(words))
 
 
 def may_write_operands(words: Sequence[str]) -> bool:
@@ -87,3 +96,35 @@ def only_reads(words: Sequence[str]) -> bool:
     """Whether a program is known to leave the files that it names as they are."""
     program = words[0].lower() if words else ""
     return program in _ONLY_READ
+
+
+def operand_groups(words: Sequence[str]) -> list[list[str]]:
+    """Group a command's operands: all together, or one by one where each is treated alike."""
+    program, *rest = map(normalized, words or ("",))
+    if program in PRINTERS:
+        return [[]]
+    rest = _without_messages(program, rest)
+    each: list[str] = []
+    plain = [word for word in rest if not word.startswith("-")]
+    if program in _EACH_OPERAND:
+        each = plain
+    elif program in _EACH_AFTER_FIRST or (
+        program == "git" and plain[:1] and plain[0] in _EACH_OPERAND_GIT
+    ):
+        each = plain[1:]
+    elif program in _EACH_URL:
+        each = [word for word in plain if "://" in word]
+    if len(each) > 1:
+        return [[word] for word in each]
+    parts = (part for word in rest for part in (word, *word.split("=", 1)[1:]) if part)
+    return [list(dict.fromkeys(parts))]
+
+
+def _without_messages(program: str, rest: list[str]) -> list[str]:
+    """Without what is only said: the message of `git commit -m MESSAGE`."""
+    if program != "git" or rest[:1] not in (["commit"], ["tag"], ["merge"], ["stash"], ["notes"]):
+        return rest
+    said = {i + 1 for i, word in enumerate(rest) if _MESSAGE_OPTION.fullmatch(word)}
+    return [
+        word for i, word in enumerate(rest) if i not in said and not word.startswith("--message=")
+    ]
