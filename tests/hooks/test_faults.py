@@ -357,7 +357,10 @@ class Pipe(io.BytesIO):
         return part
 
 
-@pytest.mark.parametrize("text", ["x" * (CHUNK - 9), "é", "\xff", "}" * CHUNK])
+TEXTS = {"whole": "x" * (CHUNK - 9), "no UTF-8": "é", "signs": "}" * CHUNK}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_a_payload_is_complete_with_its_json_whatever_its_size(text):
     raw = json.dumps({"a": text}, ensure_ascii=False).encode("latin-1")
     parts = [raw[at : at + CHUNK] for at in range(0, len(raw), CHUNK)]
