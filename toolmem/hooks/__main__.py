@@ -60,8 +60,8 @@ def answer_event(
 def read_payload(stdin: BufferedIOBase) -> bytes:
     """Standard input until its JSON is complete, its end, or MAX_BYTES: a pipe may stay open.
 
-    A part that ends in `}` may be the last. Many may, so a try waits until what was read is worth
-    it: all tries together parse at most five times as many bytes as there are.
+    A part that ends in `}` may be the last, so the JSON is tried. Where many parts end so, some
+    tries are left out: together they parse at most five times the bytes that were read.
     """
     raw = bytearray()
     parsed = 0
