@@ -8,12 +8,15 @@ import apsw
 import pytest
 
 from toolmem.config.sections import GuardSection
-from toolmem.guard import Guard
+from toolmem.guard import Guard, self_protection
 from toolmem.guard.decision import quoted
+from toolmem.guard.self_protection import check_self
 from toolmem.guard.stores import Stores
+from toolmem.memory.toolmem import ToolMem
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore
+from toolmem.view.view import CallView
 
 FAILED = "cat: x: No such file or directory"
 PUSH = {"command": "^git push"}
@@ -107,6 +110,13 @@ def test_the_words_of_a_stopped_call_are_kept_without_secrets(forbid, runs, guar
     runs(f"curl -H 'Authorization: Bearer {secret}' x")
     told = guard.user_spoke("c", "yes, this once")
     assert "may run once: Bash “curl" in told and secret not in told
+
+
+def test_no_half_of_a_secret_is_kept_where_the_words_are_cut(forbid, runs, guard):
+    forbid({"command": "^curl "})
+    secret = "sk-proj-" + "a1B2c3D4e5F6" * 4
+    runs(f"curl {'x' * 130} -H 'Authorization: Bearer {secret}'")
+    assert "a1B2c3" not in guard.user_spoke("c", "yes, this once")
 
 
 def test_of_several_stopped_calls_none_runs_before_the_user_says_which(forbid, runs, guard):
@@ -542,3 +552,22 @@ def test_a_store_that_fails_stops_no_call_in_the_shadow(tmp_path):
         _, guard = Stores(main, [further]).guards("closed", shadow=shadow)
         assert guard.before("Bash", {"command": "ls"}, conversation="c").action == action
     main.close()
+
+
+def test_self_protection_reads_the_words_of_a_command_once(monkeypatch):
+    read = []
+    monkeypatch.setattr(self_protection, "_is_own", lambda path, *_, **__: read.append(path))
+    urls = [f"http://a/{number}" for number in range(500)]
+    view = CallView("Bash", {"command": f"xh {' '.join(urls)} toolmem.db"})
+    assert len(view.units) == len(urls)
+    assert check_self(view, ["/srv/data/toolmem.db"], "enforce") == []
+    assert len(urls) <= len(read) < 3 * len(urls)
+
+
+def test_the_guard_of_a_program_protects_the_state_folder_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with ToolMem(tmp_path / "m.db") as memory:
+        memory.add([{"tool_name": "search", "input": {}, "output": "3 hits"}])
+        for path in ("state/toolmem", "m.db"):
+            command = f"rm -rf {tmp_path / path}"
+            assert memory.check_tool_call("Bash", {"command": command}).action == "ask"

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +19,16 @@ from pathlib import Path
 import apsw
 import pytest
 
-from toolmem.hooks.__main__ import answer_event
+from toolmem.guard.guard import WRITE_WAIT
+from toolmem.guard.rule_copies import copy_path
+from toolmem.hooks.__main__ import CHUNK, answer_event, read_payload
+from toolmem.models.calls import SystemClock
+from toolmem.rules.capture import ToolMemoryCaptureHook
+from toolmem.rules.changes import Actor
+from toolmem.rules.store import ToolMemoryStore
+from toolmem.rules.turn import Turn
+from toolmem.store.sqlite import SqliteStore
+from toolmem.store.sqlite.database import Database
 
 CALL = {"tool_name": "Bash", "tool_input": {"command": "git push origin main"}}
 
@@ -244,14 +254,21 @@ def test_a_ban_holds_where_nothing_can_be_written(host, project):
     assert decided(told) == "deny"
 
 
-def test_a_ban_holds_at_once_under_the_lock_of_another_process(host, project):
+def test_a_ban_holds_at_once_under_the_lock_of_another_process(host, monkeypatch):
+    waits = []
+    patience = Database._patience
+
+    def noted(self, db, wait):
+        waits.append(wait)
+        return patience(self, db, wait)
+
     host.prompt("Never push to main.")
     with closing(apsw.Connection(host.store().location)) as other:
         other.execute("BEGIN IMMEDIATE")
-        began = time.monotonic()
-        told = run(project, json.dumps(payload(project)).encode())
+        monkeypatch.setattr(Database, "_patience", noted)
+        told = host.send("PreToolUse", **host._call("git push origin main", "c1"))
     assert decided(told) == "deny" and "nothing can be kept" in told["systemMessage"]
-    assert time.monotonic() - began < 3  # one that waits for the store needs four
+    assert waits and max(waits) <= WRITE_WAIT
 
 
 @pytest.mark.parametrize("fault", ["full", "locked"])
@@ -272,7 +289,10 @@ def test_a_pipe_that_stays_open_is_no_reason_to_wait(host, project):
     process = start(project)
     process.stdin.write(json.dumps(payload(project)).encode())
     process.stdin.flush()
+    hanging = threading.Timer(30, process.kill)
+    hanging.start()
     out = process.stdout.read()
+    hanging.cancel()
     assert decided(json.loads(out)) == "deny" and process.wait(10) == 0
 
 
@@ -322,3 +342,138 @@ def test_a_ban_survives_the_loss_of_its_store_and_the_user_is_told(how, project)
         assert "store restore" not in told.get("systemMessage", "")
         told = run(project, json.dumps(payload(project, tool_use_id="c3")).encode())
         assert decided(told) == "deny" and "tell the user" not in json.dumps(told)
+
+
+class Pipe(io.BytesIO):
+    """Gives the parts of a payload, and then blocks."""
+
+    def __init__(self, parts):
+        super().__init__()
+        self.parts = iter(parts)
+
+    def read1(self, size=-1):
+        part = next(self.parts, None)
+        assert part is not None, "the pipe is open, and nothing more comes"
+        return part
+
+
+TEXTS = {"whole": "x" * (CHUNK - 9), "no UTF-8": "é", "signs": "}" * CHUNK}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_a_payload_is_complete_with_its_json_whatever_its_size(text):
+    raw = json.dumps({"a": text}, ensure_ascii=False).encode("latin-1")
+    parts = [raw[at : at + CHUNK] for at in range(0, len(raw), CHUNK)]
+    assert read_payload(Pipe(parts)) == raw
+
+
+def test_parts_that_end_like_a_payload_are_not_all_parsed(monkeypatch):
+    parsed = []
+    loads = json.loads
+    monkeypatch.setattr(json, "loads", lambda text: parsed.append(len(text)) or loads(text))
+    raw = b'{"a": "' + b"}" * 500_000 + b'"}'
+    parts = [raw[at : at + 1_000] for at in range(0, len(raw), 1_000)]
+    assert read_payload(Pipe([*parts, b""])) == raw
+    assert sum(parsed) < 6 * len(raw)
+
+
+def restore(project, *options):
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "toolmem", "store", "restore", *options],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_rules_are_shown_where_the_store_is_damaged_and_its_copy_binds(host, project):
+    host.prompt("Never push to main.")
+    lost(project, "damaged")
+    told = host.send("SessionStart", source="startup")
+    assert "Never push to main" in told["hookSpecificOutput"]["additionalContext"]
+    assert "1 rule(s) bind from their copy" in told["systemMessage"]
+    assert "no rule binds" not in told["systemMessage"]
+
+
+def test_a_store_that_was_put_back_is_whole_once_its_rules_are_restored(host, project):
+    host.prompt("Never push to main.")
+    host.prompt("Never use sudo.")
+    shutil.copytree(project / ".toolmem", project / "before")
+    sudo = next(rule for rule in host.rules() if "sudo" in rule.rule)
+    assert "Lifted" in host.prompt(f"lift {sudo.id}")["systemMessage"]
+    lost(project, "put back")
+    assert "older state" in host.prompt("go on")["systemMessage"]
+    assert restore(project).startswith("0 of 1 rule(s)")
+    assert "older state" not in host.prompt("go on").get("systemMessage", "")
+
+
+def test_a_rule_that_was_changed_since_is_restored_in_its_newest_version(host, project):
+    host.prompt("Never push to main.")
+    shutil.copytree(project / ".toolmem", project / "before")
+    (rule,) = host.rules()
+    with host.store() as store:
+        rules = ToolMemoryStore(store, "default", SystemClock())
+        rules.change(rule, Actor("user", "typed"), "changed", priority="normal")
+    host.prompt("go on")
+    lost(project, "put back")
+    host.prompt("go on")
+    assert restore(project).startswith("1 of 1 rule(s)")
+    assert [each.priority for each in host.rules()] == ["normal"]
+
+
+def test_the_message_of_a_loss_names_the_store_that_lost_its_rules(host, project, own_home):
+    path = own_home / ".toolmem" / "memory.db"
+    with SqliteStore(path) as store:
+        rules = ToolMemoryStore(store, "default", SystemClock())
+        ToolMemoryCaptureHook(rules, actor=Actor("user", "typed")).after_turn(
+            Turn(user_message="Never use sudo.", session_id="s", number=1, tools=("Bash",))
+        )
+    host.prompt("Never push to main.")
+    path.unlink()
+    told = host.prompt("go on")["systemMessage"]
+    assert f"toolmem store restore --store {path};" in told
+    assert host.before("sudo ls")
+    host.prompt("Never use git rebase.")
+    copied = copy_path(project / ".toolmem" / "memory.db").read_text(encoding="utf-8")
+    assert "rebase" in copied  # the copies of other stores are updated meanwhile
+    restore(project, "--store", str(path))
+    assert "store restore" not in host.prompt("go on").get("systemMessage", "")
+
+
+def test_a_users_store_without_rules_that_cannot_be_read_takes_no_ban_away(host, own_home):
+    path = own_home / ".toolmem" / "memory.db"
+    with SqliteStore(path) as store:
+        store.put("default", "x", "y", 1)
+    host.prompt("Never push to main.")
+    path.write_bytes(b"no store" * 1_000)
+    assert host.before("git push origin main")
+
+
+def test_a_demand_is_kept_while_the_users_own_store_is_locked(host, own_home):
+    path = own_home / ".toolmem" / "memory.db"
+    with SqliteStore(path) as store:
+        store.put("default", "x", "y", 1)
+    host.prompt("go on")
+    with closing(apsw.Connection(str(path))) as other:
+        other.execute("BEGIN IMMEDIATE")
+        told = host.prompt("Never push to main.")["systemMessage"]
+    assert "Kept" in told and "not kept" not in told
+    assert f"the rules of {path} did not follow this message" in told
+
+
+def test_a_reply_that_cannot_be_stored_is_told_so(host):
+    host.prompt("Never push to main.")
+    host.before("git push origin main")
+    with closing(apsw.Connection(host.store().location)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        told = host.prompt("yes, this once")["systemMessage"]
+    assert "this message was not followed" in told
+
+
+def test_a_copy_that_cannot_be_read_counts_as_none(host, project):
+    host.prompt("Never push to main.")
+    copy_path(project / ".toolmem" / "memory.db").write_bytes(b'{"rules": [1]}')
+    assert host.before("git push origin main")
+    assert "Never" in copy_path(project / ".toolmem" / "memory.db").read_text(encoding="utf-8")

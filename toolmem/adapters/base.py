@@ -28,6 +28,7 @@ from toolmem.errors import RequestError
 from toolmem.formats.chat import read_arguments
 from toolmem.guard import Guard
 from toolmem.guard.decision import fallback_decision
+from toolmem.guard.self_protection import own_paths
 from toolmem.hooks.protocol import typed
 from toolmem.memory.toolmem import Workspace
 from toolmem.operations.rules import schemas_of
@@ -91,7 +92,7 @@ class Conversation:
                     memory.workspace_id,
                     services.clock,
                     modes,
-                    protected=[store.location],
+                    protected=own_paths(store),
                     zone=session.rules.zone,
                 )
                 self._session = session

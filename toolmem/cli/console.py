@@ -119,8 +119,10 @@ _AGENT_VARIABLES = (
 
 def _is_one_terminal() -> bool:
     """Whether input, output and errors are the same terminal."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
     try:
-        streams = (sys.stdin, sys.stdout, sys.stderr)
+        if not hasattr(os, "ttyname"):  # Windows has one console for each process
+            return all(stream.isatty() for stream in streams)
         return len({os.ttyname(stream.fileno()) for stream in streams}) == 1
     except (OSError, ValueError, AttributeError):  # no terminal, or a stream without a file
         return False

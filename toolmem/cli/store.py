@@ -21,8 +21,8 @@ from toolmem.cli.console import (
 )
 from toolmem.errors import RequestError
 from toolmem.formats.dump import read_dump
-from toolmem.guard.rule_copies import copy_path, put_copy, read_copy
-from toolmem.guard.stores import OWN_STORE, WORKSPACE, project_root
+from toolmem.guard.rule_copies import copy_path, keep_copy, put_copy, read_copy
+from toolmem.guard.stores import WORKSPACE, store_path
 from toolmem.memory.toolmem import ToolMem
 from toolmem.rules.store import GUARDED
 from toolmem.store.changes import KEEP_ALL
@@ -76,15 +76,15 @@ def trust(memory: ToolMem) -> None:
 @store_file
 @click.option("--drop", is_flag=True, help="Forget the copy: its rules no longer bind.")
 def restore(store: str | None, drop: bool) -> None:
-    """Write rules that a store lost back from their copy.
+    """Write the rules that a store lost back from their copy.
 
-    A hook copies the rules that bind into the state folder. What the store holds stays as it is.
+    Hooks copy the rules that bind into the state folder. A newer rule in the store is kept.
 
     \b
     Example:
       toolmem store restore
     """
-    path = store or os.path.join(project_root(os.getcwd()), OWN_STORE)
+    path = SqliteStore(store or store_path(os.getcwd())).location
     copy = read_copy(path)
     if copy is None:
         raise RequestError(f"there is no copy of the rules of {path}", "store")
@@ -92,14 +92,15 @@ def restore(store: str | None, drop: bool) -> None:
         if user_actor().evidence != "terminal":
             raise RequestError("only you let rules go: run this in a terminal of yours", "drop")
         copy_path(path).unlink(missing_ok=True)
-        click.echo(f"dropped: {len(copy.rules)} rules of {path}")
+        click.echo(f"dropped: {len(copy.rules)} rule(s) of {path}")
         return
     with SqliteStore(path) as opened:
         if opened.untrusted:
             raise RequestError(f"{opened.untrusted}: move it away, or toolmem store trust", "store")
         number = put_copy(copy, opened, WORKSPACE)
         opened.put(*GUARDED, {"by": "toolmem store restore"})
-    click.echo(f"{number} of {len(copy.rules)} rules written to {path}")
+        keep_copy(opened, WORKSPACE)  # else a store without the newest change still counts as old
+    click.echo(f"{number} of {len(copy.rules)} rule(s) written to {path}")
 
 
 @store.command("copy")

@@ -132,7 +132,11 @@ class Guard:
         folder: str = "",
         force: bool | None = False,
     ) -> tuple[Decision, Callable[[], None] | None]:
-        """Like `before`, but nothing is written yet: also returns what writes the decision."""
+        """Like `before`, but without writing the decision; also returns a function that does.
+
+        Only what a decision uses up is written at once: the count of a rule with a limit, and the
+        user's `yes, this once`.
+        """
         view = CallView(tool_name, arguments, schema.parameters if schema else None, folder)
         call = PlannedCall(view, arguments, conversation, schema, force)
         decision_id, now = os.urandom(16).hex(), self.clock.now()
@@ -171,6 +175,14 @@ class Guard:
         masked = Masker(self._secret).value(_beginning(arguments))
         text = masked if isinstance(masked, str) else json.dumps(masked, ensure_ascii=False)
         return plain(text, MAX_SHOWN)
+
+    def _call_in_words(self, view: CallView) -> str:
+        """A call in a few words, for the user who lets it through."""
+        texts = (value for _, _, value in view.scalars if isinstance(value, str))
+        command = next(texts, "") if view.shells else ""
+        given = _beginning(command or view.arguments)
+        masked = Masker(self._secret).text(str(given))  # before it is cut: half a secret is shown
+        return f"{shown_name(view.tool, 60)} {quoted(masked)}"
 
     def load(self) -> None:
         """Read the rules now, so that they bind even if the store fails later."""
@@ -269,7 +281,7 @@ class Guard:
         is_stopped = decision.action in ("ask", "deny")
         if not call.identity or not (kinds & {"repeat", "rule"}):
             return
-        shown = Masker(self._secret).text(_call_in_words(call.view))
+        shown = self._call_in_words(call.view)
 
         def change(state: Conversation) -> None:
             failure = state.failures.failures.get(call.identity)
@@ -360,9 +372,11 @@ class Guard:
         is_once = is_this_once(message)
 
         def change(state: Conversation) -> str:
-            old, stops = state.failures, state.stops
+            old = state.failures
+            stops = state.stops
             state.failures = Failures(changed=old.changed + 1, here=old.here)
-            state.once, state.stops = "", {}
+            state.once = ""
+            state.stops = {}
             if not is_once or not stops:
                 return ""
             if len(stops) > 1:
@@ -371,7 +385,8 @@ class Guard:
                     f"Nothing is let through yet, as several calls were stopped: {calls}. Have the "
                     "one that you mean tried again, and say `yes, this once` then."
                 )
-            [(state.once, call)] = stops.items()
+            [(identity, call)] = stops.items()
+            state.once = identity
             return f"This call may run once: {call}"
 
         return self._change(conversation, change)
@@ -417,13 +432,6 @@ def _key_of(conversation: str) -> tuple[str, str]:
 
 def _remember_declined(rule_id: str, state: Conversation) -> None:
     state.lift_declined.append(rule_id)
-
-
-def _call_in_words(view: CallView) -> str:
-    """A call in a few words, for the user who lets it through."""
-    texts = (value for _, _, value in view.scalars if isinstance(value, str))
-    given = next(texts, "") if view.shells else ""
-    return f"{shown_name(view.tool, 60)} {quoted(given or str(view.arguments))}"
 
 
 def _forget_once(state: Conversation) -> None:

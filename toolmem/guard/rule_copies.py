@@ -1,8 +1,8 @@
-"""A copy of the rules that bind, in the user's state folder: the rules survive their store.
+"""Copies of the binding rules in the user's state folder, so that rules survive their store.
 
-The store may be deleted, damaged or put back to an older state, by an agent too. A copy is brought
-up to date at each event of a hook, and binds in place of a store that lost rules, until the user
-restores them (`toolmem store restore`) or drops the copy.
+A store may be deleted, damaged or put back to an older state, by an agent too. Hooks update its
+copy at each event. Where a store lost rules, its copy binds until the user writes the rules back
+(`toolmem store restore`) or drops the copy.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class CopiedRule(Struct, frozen=True):
 class RuleCopy(Struct, frozen=True):
     """The rules of one store that bind, as of a stamp."""
 
-    path: str  # of the store
-    stamp: str
+    path: str  # of the store: tells a person which copy this is
+    stamp: str  # of the store's rules
     newest: datetime  # when a rule of the store was changed last
     rules: list[CopiedRule]
 
@@ -62,7 +62,7 @@ def read_copy(store: str) -> RuleCopy | None:
 
 
 def is_current(store: SqliteStore, copy: RuleCopy | None, workspace: str) -> bool:
-    """Whether a copy is that of the store's rules as they are. Raises StoreError."""
+    """Whether a copy holds the store's rules as they are now. Raises StoreError."""
     if is_missing(store.location):
         return copy is None or not copy.rules
     return copy is not None and store.get_many(workspace, []).rules_stamp == copy.stamp
@@ -83,11 +83,12 @@ def keep_copy(store: Store, workspace: str) -> None:
     from toolmem.formats.files import replace_file
 
     try:
-        stamp, copy = store.get_many(workspace, []).rules_stamp, read_copy(store.location)
+        stamp = store.get_many(workspace, []).rules_stamp
+        copy = read_copy(store.location)
         if copy is not None and copy.stamp == stamp:
             return
         records = _records(store, workspace)
-        bind = [(r, rule) for r in records if (rule := _rule(r)) and rule.status == "active"]
+        bind = [(r, rule) for r in records if (rule := _rule(r.value)) and rule.status == "active"]
         rules = [CopiedRule(r.namespace, r.key, r.value) for r, _ in bind]
         new = RuleCopy(os.path.realpath(store.location), stamp, _newest(records), rules)
         path = copy_path(store.location)
@@ -98,11 +99,15 @@ def keep_copy(store: Store, workspace: str) -> None:
 
 
 def put_copy(copy: RuleCopy, store: Store, workspace: str) -> int:
-    """Write the rules of a copy into a store that lacks them, and count them. Raises StoreError."""
+    """Write the rules of a copy that a store lacks, or holds in an older version; count them.
+
+    Raises StoreError.
+    """
     number = 0
     with store.transaction():
         for each in copy.rules:
-            if store.get(workspace, each.namespace, each.key) is None:
+            record = store.get(workspace, each.namespace, each.key)
+            if record is None or _is_older(record.value, each.value):
                 store.put(workspace, each.namespace, each.key, each.value)
                 number += 1
     return number
@@ -122,13 +127,19 @@ def _records(store: Store, workspace: str) -> list[Record]:
 
 def _newest(records: list[Record]) -> datetime:
     """When a rule was changed last. Those of a session do not count: they end by themselves."""
-    lasting = (_rule(each) for each in records if each.namespace != SESSION_RULES)
+    lasting = (_rule(each.value) for each in records if each.namespace != SESSION_RULES)
     times = (rule.updated_at for rule in lasting if rule is not None)
     return max(times, default=datetime.min.replace(tzinfo=UTC))
 
 
-def _rule(record: Record) -> ToolMemoryRule | None:
+def _is_older(record: Raw, than: Raw) -> bool:
+    """Whether a rule is an older version of another, or cannot be read while the other can."""
+    rule, other = _rule(record), _rule(than)
+    return other is not None and (rule is None or rule.updated_at < other.updated_at)
+
+
+def _rule(value: Raw) -> ToolMemoryRule | None:
     try:
-        return _read_rule(record.value)
+        return _read_rule(value)
     except ValueError:
         return None

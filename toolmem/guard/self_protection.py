@@ -1,28 +1,30 @@
 """Ask the user about calls that plainly aim at toolmem itself.
 
 These are calls that name its store, a `.toolmem` folder, its state folder, a protected file or the
-`toolmem` command, unless they only read. Recognizing commands is no wall: a guard under the agent's
-own account is no sandbox. What gets past it is noticed, as rules have a second home
-(`toolmem.guard.rule_copies`).
+`toolmem` command, unless they only read. A guard under the agent's own account is no sandbox, and
+an agent may get past it. Rules that are lost so bind from their copy (`toolmem.guard.rule_copies`).
 """
 
 from __future__ import annotations
 
 import os.path
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 
 from toolmem.guard.decision import Finding, Mode, quoted
 from toolmem.models.decisions import DecisionSource
+from toolmem.models.protocols import Store
+from toolmem.store.sqlite.trust import state_folder
 from toolmem.text.forms import normalized, word_set
 from toolmem.text.patterns import late_pattern
 from toolmem.view.effects import CallEffects
-from toolmem.view.known_programs import named_own
+from toolmem.view.known_programs import only_reads
 from toolmem.view.parameters import words_of
 from toolmem.view.shell import SimpleCommand
 from toolmem.view.shell_programs import PRINTERS, WRITING_PROGRAMS
 from toolmem.view.shell_words import UNKNOWN
-from toolmem.view.view import CallView, Unit
+from toolmem.view.view import CallView
 
 _FOLDER = ".toolmem"  # of a project, or of the user
 _STORE = "memory.db"
@@ -55,6 +57,14 @@ _CONTENT = word_set(
 MAX_PATH = 500  # characters of an argument that may be a path
 
 
+def own_paths(*stores: Store) -> list[str]:
+    """The files of stores, and the state folder: what only the user changes."""
+    paths = [each.location for each in stores if os.path.exists(each.location)]
+    with suppress(OSError):  # this user has no home folder
+        paths.append(str(state_folder()))
+    return paths
+
+
 def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Finding]:
     """Find what of toolmem a call may change. `protected`: paths of files and folders."""
     what = _changed_part(view, [normalized(os.path.abspath(path)) for path in protected])
@@ -78,7 +88,9 @@ def _changed_part(view: CallView, protected: Sequence[str]) -> str:
                 removes and _is_above(path, protected)
             ):
                 return quoted(path)
-        if is_near and (path := _named(unit, protected)):
+    every_command = [command for text in view.shells for command in text.commands]
+    for command in every_command if is_near else ():
+        if path := _named(command, protected):
             return quoted(path)
     if names_it and any(text.unread for text in view.shells):
         return "a text that is too large to read and names it"
@@ -107,13 +119,12 @@ def _argument(view: CallView, protected: Sequence[str]) -> str:
     return ""
 
 
-def _named(unit: Unit, protected: Sequence[str]) -> str:
+def _named(command: SimpleCommand, protected: Sequence[str]) -> str:
     """A path of toolmem that a program names which may write it; "" where there is none."""
-    command = unit.command
-    if command is None or not command.words:
+    if not command.words:
         return ""
     program = command.words[0].lower()
-    is_known = program in WRITING_PROGRAMS | PRINTERS | {"git"} or named_own(command.words)
+    is_known = program in WRITING_PROGRAMS | PRINTERS | {"git"} or only_reads(command.words)
     if is_known and "--remove-files" not in command.words:
         return ""
     exact = (path for path in _paths(command) if not _GLOB.search(path) or "tool" in path)
@@ -183,21 +194,26 @@ def _cleans(command: SimpleCommand) -> bool:
     return "clean" in command.words[1:2] and any(map(_CLEANS_IGNORED.fullmatch, command.words))
 
 
+def _without_interpreter(words: list[str]) -> list[str]:
+    """`toolmem rules` of `python -Pm toolmem rules`; the words as they are without `-m`."""
+    for at, word in enumerate(words[1:], start=1):
+        if found := _MODULE.fullmatch(word):
+            attached = [found[1]] if found[1] else []  # `-mtoolmem`
+            return [*attached, *words[at + 1 :]] or [""]
+    return words
+
+
 def _changes_toolmem(command: SimpleCommand) -> bool:
     words = [word.lower() for word in command.words] or [""]
     if _PYTHON.fullmatch(words[0]):
-        at, found = next(
-            ((i, m) for i, w in enumerate(words) if i and (m := _MODULE.fullmatch(w))), (0, None)
-        )
-        if found is not None:
-            words = [found[1], *words[at + 1 :]] if found[1] else words[at + 1 :] or [""]
+        words = _without_interpreter(words)
     program = os.path.basename(words[0])
     if program in ("toolmem-hook",) or program.startswith("toolmem."):
         return True  # an event that the agent makes up would count as typed by the user
     if program in _UNINSTALLERS and "toolmem" in words and _REMOVES & set(words):
         return True
     if program != "toolmem":
-        reads = program in PRINTERS or program == "git" or named_own(words)
+        reads = program in PRINTERS or program == "git" or only_reads(words)
         return not reads and _INSIDE.search(" ".join(words)) is not None
     if len(words) == 1 or "--help" in words or "--version" in words:
         return False

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -14,18 +16,21 @@ from toolmem.config.sections import GuardSection
 from toolmem.errors import StoreError
 from toolmem.guard.guard import Guard
 from toolmem.guard.rule_copies import (
+    RuleCopy,
     copy_as_store,
     is_current,
     keep_copy,
     lost_rules,
     read_copy,
 )
+from toolmem.guard.self_protection import own_paths
 from toolmem.models.calls import SystemClock, ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
 from toolmem.rules.store import GUARDED, RuleListing, ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore, trust
 
+log = logging.getLogger("toolmem.guard")
 WORKSPACE = "default"
 OWN_STORE = os.path.join(".toolmem", "memory.db")
 KEPT_CALLS = 100  # of a tool
@@ -38,10 +43,10 @@ class Stores(Struct):
 
     main: Store
     further: list[Store] = []
-    copies: list[Store] = []  # in memory: rules of stores that lost them
+    copies: dict[str, Store] = {}  # by location: in memory, the rules that the store there lost
     untrusted: str = ""  # why the project's store is not used
-    rules_changed: bool = False  # since they were copied, or perhaps
-    lost: list[str] = []  # what is wrong with a store or the state folder, for the user
+    rules_changed: bool = False  # the rules may have changed since they were copied
+    lost: list[str] = []  # messages for the user: which store lost its rules, and what binds now
 
     @property
     def all(self) -> list[Store]:
@@ -52,8 +57,14 @@ class Stores(Struct):
         return ToolMemoryStore(store or self.main, WORKSPACE, SystemClock())
 
     def listing(self, session: str = "") -> RuleListing:
-        """The rules of all stores."""
-        found = [self.rules(store).all_rules(session) for store in (*self.all, *self.copies)]
+        """The rules of all stores. Raises StoreError for one that has no copy."""
+        found = []
+        for store in (*self.all, *self.copies.values()):
+            try:
+                found.append(self.rules(store).all_rules(session))
+            except StoreError:
+                if store.location not in self.copies:
+                    raise
         rules = {rule.id: rule for each in reversed(found) for rule in each.rules}
         return RuleListing([*rules.values()], [r for each in found for r in each.damaged])
 
@@ -72,11 +83,11 @@ class Stores(Struct):
         if shadow:
             main = GuardSection(rules="shadow", repeats="shadow", names="shadow", schema="shadow")
         further = replace(main, repeats="off", names="off", schema="off")
-        files = [each.location for each in self.all if os.path.exists(each.location)]
-        paths, clock = [*files, str(trust.state_folder()), *protected], SystemClock()
+        paths = [*own_paths(*self.all), *protected]
+        clock = SystemClock()
         return [
             Guard(store, WORKSPACE, clock, main if store is self.main else further, protected=paths)
-            for store in (*self.all, *self.copies)
+            for store in (*self.all, *self.copies.values())
         ]
 
     def keep_call(
@@ -109,32 +120,37 @@ class Stores(Struct):
                 store.put(*GUARDED, {"by": by})
 
     def keep_copies(self) -> None:
-        """Bring the copies of rules up to date, but not those that bind in place of a store."""
-        for store in self.all if self.rules_changed and not self.copies else ():
-            keep_copy(store, WORKSPACE)
+        """Update the copies of rules, except those that bind in place of a store."""
+        for store in self.all if self.rules_changed else ():
+            if store.location not in self.copies:
+                keep_copy(store, WORKSPACE)
         self.rules_changed = False
 
     def close(self) -> None:
-        for store in (*self.all, *self.copies):
+        for store in (*self.all, *self.copies.values()):
             store.close()
 
-    def add_copy(self, store: SqliteStore, why: str = "") -> None:
-        """Let the copy of a store's rules bind where the store lost them. `why`: it cannot be read.
+    def find_loss(self, store: SqliteStore) -> None:
+        """Compare a store with the copy of its rules, which binds if the store lost some.
 
-        Raises StoreError where it cannot be read, and has no copy.
+        Raises StoreError.
         """
         copy = read_copy(store.location)
-        if not why:
-            if is_current(store, copy, WORKSPACE):
-                return
-            self.rules_changed = True
-            why = lost_rules(store, copy, WORKSPACE) if copy else ""
-        if copy is None or not copy.rules or not why:
+        if is_current(store, copy, WORKSPACE):
             return
-        self.copies.append(copy_as_store(copy, WORKSPACE))
+        self.rules_changed = True
+        if copy is not None and (loss := lost_rules(store, copy, WORKSPACE)):
+            self.bind_copy(store, copy, loss)
+
+    def bind_copy(self, store: SqliteStore, copy: RuleCopy, why: str) -> None:
+        """Let the copied rules bind in place of a store. `why`: what happened to it."""
+        if not copy.rules or store.location in self.copies:
+            return
+        self.copies[store.location] = copy_as_store(copy, WORKSPACE)
+        command = f"toolmem store restore --store {quote(store.location)}"
         self.lost.append(
-            f"{why}; {len(copy.rules)} rule(s) bind from their copy. To write them back: toolmem "
-            "store restore; to let them go: toolmem store restore --drop"
+            f"{why}; {len(copy.rules)} rule(s) bind from their copy. To write them back: "
+            f"{command}; to let them go: {command} --drop"
         )
 
 
@@ -144,10 +160,8 @@ def open_stores(folder: str, named: str = "") -> Stores:
     `folder`: where the agent was started. `named`: a store file to open in place of the project's.
     A store that came with the folder (its author wrote the rules) is not used until it is trusted.
     """
-    users = os.path.join(os.path.realpath(os.path.expanduser("~")), OWN_STORE)
-    root = project_root(folder)
-    path = named or (users if root == os.sep else os.path.join(root, OWN_STORE))
-    main = SqliteStore(path, busy_timeout=LOCK_TIMEOUT)
+    users = _user_store_path()
+    main = SqliteStore(named or store_path(folder), busy_timeout=LOCK_TIMEOUT)
     stores = Stores(main)
     _open(stores, main)
     if stores.untrusted:
@@ -160,29 +174,47 @@ def open_stores(folder: str, named: str = "") -> Stores:
             stores.further.append(further)
     if trust.is_forgotten(main.location):
         state = trust.state_folder()
-        stores.lost.append(f"{state} was deleted or emptied; the rules of {main.location} go on")
+        stores.lost.append(
+            f"{state} was deleted or emptied; the rules of {main.location} still bind"
+        )
     return stores
 
 
 def _open(stores: Stores, store: SqliteStore) -> bool:
-    """Whether a store can be read and is trusted. Raises StoreError where nothing binds for it."""
+    """Whether a store can be read and is trusted; where it is not, its copy binds.
+
+    Raises StoreError for a store that cannot be read and has no copy.
+    """
     try:
         if untrusted := store.untrusted:
             stores.untrusted = stores.untrusted or untrusted
-            stores.add_copy(store, f"{store.location} was replaced")
+            if copy := read_copy(store.location):
+                stores.bind_copy(store, copy, f"{store.location} was replaced")
             return False
-        stores.add_copy(store)
+        stores.find_loss(store)
     except StoreError as error:
-        stores.add_copy(store, f"the store cannot be used ({error})")
-        if not stores.copies:
+        copy = read_copy(store.location)
+        if copy is None:
             raise
+        log.warning("%s", error)
+        stores.bind_copy(store, copy, f"the store cannot be used ({error})")
         return False
     return True
 
 
 def open_user_store() -> SqliteStore:
     """Open the user's own store, which the first write creates."""
-    return SqliteStore(os.path.join(os.path.realpath(os.path.expanduser("~")), OWN_STORE))
+    return SqliteStore(_user_store_path())
+
+
+def store_path(folder: str) -> str:
+    """The path of the store of the project around a folder; outside of projects, the user's."""
+    root = project_root(folder)
+    return _user_store_path() if root == os.sep else os.path.join(root, OWN_STORE)
+
+
+def _user_store_path() -> str:
+    return os.path.join(os.path.realpath(os.path.expanduser("~")), OWN_STORE)
 
 
 def project_root(folder: str) -> str:

@@ -18,7 +18,7 @@ from io import BufferedIOBase
 from typing import Any
 
 MAX_BYTES = 64 * 1024 * 1024  # of a payload
-CHUNK = 65_536  # bytes read at once; less has come only where the agent pauses
+CHUNK = 65_536  # bytes read at once
 _OPTIONS = ("--store", "--project", "--on-error", "--config")
 _CLOSED = (
     "toolmem: not run. This call could not be checked, and toolmem is installed to stop what it "
@@ -58,13 +58,19 @@ def answer_event(
 
 
 def read_payload(stdin: BufferedIOBase) -> bytes:
-    """Standard input until its JSON is complete, its end, or MAX_BYTES: a pipe may stay open."""
+    """Standard input until its JSON is complete, its end, or MAX_BYTES: a pipe may stay open.
+
+    A part that ends in `}` may be the last, so the JSON is tried. Where many parts end so, some
+    tries are left out: together they parse at most five times the bytes that were read.
+    """
     raw = bytearray()
+    parsed = 0
     while len(raw) <= MAX_BYTES and (part := stdin.read1(CHUNK)):
         raw += part
-        if len(part) < CHUNK and part.rstrip().endswith(b"}"):
+        if part.rstrip().endswith(b"}") and parsed <= 4 * len(raw):
+            parsed += len(raw)
             with suppress(ValueError, RecursionError):
-                json.loads(raw)
+                json.loads(raw.decode("utf-8-sig", "replace"))
                 break
     return bytes(raw)
 

@@ -83,11 +83,14 @@ class Hook(Struct, kw_only=True):
     # ------------------------------------------------------------ around a call
 
     def _before(self, event: Event, ledger: Ledger) -> Answer:
+        session = Session()
+        stamp = ""
         try:
             session, stamp = ledger.read()
+            for store in self.stores.further:
+                stamp += store.get_many(WORKSPACE, []).rules_stamp
         except StoreError as error:  # the guards say what that means
             log.warning("the session cannot be read: %s", error)
-            session, stamp = Session(), ""
         if note := note_in(self.agent, event):
             from toolmem.hooks.prompts import rejection_replies
             from toolmem.rules.turn import Turn
@@ -97,7 +100,6 @@ class Hook(Struct, kw_only=True):
             turn = Turn(session_id=event.session, number=session.turn)
             return answer_note(self.stores.rules(), self.agent, note, messages, turn)
         digest = digest_of(event.tool, event.input)
-        stamp += "".join(s.get_many(WORKSPACE, []).rules_stamp for s in self.stores.further)
         earlier = session.open_call(event.key, digest)
         if earlier and (earlier.key, earlier.digest) != (event.key, digest):
             earlier = None
@@ -117,17 +119,17 @@ class Hook(Struct, kw_only=True):
             session.calls.append(SessionCall(event.key, digest, record_id, decisions, stamp, began))
 
         def write() -> None:
+            main, *further = [remember for _, remember in decided] or [None]
             with self.stores.main.transaction(WRITE_WAIT):
-                for _, remember in decided[:1]:
-                    if remember is not None:
-                        remember()
+                if main is not None:
+                    main()
                 ledger.change(add)
-            for (_, remember), store in zip(decided[1:], self.stores.further, strict=False):
+            for remember, store in zip(further, self.stores.further, strict=False):
                 if remember is not None:
                     with store.transaction(WRITE_WAIT):
                         remember()
 
-        answer = _answer(decisions, unwritten(write))
+        answer = _answer(decisions, _why_not_kept(write))
         if answer.action in ("ask", "deny") and self.stores.lost:
             answer.reason += f" Also tell the user: {'; '.join(self.stores.lost)}"
         return answer
@@ -184,13 +186,13 @@ class Hook(Struct, kw_only=True):
         )
 
 
-def unwritten(write: Callable[[], None]) -> str:
-    """Why `write` failed, for the user; "" where it worked."""
+def _why_not_kept(write: Callable[[], None]) -> str:
+    """Why a decision could not be written, for the user; "" where it was."""
     try:
         write()
     except StoreError as error:
-        log.warning("a call is decided, and not kept: %s", error)
-        return f"toolmem: the call is decided by your rules, but nothing can be kept: {error}"
+        log.warning("a decision is not kept: %s", error)
+        return f"toolmem: this decision holds, but nothing can be kept of it: {error}"
     return ""
 
 

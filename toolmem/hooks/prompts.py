@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from json import loads
 from typing import Any
 
@@ -18,6 +18,7 @@ from toolmem.hooks.notes import tools_of
 from toolmem.hooks.outputs import last_lines
 from toolmem.hooks.protocol import Answer, Event, is_plain, typed
 from toolmem.models.calls import SystemClock
+from toolmem.models.protocols import Store
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.store import ToolMemoryStore
@@ -38,25 +39,31 @@ def answer_prompt(
     try:
         answer = _act_on(agent, stores, guards, event, ledger)
     except StoreError as error:
-        answer = Answer(notice=_not_kept(agent, event, error))
+        answer = Answer(notice=_not_kept(agent, stores, event, error))
     lost = [stores.untrusted and f"{stores.untrusted}; its rules do not bind", *stores.lost]
     told = [answer.notice, *(f"toolmem: {line}" for line in lost if line)]
     if stores.lost and isinstance(stores.main, SqliteStore):
-        with suppress(StoreError):  # told once
-            stores.main.remember_again()
+        with suppress(StoreError):
+            stores.main.renew_trust_note()  # so that its loss is told once
     text = "\n".join(filter(None, told))
     return Answer(context=text, notice=text)
 
 
-def _not_kept(agent: Agent, event: Event, error: StoreError) -> str:
-    """What would have been kept of a prompt, and why it is not."""
+def _not_kept(agent: Agent, stores: Stores, event: Event, error: StoreError) -> str:
+    """Which demands of a prompt are not kept, and why; or that the prompt was not followed."""
+    bound: set[str] = set()
+    with suppress(StoreError):
+        bound = {rule.rule for rule in stores.listing(event.session).rules}
     with SqliteStore(MEMORY) as store:
         rules = ToolMemoryStore(store, WORKSPACE, SystemClock())
         turn = Turn(
             user_message=event.prompt, session_id=event.session, number=1, tools=tools_of(agent)
         )
         kept = ToolMemoryCaptureHook(rules, actor=Actor("user")).after_turn(turn).kept
-    told = [f"not kept: “{plain(rule.rule, 160)}” does not bind: {error}" for rule in kept]
+    missing = [plain(rule.rule, 160) for rule in kept if rule.rule not in bound]
+    told = [f"not kept: “{rule}” does not bind: {error}" for rule in missing]
+    if event.prompt and not told:
+        told = [f"this message was not followed: {error}"]
     return "\n".join(f"toolmem: {line}" for line in told)
 
 
@@ -84,7 +91,9 @@ def _act_on(
     session, new = added
     notices = list(session.notices)
     for message in new:
-        notices += [guard.user_spoke(event.session, message) for guard in guards]
+        for guard in guards:
+            with _told_unless_main(stores, guard.store, notices):
+                notices.append(guard.user_spoke(event.session, message))
         notices += _capture(agent, stores, event, session, message)
     notices += _new_requests(stores, ledger, session)
     text = "\n".join(f"toolmem: {line}" for line in dict.fromkeys(notices) if line)
@@ -107,9 +116,21 @@ def _capture(
     captured = Captured()
     for store in stores.all:
         capture = ToolMemoryCaptureHook(stores.rules(store), actor=actor)
-        is_main = store is stores.main
-        captured.add(capture.after_turn(turn) if is_main else capture.follow(turn))
+        with _told_unless_main(stores, store, captured.told):
+            is_main = store is stores.main
+            captured.add(capture.after_turn(turn) if is_main else capture.follow(turn))
     return captured.told
+
+
+@contextmanager
+def _told_unless_main(stores: Stores, store: Store, notices: list[str]) -> Iterator[None]:
+    """Tell where a further store fails: what the main store keeps does not depend on it."""
+    try:
+        yield
+    except StoreError as error:
+        if store is stores.main:
+            raise
+        notices.append(f"the rules of {store.location} did not follow this message: {error}")
 
 
 def _new_requests(stores: Stores, ledger: Ledger, session: Session) -> list[str]:

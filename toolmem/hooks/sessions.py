@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from toolmem.errors import ToolMemError
+from toolmem.errors import StoreError, ToolMemError
 from toolmem.guard import Guard
 from toolmem.guard.shown_guidance import permitted_records
 from toolmem.guard.stores import WORKSPACE, Stores
@@ -23,6 +23,7 @@ from toolmem.hooks.notes import note_command
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.hooks.state import write_line
 from toolmem.llm.tokens import estimated_tokens
+from toolmem.models.tools import ToolRecord
 from toolmem.rules import notes
 from toolmem.rules.prompt import choose, render_rules
 
@@ -36,14 +37,19 @@ def answer_start(agent: Agent, stores: Stores, guards: Sequence[Guard], event: E
     rules = render_rules(pinned.rules, not_shown=pinned.not_shown)
     if event.kind == "subagent_start":
         return Answer(context=rules)
-    stores.mark_guarded(agent.name)
     contract = ""  # how the model notes a demand
     if agent.context_at:
         shell = next(name for name, kind in agent.tools.items() if kind == "shell")
         text = Path(notes.__file__).with_name("short.md").read_text(encoding="utf-8").strip()
         contract = text.replace("{command}", note_command()).replace("{tool}", shell)
     left = MAX_TOKENS - estimated_tokens(rules) - estimated_tokens(contract)
-    records = stores.main.records(WORKSPACE) if left > 0 else []
+    records: list[ToolRecord] = []
+    try:
+        stores.mark_guarded(agent.name)
+        records = stores.main.records(WORKSPACE) if left > 0 else []
+    except StoreError:
+        if not stores.copies:  # else they bind, and `lost` tells why
+            raise
     if records:
         records = permitted_records(records, guards, conversation=event.session)
     cards = guidance_section(records, left) if records else ""

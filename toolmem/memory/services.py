@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from toolmem.config.names import hint
 from toolmem.config.sections import ModelSection, OpSection, Settings, StoreSection
 from toolmem.errors import ConfigError, RequestError, StoreClosed
 from toolmem.guard import Guard
+from toolmem.guard.self_protection import own_paths
 from toolmem.guidance.card import CardWriter
 from toolmem.judge.check import RuleBasedJudge
 from toolmem.llm.budget import Budget
@@ -128,13 +128,17 @@ class MemoryServices:
         return ToolMemoryStore(self.store(), workspace, self.clock, self._zone)
 
     def guard(self, workspace: str) -> Guard:
-        """The guard of a workspace; it protects the store's own files."""
+        """The guard of a workspace; it protects the store's own files and the state folder."""
         store, options = self.store(), self.settings.guard
 
         def make() -> Guard:
-            protected = [store.location] if os.path.exists(store.location) else []
             return Guard(
-                store, workspace, self.clock, options, protected=protected, zone=self._zone
+                store,
+                workspace,
+                self.clock,
+                options,
+                protected=own_paths(store),
+                zone=self._zone,
             )
 
         return self._cached("guards", workspace, make)

@@ -1,7 +1,7 @@
-"""What is known of common programs: which take their words as data, which write what they name.
+"""Common programs: which take their words as data, and what they do with the files they name.
 
-A program that is not known may run the words after it, and write the files that it names: what
-would then break a rule is asked about. A table is never whole, so missing here costs a question.
+An unknown program may run the words after it, and write the files that it names. Where that would
+break a rule, the user is asked. So a program that is missing here costs a question, no more.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import os.path
 from collections.abc import Sequence
 
-from toolmem.text.forms import word_set
+from toolmem.text.forms import normalized, word_set
+from toolmem.text.patterns import late_pattern
 from toolmem.view.shell_programs import (
     PRINTERS,
     READING_PROGRAMS,
@@ -17,7 +18,7 @@ from toolmem.view.shell_programs import (
     WRITING_PROGRAMS,
 )
 
-# They read their operands, whatever else they do: no rule on files that are written means these.
+# Programs that do not write their operands, whatever else they do.
 _READERS = (READING_PROGRAMS - word_set("sudo time env xargs git")) | word_set(
     "cd pushd popd command builtin hash export unset alias declare local readonly typeset set read "
     "shift source . eval "
@@ -39,13 +40,15 @@ _READERS = (READING_PROGRAMS - word_set("sudo time env xargs git")) | word_set(
     "rollup parcel rails rake asdf pyenv nvm rbenv shellcheck hadolint playwright cypress cloc "
     "tokei"
 )
-# Words of programs that are not known, after which names follow that are no commands, or are read.
+_ONLY_READ = _READERS - word_set("tar zip gzip bzip2 xz zstd 7z sqlite3 vim vi nano emacs")
+# Subcommands of unknown programs: after these follows a name, which is no command.
 _NAMES_FOLLOW = word_set(
     "install add remove uninstall upgrade update use local global init new create help info search"
 )
+# After these, unknown programs only read the files that they name.
 _READING_VERBS = word_set("test check lint build serve start show list status diff view preview")
-_DATA = _READERS | WRITING_PROGRAMS | PRINTERS | word_set("git docker podman nerdctl") | SHELLS
-# Subcommands after which the words of such a program are a command.
+_KNOWN = _READERS | WRITING_PROGRAMS | PRINTERS | word_set("git docker podman nerdctl") | SHELLS
+# Subcommands of known programs, after which a command may follow.
 _RUN_AFTER = {
     "git": word_set("rebase bisect submodule filter-branch difftool mergetool"),
     "docker": word_set("run exec"),
@@ -58,29 +61,70 @@ _RUN_AFTER = {
     "vagrant": word_set("ssh"),
     "npm": word_set("exec"),
 }
-MAX_TAILS = 40  # of one command
+# Programs that treat each of their operands alike.
+_EACH_OPERAND = word_set(
+    "rm rmdir unlink shred truncate trash del touch mkdir cat less more head tail wc stat source "
+    "bat remove-item"
+)
+_EACH_OPERAND_GIT = ("add", "rm", "restore", "clean")
+_EACH_URL = ("curl", "wget", "http", "https", "xh")
+_EACH_AFTER_FIRST = ("chmod", "chown", "chgrp")
+_MESSAGE_OPTION = late_pattern(r"-[a-z]*m|--message")
 
 
 def tail_starts(words: Sequence[str]) -> range:
-    """The places of a command's words where another command may begin."""
+    """The indexes of a command's words where another command may begin."""
     program = words[0].lower() if words else ""
-    if program not in _DATA and program not in _RUN_AFTER:
+    if program not in _KNOWN and program not in _RUN_AFTER:
         first = 3 if words[1:2] and words[1] in _NAMES_FOLLOW else 1
-        return range(first, min(len(words), MAX_TAILS))
+        return range(first, len(words))
     after = _RUN_AFTER.get(program, frozenset())
     at = next((i for i, word in enumerate(words[:10]) if word in after), len(words))
-    return range(at + 1, min(len(words), at + MAX_TAILS))
+    return range(at + 1, len(words))
 
 
 def may_write_operands(words: Sequence[str]) -> bool:
-    """Whether a program is not known, so that it may write the files that it names."""
+    """Whether a program is unknown, so that it may write the files that it names."""
     program = words[0].lower() if words else ""
-    is_plain = program not in _DATA and not program.startswith(("python", "ruff"))
+    if program in _KNOWN or program.startswith(("python", "ruff")):
+        return False
     is_script = bool(os.path.splitext(program)[1])  # of the project: it reads what it is given
-    return is_plain and not is_script and not _READING_VERBS & set(words[1:2])
+    return not is_script and not _READING_VERBS & set(words[1:2])
 
 
-def named_own(words: Sequence[str]) -> bool:
-    """Whether a known program only reads what it names."""
+def only_reads(words: Sequence[str]) -> bool:
+    """Whether a program is known to leave the files that it names as they are."""
     program = words[0].lower() if words else ""
-    return program in _READERS - word_set("tar zip gzip bzip2 xz zstd 7z sqlite3 vim vi nano emacs")
+    return program in _ONLY_READ
+
+
+def operand_groups(words: Sequence[str]) -> list[list[str]]:
+    """Group a command's operands: all together, or one by one where each is treated alike."""
+    program, *rest = map(normalized, words or ("",))
+    if program in PRINTERS:
+        return [[]]
+    rest = _without_messages(program, rest)
+    each: list[str] = []
+    plain = [word for word in rest if not word.startswith("-")]
+    if program in _EACH_OPERAND:
+        each = plain
+    elif program in _EACH_AFTER_FIRST or (
+        program == "git" and plain[:1] and plain[0] in _EACH_OPERAND_GIT
+    ):
+        each = plain[1:]
+    elif program in _EACH_URL:
+        each = [word for word in plain if "://" in word]
+    if len(each) > 1:
+        return [[word] for word in each]
+    parts = (part for word in rest for part in (word, *word.split("=", 1)[1:]) if part)
+    return [list(dict.fromkeys(parts))]
+
+
+def _without_messages(program: str, rest: list[str]) -> list[str]:
+    """Without what is only said: the message of `git commit -m MESSAGE`."""
+    if program != "git" or rest[:1] not in (["commit"], ["tag"], ["merge"], ["stash"], ["notes"]):
+        return rest
+    said = {i + 1 for i, word in enumerate(rest) if _MESSAGE_OPTION.fullmatch(word)}
+    return [
+        word for i, word in enumerate(rest) if i not in said and not word.startswith("--message=")
+    ]

@@ -38,9 +38,9 @@ def test_what_is_no_call_passes_as_the_bytes_that_came(host):
     host.write(odd.encode())
     assert host.line() == b'{"id" : "\\u00e9","result":{"rate":1.10, "x":[ ]}}'
     host.write(b'{"jsonrpc":"2.0","method":"notifications/progress", "params":{"progressToken":1}}')
-    allowed = (
-        b'{"id":4, "method":"tools/call","params":{"name":"send_email","arguments":{"n":1.0}}}'
-    )
+    arguments = b'{"ID":1.0,"id":2}'
+    allowed = b'{"id":4, "method":"tools/call","params":{"name":"send_email","arguments":%b}}'
+    allowed %= arguments
     host.write(allowed)
     assert host.message()["id"] == 4
     assert host.got[0] == odd.encode() and host.got[2] == allowed
@@ -69,12 +69,27 @@ def test_a_forbidden_call_is_answered_with_the_users_sentence_and_never_sent(hos
     [
         b'{"id":5,"method":"ping","method":"tools/call","params":{"name":"send_email","arguments":{"to":"sarah@example.com"}}}',
         b'{"id":5,"method":"tools/call","params":{"name":"send_email","arguments":{"to":"bob@example.com","to":"sarah@example.com"}}}',
+        b'{"id":5,"method":"tools/call","params":{"name":"list_mails","Name":"send_email"}}',
+        b'{"id":5,"method":"tools/call","params":{"Name":"send_email","arguments":{}}}',
+        b'{"id":5,"method":"tools/call","Params":{"name":"send_email","arguments":{}}}',
+        b'{"id":5,"Method":"tools/call","params":{"name":"send_email","arguments":{}}}',
         b'{"id":5,"method":"\\u0074ools\\/call","params":{"name":"send_email","arguments":{"to":"sarah@example.com"}}}',
         b'{"id":5,"method":"tools/call","params":{"name":"send_email","arguments":{"to":"sarah@example.com"}',
         b'{"id":5,"method":"tools/call","params":{"name":"send_email","arguments":{"to":"\xff"}}}',
         b'{"id":5,"method":"tools/call","params":' + b"[" * 100_000,
     ],
-    ids=["doubled method", "doubled argument", "escaped", "cut", "no UTF-8", "deep"],
+    ids=[
+        "doubled method",
+        "doubled argument",
+        "second name in another case",
+        "name in another case",
+        "params in another case",
+        "method in another case",
+        "escaped",
+        "cut",
+        "no UTF-8",
+        "deep",
+    ],
 )
 def test_a_call_that_two_readers_may_read_differently_is_refused_by_its_id(host, line):
     host = host(said=NEVER)

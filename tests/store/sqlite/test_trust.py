@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolmem.errors import StoreUnavailable
+from toolmem.guard.self_protection import own_paths
 from toolmem.store.sqlite import SqliteStore
 
 
@@ -67,3 +68,24 @@ def test_without_a_place_to_remember_it_a_new_store_is_trusted_by_its_process_al
     made(tmp_path / "a.db", call)
     with SqliteStore(tmp_path / "a.db") as store, pytest.raises(StoreUnavailable, match="trusted"):
         store.trust()
+
+
+def test_a_home_that_is_no_absolute_path_vouches_for_no_store(tmp_path, call, state, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = made(tmp_path / "a.db", call)
+    notes = tmp_path / "theirs" / ".toolmem" / "trusted-stores"
+    shutil.copytree(state / "toolmem" / "trusted-stores", notes)
+    shutil.rmtree(state)
+    monkeypatch.setenv("HOME", "theirs")
+    monkeypatch.setattr("toolmem.store.sqlite.trust._made_here", set())
+    with SqliteStore(path) as store:
+        assert store.untrusted
+
+
+def test_without_a_home_a_guard_protects_the_files_of_its_stores(tmp_path, call, monkeypatch):
+    path = tmp_path / "a.db"
+    with SqliteStore(path) as store:
+        store.append_calls("w", [call()], 5)
+        monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+        monkeypatch.setenv("HOME", "theirs")
+        assert own_paths(store) == [str(path)]

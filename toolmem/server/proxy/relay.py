@@ -59,6 +59,7 @@ class Relay:
             return
         try:
             message = json.loads(line.decode(), object_pairs_hook=_unique_keys)
+            _require_exact_names(message)
         except (ValueError, RecursionError) as error:
             self._refuse(_id_of(line), _PARSE_ERROR, f"the message cannot be read: {error}")
             return
@@ -232,15 +233,22 @@ class Relay:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object. Raises ValueError for a duplicate name, of which the server may read the other.
-
-    Servers in Go ignore the case of names: what MCP itself names must differ by more.
-    """
+    """An object. Raises ValueError for a duplicate name, of which the server may read the other."""
     found = dict(pairs)
-    envelope = [name for name in map(str.casefold, found) if name in _ENVELOPE]
-    if len(found) < len(pairs) or len(set(envelope)) < len(envelope):
+    if len(found) < len(pairs):
         raise ValueError("an object has a name twice")
     return found
+
+
+def _require_exact_names(message: Any) -> None:
+    """Raises ValueError for one of MCP's own names in another case, as servers in Go ignore case.
+
+    Arguments may have any names.
+    """
+    for each in (as_object(message), as_object(as_object(message).get("params"))):
+        for name in each:
+            if name not in _ENVELOPE and name.casefold() in _ENVELOPE:
+                raise ValueError(f"{name!r} has to be {name.casefold()!r}")
 
 
 def _id_of(line: bytes) -> Any:

@@ -1,9 +1,9 @@
 """Remember which store files this user's toolmem made, or the user trusts.
 
 A store in a cloned or unpacked folder holds rules and guidance of its author, which must not be
-taken for the user's. Each trusted store has a small file in the user's state folder, and the same
-in `~/.toolmem`, named after the store's path. It holds the random id of the store and the inode of
-its file, so that a file that replaces a trusted one is not trusted.
+taken for the user's. Each trusted store has a small file, named after the store's path, in the
+user's state folder, and the same file in `~/.toolmem`. It holds the random id of the store and the
+inode of its file, so that a file that replaces a trusted one is not trusted.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def reason_against(path: str, store_id: str) -> str:
 def is_forgotten(path: str) -> bool:
     """Whether only the second place knows that a store is trusted: the state folder was lost."""
     with suppress(OSError):
-        first, second = _entry_paths(path)
-        return second.exists() and not first.exists()
+        first, *others = _entry_paths(path)
+        return any(map(Path.exists, others)) and not first.exists()
     return False
 
 
@@ -49,12 +49,13 @@ def remember_made(path: str, store_id: str) -> None:
 def remember(path: str, store_id: str) -> None:
     """Trust a store. Raises StoreUnavailable where the state folder cannot be written."""
     try:
-        first, second = _entry_paths(path)
+        first, *others = _entry_paths(path)
         _write(first, path, store_id)
     except OSError as error:
         raise StoreUnavailable(f"cannot remember that {path} is trusted: {error}") from error
-    with suppress(OSError):
-        _write(second, path, store_id)
+    for entry in others:
+        with suppress(OSError):
+            _write(entry, path, store_id)
 
 
 def _write(entry: Path, path: str, store_id: str) -> None:
@@ -76,12 +77,13 @@ def state_folder() -> Path:
 
 
 def _entry_paths(path: str) -> list[Path]:
-    """Two places, so that none that is lost alone makes a store look like a stranger's."""
+    """Two places: where one is lost, a store does not look like a stranger's."""
     from hashlib import blake2b
 
     name = blake2b(os.fsencode(os.path.realpath(path)), digest_size=16).hexdigest()
-    homes = (state_folder(), Path(os.path.expanduser("~"), ".toolmem"))
-    return [home / "trusted-stores" / f"{name}.json" for home in homes]
+    folders = (state_folder(), Path(os.path.expanduser("~"), ".toolmem"))
+    absolute = (folder for folder in folders if folder.is_absolute())  # else of a project
+    return [folder / "trusted-stores" / f"{name}.json" for folder in absolute]
 
 
 def _content(path: str, store_id: str) -> bytes:
