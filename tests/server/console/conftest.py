@@ -23,7 +23,8 @@ class Browser:
     def open(self, page, **query):
         answer = self.client.get(f"/w/default/{page}", params=query)
         assert answer.status_code == 200, answer.text
-        return answer.text
+        is_page = answer.headers["content-type"].startswith("text/html")
+        return re.sub(r"\s+", " ", answer.text) if is_page else answer.text
 
     def fields(self, rule_id=""):
         """The hidden fields of the forms on a rule's page, or of one on which a rule is written."""
