@@ -2,7 +2,7 @@
 
 import threading
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import apsw
 import pytest
@@ -14,6 +14,7 @@ from toolmem.guard.self_protection import check_self
 from toolmem.guard.stores import Stores
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.tools import ToolSchema
+from toolmem.rules.changes import Actor
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore
 from toolmem.view.view import CallView
@@ -41,6 +42,67 @@ def test_a_rule_holds_for_every_agents_tool_of_its_class_and_every_casing(forbid
     forbid({"target": "sarah@"}, tool="Send_Email")
     assert runs("rm x", tool="exec_command").action == "deny"
     assert runs({"to": "sarah@example.com"}, tool="SEND_EMAIL").action == "deny"
+
+
+def test_the_log_shows_what_a_stopped_call_was_to_do_and_of_an_allowed_one_nothing(
+    forbid, runs, store
+):
+    forbid({"target": "."}, tool="send_email")
+    denied = runs({"to": "a@x.org", "password": "hunter2hunter2"}, tool="send_email")
+    assert denied.call.startswith('{"to": "a@x.org", "password": "[masked:')
+    assert [each.call for each in store.decisions("default")] == [denied.call]
+    assert runs("ls").call == ""
+
+
+def test_the_log_shows_the_call_that_was_one_too_many(forbid, runs, store):
+    forbid({"target": ".", "more_than": {"calls": 2, "per": "day"}}, tool="send_email")
+    given = [{"to": f"{number}@x.org"} for number in range(4)]
+    made = [runs(each, tool="send_email") for each in given]
+    assert [each.action for each in made] == ["allow", "allow", "deny", "deny"]
+    assert [each.call for each in made] == ["", "", '{"to": "2@x.org"}', '{"to": "3@x.org"}']
+    assert [each.call for each in store.decisions("default")] == [each.call for each in made[2:]]
+
+
+def test_the_log_shows_the_call_of_which_the_user_is_asked(forbid, rules, runs, store):
+    rule = forbid({"command": "^git push"})
+    rules.delete(rule, Actor("agent", "typed", "main is open", "c"))
+    asked = runs("git push origin main")
+    assert asked.action == "ask" and "main is open" in asked.reason
+    assert asked.call == '{"command": "git push origin main"}'
+    assert [each.call for each in store.decisions("default")] == [asked.call]
+
+
+def in_itself():
+    holder = {}
+    holder["a"] = holder
+    return holder
+
+
+def nested():
+    value = {}
+    for _ in range(3_000):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ({"to": "x", "at": datetime(2026, 1, 2)}, '{"to": "x", "at": "2026-01-02 00:00:00"}'),
+        ({"to": "x", "body": b"y"}, '{"to": "x", "body": "b\'y\'"}'),
+        ({"to": "x", "all": {1}}, '{"to": "x", "all": [1]}'),
+        ({"to": "x", "n": float("nan")}, '{"to": "x", "n": NaN}'),
+        ('{"to": "x"}', '{"to": "x"}'),
+        ({"to": ["x"] * 100_000}, '{"to": ["x", '),
+        ({"to": "x", "more": nested()}, '{"to": "x", "more": {"a": '),
+        ({"to": "x", "more": in_itself()}, '{"to": "x", "more": {"a": '),
+    ],
+)
+def test_arguments_of_any_kind_are_stopped_and_shown(forbid, guard, arguments, shown):
+    forbid({"target": "."}, tool="send_email")
+    denied = guard.before("send_email", arguments)
+    assert denied.action == "deny"
+    assert denied.call.startswith(shown) and len(denied.call) <= 500
 
 
 def test_a_rule_without_a_tool_holds_for_all(forbid, runs):

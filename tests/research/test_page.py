@@ -55,6 +55,22 @@ def test_words_of_calls_stay_text(hostile):
     assert "\u202e" not in hostile
 
 
+def test_a_link_of_a_page_leads_to_a_part_of_it():
+    path, schemas = sample()
+    found = evaluate(path, tools=schemas)
+
+    def links_and_parts():
+        attributes = Page(page(found)).attributes
+        links = {value[1:] for name, value in attributes if name == "href"}
+        return links, {value for name, value in attributes if name == "id"}
+
+    links, parts = links_and_parts()
+    assert links and links <= parts
+    for each in found.tools:
+        each.guidance = None
+    assert links_and_parts() == (set(), set())
+
+
 def test_a_page_loads_nothing_from_outside():
     path, schemas = sample()
     found = Page(page(evaluate(path, tools=schemas)))

@@ -144,6 +144,29 @@ def test_positions_follow_the_order_in_which_calls_were_handed_over(store, call)
     assert store.call_log("w", after=last) == []
 
 
+def test_the_log_is_read_backwards_from_a_position(store, call):
+    store.append_calls("w", [call("ab"[n % 2], id=str(n)) for n in range(6)], 10)
+    third = store.call_log("w")[3].position
+    assert [each.call.id for each in store.call_log("w", before=third)] == list("012")
+    found = store.call_log("w", before=third, tool="a", newest=True, limit=1)
+    assert [each.call.id for each in found] == ["2"]
+    assert store.call_log("w", before=0) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['say "hi"', "two\nlines", "50%", "under_score", "C:\\x", "Zürich", "bang!", "MiXeD", "\0"],
+)
+def test_the_log_is_searched_for_a_text_and_for_ids(store, call, text):
+    store.append_calls("w", [call(id="1", output=f"it is {text} here"), call(id="2")], 10)
+    assert [each.call.id for each in store.call_log("w", contains=text)] == ["1"]
+    assert [each.call.id for each in store.call_log("w", contains="IT IS")] == ["1"]
+    with pytest.raises(RequestError, match="contains: over"):
+        store.call_log("w", contains="x" * 60_000)
+    assert [each.call.id for each in store.call_log("w", ids=["2", "3"])] == ["2"]
+    assert store.call_log("w", ids=[]) == []
+
+
 def test_windows_are_read_whole_or_the_newest_or_by_seq(store, call):
     store.append_calls("w", [call(id=str(n)) for n in range(1, 8)], 5)
 

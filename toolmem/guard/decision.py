@@ -6,9 +6,11 @@ quotes everything but the user's sentence and words of toolmem.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Literal
+from itertools import takewhile
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +19,7 @@ from toolmem.models.decisions import Action, Decision, DecisionSource
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.replies import MIN_ID_LENGTH
 from toolmem.text.display import plain
+from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import STOPPED
 
 Mode = Literal["off", "shadow", "advise", "enforce"]
@@ -25,6 +28,10 @@ _ORDER: dict[str, int] = {"allow": 0, "advise": 1, "ask": 2, "deny": 3}
 MAX_FINDINGS = 3  # that one reason names
 _MAX_QUOTED = 200  # characters of text from a call
 _MAX_SENTENCE = 500
+MAX_SHOWN = 500  # characters of the arguments in the log
+_MAX_READ = 8 * MAX_SHOWN  # characters of them that are masked
+_VALUE_COST = 40  # characters that each value counts besides its text, which bounds the levels
+_MAX_BITS = 1_000  # of a number in them
 _ASK_FIRST = "; ask the user first"
 
 
@@ -135,3 +142,35 @@ def times(number: int) -> str:
 def quoted(text: str) -> str:
     """Quote text from a call in one bounded line; it cannot close the quotation marks."""
     return f"“{plain(text.replace('“', chr(34)).replace('”', chr(34)), _MAX_QUOTED)}”"
+
+
+def shown_arguments(arguments: Any, key: bytes) -> str:
+    """Return arguments as the log shows them: JSON on one line, masked and cut.
+
+    `key`: of the store, for the masks.
+    """
+    masked = Masker(key).value(_first_values(arguments, [_MAX_READ]))
+    return plain(json.dumps(masked, ensure_ascii=False), MAX_SHOWN)
+
+
+def _first_values(value: Any, left: list[int]) -> Any:
+    """Return the first values of the arguments as JSON values, well beyond what the log shows.
+
+    `left[0]`: characters that may still be read. Agents' frameworks also hand over values that JSON
+    cannot hold, and those are shown as text.
+    """
+    if left[0] <= 0:
+        return "…"
+    left[0] -= _VALUE_COST
+    if isinstance(value, Mapping):
+        pairs = takewhile(lambda _: left[0] > 0, value.items())
+        return {str(name)[:_MAX_READ]: _first_values(each, left) for name, each in pairs}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_first_values(each, left) for each in takewhile(lambda _: left[0] > 0, value)]
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, int):
+        return value if value.bit_length() < _MAX_BITS else "…"
+    text = str(value)[:_MAX_READ]
+    left[0] -= len(text)
+    return text

@@ -10,7 +10,6 @@ What a conversation learned is one record of the store, written by compare-and-s
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import threading
@@ -25,7 +24,14 @@ from msgspec.structs import replace
 from toolmem.config.sections import GuardSection
 from toolmem.errors import StoreError
 from toolmem.guard.conversation import Conversation, Forgiveness, PlannedCall, RunningCall
-from toolmem.guard.decision import MAX_FINDINGS, Finding, decide, quoted, rule_finding
+from toolmem.guard.decision import (
+    MAX_FINDINGS,
+    Finding,
+    decide,
+    quoted,
+    rule_finding,
+    shown_arguments,
+)
 from toolmem.guard.history import KnownHistory, count_key, record_call, still_counted
 from toolmem.guard.known_names import statement_in
 from toolmem.guard.repeats import Failures, call_identity, check_repeat, outcome_of, record_outcome
@@ -41,7 +47,7 @@ from toolmem.rules.replies import excerpt, is_this_once
 from toolmem.rules.store import ToolMemoryStore, read_or_new, swap
 from toolmem.rules.turn import Captured
 from toolmem.store.storable import micros
-from toolmem.text.display import plain, shown_name
+from toolmem.text.display import shown_name
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
 from toolmem.view.conditions import Conditions, Match, MoreThan
@@ -57,8 +63,8 @@ FORGIVENESS = (NAMESPACE, "forgiveness")
 OWN_TOOLS = frozenset(
     ["note_demand", "lift_demand", "memory_tools_put", "memory_tools_list", "memory_recall"]
 )
-MAX_SHOWN = 500  # characters of a call in the log
 MAX_STOPS = 20  # of a conversation, since the user spoke
+MAX_COMMAND = 4_000  # characters that are masked, well beyond what is shown
 MAX_RUNNING = 1_000  # calls in this process
 WRITE_WAIT = 0.2  # seconds that writing waits for others, once a decision is made
 
@@ -148,7 +154,7 @@ class Guard:
         decision = decide(decision_id, now, tool_name, conversation, findings)
         if not findings:
             return decision, None
-        decision = replace(decision, call=self._shown_call(arguments))
+        decision = replace(decision, call=shown_arguments(view.arguments, self._secret))
 
         def remember() -> None:
             self._remember_stop(decision, call)
@@ -170,19 +176,15 @@ class Guard:
             found.append(any(each.effective in ("ask", "deny") for each in findings))
         return found
 
-    def _shown_call(self, arguments: Any) -> str:
-        """The arguments for a person who reads the log."""
-        masked = Masker(self._secret).value(_beginning(arguments))
-        text = masked if isinstance(masked, str) else json.dumps(masked, ensure_ascii=False)
-        return plain(text, MAX_SHOWN)
-
     def _call_in_words(self, view: CallView) -> str:
         """A call in a few words, for the user who lets it through."""
-        texts = (value for _, _, value in view.scalars if isinstance(value, str))
-        command = next(texts, "") if view.shells else ""
-        given = _beginning(command or view.arguments)
-        masked = Masker(self._secret).text(str(given))  # before it is cut: half a secret is shown
-        return f"{shown_name(view.tool, 60)} {quoted(masked)}"
+        if view.shells:
+            texts = (value for _, _, value in view.scalars if isinstance(value, str))
+            command = next(texts, "")[:MAX_COMMAND]
+            given = Masker(self._secret).text(command)  # before it is cut: half a secret is shown
+        else:
+            given = shown_arguments(view.arguments, self._secret)
+        return f"{shown_name(view.tool, 60)} {quoted(given)}"
 
     def load(self) -> None:
         """Read the rules now, so that they bind even if the store fails later."""
@@ -415,15 +417,6 @@ class Guard:
         if test.per == "conversation":
             return self._change(conversation, change)
         return swap(self.store, self.workspace, FORGIVENESS, Forgiveness, change)
-
-
-def _beginning(value: Any) -> Any:
-    """A JSON value with long texts and lists cut, well after what is shown of them."""
-    if isinstance(value, str):
-        return value[: 8 * MAX_SHOWN]
-    if isinstance(value, Mapping):
-        return {name: _beginning(each) for name, each in list(value.items())[:MAX_SHOWN]}
-    return [_beginning(e) for e in value[:MAX_SHOWN]] if isinstance(value, list) else value
 
 
 def _key_of(conversation: str) -> tuple[str, str]:

@@ -28,7 +28,7 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     time: Moment
     tool_name: str
-    call: str = ""  # the arguments as JSON, masked and cut, where something spoke against the call
+    call: str = ""  # its arguments as JSON, masked, 500 characters; "" where nothing was found
     conversation_id: str = ""
     action: Action
     reason: str = ""  # what stands against the call, and what would be right

@@ -38,6 +38,14 @@ def is_lost(call: ToolCallResult | CallFigures) -> bool:
     return call.failed is True or call.score == 0
 
 
+def has_worked(call: ToolCallResult | CallFigures) -> bool:
+    """Whether a call is known not to have failed, and the judge did not find its answer worthless.
+
+    Of a call without flag and verdict nothing is known: it neither worked nor is it lost.
+    """
+    return call.failed is False and call.score != 0
+
+
 def main_failure(guidance: Guidance | None) -> Line | None:
     """The line of the most frequent failure; None where no line tells one."""
     lines = guidance.lines if guidance else []

@@ -50,12 +50,13 @@ def environment(package: str) -> Environment:
 def arguments(given: Any) -> str:
     """The arguments of a call on one line: `name: value` of each."""
     if not isinstance(given, dict):
-        return plain(given if isinstance(given, str) else dumped(given), MAX_TEXT)
-    parts = [f"{k}: {v if isinstance(v, str) else dumped(v)}" for k, v in given.items()]
-    return plain(", ".join(part[: 2 * MAX_TEXT] for part in parts[:20]), MAX_TEXT)
+        return plain(dumped(given), MAX_TEXT)
+    parts = [f"{name}: {dumped(value)[: 2 * MAX_TEXT]}" for name, value in list(given.items())[:20]]
+    return plain(", ".join(parts), MAX_TEXT)
 
 
 def dumped(value: Any) -> str:
+    """A value as JSON; a text as it is."""
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, default=str)
@@ -74,9 +75,9 @@ def seconds(value: float | None) -> str:
     """A duration, in milliseconds below one second."""
     if value is None:
         return "-"
-    return (
-        f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms" if value >= 1e-4 else "<0.1 ms"
-    )
+    if value >= 1:
+        return f"{value:.3g} s"
+    return f"{1000 * value:.3g} ms" if value >= 1e-4 else "<0.1 ms"
 
 
 def ago(moment: datetime, now: datetime | None = None) -> str:

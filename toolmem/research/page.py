@@ -57,14 +57,14 @@ def page(found: Evaluation, notebook: str = "") -> str:
         if record is not None and record.guidance:
             lines = filter(None, record.guidance.text.splitlines())
             cards.append((row.tool_name, [line.removeprefix(BULLET) for line in lines]))
-    names = {row.tool_name: number for number, row in enumerate(tools)}
+    numbers = {name: number for number, (name, _) in enumerate(cards[:MAX_TOOLS])}
     return (
         environment("toolmem.research")
         .get_template("report.html.j2")
         .render(
             first=_first_to_fix(found, tools),
             lost=sum(map(_lost, tools)),
-            card_of=lambda tool: f"#card-{names[tool]}",
+            card_of=lambda tool: f"#card-{numbers[tool]}" if tool in numbers else "",
             totals=tables.totals(found),
             tools=_first(tools, MAX_TOOLS),
             errors=_first(tables.error_rows(found), MAX_ERRORS),

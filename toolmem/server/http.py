@@ -38,6 +38,7 @@ Answer = TypeVar("Answer")
 MAX_BODY = 32 << 20  # bytes of a request
 MAX_WAITING = 64  # requests that may wait for a model
 MAX_SHORT = 32  # other requests
+MAX_PAGES = 8  # pages of the console
 # Operations that may ask a model or an embedder.
 WAITING = ("add", "summarize", "retrieve", "recall", "capture_rules")
 _WAITING_RPC = re.compile(rb"memory[._](?:%s)" % "|".join(WAITING).encode())
@@ -45,15 +46,20 @@ _STATUSES = {RequestError: 422, Conflict: 409, StoreError: 503, ModelError: 502}
 
 
 class Threads:
-    """Run work in threads under two limits: a guard's check never waits behind an `add`."""
+    """Run work in threads under limits: a guard's check never waits behind an `add` or a page."""
 
     def __init__(self) -> None:
         self._waiting, self._short = CapacityLimiter(MAX_WAITING), CapacityLimiter(MAX_SHORT)
+        self._pages = CapacityLimiter(MAX_PAGES)
 
     async def run(self, work: Callable[[], Answer], *, waits: bool = False) -> Answer:
         """`waits`: the work may ask a model."""
         limiter = self._waiting if waits else self._short
         return await anyio.to_thread.run_sync(work, limiter=limiter)
+
+    async def run_page(self, work: Callable[[], Answer]) -> Answer:
+        """Read what a page shows, or make a change that it asks for."""
+        return await anyio.to_thread.run_sync(work, limiter=self._pages)
 
 
 class Service:
@@ -158,7 +164,7 @@ def application(memory: ToolMem, access: Access, code: str = "") -> Starlette:
     ]
     api = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found})
     api.add_middleware(Gate, access=access)
-    console = Console(memory, access, service.threads.run, code)
+    console = Console(memory, access, service.threads.run_page, code)
     return Starlette(routes=[*console.routes(), Mount("/", app=api)])
 
 

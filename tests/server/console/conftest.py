@@ -17,19 +17,25 @@ class Browser:
     """Opens pages and sends their forms, with the cookies and the token against forged forms."""
 
     def __init__(self, memory, token="", code=""):
-        self.memory = memory
         app = application(memory, Access(token), code)
         self.client = TestClient(app, base_url=ROOT, follow_redirects=True)
 
     def open(self, page, **query):
         answer = self.client.get(f"/w/default/{page}", params=query)
         assert answer.status_code == 200, answer.text
-        return answer.text
+        is_page = answer.headers["content-type"].startswith("text/html")
+        return re.sub(r"\s+", " ", answer.text) if is_page else answer.text
+
+    def fields(self, rule_id=""):
+        """The hidden fields of the forms on a rule's page, or of one on which a rule is written."""
+        written = {"tool_name": "t", "rule": "x"}
+        page = self.open("rule", id=rule_id) if rule_id else self.open("draft", **written)
+        return dict(re.findall(r'name="(csrf|seen)" value="(\w+)"', page))
 
     def send(self, do, **form):
-        """Send a form of the page of rules."""
-        csrf = re.search(r'name="csrf" value="(\w+)"', self.open("draft", tool_name="t", rule="x"))
-        return self.client.post("/w/default/rule", data={"csrf": csrf[1], "do": do, **form})
+        """Send a form of a rule's page, or of one on which a rule is written."""
+        data = {**self.fields(form.get("id", "")), "do": do, **form}
+        return self.client.post("/w/default/rule", data=data)
 
     def sign_in(self, secret):
         return self.client.post("/sign-in", data={"secret": secret})
@@ -56,13 +62,16 @@ def memory(tmp_path):
 
 @pytest.fixture
 def browse(memory):
-    """Makes browsers, of a service of their own."""
+    """Makes browsers, each of a service of its own, where nobody signed in."""
     return lambda **secrets: Browser(memory, **secrets)
 
 
 @pytest.fixture
 def browser(browse):
-    return browse()
+    """A browser whose user signed in with the code of the terminal."""
+    made = browse(code="from-the-terminal")
+    assert made.sign_in("from-the-terminal").status_code == 200
+    return made
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 sync_api = pytest.importorskip("playwright.sync_api")
 CHROMIUM = os.environ.get("TOOLMEM_CHROMIUM") or shutil.which("chromium")
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium")]
+TOKEN = "token-of-the-test"
 SIZES = [(400, "light"), (1400, "dark")]
 PAGES = ("", "tools", "calls", "rules", "decisions", "draft", "tool?name=mail")
 
@@ -28,12 +29,13 @@ def chromium():
 
 @pytest.fixture
 def site(serve):
-    """A service whose memory has calls, a rule of the user, and one that an agent asks for."""
-    url, _ = serve()
+    """A service with a token, whose memory has calls and a rule that stopped one."""
+    url, _ = serve(token=TOKEN)
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
 
     def ask(name, **body):
-        given = {"workspace_id": "default", **body}
-        return httpx.post(f"{url}/operations/{name}", json=given, trust_env=False).json()
+        given, address = {"workspace_id": "default", **body}, f"{url}/operations/{name}"
+        return httpx.post(address, json=given, headers=bearer, trust_env=False).json()
 
     calls = [
         {"tool_name": "mail", "input": {"to": f"u{n}@x.org"}, "output": "ok", "success": n > 0}
@@ -46,6 +48,12 @@ def site(serve):
     return url, lambda: ask("check_tool_call", **asked)["action"]
 
 
+def sign_in(page, url):
+    page.goto(url)
+    page.get_by_label("The configured token").fill(TOKEN)
+    page.get_by_role("button", name="Sign in").click()
+
+
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_a_stopped_call_leads_to_its_rule_which_is_withdrawn_and_restored(
     chromium, site, width, scheme
@@ -54,7 +62,7 @@ def test_a_stopped_call_leads_to_its_rule_which_is_withdrawn_and_restored(
     page = chromium.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=False
     ).new_page()
-    page.goto(url)
+    sign_in(page, url)
     page.get_by_role("link", name="Decisions").click()
     page.locator(".rows a").first.click()
     page.get_by_role("link", name="Never email eve@x.org").click()
@@ -72,6 +80,7 @@ def test_no_page_is_wider_than_the_screen_and_axe_finds_nothing(chromium, site, 
         viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
     )
     page = context.new_page()
+    sign_in(page, site[0])
     for name in PAGES:
         page.goto(f"{site[0]}/w/default/{name}")
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, name

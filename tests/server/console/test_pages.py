@@ -4,13 +4,17 @@ import html
 import re
 
 import pytest
+from msgspec.structs import replace
 from starlette.testclient import TestClient
 
+from toolmem.errors import StoreUnavailable
+from toolmem.models.decisions import Decision, DecisionSource
 from toolmem.rules.changes import Actor
 from toolmem.server.access import Access
 from toolmem.server.console.call_views import find_calls
 from toolmem.server.console.paging import PAGE
-from toolmem.server.console.tool_views import changed_inputs, tools
+from toolmem.server.console.rule_views import rule_rows
+from toolmem.server.console.tool_views import SORTS, changed_inputs, tools
 from toolmem.server.console.views import VIEWS
 from toolmem.server.http import application
 
@@ -40,7 +44,8 @@ def test_every_call_that_is_listed_can_be_opened(browser, page):
     assert found or page == ""
     for address in found:
         answer = browser.client.get(html.unescape(address))
-        assert answer.status_code == 200 and "mailbox full" in answer.text or "sent" in answer.text
+        assert answer.status_code == 200
+        assert "mailbox full" in answer.text or "sent" in answer.text
 
 
 def test_a_call_that_left_the_window_can_still_be_opened(browser, memory):
@@ -123,6 +128,109 @@ def test_text_of_calls_and_rules_is_text_on_every_page(browser, memory):
         seen = re.sub(FIELDS, "", page, flags=re.DOTALL)  # what a form sends again stays as it is
         assert "<img" not in page and "<script>" not in page and "\u202e" not in seen, name
         assert html.escape("<script>") in page or name in ("calls", "search", "tools", "rules")
+
+
+@pytest.mark.parametrize("page", ["", *filter(None, VIEWS)])
+def test_every_page_answers_whatever_its_query_holds(browser, page):
+    names = ("page", "name", "tool", "id", "q", "from", "before", "line", "sort", "effect", "rule")
+    more = ("state", "kind", "call", "replay", "when", "unless", "priority", "tool_name", "self")
+    for value in ("1", "-1", "9" * 30, "[", '{"a": ', "\0", "\u202e", "x" * 3_000, "%ff"):
+        query = dict.fromkeys((*names, *more), value)
+        answer = browser.client.get(f"/w/default/{page}", params=query)
+        assert answer.status_code in (200, 404, 422), (value, answer.text)
+        assert "default-src" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("effect", "explode"),
+        ("priority", "most"),
+        ("when", '{"a": 1}'),
+        ("when", '[{"nonsense": 1}]'),
+        ("unless", "5"),
+        ("when", "no JSON"),
+    ],
+)
+def test_a_draft_that_is_no_rule_says_what_is_wrong(browser, field, value):
+    given = {"tool_name": "t", "rule": "Never x", field: value}
+    assert 'role="alert"' in browser.open("draft", **given)
+
+
+def test_the_page_of_a_call_shows_no_text_raw_and_the_file_shows_it_all(browser, memory):
+    text = '{"a": 1, "a": 2, "b": "\u202e"}' + " word" * 6_000
+    memory.add([{"tool_name": "t", "id": "1", "output": text}])
+    for query in ({}, {"whole": "1"}):
+        page = browser.open("call", tool="t", id="1", **query)
+        assert "\u202e" not in page and "the whole as a file" in page and len(page) < 40_000
+    assert browser.open("call.txt", tool="t", id="1") == text
+
+
+def test_a_call_stands_among_its_neighbours_in_the_conversation(browser, memory):
+    talk = {"metadata": {"conversation_id": "long"}, "output": "x", "tool_name": "t"}
+    memory.add([{**talk, "id": f"n{number}-"} for number in range(100)])
+    page = browser.open("call", tool="t", id="n40-")
+    shown = set(re.findall(r"id=(n\d+-)", page))
+    assert {"n25-", "n41-", "n55-"} <= shown and not {"n24-", "n56-", "n99-"} & shown
+
+
+def test_a_call_of_which_nothing_is_known_did_not_work(memory):
+    memory.add([{"tool_name": "t", "input": {"q": "a"}, "output": "x", "id": "1"}])
+    memory.add([{"tool_name": "t", "input": {"q": "a"}, "output": "y", "success": False}])
+    log = memory.services.store().call_log("default", tool="t")
+    for each in log:
+        each.call.score = each.call.execution_failed = None
+    assert changed_inputs(log) == []
+    log[0].call.success = True
+    assert [(name, count) for name, count, _ in changed_inputs(log)] == [("t", 1)]
+
+
+def test_tools_without_a_verdict_come_after_the_worst_scores(memory):
+    (judged,) = memory.services.store().records("default")
+    assert judged.window.judged
+    other = replace(judged, tool_name="never judged", window=type(judged.window)())
+    assert sorted([other, judged], key=SORTS["score"]) == [judged, other]
+
+
+def test_only_calls_that_a_rule_stopped_count_as_stopped(memory):
+    rule = memory.tool_rule_put("send_email", "Never email Bob")
+    now = rule.created_at
+    source = DecisionSource(kind="rule", rule_id=rule.id)
+    decisions = [
+        Decision(id=action, time=now, tool_name="t", action=action, sources=(source, source))
+        for action in ("advise", "deny", "ask")
+    ]
+    assert [row.stopped for row in rule_rows([rule], decisions, now)] == [2]
+
+
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        ("git push origin main", "would be stopped"),
+        ('{"command": "git push"}', "would be stopped"),
+        ("true", "would be let through"),
+        ('{"command": "git pu', "are no JSON"),
+    ],
+)
+def test_a_call_is_tried_against_a_rule(browser, memory, call, answer):
+    more = {"effect": "deny", "when": [{"command": "^git push"}]}
+    rule = memory.tool_rule_put("@shell", "Never push", **more)
+    assert answer in browser.open("rule", id=rule.id, call=call)
+
+
+def test_a_store_that_fails_and_a_name_that_is_no_workspace_are_told_on_a_page(browser, memory):
+    answer = browser.client.get("/w/.../tools")
+    assert answer.status_code == 422 and "expected up to 128 letters" in answer.text
+
+    def fails(*given, **more):
+        raise StoreUnavailable("the disk is gone")
+
+    memory.services.store().workspaces = fails
+    answer = browser.client.get("/w/default/tools")
+    assert answer.status_code == 200
+    memory.services.store().records = fails
+    answer = browser.client.get("/w/default/tools")
+    assert answer.status_code == 500 and "the disk is gone" in answer.text
 
 
 def test_pages_allow_no_script_but_their_own(browser):

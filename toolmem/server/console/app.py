@@ -19,9 +19,11 @@ from toolmem.errors import RequestError, ToolMemError
 from toolmem.memory.toolmem import ToolMem, Workspace
 from toolmem.pages.html import environment
 from toolmem.server.access import Access, Refused
+from toolmem.server.console.call_views import raw_output
 from toolmem.server.console.changes import TOLD, change
 from toolmem.server.console.views import VIEWS
 from toolmem.server.console.visitors import Visit, Visitors
+from toolmem.text.display import plain
 
 log = logging.getLogger("toolmem.server")
 Run = Callable[[Callable[[], Response]], Awaitable[Response]]
@@ -35,6 +37,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+NO_FRAME: dict[str, Any] = {"workspace": "", "workspaces": [], "waiting_count": 0}
 STATIC = {
     "page.css": ("toolmem.pages", "templates/page.css", "text/css"),
     "console.css": (__package__, "static/console.css", "text/css"),
@@ -44,13 +47,13 @@ STATIC = {
 
 
 class Console:
-    """The pages over one memory. `run` runs blocking work in a thread."""
+    """The pages over one memory. `run`: runs blocking work in a thread."""
 
     def __init__(self, memory: ToolMem, access: Access, run: Run, code: str = "") -> None:
         self.memory, self.run = memory, run
         self.visitors = Visitors(access, code)
         self._templates = environment("toolmem.server.console")
-        self._waiting: dict[str, tuple[str, int]] = {}  # by workspace: the rules' stamp, a number
+        self._waiting: dict[str, tuple[str, int]] = {}  # by workspace: the rules' stamp, the count
 
     def routes(self) -> list[Route]:
         """Changes are posted below /w/, where no flow or operation is."""
@@ -75,14 +78,13 @@ class Console:
             except Refused as error:
                 visit = self.visitors.begin("")
                 if error.status == 401 and not signs_in:
-                    where = quote(str(request.url.path), safe="/")
-                    return RedirectResponse(f"/sign-in?then={where}", 303)
+                    return RedirectResponse(f"/sign-in?{_then(request)}", 303, HEADERS)
                 if error.status != 401:
-                    return PlainTextResponse(str(error), error.status)
+                    return PlainTextResponse(str(error), error.status, HEADERS)
             try:
                 body = await _form_bytes(request)
             except Refused as error:
-                return PlainTextResponse(str(error), error.status)
+                return PlainTextResponse(str(error), error.status, HEADERS)
             response = await self.run(lambda: self._answer(work, request, visit, body))
             if "set-cookie" not in response.headers:
                 self.visitors.remember(visit, request, response)
@@ -104,7 +106,7 @@ class Console:
             status = error.status if isinstance(error, Refused) else 500
             status = 422 if isinstance(error, RequestError) else status
             if status >= 500:
-                log.error("%s: %s", request.url.path, error)
+                log.error("%s: %s", plain(request.url.path, 200), error)
             return self._render("problem", request, visit, {"message": str(error)}, status)
 
     def _workspace(self, request: Request) -> Workspace:
@@ -123,11 +125,12 @@ class Console:
     def _render(
         self, name: str, request: Request, visit: Visit, shown: dict[str, Any], status: int = 200
     ) -> Response:
-        workspace = self._workspace(request)
-        root, query = f"/w/{quote(workspace.workspace_id, safe='')}/", dict(request.query_params)
+        query = dict(request.query_params)
+        workspace = request.path_params.get("workspace") or self.memory.workspace_id
+        root = f"/w/{quote(workspace, safe='')}/"
 
-        def url(page: str = "", **given: Any) -> str:
-            kept = {key.rstrip("_"): v for key, v in given.items() if v not in (None, "")}
+        def url(page: str = "", /, **given: Any) -> str:
+            kept = {key: value for key, value in given.items() if value not in (None, "")}
             return root + page + (f"?{urlencode(kept)}" if kept else "")
 
         def here(**changed: Any) -> str:
@@ -137,6 +140,7 @@ class Console:
 
         text = self._templates.get_template(f"{name}.html.j2").render(
             **shown,
+            **(NO_FRAME if name == "sign_in" else self._frame(request)),
             page=name,
             url=url,
             tool_url=lambda tool: url("tool", name=tool),
@@ -144,18 +148,25 @@ class Console:
             here=here,
             query=defaultdict(str, query),
             visit=visit,
-            workspace=workspace.workspace_id,
-            workspaces=workspace.services.store().workspaces(),
-            waiting_count=self._count_waiting(workspace),
             told=TOLD.get(query.get("told", ""), ""),
             takes_code=self.visitors.takes_code,
-            has_token=self.visitors.access.has_token,
+            takes_token=self.visitors.takes_token,
             version=__version__,
         )
         return Response(text.encode("utf-8", "replace"), status, media_type="text/html")
 
+    def _frame(self, request: Request) -> dict[str, Any]:
+        """What stands around a page; nothing where the store fails or the name is no workspace."""
+        try:
+            workspace = self._workspace(request)
+            name, every = workspace.workspace_id, workspace.services.store().workspaces()
+            count = self._count_waiting(workspace) if name in every else 0
+        except ToolMemError:
+            return NO_FRAME
+        return {"workspace": name, "workspaces": every, "waiting_count": count}
+
     def _count_waiting(self, workspace: Workspace) -> int:
-        """How many rules wait for the user; counted anew where a rule was written since."""
+        """Count the rules that wait for the user, again only where a rule was written since."""
         name = workspace.workspace_id
         stamp = workspace.services.store().get_many(name, []).rules_stamp
         if self._waiting.get(name, ("",))[0] != stamp or not stamp:
@@ -165,14 +176,13 @@ class Console:
     def _change(self, request: Request, visit: Visit, body: bytes) -> Response:
         form = _form(body)
         self.visitors.require_own_form(request, visit, form)
-        told, rule_id = change(self._workspace(request), form, visit.actor(form.get("do", "")))
-        gone = told == "delete" or (told == "reject" and form.get("is_new"))
-        query = urlencode({"told": told} if gone else {"id": rule_id, "told": told})
-        return RedirectResponse(f"{'rules' if gone else 'rule'}?{query}", 303)
+        told, rule = change(self._workspace(request), form, visit.actor(form.get("do", "")))
+        if rule.status == "deleted":
+            return RedirectResponse(f"rules?{urlencode({'told': told})}", 303)
+        return RedirectResponse(f"rule?{urlencode({'id': rule.id, 'told': told})}", 303)
 
     def _raw_call(self, request: Request, visit: Visit, body: bytes) -> Response:
-        query = {**request.query_params, "whole": "1"}
-        text = VIEWS["call"](self._workspace(request), query)["output"]
+        text = raw_output(self._workspace(request), request.query_params)
         headers = {"Content-Disposition": 'attachment; filename="output.txt"'}
         return PlainTextResponse(text.encode("utf-8", "replace"), headers=headers)
 
@@ -184,8 +194,7 @@ class Console:
         if new is None:
             return self._render("sign_in", request, visit, {"failed": True}, 403)
         then = form.get("then", "")
-        is_page = then.startswith("/w/") and "\\" not in then
-        response = RedirectResponse(quote(then, safe="/%") if is_page else "/", 303)
+        response = RedirectResponse(then if then.startswith("/w/") else "/", 303)
         self.visitors.remember(new, request, response)
         return response
 
@@ -196,6 +205,14 @@ class Console:
         package, path, kind = found
         headers = {"Cache-Control": "max-age=86400", "X-Content-Type-Options": "nosniff"}
         return Response(files(package).joinpath(path).read_bytes(), 200, headers, kind)
+
+
+def _then(request: Request) -> str:
+    """Where signing in leads, as a query: to the page that was asked for."""
+    if request.method != "GET":
+        return ""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return urlencode({"then": request.url.path + query})
 
 
 async def _form_bytes(request: Request) -> bytes:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from toolmem.guard.rule_cache import RuleSet
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import ToolCallResult
+from toolmem.models.decisions import Decision
 from toolmem.models.guidance import Line
 from toolmem.models.tools import LoggedCall
-from toolmem.pages.figures import is_lost
+from toolmem.pages.figures import has_worked, is_lost
 from toolmem.server.access import Refused
 from toolmem.server.console.paging import PAGE, Query, whole_number
 from toolmem.text.display import bounded, marked
@@ -21,21 +23,25 @@ from toolmem.view.view import CallView
 
 MAX_SCANNED = 5_000  # calls that one page reads to find those with an outcome
 MAX_SHOWN = 20_000  # characters of an input or output
+NEIGHBOURS = 15  # calls of the conversation before this one, and after it
 OUTCOMES: dict[str, Callable[[ToolCallResult], bool]] = {
     "lost": is_lost,
     "unflagged": lambda call: call.success is True and call.score == 0,
-    "worked": lambda call: call.failed is False and call.score != 0,
+    "worked": has_worked,
     "unjudged": lambda call: call.score is None,
 }
 
 
 def calls(memory: Workspace, query: Query) -> dict[str, Any]:
     """Calls, the newest first: of a tool, a conversation, a card's line, an outcome, a text."""
-    return {"line": _line_of(memory, query), **find_calls(memory, query)}
+    return find_calls(memory, query)
 
 
 def find_calls(memory: Workspace, query: Query, limit: int = PAGE) -> dict[str, Any]:
-    """`more`: the position before which the next page begins; None for the end."""
+    """Find the newest calls that a query asks for.
+
+    `more`: the position before which the next page begins, None at the end; `line`: the card's.
+    """
     line, keep = _line_of(memory, query), OUTCOMES.get(query.get("outcome", ""))
     before = whole_number(query.get("before"))
     found: list[LoggedCall] = []
@@ -54,8 +60,10 @@ def find_calls(memory: Workspace, query: Query, limit: int = PAGE) -> dict[str, 
         scanned, is_end = scanned + max(1, len(page)), not page
         before = page[0].position if page else before
         found += [each for each in reversed(page) if keep is None or keep(each.call)]
-    more = found[limit - 1].position if len(found) > limit else None if is_end else before
-    return {"found": found[:limit], "more": more, "scanned": scanned}
+    more = None if is_end else before
+    if len(found) > limit:
+        more = found[limit - 1].position
+    return {"line": line, "found": found[:limit], "more": more, "scanned": scanned}
 
 
 def _line_of(memory: Workspace, query: Query) -> Line | None:
@@ -72,34 +80,52 @@ def _line_of(memory: Workspace, query: Query) -> Line | None:
 
 def call(memory: Workspace, query: Query) -> dict[str, Any]:
     """One call, what was decided in its conversation, and what today's rules say of it."""
-    store, place, name = memory.services.store(), memory.workspace_id, query.get("tool", "")
-    found = store.call_log(place, tool=name, ids=[query.get("id", "")])
-    if not found:
-        raise Refused(404, "this call is not kept any more")
-    position, shown = found[0].position, found[0].call
+    store = memory.services.store()
+    logged = _logged_call(memory, query)
+    position, shown, name = logged.position, logged.call, logged.call.tool_name
+    log_of_tool = partial(store.call_log, memory.workspace_id, tool=name, limit=1)
     conversation = shown.conversation_id
-    around, decided = [], []
+    around: list[LoggedCall] = []
+    decided: list[Decision] = []
     if conversation:
-        around = store.call_log(place, conversation=conversation, newest=True, limit=30)
+        log = partial(store.call_log, memory.workspace_id, conversation=conversation)
+        around = log(before=position, newest=True, limit=NEIGHBOURS)
+        around += log(after=position - 1, limit=NEIGHBOURS + 1)
         decided = memory.decisions(conversation_id=conversation, tool_name=name)
-    view, now = CallView(name, shown.input), memory.services.clock.now().astimezone()
+    view, now = CallView(name, shown.input), memory.rules.local_time()
     listed = RuleSet(memory.rules, "").rules_for(view, conversation)
+    output = _readable(shown.output)
     return {
         "call": shown,
-        "older": store.call_log(place, tool=name, before=position, newest=True, limit=1),
-        "newer": store.call_log(place, tool=name, after=position, limit=1),
-        "input": _readable(shown.input, query),
-        "output": _readable(shown.output, query),
+        "older": log_of_tool(before=position, newest=True),
+        "newer": log_of_tool(after=position),
+        "input": marked(bounded(_readable(shown.input), MAX_SHOWN)),
+        "output": marked(bounded(output, MAX_SHOWN)),
         "around": around,
         "decided": decided,
         "against": [rule for rule, tests in listed if tests.check(view, now) is not Match.NO],
-        "is_cut": len(shown.output) > MAX_SHOWN and query.get("whole") != "1",
+        "is_cut": len(output) > MAX_SHOWN,
     }
 
 
-def _readable(value: Any, query: Query) -> str:
+def raw_output(memory: Workspace, query: Query) -> str:
+    """The whole output of a call as it was recorded."""
+    return _logged_call(memory, query).call.output
+
+
+def _logged_call(memory: Workspace, query: Query) -> LoggedCall:
+    found = memory.services.store().call_log(
+        memory.workspace_id, tool=query.get("tool", ""), ids=[query.get("id", "")]
+    )
+    if not found:
+        raise Refused(404, "this call is not kept any more")
+    return found[0]
+
+
+def _readable(value: Any) -> str:
+    """JSON with an element on each line; other texts as they are."""
     text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
     if text[:1] in "[{":
         with suppress(ValueError, RecursionError):
             text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    return text if query.get("whole") == "1" else marked(bounded(text, MAX_SHOWN))
+    return text

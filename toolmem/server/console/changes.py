@@ -13,30 +13,40 @@ from toolmem.memory.toolmem import Workspace
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.operations.operation import OPERATIONS
 from toolmem.rules.changes import Actor
-from toolmem.server.console.rule_views import rule_fields, rule_of
+from toolmem.server.access import Refused
+from toolmem.server.console.rule_views import content_digest, rule_fields, rule_of
 
 # Told on the page to which a change leads.
 TOLD = {
-    "approve": "Approved: it holds now.",
+    "approve": "Approved: what was asked for is done.",
     "reject": "Rejected: nothing was changed.",
     "withdraw": "Withdrawn: no call is held against it any more. It can be restored.",
     "restore": "Restored: it holds again.",
     "delete": "Deleted, with its text.",
     "save": "Saved: it holds now.",
-    "waits": "The store is guarded, and nobody signed in from the terminal: the change waits.",
+    "waits": "The store is guarded, and you did not sign in from the terminal: the change waits.",
 }
 
 
-def change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> tuple[str, str]:
-    """Do what a form asks for. Returns a key of TOLD and the rule's id. Raises RequestError."""
-    do = form.get("do", "")
-    after = _save(memory, form, actor) if do == "save" else _decide(memory, do, form, actor)
-    is_waiting = after.status == "request" or after.request is not None
-    return ("waits" if is_waiting and do != "reject" else do), after.id
+def change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> tuple[str, ToolMemoryRule]:
+    """Do what a form asks for. Returns a key of TOLD, and the rule afterwards.
+
+    Raises RequestError, and Refused where the rule is not as it was when its page was read.
+    """
+    do, began = form.get("do", ""), memory.services.clock.now()
+    if do == "save" and not form.get("id"):
+        after = _save(memory, form, actor)
+    else:
+        rule = rule_of(memory, form.get("id", ""))
+        if form.get("seen") != content_digest(rule):
+            raise Refused(409, "the rule was changed since you read its page: read it again")
+        after = _save(memory, form, actor) if do == "save" else _decide(memory, do, rule, actor)
+    is_waiting = after.request is not None and after.request.time >= began
+    return ("waits" if is_waiting else do), after
 
 
-def _decide(memory: Workspace, do: str, form: Mapping[str, str], actor: Actor) -> ToolMemoryRule:
-    rule, rules = rule_of(memory, form.get("id", "")), memory.rules
+def _decide(memory: Workspace, do: str, rule: ToolMemoryRule, actor: Actor) -> ToolMemoryRule:
+    rules = memory.rules
     if do == "approve":
         return rules.accept(rule, actor)
     if do == "reject":
@@ -51,7 +61,8 @@ def _decide(memory: Workspace, do: str, form: Mapping[str, str], actor: Actor) -
 
 
 def _save(memory: Workspace, form: Mapping[str, str], actor: Actor) -> ToolMemoryRule:
-    given = rule_fields(form) | ({"id": form["id"]} if form.get("id") else {})
-    given.setdefault("source", "user_explicit")
+    given = {**rule_fields(form), "source": "user_explicit"}
+    if form.get("id"):
+        given["id"] = form["id"]
     made: ToolMemoryRule = memory.acting_as(actor).perform(OPERATIONS["tool_rule_put"], given)
     return made

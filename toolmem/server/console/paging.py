@@ -22,4 +22,6 @@ def cut(rows: Sequence[Any], query: Query) -> dict[str, Any]:
 
 
 def whole_number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else None
+    """The number that a text is, where it fits into 64 bits."""
+    is_number = text is not None and text.isascii() and text.isdigit() and len(text) < 19
+    return int(text) if text is not None and is_number else None

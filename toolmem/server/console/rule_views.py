@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -14,8 +15,9 @@ from toolmem.errors import RequestError
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
-from toolmem.models.rules import ToolMemoryRule
-from toolmem.pages.figures import is_lost
+from toolmem.models.rules import UNSCOPED, ToolMemoryRule
+from toolmem.pages.figures import has_worked
+from toolmem.pages.html import dumped
 from toolmem.rules.capture import read_new_rule
 from toolmem.rules.changes import loosens
 from toolmem.rules.identity import folded_name, text_key
@@ -29,7 +31,7 @@ FIELDS = ("tool_name", "rule", "priority", "effect", "when", "unless")
 
 
 class RuleRow(Struct):
-    """A rule, and what it did to the newest 1,000 decisions."""
+    """A rule, and how often it stopped a call or asked about one, by the newest decisions."""
 
     rule: ToolMemoryRule
     state: str  # holds, waiting, ended
@@ -50,11 +52,13 @@ def rules(memory: Workspace, query: Query) -> dict[str, Any]:
     """The rules in one state: those that hold, wait for the user, or have ended."""
     decisions, now = memory.decisions(limit=1_000), memory.services.clock.now()
     every = rule_rows(memory.rules.every_rule(), decisions, now)
-    state, wanted = query.get("state", "holds"), query.get("q", "").casefold()
+    state = query.get("state", "")
+    state = state if state in IN_STATE else "holds"
+    wanted = query.get("q", "").casefold()
     counts = {name: sum(map(IN_STATE[name], every)) for name in IN_STATE}
     rows = [
         row
-        for row in filter(IN_STATE.get(state, IN_STATE["holds"]), every)
+        for row in filter(IN_STATE[state], every)
         if wanted in f"{row.rule.rule}\n{row.rule.tool_name}".casefold()
         and query.get("effect", "") in ("", row.rule.effect)
     ]
@@ -72,14 +76,20 @@ IN_STATE: dict[str, Callable[[RuleRow], bool]] = {
 def rule_rows(
     rules: Iterable[ToolMemoryRule], decisions: Iterable[Decision], now: datetime
 ) -> list[RuleRow]:
+    """Add to each rule what `decisions` say of it. They are in the order of their times."""
     rows = {}
     for each in rules:
-        ended = "holds" if each.holds_at(now) else "ended"
-        rows[each.id] = RuleRow(each, "waiting" if each.status == "request" else ended)
+        state = "holds" if each.holds_at(now) else "ended"
+        if each.status == "request":
+            state = "waiting"
+        rows[each.id] = RuleRow(each, state)
     for decision in decisions:
-        for source in decision.sources:
-            if row := rows.get(source.rule_id):
-                row.stopped, row.stopped_at = row.stopped + 1, decision.time
+        if decision.action not in ("ask", "deny"):
+            continue
+        for rule_id in {source.rule_id for source in decision.sources}:
+            if row := rows.get(rule_id):
+                row.stopped += 1
+                row.stopped_at = decision.time
     return list(rows.values())
 
 
@@ -87,15 +97,16 @@ def rule(memory: Workspace, query: Query) -> dict[str, Any]:
     """One rule: what it means, where it comes from, what it stopped, and trials of it."""
     found = rule_of(memory, query.get("id", ""))
     decisions, now = memory.decisions(limit=1_000), memory.services.clock.now()
-    stopped = [d for d in decisions if any(s.rule_id == found.id for s in d.sources)]
+    about = [d for d in decisions if any(s.rule_id == found.id for s in d.sources)]
     asked = found.request.after if found.request else {}
     then = msgspec.convert({**msgspec.to_builtins(found), **asked}, ToolMemoryRule)
     return {
         "row": rule_rows([found], decisions, now)[0],
         "rule": found,
+        "seen": content_digest(found),
         "then": then,
         "is_looser": loosens(found, then, now),
-        "stopped": stopped[::-1][:10],
+        "about": about[::-1][:10],
         "trial": replay(memory, then) if "replay" in query else None,
         "answer": try_call(then, query, now) if query.get("call") else None,
     }
@@ -107,29 +118,42 @@ def draft(memory: Workspace, query: Query) -> dict[str, Any]:
     given = {name: query.get(name, "") for name in FIELDS}
     if known is not None and "rule" not in query:
         given = {name: getattr(known, name) for name in FIELDS}
-        given |= {n: json.dumps(given[n]) if given[n] else "" for n in ("when", "unless")}
-    problem, then = "", None
+        for name in ("when", "unless"):
+            given[name] = dumped(given[name]) if given[name] else ""
+    problem = ""
+    then: ToolMemoryRule | None = None
     if given["rule"] and given["tool_name"]:
         try:
             then = drafted(memory, given, known)
         except RequestError as error:
             problem = str(error)
-    trial = replay(memory, then) if then is not None and then.is_checked else None
-    shown = {"known": known, "given": given, "then": then, "problem": problem, "trial": trial}
     others = memory.tool_rule_list(given["tool_name"]) if then else []
     text, own = text_key(given["rule"]), query.get("id")
-    same = [each for each in others if text_key(each.rule) == text and each.id != own]
-    return {"same": same, **shown}
+    return {
+        "known": known,
+        "seen": content_digest(known) if known else "",
+        "given": given,
+        "then": then,
+        "problem": problem,
+        "trial": replay(memory, then) if then is not None and then.is_checked else None,
+        "same": [each for each in others if text_key(each.rule) == text and each.id != own],
+    }
 
 
 def drafted(memory: Workspace, given: Query, known: ToolMemoryRule | None) -> ToolMemoryRule:
-    """The rule that a form describes. Without an effect its text is read as a sentence."""
+    """The rule that a form describes. Without an effect its text is read as a sentence.
+
+    Raises RequestError.
+    """
     fields = rule_fields(given)
     if not fields.keys() & {"effect", "when", "unless"}:
         fields |= read_new_rule(memory.rules, given["tool_name"], given["rule"])
     now = memory.services.clock.now()
     base = known or ToolMemoryRule(id="", tool_name="", rule="", created_at=now, updated_at=now)
-    made = msgspec.convert({**msgspec.to_builtins(base), **fields}, ToolMemoryRule)
+    try:
+        made = msgspec.convert({**msgspec.to_builtins(base), **fields}, ToolMemoryRule)
+    except msgspec.ValidationError as error:
+        raise RequestError(str(error)) from None
     if made.when:
         read_conditions(made.when, made.unless)
     return made
@@ -147,6 +171,11 @@ def rule_fields(given: Query) -> dict[str, Any]:
     return fields
 
 
+def content_digest(rule: ToolMemoryRule) -> str:
+    """A digest of all that a page shows of a rule: what is approved is what was read."""
+    return hashlib.sha256(msgspec.json.encode(rule)).hexdigest()[:32]
+
+
 def rule_of(memory: Workspace, rule_id: str) -> ToolMemoryRule:
     """Raises Refused."""
     for each in memory.rules.every_rule():
@@ -157,12 +186,14 @@ def rule_of(memory: Workspace, rule_id: str) -> ToolMemoryRule:
 
 def try_call(rule: ToolMemoryRule, query: Query, now: datetime) -> str:
     """What a rule makes of a call that a person wrote: stopped, let through, or a problem."""
-    try:
-        arguments = json.loads(query["call"])
-    except (ValueError, RecursionError):
-        arguments = {"command": query["call"]}
     if not rule.when:
         return "It only reminds: no call is held against it."
+    arguments: Any = {"command": query["call"]}
+    if query["call"].lstrip().startswith("{"):
+        try:
+            arguments = json.loads(query["call"])
+        except (ValueError, RecursionError) as error:
+            return f"These arguments are no JSON: {error}."
     match = read_conditions(rule.when, rule.unless).check(
         CallView(rule.tool_name, arguments), now.astimezone()
     )
@@ -178,20 +209,21 @@ def replay(memory: Workspace, rule: ToolMemoryRule) -> Trial:
         return done
     tests, name = read_conditions(rule.when, rule.unless), folded_name(rule.tool_name)
     done.is_partial = any(each.earlier or each.more_than for each in (*tests.when, *tests.unless))
-    names: list[str | None] = [n for n in store.tool_names(memory.workspace_id)]
-    names = [None] if name.startswith(("@", "__")) else [n for n in names if folded_name(n) == name]
-    for each in names:
-        for logged in store.call_log(
-            memory.workspace_id, tool=each, newest=True, limit=MAX_REPLAYED
-        ):
-            call = logged.call
+    is_class = name.startswith("@")
+    tools: list[str | None] = [None]  # all tools
+    if not is_class and name != UNSCOPED:
+        known = store.tool_names(memory.workspace_id)
+        tools = [each for each in known if folded_name(each) == name]
+    for tool in tools:
+        log = store.call_log(memory.workspace_id, tool=tool, newest=True, limit=MAX_REPLAYED)
+        for call in (logged.call for logged in log):
             view = CallView(call.tool_name, call.input)
-            if each is None and name.startswith("@") and name not in view.classes:
+            if is_class and name not in view.classes:
                 continue
             done.calls += 1
             if tests.check(view, call.create_time.astimezone()) is not Match.NO:
                 done.stopped.append(call)
-                done.worked += not is_lost(call)
+                done.worked += has_worked(call)
     return done
 
 
@@ -202,8 +234,8 @@ def decisions(memory: Workspace, query: Query) -> dict[str, Any]:
         tool_name=query.get("tool") or None,
         limit=1_000,
     )
-    kinds = ("action", "kind")
-    action, kind = (query.get(name, "") for name in kinds)
+    action = query.get("action", "")
+    kind = query.get("kind", "")
     rows = [
         each
         for each in reversed(found)

@@ -16,7 +16,7 @@ from toolmem.models.calls import CallFigures, ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.models.guidance import Line
 from toolmem.models.tools import LoggedCall, ToolRecord
-from toolmem.pages.figures import is_lost, main_failure, wilson_interval
+from toolmem.pages.figures import has_worked, is_lost, main_failure, wilson_interval
 from toolmem.server.access import Refused
 from toolmem.server.console.call_views import find_calls
 from toolmem.server.console.paging import Query, cut
@@ -49,7 +49,8 @@ class ToolRow(Struct, kw_only=True):
 
 def home(memory: Workspace, query: Query) -> dict[str, Any]:
     """What needs a person: requests, the tools that lose most calls, what the guard stopped."""
-    store, now = memory.services.store(), memory.services.clock.now()
+    store = memory.services.store()
+    now = memory.services.clock.now()
     records = store.records(memory.workspace_id, guidance=False)
     records.sort(key=SORTS["lost"])
     first = [tool_row(each) for each in records[:5] if _lost(each)]
@@ -81,26 +82,35 @@ SORTS: dict[str, Callable[[ToolRecord], Any]] = {
     "tool": lambda record: record.tool_name,
     "share": lambda record: (-_lost(record) / (record.window.calls or 1), record.tool_name),
     "calls": lambda record: (-record.counters.calls, record.tool_name),
-    "score": lambda record: record.window.score_sum / (record.window.judged or 0.5),
-    "time": lambda record: -record.window.time_sum / (record.window.time_calls or 1),
+    "score": lambda record: (_average_score(record), record.tool_name),
+    "time": lambda record: (
+        -record.window.time_sum / (record.window.time_calls or 1),
+        record.tool_name,
+    ),
     "new": lambda record: (-_calls_since_guidance(record), record.tool_name),
 }
 
 
 def tools(memory: Workspace, query: Query) -> dict[str, Any]:
     """The tools, sorted and filtered."""
+    page = cut(find_tools(memory, query), query)
+    page["rows"] = [tool_row(each) for each in page["rows"]]
+    _add_trends(memory, page["rows"])
+    return {"trend": TREND, **page}
+
+
+def find_tools(memory: Workspace, query: Query) -> list[ToolRecord]:
+    """The records, without guidance, of the tools that a query asks for, in its order."""
     wanted = query.get("q", "").casefold()
     records = memory.services.store().records(memory.workspace_id, guidance=False)
     fit = [each for each in records if wanted in each.tool_name.casefold()]
-    page = cut(sorted(fit, key=SORTS.get(query.get("sort", ""), SORTS["lost"])), query)
-    page["rows"] = [tool_row(each) for each in page["rows"]]
-    _add_trends(memory, page["rows"])
-    return page
+    return sorted(fit, key=SORTS.get(query.get("sort", ""), SORTS["lost"]))
 
 
 def tool(memory: Workspace, query: Query) -> dict[str, Any]:
     """One tool: its card, rules, decisions and calls."""
-    name, store = query.get("name", ""), memory.services.store()
+    name = query.get("name", "")
+    store = memory.services.store()
     found = store.records(memory.workspace_id, [name])
     if not found:
         raise Refused(404, f"no calls of a tool {plain(name, 80)!r} are kept")
@@ -121,6 +131,12 @@ def tool(memory: Workspace, query: Query) -> dict[str, Any]:
 def _lost(record: ToolRecord) -> int:
     """Kept calls that failed, or that the judge found worth nothing."""
     return max(record.window.failures, record.window.judged - round(record.window.score_sum))
+
+
+def _average_score(record: ToolRecord) -> float:
+    """The average score; of a tool without verdicts one that comes after all others."""
+    sums = record.window
+    return sums.score_sum / sums.judged if sums.judged else 2.0
 
 
 def tool_row(record: ToolRecord) -> ToolRow:
@@ -148,8 +164,10 @@ def _calls_since_guidance(record: ToolRecord) -> int:
 
 
 def _add_trends(memory: Workspace, rows: Sequence[ToolRow]) -> None:
-    names, store = [row.tool_name for row in rows], memory.services.store()
-    found = store.windows(memory.workspace_id, names, recent=TREND, type=CallFigures)
+    names = [row.tool_name for row in rows]
+    found = memory.services.store().windows(
+        memory.workspace_id, names, recent=TREND, type=CallFigures
+    )
     trends = {each.record.tool_name: list(map(is_lost, each.calls)) for each in found}
     for row in rows:
         row.trend = trends.get(row.tool_name, [])
@@ -181,7 +199,7 @@ def changed_inputs(log: Iterable[LoggedCall]) -> list[tuple[str, int, ToolCallRe
     for each in log:
         call = each.call
         key = (call.tool_name, msgspec.json.encode(call.input))
-        worked = key in newest and (newest[key][0] or not is_lost(newest[key][1]))
+        worked = key in newest and (newest[key][0] or has_worked(newest[key][1]))
         newest[key] = (worked, call)
     groups: dict[str, list[ToolCallResult]] = {}
     for worked, call in newest.values():

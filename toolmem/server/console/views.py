@@ -9,7 +9,7 @@ from toolmem.memory.toolmem import Workspace
 from toolmem.server.console.call_views import call, calls, find_calls
 from toolmem.server.console.paging import Query
 from toolmem.server.console.rule_views import decision, decisions, draft, rule, rules
-from toolmem.server.console.tool_views import home, tool, tools
+from toolmem.server.console.tool_views import find_tools, home, tool, tool_row, tools
 
 View = Callable[[Workspace, Query], dict[str, Any]]
 
@@ -19,7 +19,7 @@ def search(memory: Workspace, query: Query) -> dict[str, Any]:
     if not query.get("q"):
         return {"tools": [], "rules": [], "found": [], "more": None}
     return {
-        "tools": tools(memory, {"q": query["q"]})["rows"][:10],
+        "tools": [tool_row(each) for each in find_tools(memory, {"q": query["q"]})[:10]],
         "rules": rules(memory, {"q": query["q"]})["rows"][:10],
         **find_calls(memory, {"q": query["q"]}, limit=20),
     }

@@ -1,7 +1,9 @@
 """Who looks at the console: a signed cookie, a token against forged forms, and signing in.
 
-With a configured token nobody sees a page without it. `code` is shown once in the terminal where
-`serve` was started; who gives it is the user, so that their changes may also loosen rules.
+Without a token in the configuration everybody on this machine sees the pages; with one, nobody who
+did not sign in. Only who signed in changes rules, since an agent can send forms as well. `code` is
+printed once in the terminal where `serve` was started: who enters it is the user, and their changes
+may also loosen rules.
 """
 
 from __future__ import annotations
@@ -9,9 +11,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import threading
 import time
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -31,6 +33,10 @@ class Visit(Struct, frozen=True):
     cookie: str  # its value
     csrf: str  # that a form of this visit must carry
 
+    @property
+    def may_change(self) -> bool:
+        return bool(self.level)
+
     def actor(self, what: str) -> Actor:
         """In whose name rules are changed."""
         return Actor("user", "terminal" if self.level == "terminal" else "", f"console: {what}")
@@ -42,11 +48,16 @@ class Visitors:
     def __init__(self, access: Access, code: str = "") -> None:
         self.access = access
         self._key = os.urandom(32)
-        self._code = self._sign(code) if code else ""
+        self._lock = threading.Lock()
+        self._code = self._sign("code", code) if code else ""  # "" once it was used
 
     @property
     def takes_code(self) -> bool:
         return bool(self._code)
+
+    @property
+    def takes_token(self) -> bool:
+        return self.access.has_token
 
     def visit_of(self, request: Request) -> Visit:
         """The visit of a request; a new one where there is none. Raises Refused."""
@@ -60,20 +71,23 @@ class Visitors:
     def begin(self, level: str) -> Visit:
         """Begin a visit."""
         content = f"{level}.{int(time.time()) + MAX_AGE}.{os.urandom(9).hex()}"
-        return self._visit(f"{content}.{self._sign(content)}", level)
+        return self._visit(f"{content}.{self._sign('cookie', content)}", level)
 
     def sign_in(self, secret: str) -> Visit | None:
         """Begin a visit with the code, which works once, or with the token; None for neither."""
-        if self._code and hmac.compare_digest(self._sign(secret), self._code):
-            self._code = ""
-            return self.begin("terminal")
+        with self._lock:
+            if self._code and hmac.compare_digest(self._sign("code", secret), self._code):
+                self._code = ""
+                return self.begin("terminal")
         header = {"authorization": f"Bearer {secret}"}
         return self.begin("token") if self.access.has_token and self.access.knows(header) else None
 
     def require_own_form(self, request: Request, visit: Visit, form: Mapping[str, str]) -> None:
-        """Raises Refused where another site's page, or another visit's, sent the form."""
-        origin = request.headers.get("origin")
-        is_foreign = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+        """Raises Refused where the visit may change nothing, or another page sent the form."""
+        if not visit.may_change:
+            raise Refused(403, "sign in first: without it the pages change nothing")
+        origin, host = request.headers.get("origin"), request.headers.get("host")
+        is_foreign = origin is not None and origin.partition("://")[2] != host
         if is_foreign or not hmac.compare_digest(
             form.get("csrf", "").encode(), visit.csrf.encode()
         ):
@@ -89,13 +103,16 @@ class Visitors:
 
     def _read(self, cookie: str) -> Visit | None:
         content, _, signature = cookie.rpartition(".")
-        if not hmac.compare_digest(self._sign(content).encode(), signature.encode()):
+        expected = self._sign("cookie", content)
+        if not hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace")):
             return None
         level, expires, _ = content.split(".")
         return self._visit(cookie, level) if int(expires) > time.time() else None
 
     def _visit(self, cookie: str, level: str) -> Visit:
-        return Visit(level, cookie, self._sign(f"csrf.{cookie}"))
+        return Visit(level, cookie, self._sign("form", cookie))
 
-    def _sign(self, content: str) -> str:
-        return hmac.new(self._key, content.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+    def _sign(self, purpose: str, content: str) -> str:
+        """Sign for one purpose, so that no signature that a page shows serves for another one."""
+        signed = f"{purpose}.{content}".encode("utf-8", "replace")
+        return hmac.new(self._key, signed, hashlib.sha256).hexdigest()

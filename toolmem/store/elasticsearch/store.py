@@ -18,12 +18,13 @@ from toolmem.store.elasticsearch.client import Client
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout, terms
 from toolmem.store.elasticsearch.search import SearchStore
 from toolmem.store.elasticsearch.tools import DELETED, Found, Stale, Tools
-from toolmem.store.storable import GUIDANCE, read_log, window_seqs
+from toolmem.store.storable import GUIDANCE, read_log, searched_text, window_seqs
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 MAX_SEARCHED = 10_000  # calls in which a text is looked for
+MAX_POSITION = 2**63 - 1
 _SECRET = (SYSTEM, SYSTEM, "secret_key")
 
 
@@ -195,7 +196,7 @@ class ElasticsearchStore(SearchStore):
         limit: int = 1000,
         newest: bool = False,
     ) -> list[LoggedCall]:
-        """A text and ids are looked for in 10,000 calls alone: no index has them."""
+        """A text and ids are only looked for in the first 10,000 calls: no index has them."""
         if contains or ids is not None:
             read = self.call_log(
                 workspace,
@@ -206,21 +207,22 @@ class ElasticsearchStore(SearchStore):
                 limit=MAX_SEARCHED,
                 newest=newest,
             )
-            text = contains.casefold()
+            text = searched_text(contains).lower()
             fit = [
                 each
                 for each in read
                 if (ids is None or each.call.id in ids)
-                and text in msgspec.json.encode(each.call).decode().casefold()
+                and text in msgspec.json.encode(each.call).decode().lower()
             ]
             return fit[-limit:] if newest else fit[:limit]
         # A call stays in the outbox until its document is written, so tools are read first.
         tools = self._found(workspace, None if tool is None else [tool])
         if not tools or limit < 1:
             return []
+        end = MAX_POSITION if before is None else before
         filters: list[Any] = [
             {"terms": {"stem": [each.state.stem for each in tools]}},
-            {"range": {"position": {"gt": after} | ({} if before is None else {"lt": before})}},
+            {"range": {"position": {"gt": after, "lt": end}}},
         ]
         if conversation is not None:
             filters += terms(conversation=conversation)
@@ -231,8 +233,7 @@ class ElasticsearchStore(SearchStore):
         }
         for found in tools:
             for entry, text in found.outbox.values():
-                fits = after < entry.position < (before or float("inf"))
-                fits = fits and conversation in (None, entry.conversation)
+                fits = after < entry.position < end and conversation in (None, entry.conversation)
                 if text and entry.seq and fits and entry.version > latest.get(entry.id, (0,))[0]:
                     latest[entry.id] = entry.version, entry.position, text
         rows = sorted(latest.values(), key=lambda each: each[1])
