@@ -12,28 +12,28 @@ from importlinter.cli import lint_imports
 PACKAGE = Path(__file__).parents[1] / "toolmem"
 TESTS = Path(__file__).parent
 KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
-BUDGETS = {
+BUDGETS = {  # lines of each folder: what is there, and some air
     "models": 950,
-    "text": 1550,
+    "text": 1600,
     "config": 1250,
     "store": 3750,
     "llm": 1650,
     "judge": 2300,
     "guidance": 2400,
-    "formats": 2300,
-    "view": 2850,
+    "formats": 2450,
+    "view": 2900,
     "flow": 1150,
     "ops": 1350,
     "operations": 1150,
     "memory": 550,
-    "research": 1250,
-    "cli": 2050,
+    "research": 1350,
+    "cli": 2100,
     "testing": 450,
-    "rules": 4750,
-    "guard": 2050,
+    "rules": 4800,
+    "guard": 2200,
     "session": 1050,
-    "pages": 300,
-    "server": 3200,
+    "pages": 350,
+    "server": 3700,
     "hooks": 2500,
     "adapters": 800,
 }
