@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import ge, gt, le, lt
 from typing import Any
 
 Key = tuple[str, str]  # index, id
@@ -155,6 +156,6 @@ def _passes(source: dict[str, Any], rule: dict[str, Any]) -> bool:
         return value in wanted
     assert kind == "range", kind
     return value is not None and all(
-        {"gt": value > limit, "gte": value >= limit, "lte": value <= limit}[bound]
+        {"gt": gt, "gte": ge, "lt": lt, "lte": le}[bound](value, limit)
         for bound, limit in wanted.items()
     )

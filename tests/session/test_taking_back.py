@@ -138,7 +138,7 @@ def test_undo_is_followed_likewise_and_told(chat, said):
 def test_so_is_yes_this_once(chat, said):
     one = chat()
     assert one.tries().action == "deny"
-    told = "This call may run once: send_email “{'to': 'sarah@x.example'}”"
+    told = 'This call may run once: send_email “{"to": "sarah@x.example"}”'
     assert one.says(said).told == [told]
     assert one.tries().action == "allow"
 
