@@ -1,8 +1,11 @@
 """The documentation names what there is, and stays short."""
 
 import ast
+import os
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +67,20 @@ def test_each_link_of_a_page_leads_to_a_file(page):
         place = (page.parent / target).resolve()
         is_made = "reference" in place.parts or "notebooks" in place.parts
         assert place.exists() or is_made, f"{target} is not there"
+
+
+def test_the_store_of_the_documentation_passes_the_tests_of_the_protocol():
+    tests = [str(path) for path in (ROOT / "tests" / "store").glob("test_*.py")]
+    given = ["--store", "dict_store:DictStore", "-k", "dict_store", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *tests, *given],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(DOCS / "how-to")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert re.search(r"\d\d passed", done.stdout)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -25,6 +25,7 @@ from toolmem.store.storable import (
     is_storable,
     next_version,
     read_window,
+    searched_text,
 )
 
 encode = msgspec.json.encode
@@ -95,7 +96,7 @@ class DictStore(BaseStore):
             yield self._held
 
     @contextmanager
-    def transaction(self):
+    def transaction(self, wait=None):
         with self._state():
             yield
 
@@ -203,15 +204,33 @@ class DictStore(BaseStore):
                     calls[seq] = (*calls[seq][:2], None)
 
     def call_log(
-        self, workspace, *, conversation=None, tool=None, after=0, limit=1000, newest=False
+        self,
+        workspace,
+        *,
+        conversation=None,
+        tool=None,
+        contains="",
+        ids=None,
+        after=0,
+        before=None,
+        limit=1000,
+        newest=False,
     ):
+        text = searched_text(contains).lower()
+        end = math.inf if before is None else before
         with self._state() as state:
             names = None if tool is None else [tool]
             tools = self._found(state, workspace, names)
             rows = sorted(row for each in tools for row in each.calls.values() if row[2])
-        rows = [row for row in rows if row[0] > after and conversation in (None, row[1])]
-        rows = rows[-limit:] if newest else rows[:limit]
-        return [LoggedCall(at, decoder(ToolCallResult)(body)) for at, _, body in rows]
+        found = [
+            LoggedCall(position, decoder(ToolCallResult)(body))
+            for position, made_in, body in rows
+            if after < position < end
+            and conversation in (None, made_in)
+            and text in body.decode().lower()
+        ]
+        found = [each for each in found if ids is None or each.call.id in ids]
+        return found[-limit:] if newest else found[:limit]
 
     # -- records
 
