@@ -14,8 +14,20 @@ from toolmem.hooks.__main__ import main as answer_event
 from toolmem.hooks.agents import AGENTS
 
 _NAMES = (
-    *("config", "evaluate", "guard", "hook", "import", "ledger", "mcp", "note"),
-    *("rules", "run", "serve", "store", "testing", "tools"),
+    "config",
+    "evaluate",
+    "guard",
+    "hook",
+    "import",
+    "ledger",
+    "mcp",
+    "note",
+    "rules",
+    "run",
+    "serve",
+    "store",
+    "testing",
+    "tools",
 )
 
 

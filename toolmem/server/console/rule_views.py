@@ -96,7 +96,7 @@ def rule_rows(
 def rule(memory: Workspace, query: Query) -> dict[str, Any]:
     """One rule: what it means, where it comes from, what it stopped, and trials of it."""
     found = rule_of(memory, query.get("id", ""))
-    decisions, now = memory.decisions(limit=1_000), memory.services.clock.now()
+    decisions, now = memory.decisions(limit=1_000), memory.rules.local_time()
     about = [d for d in decisions if any(s.rule_id == found.id for s in d.sources)]
     asked = found.request.after if found.request else {}
     then = msgspec.convert({**msgspec.to_builtins(found), **asked}, ToolMemoryRule)
@@ -185,7 +185,10 @@ def rule_of(memory: Workspace, rule_id: str) -> ToolMemoryRule:
 
 
 def try_call(rule: ToolMemoryRule, query: Query, now: datetime) -> str:
-    """What a rule makes of a call that a person wrote: stopped, let through, or a problem."""
+    """What a rule makes of a call that a person wrote: stopped, let through, or a problem.
+
+    `now`: in the user's time zone.
+    """
     if not rule.when:
         return "It only reminds: no call is held against it."
     arguments: Any = {"command": query["call"]}
@@ -194,9 +197,8 @@ def try_call(rule: ToolMemoryRule, query: Query, now: datetime) -> str:
             arguments = json.loads(query["call"])
         except (ValueError, RecursionError) as error:
             return f"These arguments are no JSON: {error}."
-    match = read_conditions(rule.when, rule.unless).check(
-        CallView(rule.tool_name, arguments), now.astimezone()
-    )
+    conditions = read_conditions(rule.when, rule.unless)
+    match = conditions.check(CallView(rule.tool_name, arguments), now)
     effect = "stopped" if rule.effect == "deny" else "asked about"
     told = {Match.NO: "let through", Match.YES: effect, Match.MAYBE: "asked about: it is not sure"}
     return f"This call would be {told[match]}."
@@ -221,7 +223,8 @@ def replay(memory: Workspace, rule: ToolMemoryRule) -> Trial:
             if is_class and name not in view.classes:
                 continue
             done.calls += 1
-            if tests.check(view, call.create_time.astimezone()) is not Match.NO:
+            made_at = call.create_time.astimezone(memory.rules.zone)
+            if tests.check(view, made_at) is not Match.NO:
                 done.stopped.append(call)
                 done.worked += has_worked(call)
     return done
