@@ -14,6 +14,7 @@ from toolmem.text.patterns import late_pattern
 from toolmem.view.shell_programs import (
     PRINTERS,
     READING_PROGRAMS,
+    RUNNERS,
     SHELLS,
     WRITING_PROGRAMS,
 )
@@ -49,7 +50,7 @@ _NAMES_FOLLOW = word_set(
 _READING_VERBS = word_set("test check lint build serve start show list status diff view preview")
 _KNOWN = _READERS | WRITING_PROGRAMS | PRINTERS | word_set("git docker podman nerdctl") | SHELLS
 # Subcommands of known programs, after which a command may follow.
-_RUN_AFTER = {
+_RUN_AFTER = RUNNERS | {
     "git": word_set("rebase bisect submodule filter-branch difftool mergetool"),
     "docker": word_set("run exec"),
     "podman": word_set("run exec"),
@@ -59,7 +60,6 @@ _RUN_AFTER = {
     "oc": word_set("run exec debug rsh"),
     "gdb": word_set("--args"),
     "vagrant": word_set("ssh"),
-    "npm": word_set("exec"),
 }
 # Programs that treat each of their operands alike.
 _EACH_OPERAND = word_set(
