@@ -68,7 +68,8 @@ def measured(tools: tuple[str, ...]) -> tuple[float, float, float, float]:
     """Milliseconds of a call without and with the proxy; megabytes of an interpreter, and of it."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        os.environ["HOME"] = name  # of whoever makes the store, too: else it is not trusted
+        # Whoever makes the store has the proxy's home: else the proxy does not trust it.
+        os.environ.update(HOME=name, XDG_STATE_HOME=f"{name}/.local/state")
         (folder / "server.py").write_text(SERVER)
         with ToolMem(folder / "m.db") as memory:
             for number in range(RULES):

@@ -7,6 +7,8 @@ import json
 import os
 import platform
 import subprocess
+import sys
+import tempfile
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +22,11 @@ from toolmem.models.calls import ToolCallResult
 PROJECT = Path(__file__).parents[1]
 RESULTS = PROJECT / "benchmarks" / "results"
 RECORDINGS = ("tau_bench", "tau2_airline", "toolbench", "intercode", "openhands")
+
+if Path(sys.argv[0]).resolve().parent == PROJECT / "benchmarks":
+    # A store that is made is noted as trusted in the home: a benchmark has a home of its own.
+    _home = tempfile.TemporaryDirectory(prefix="toolmem-benchmark-")
+    os.environ.update(HOME=_home.name, XDG_STATE_HOME=f"{_home.name}/state")
 
 
 def shared_data() -> Path:

@@ -172,7 +172,6 @@ def processes(folder: Path) -> list[tuple[str, object, str]]:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
-        os.environ["XDG_STATE_HOME"] = name
         folder = Path(name)
         rows = [*adding(folder, 10), *adding(folder, 1000), *processes(folder)]
         table = Table("Times, bytes and processes", ("figure", "measured", "goal"), rows)

@@ -40,7 +40,7 @@ BUDGETS = {  # lines of each folder: what is there, and some air
 MAX_LINES = 42_000  # of the package
 MAX_TEST_LINES = 24_000  # of Python
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
-MAX_ENTERED = {"add": 32, "summarize": 32, "guidance": 21, "sentence": 27, "planned call": 32}
+MAX_ENTERED = {"add": 32, "summarize": 32, "guidance": 18, "sentence": 27, "planned call": 32}
 MAX_FILES = 300
 MAX_MODULE = 450
 MAX_FUNCTION = 60
