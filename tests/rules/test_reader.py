@@ -67,6 +67,8 @@ def test_a_short_option_keeps_the_letter_case_that_was_said(option):
 @pytest.mark.parametrize(
     ("message", "unread"),
     [
+        ("Never run cargo build without --release", ["without"]),
+        ("Never use rm without -i", ["without"]),
         ("never email Sarah on weekends", ["weekends"]),
         ("On weekends, never email Sarah.", ["weekends"]),
         ("Never push to main on Fridays", ["Fridays"]),
