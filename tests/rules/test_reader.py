@@ -65,6 +65,47 @@ def test_a_short_option_keeps_the_letter_case_that_was_said(option):
 
 
 @pytest.mark.parametrize(
+    ("message", "options"),
+    [
+        ("Never use git push with --force or -u.", ["--force(=.*)?", "-u"]),
+        ("Never use git push -f, -n or -u.", ["-f", "-n", "-u"]),
+        ("不要用 git push -f 或 -u", ["-f", "-u"]),
+        ("Never use rm -r -f", ["-rf"]),
+    ],
+)
+def test_each_of_several_options_is_forbidden_by_itself(message, options):
+    found = conditions_of(message, "shell")
+    assert [test["word"] for test in found["when"]] == options
+
+
+@pytest.mark.parametrize(
+    ("message", "options"),
+    [
+        ("Never use rm -rf or sudo", ["-rf", None]),
+        ("Never use wget, curl -k or sudo", [None, "-k", None]),
+        ("不要用 rm -rf 或 sudo", ["-rf", None]),
+    ],
+)
+def test_an_option_of_one_program_is_not_put_on_another(message, options):
+    found = conditions_of(message, "shell")
+    assert [test.get("word") for test in found["when"]] == options
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["Never use wget or curl -k", "Never run npm install or yarn add --force"],
+)
+def test_an_option_after_several_programs_only_reminds(message):
+    assert conditions_of(message, "shell") is None
+
+
+def test_an_option_that_is_said_before_its_programs_belongs_to_each():
+    found = conditions_of("Never use --force with npm install or yarn add", "shell")
+    assert len(found["when"]) == 2
+    assert {test["word"] for test in found["when"]} == {"--force(=.*)?"}
+
+
+@pytest.mark.parametrize(
     ("message", "unread"),
     [
         ("Never run cargo build without --release", ["without"]),

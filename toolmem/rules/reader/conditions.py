@@ -244,7 +244,7 @@ def _conditions(tool: ToolSchema, reading: _Reading, only: bool, text: str) -> C
         kinds = {"email": "@", "host": "@" if mails else r"\w\.\w"}
         sort = kinds.get(terms[0].kind)
         return CallTests([{"target": sort}], found) if sort and not programs else None
-    return _with_programs(programs, found) if programs else CallTests(found)
+    return _with_programs(programs, found, text) if programs else CallTests(found)
 
 
 def _both(test: Test, amount: Test) -> Test:
@@ -269,24 +269,67 @@ def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
     return meant and (does or verb in ("use", "run", "用", "使用"))
 
 
-def _with_programs(programs: Sequence[Term], others: Sequence[Test]) -> CallTests | None:
-    """Combine each named program with the option and with each of the other tests."""
+def _with_programs(programs: Sequence[Term], others: Sequence[Test], text: str) -> CallTests | None:
+    """Combine each named program with each option, or all of them, and with each other test."""
     options = [each.text for each in programs if each.kind == "option"]
-    starts = [each for each in programs if each.kind != "option"]
-    if len(options) > 1 and len(starts) == 1 and (bundle := bundle_of(starts[0].text, options)):
+    starts = [each.text for each in programs if each.kind != "option"]
+    if options and len(starts) > 1 and not _come_first(options, starts, text):
+        return None if others else _each_with_its_own(options, starts, text)
+    if len(options) > 1 and not _are_alternatives(options, text):
+        bundle = bundle_of(starts[0], options) if len(starts) == 1 else ""
+        if not bundle:
+            return None
         options = [bundle]
-    if len(options) > 1 or (options and any("word" in test for test in others)):
+    if options and any("word" in test for test in others):
         return None
-    commands: list[Test] = [{"command": rf"^{re.escape(each.text)}(\s|$)"} for each in starts]
-    option: Test = {}
-    if options:  # a short one counts in the letter case that was said: -d is not -D
-        long = options[0].startswith("--")
-        option = {"word": f"{options[0].lower()}(=.*)?" if long else options[0]}
+    commands: list[Test] = [{"command": rf"^{re.escape(each)}(\s|$)"} for each in starts]
     when = [
         {**command, **option, **other}
-        for command, other in product(commands or [{}], others or [{}])
+        for command, option, other in product(
+            commands or [{}], [_option_test(each) for each in options] or [{}], others or [{}]
+        )
     ]
     return CallTests(when, [{"command": _PRINTING}] if options and not commands else [])
+
+
+def _come_first(options: Sequence[str], starts: Sequence[str], text: str) -> bool:
+    """Whether the options are said before the programs: "--force with npm install or yarn add"."""
+    last = max(text.find(each.lower()) for each in options)
+    return all(text.find(each.lower()) > last for each in starts)
+
+
+def _each_with_its_own(
+    options: Sequence[str], starts: Sequence[str], text: str
+) -> CallTests | None:
+    """Each program with the option that follows it: "rm -rf or sudo".
+
+    None where the last word is an option, which may be of all: "npm install or yarn add --force".
+    """
+    places = {text.find(each.lower()): each for each in (*starts, *options)}
+    said = [places[at] for at in sorted(places)]
+    if len(said) < len(starts) + len(options) or said[-1] in options:
+        return None
+    when: list[Test] = []
+    for before, each in zip(["", *said], said, strict=False):
+        if each in starts:
+            when.append({"command": rf"^{re.escape(each)}(\s|$)"})
+        elif before in options:
+            return None
+        else:
+            when[-1] |= _option_test(each)
+    return CallTests(when)
+
+
+def _are_alternatives(options: Sequence[str], text: str) -> bool:
+    """Whether each option is forbidden by itself: "--force or -u"."""
+    said = (re.escape(each.lower()) for each in options)
+    between = r"\s*(?:(?:,|，|、|\bn?or\b|或者?)\s*)+(?:with\s+)?"
+    return re.search(rf"(?<!\S){between.join(said)}(?![\w-])", text) is not None
+
+
+def _option_test(option: str) -> Test:
+    """The test of one option; a short one counts in the letter case that was said: -d is not -D."""
+    return {"word": f"{option.lower()}(=.*)?" if option.startswith("--") else option}
 
 
 def _test(term: Term, tool: ToolSchema, verb: str, text: str) -> Test | None:
