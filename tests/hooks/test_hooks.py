@@ -378,6 +378,8 @@ def test_a_project_whose_rules_are_gone_is_told(host, project):
     shutil.rmtree(project / ".toolmem")
     told = host.send("SessionStart", "s2", source="startup")
     assert "was deleted or emptied; 1 rule(s) bind from their copy" in told["systemMessage"]
+    host.before("ls")  # makes the store anew, without rules
+    assert "was deleted or emptied" in host.prompt("go on")["systemMessage"]
 
 
 def test_git_clean_that_would_delete_the_store_is_asked_about(host):
