@@ -141,6 +141,25 @@ def test_a_ban_with_sudo_is_on_sudo_alone():
     assert found["when"] == [{"command": r"^sudo(\s|$)"}]
 
 
+@pytest.mark.parametrize(
+    "message",
+    ["Don't download files with curl", "Never deploy with kubectl", "Never delete it with git"],
+)
+def test_a_ban_on_doing_one_thing_with_a_program_is_none_on_the_program(message):
+    assert conditions_of(message, "shell") is None
+
+
+@pytest.mark.parametrize(
+    ("message", "command"),
+    [
+        ("Don't install packages with pip", r"^pip\ install(\s|$)"),
+        ("Never push with git", r"^git\ push(\s|$)"),
+    ],
+)
+def test_a_program_is_forbidden_for_what_it_is_said_to_do(message, command):
+    assert conditions_of(message, "shell")["when"] == [{"command": command}]
+
+
 def test_what_needs_asking_is_asked():
     assert conditions_of("Never delete files without asking me", "delete_file")["effect"] == "ask"
 

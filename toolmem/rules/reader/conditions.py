@@ -99,6 +99,8 @@ _WHOLE_SHELL = re.compile(
 _ZH_NAME = re.compile(r"[A-Z][a-z]+|[\u3400-\u9fff]{2,4}")
 _CONTACT = frozenset({"email", "mail", "contact", "message", "dm", "text", "notify"})
 _BEFORE_NAME = frozenset({"to", "with", "from", "at", "and", "or", "nor", "email"})
+_ACTIONS_OF_PROGRAMS = frozenset({"install", "push", "publish", "commit"})
+_RUNNERS = frozenset({"sudo", "doas", "su", "eval"})  # programs that run what they are given
 _AMOUNTS = frozenset({"amount", "sum", "total", "price", "value"})
 _TOUCH = frozenset({"touch", "access", "use", "碰", "动"})
 # Commands that only show an option or a text.
@@ -133,6 +135,7 @@ def find_conditions(
         found = {tool.name: CallTests([{"always": True}]) for tool in whole}
         return found, [] if found else reading.unread
     reading.terms[:0] = terms if literal is None else [*terms, literal]
+    reading.terms = [_with_its_action(each, reading.verb) for each in reading.terms]
     found = {}
     for tool in tools:
         made = _conditions(tool, reading, only, text)
@@ -224,6 +227,8 @@ def _read_chinese(rest: str, text: str) -> _Reading:
 def _conditions(tool: ToolSchema, reading: _Reading, only: bool, text: str) -> CallTests | None:
     """Make the condition for one tool; None where none can be made."""
     terms = reading.terms
+    if any(_is_means(each, reading.verb) for each in terms):
+        return None
     if not terms:
         whole = not only and _means_every_call(tool, reading.verb, text)
         return CallTests([{"always": True}]) if whole else None
@@ -245,6 +250,21 @@ def _conditions(tool: ToolSchema, reading: _Reading, only: bool, text: str) -> C
         sort = kinds.get(terms[0].kind)
         return CallTests([{"target": sort}], found) if sort and not programs else None
     return _with_programs(programs, found, text) if programs else CallTests(found)
+
+
+def _with_its_action(term: Term, verb: str) -> Term:
+    """A program with what it is used for: "never push with git" means `git push`."""
+    is_action = term.kind == "program" and verb in _ACTIONS_OF_PROGRAMS
+    return Term("command", f"{term.text.lower()} {verb}") if is_action else term
+
+
+def _is_means(term: Term, verb: str) -> bool:
+    """Whether a program only is a means to do what is forbidden: "never deploy with kubectl".
+
+    What runs other commands, such as sudo, is forbidden as such.
+    """
+    is_use = verb in ("", "use", "run", "execute") or not verb.isascii()
+    return term.kind == "program" and not is_use and term.text.lower() not in _RUNNERS
 
 
 def _both(test: Test, amount: Test) -> Test:

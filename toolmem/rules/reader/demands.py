@@ -249,7 +249,7 @@ def _is_for_session(text: str, forms: Sequence[Form]) -> bool:
 
 
 def _ends_today(text: str) -> bool:
-    """Whether a demand ends with the day: "Never push to main today" does, in spite of its never."""
+    """Whether a demand ends with the day, even with a "never": "Never push to main today"."""
     if not _TODAY.search(text) or _FROM_TODAY.search(text):
         return False
     lasting = {found[0] for found in _FOR_GOOD.finditer(text)}
