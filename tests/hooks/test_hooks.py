@@ -415,3 +415,11 @@ def test_a_repeat_of_a_failed_call_is_stopped(host):
         host.before("cat missing.txt", key=f"c{number}")
         host.failed("cat missing.txt", "cat: missing.txt: No such file", key=f"c{number}")
     assert "missing.txt" in host.before("cat missing.txt", key="c9")
+
+
+def test_the_way_past_a_stopped_repeat_is_one_that_the_agent_has(host):
+    host.before("cat missing.txt", key="c0")
+    host.failed("cat missing.txt", "cat: missing.txt: No such file", key="c0")
+    told = host.before("cat missing.txt", key="c1")
+    assert "send it once more as it is" in told
+    assert host.before("cat missing.txt", key="c2") == ""
