@@ -378,6 +378,8 @@ def test_a_project_whose_rules_are_gone_is_told(host, project):
     shutil.rmtree(project / ".toolmem")
     told = host.send("SessionStart", "s2", source="startup")
     assert "was deleted or emptied; 1 rule(s) bind from their copy" in told["systemMessage"]
+    host.before("ls")  # makes the store anew, without rules
+    assert "was deleted or emptied" in host.prompt("go on")["systemMessage"]
 
 
 def test_git_clean_that_would_delete_the_store_is_asked_about(host):
@@ -413,3 +415,11 @@ def test_a_repeat_of_a_failed_call_is_stopped(host):
         host.before("cat missing.txt", key=f"c{number}")
         host.failed("cat missing.txt", "cat: missing.txt: No such file", key=f"c{number}")
     assert "missing.txt" in host.before("cat missing.txt", key="c9")
+
+
+def test_the_way_past_a_stopped_repeat_is_one_that_the_agent_has(host):
+    host.before("cat missing.txt", key="c0")
+    host.failed("cat missing.txt", "cat: missing.txt: No such file", key="c0")
+    told = host.before("cat missing.txt", key="c1")
+    assert "send it once more as it is" in told
+    assert host.before("cat missing.txt", key="c2") == ""

@@ -48,6 +48,30 @@ def test_in_doubt_nothing_is_taken_back(message):
 
 
 @pytest.mark.parametrize(
+    "message",
+    [
+        "You can't push to main again.",
+        "You can’t push to main any more.",
+        "You cannot push to main again.",
+        "You can no longer push to main.",
+        "You aren't allowed to push to main again.",
+        "Pushing to main isn't ok again.",
+        "不可以再给莎拉发邮件",
+        "以后也不能给莎拉发邮件了",
+    ],
+)
+def test_a_sentence_that_forbids_a_thing_again_takes_no_ban_back(message):
+    assert lifted(message, RULES) is None
+    assert possibly_lifted(message, RULES) is None
+
+
+def test_a_sentence_that_takes_back_what_was_forbidden_still_does():
+    found = possibly_lifted("The ban that you cannot push to main is lifted.", RULES)
+    assert found is not None
+    assert found[0] is RULES[1]
+
+
+@pytest.mark.parametrize(
     ("message", "number"),
     [
         ("Sarah is back, so you can mail her again", 0),

@@ -65,8 +65,51 @@ def test_a_short_option_keeps_the_letter_case_that_was_said(option):
 
 
 @pytest.mark.parametrize(
+    ("message", "options"),
+    [
+        ("Never use git push with --force or -u.", ["--force(=.*)?", "-u"]),
+        ("Never use git push -f, -n or -u.", ["-f", "-n", "-u"]),
+        ("不要用 git push -f 或 -u", ["-f", "-u"]),
+        ("Never use rm -r -f", ["-rf"]),
+    ],
+)
+def test_each_of_several_options_is_forbidden_by_itself(message, options):
+    found = conditions_of(message, "shell")
+    assert [test["word"] for test in found["when"]] == options
+
+
+@pytest.mark.parametrize(
+    ("message", "options"),
+    [
+        ("Never use rm -rf or sudo", ["-rf", None]),
+        ("Never use wget, curl -k or sudo", [None, "-k", None]),
+        ("不要用 rm -rf 或 sudo", ["-rf", None]),
+    ],
+)
+def test_an_option_of_one_program_is_not_put_on_another(message, options):
+    found = conditions_of(message, "shell")
+    assert [test.get("word") for test in found["when"]] == options
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["Never use wget or curl -k", "Never run npm install or yarn add --force"],
+)
+def test_an_option_after_several_programs_only_reminds(message):
+    assert conditions_of(message, "shell") is None
+
+
+def test_an_option_that_is_said_before_its_programs_belongs_to_each():
+    found = conditions_of("Never use --force with npm install or yarn add", "shell")
+    assert len(found["when"]) == 2
+    assert {test["word"] for test in found["when"]} == {"--force(=.*)?"}
+
+
+@pytest.mark.parametrize(
     ("message", "unread"),
     [
+        ("Never run cargo build without --release", ["without"]),
+        ("Never use rm without -i", ["without"]),
         ("never email Sarah on weekends", ["weekends"]),
         ("On weekends, never email Sarah.", ["weekends"]),
         ("Never push to main on Fridays", ["Fridays"]),
@@ -96,6 +139,25 @@ def test_a_program_with_a_host_is_forbidden_together_with_it():
 def test_a_ban_with_sudo_is_on_sudo_alone():
     found = conditions_of("Don't run shell commands with sudo", "shell")
     assert found["when"] == [{"command": r"^sudo(\s|$)"}]
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["Don't download files with curl", "Never deploy with kubectl", "Never delete it with git"],
+)
+def test_a_ban_on_doing_one_thing_with_a_program_is_none_on_the_program(message):
+    assert conditions_of(message, "shell") is None
+
+
+@pytest.mark.parametrize(
+    ("message", "command"),
+    [
+        ("Don't install packages with pip", r"^pip\ install(\s|$)"),
+        ("Never push with git", r"^git\ push(\s|$)"),
+    ],
+)
+def test_a_program_is_forbidden_for_what_it_is_said_to_do(message, command):
+    assert conditions_of(message, "shell")["when"] == [{"command": command}]
 
 
 def test_what_needs_asking_is_asked():
@@ -246,7 +308,10 @@ def test_a_name_in_the_text_of_a_mail_is_not_whom_it_goes_to():
 def test_what_holds_today_is_said_so():
     assert [d.today for d in demands("Don't deploy today.", [], ["deploy"])] == [True]
     assert [d.today for d in demands("今天不要部署。", [], ["deploy"])] == [True]
+    assert [d.today for d in demands("Never deploy today.", [], ["deploy"])] == [True]
+    assert [d.today for d in demands("Today, never deploy.", [], ["deploy"])] == [True]
     assert [d.today for d in demands("Never deploy, not even today.", [], ["deploy"])] == [False]
+    assert [d.today for d in demands("Never again deploy today.", [], ["deploy"])] == [False]
 
 
 @pytest.mark.parametrize(

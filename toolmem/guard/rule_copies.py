@@ -70,10 +70,13 @@ def is_current(store: SqliteStore, copy: RuleCopy | None, workspace: str) -> boo
 
 def lost_rules(store: SqliteStore, copy: RuleCopy, workspace: str) -> str:
     """What the store lost, so that its copy binds; "" where it lost nothing. Raises StoreError."""
+    emptied = f"{store.location} was deleted or emptied"
     if is_missing(store.location):
-        return f"{store.location} was deleted or emptied"
-    is_older = _newest(_records(store, workspace)) < copy.newest
-    return f"{store.location} was put back to an older state" if is_older else ""
+        return emptied
+    records = _records(store, workspace)
+    if _newest(records) >= copy.newest:
+        return ""
+    return f"{store.location} was put back to an older state" if records else emptied
 
 
 def keep_copy(store: Store, workspace: str) -> None:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from typing import Any, Literal
 
@@ -105,10 +106,8 @@ class Hook(Struct, kw_only=True):
             earlier = None
         if earlier and earlier.rules_stamp == stamp:  # the event came twice
             return _answer(earlier.decisions)
-        decided = [
-            guard.decide(event.tool, event.input, conversation=event.session, folder=event.cwd)
-            for guard in self.guards()
-        ]
+        decide = partial(Guard.decide, conversation=event.session, folder=event.cwd, force=None)
+        decided = [decide(guard, event.tool, event.input) for guard in self.guards()]
         decisions = [decision for decision, _ in decided]
         began = time.time()
 

@@ -104,6 +104,14 @@ def test_a_stopped_call_shows_its_arguments_and_its_rule(browser, memory, user_r
     assert "user3@example.com" in browser.open("rule", id=user_rule.id)
 
 
+@pytest.mark.parametrize("tool", ["@shell", "__unscoped__"])
+def test_a_class_of_tools_has_no_page_and_no_link(browser, memory, tool):
+    rule = memory.tool_rule_put(tool, "Never use sudo")
+    for page in (browser.open("rules"), browser.open("rule", id=rule.id)):
+        assert "Never use sudo" in page
+        assert "/tool?name=" not in page
+
+
 def test_text_of_calls_and_rules_is_text_on_every_page(browser, memory):
     call = {"input": {EVIL: EVIL}, "output": EVIL, "context": EVIL, "success": False}
     memory.add([{"tool_name": EVIL, **call, "metadata": {"session_id": EVIL}}])

@@ -99,6 +99,8 @@ _WHOLE_SHELL = re.compile(
 _ZH_NAME = re.compile(r"[A-Z][a-z]+|[\u3400-\u9fff]{2,4}")
 _CONTACT = frozenset({"email", "mail", "contact", "message", "dm", "text", "notify"})
 _BEFORE_NAME = frozenset({"to", "with", "from", "at", "and", "or", "nor", "email"})
+_ACTIONS_OF_PROGRAMS = frozenset({"install", "push", "publish", "commit"})
+_RUNNERS = frozenset({"sudo", "doas", "su", "eval"})  # programs that run what they are given
 _AMOUNTS = frozenset({"amount", "sum", "total", "price", "value"})
 _TOUCH = frozenset({"touch", "access", "use", "碰", "动"})
 # Commands that only show an option or a text.
@@ -133,6 +135,7 @@ def find_conditions(
         found = {tool.name: CallTests([{"always": True}]) for tool in whole}
         return found, [] if found else reading.unread
     reading.terms[:0] = terms if literal is None else [*terms, literal]
+    reading.terms = [_with_its_action(each, reading.verb) for each in reading.terms]
     found = {}
     for tool in tools:
         made = _conditions(tool, reading, only, text)
@@ -224,6 +227,8 @@ def _read_chinese(rest: str, text: str) -> _Reading:
 def _conditions(tool: ToolSchema, reading: _Reading, only: bool, text: str) -> CallTests | None:
     """Make the condition for one tool; None where none can be made."""
     terms = reading.terms
+    if any(_is_means(each, reading.verb) for each in terms):
+        return None
     if not terms:
         whole = not only and _means_every_call(tool, reading.verb, text)
         return CallTests([{"always": True}]) if whole else None
@@ -244,7 +249,22 @@ def _conditions(tool: ToolSchema, reading: _Reading, only: bool, text: str) -> C
         kinds = {"email": "@", "host": "@" if mails else r"\w\.\w"}
         sort = kinds.get(terms[0].kind)
         return CallTests([{"target": sort}], found) if sort and not programs else None
-    return _with_programs(programs, found) if programs else CallTests(found)
+    return _with_programs(programs, found, text) if programs else CallTests(found)
+
+
+def _with_its_action(term: Term, verb: str) -> Term:
+    """A program with what it is used for: "never push with git" means `git push`."""
+    is_action = term.kind == "program" and verb in _ACTIONS_OF_PROGRAMS
+    return Term("command", f"{term.text.lower()} {verb}") if is_action else term
+
+
+def _is_means(term: Term, verb: str) -> bool:
+    """Whether a program only is a means to do what is forbidden: "never deploy with kubectl".
+
+    What runs other commands, such as sudo, is forbidden as such.
+    """
+    is_use = verb in ("", "use", "run", "execute") or not verb.isascii()
+    return term.kind == "program" and not is_use and term.text.lower() not in _RUNNERS
 
 
 def _both(test: Test, amount: Test) -> Test:
@@ -269,24 +289,67 @@ def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
     return meant and (does or verb in ("use", "run", "用", "使用"))
 
 
-def _with_programs(programs: Sequence[Term], others: Sequence[Test]) -> CallTests | None:
-    """Combine each named program with the option and with each of the other tests."""
+def _with_programs(programs: Sequence[Term], others: Sequence[Test], text: str) -> CallTests | None:
+    """Combine each named program with each option, or all of them, and with each other test."""
     options = [each.text for each in programs if each.kind == "option"]
-    starts = [each for each in programs if each.kind != "option"]
-    if len(options) > 1 and len(starts) == 1 and (bundle := bundle_of(starts[0].text, options)):
+    starts = [each.text for each in programs if each.kind != "option"]
+    if options and len(starts) > 1 and not _come_first(options, starts, text):
+        return None if others else _each_with_its_own(options, starts, text)
+    if len(options) > 1 and not _are_alternatives(options, text):
+        bundle = bundle_of(starts[0], options) if len(starts) == 1 else ""
+        if not bundle:
+            return None
         options = [bundle]
-    if len(options) > 1 or (options and any("word" in test for test in others)):
+    if options and any("word" in test for test in others):
         return None
-    commands: list[Test] = [{"command": rf"^{re.escape(each.text)}(\s|$)"} for each in starts]
-    option: Test = {}
-    if options:  # a short one counts in the letter case that was said: -d is not -D
-        long = options[0].startswith("--")
-        option = {"word": f"{options[0].lower()}(=.*)?" if long else options[0]}
+    commands: list[Test] = [{"command": rf"^{re.escape(each)}(\s|$)"} for each in starts]
     when = [
         {**command, **option, **other}
-        for command, other in product(commands or [{}], others or [{}])
+        for command, option, other in product(
+            commands or [{}], [_option_test(each) for each in options] or [{}], others or [{}]
+        )
     ]
     return CallTests(when, [{"command": _PRINTING}] if options and not commands else [])
+
+
+def _come_first(options: Sequence[str], starts: Sequence[str], text: str) -> bool:
+    """Whether the options are said before the programs: "--force with npm install or yarn add"."""
+    last = max(text.find(each.lower()) for each in options)
+    return all(text.find(each.lower()) > last for each in starts)
+
+
+def _each_with_its_own(
+    options: Sequence[str], starts: Sequence[str], text: str
+) -> CallTests | None:
+    """Each program with the option that follows it: "rm -rf or sudo".
+
+    None where the last word is an option, which may be of all: "npm install or yarn add --force".
+    """
+    places = {text.find(each.lower()): each for each in (*starts, *options)}
+    said = [places[at] for at in sorted(places)]
+    if len(said) < len(starts) + len(options) or said[-1] in options:
+        return None
+    when: list[Test] = []
+    for before, each in zip(["", *said], said, strict=False):
+        if each in starts:
+            when.append({"command": rf"^{re.escape(each)}(\s|$)"})
+        elif before in options:
+            return None
+        else:
+            when[-1] |= _option_test(each)
+    return CallTests(when)
+
+
+def _are_alternatives(options: Sequence[str], text: str) -> bool:
+    """Whether each option is forbidden by itself: "--force or -u"."""
+    said = (re.escape(each.lower()) for each in options)
+    between = r"\s*(?:(?:,|，|、|\bn?or\b|或者?)\s*)+(?:with\s+)?"
+    return re.search(rf"(?<!\S){between.join(said)}(?![\w-])", text) is not None
+
+
+def _option_test(option: str) -> Test:
+    """The test of one option; a short one counts in the letter case that was said: -d is not -D."""
+    return {"word": f"{option.lower()}(=.*)?" if option.startswith("--") else option}
 
 
 def _test(term: Term, tool: ToolSchema, verb: str, text: str) -> Test | None:

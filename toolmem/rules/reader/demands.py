@@ -131,6 +131,8 @@ _FROM_TODAY = re.compile(
     r"\b(?:from|since|starting|beginning|as of|effective|not (?:just|only)) today\b"
     r"|今天(?:起|开始)|不[只仅]今天"
 )
+# Today as all the time for which a "never" holds.
+_NEVER_TODAY = re.compile(r"^\W*today\b(?!['’])|(?<!even )(?<!until )(?<!till )\btoday\W*$")
 _NOW = re.compile(
     r"\b(?:yet|until|till|for now|for the moment|this session)\b"
     r"|(?<![只仅])今天(?!起|开始)|先别|本次"
@@ -213,7 +215,7 @@ def _read(
         tools=bound,
         effect="remind" if not conditions else "ask" if "ask" in kinds else "deny",
         session=_is_for_session(text, forms),
-        today=bool(_TODAY.search(text)) and not _is_for_good(text),
+        today=_ends_today(text),
         conditions=conditions,
         unread=unread,
     )
@@ -244,6 +246,14 @@ def _is_for_session(text: str, forms: Sequence[Form]) -> bool:
         return True
     objects = [text[form.end :].partition(" ")[2] for form in forms]
     return not words.CJK.search(text) and any(_AT_HAND.search(each) for each in objects)
+
+
+def _ends_today(text: str) -> bool:
+    """Whether a demand ends with the day, even with a "never": "Never push to main today"."""
+    if not _TODAY.search(text) or _FROM_TODAY.search(text):
+        return False
+    lasting = {found[0] for found in _FOR_GOOD.finditer(text)}
+    return not lasting or (lasting <= {"never", "ever"} and bool(_NEVER_TODAY.search(text)))
 
 
 def _is_for_good(text: str) -> bool:

@@ -41,6 +41,16 @@ _LIMITED = re.compile(
     r"|said that|according|she|he|they|maybe|might)\b|如果|只要|等|但|除了|除非|只|之前|的时候"
     r"|这次|这一次|就这|今天|今晚|暂时|明天|说|也许|可能|周[一二三四五六日]|[吗?？]\W*$"
 )
+# It says that something is still forbidden, unless it also says that this is taken back.
+_FORBIDS = re.compile(
+    r"\b(?:can['’]?t|can ?not|(?:can|may) no longer|(?:not|no longer) (?:allowed|permitted|free to"
+    r"|fine|ok(?:ay)?))\b|n['’]t (?:allowed|permitted|free to|fine|ok(?:ay)?)\b"
+    r"|不再?(?:可以|能|允许)"
+)
+_TAKES_BACK = re.compile(
+    r"\b(?:lift\w*|gone|forget|scrap|drop\w*|disregard|withdraw\w*|takes? back|revoke\w*|undo"
+    r"|cancel\w*|applies|history|obsolete|over)\b|取消|解除|作废|收回|撤销|忘"
+)
 _QUESTION = re.compile(
     r"^\W*(?:can|could|may|am|is|are|do|does|did|should|who|what|why|how|when)\b|\?\W*$|吗|是不是"
     r"|能不能"
@@ -80,7 +90,7 @@ def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | No
     for sentence in _short_sentences(message):
         text = lower(sentence.masked)
         permission = (_ZH_PERMISSION if CJK.search(text) else _PERMISSION).search(text)
-        if not permission or _QUESTION.search(text):
+        if not permission or _QUESTION.search(text) or _forbids(text):
             continue
         if not _FOR_GOOD.search(text) or _LIMITED.search(text):
             continue
@@ -103,6 +113,8 @@ def possibly_lifted(
         text = lower(sentence.masked)
         if not _MAY_LIFT.search(text) or _QUESTION.search(text) or _LIMITS.search(text):
             continue
+        if _forbids(text):
+            continue
         said = _particular(text)
         names = _content(lower(" ".join(_NAME.findall(sentence.text))))
         if contents is None:
@@ -112,6 +124,11 @@ def possibly_lifted(
         if most and shared.count(most) == 1:
             return rules[shared.index(most)], sentence.text
     return None
+
+
+def _forbids(text: str) -> bool:
+    """Whether a sentence forbids what it names: "You can no longer push to main"."""
+    return bool(_FORBIDS.search(text)) and not _TAKES_BACK.search(text)
 
 
 def _particular(text: str) -> set[str]:
