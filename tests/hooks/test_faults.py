@@ -329,7 +329,10 @@ def test_a_ban_survives_the_loss_of_its_store_and_the_user_is_told(how, project)
     lost(project, how)
     told = run(project, json.dumps(payload(project, tool_use_id="c2")).encode())
     assert decided(told) == "deny"
-    assert "tell the user" in told["hookSpecificOutput"]["permissionDecisionReason"]
+    reason = told["hookSpecificOutput"]["permissionDecisionReason"]
+    assert "tell the user" in reason
+    if how != "the state folder":  # the rule binds from its copy, which no reply changes
+        assert "yes, this once" not in reason and "`lift" not in reason
     notice = say("Never use git rebase.", "p3")["systemMessage"]
     assert "rules of" in notice if how == "the state folder" else "store restore" in notice
     assert ("not kept" if how == "damaged" else "Kept") in notice

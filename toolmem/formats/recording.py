@@ -122,6 +122,7 @@ class RecordingReader:
         self._skip = skip
         self._finished = finished
         self._unreadable = ""  # why the first file that could not be read could not
+        self._without_calls = ""  # what is wrong in the first file with bad records alone
         self._ids: dict[str, int] = {}
         self._histories = Histories()
 
@@ -130,6 +131,8 @@ class RecordingReader:
         lines = [f"{count} {what}" for what, count in self.notes.items() if count > 0]
         if self._unreadable:
             lines.append(f"the first file that could not be read: {self._unreadable}")
+        if self._without_calls:
+            lines.append(f"the first file without a call: {self._without_calls}")
         return lines
 
     def read(
@@ -174,6 +177,8 @@ class RecordingReader:
             self._finished(path)
         elif not is_named or not held:
             self.notes["files hold no answered call"] += 1
+            if held and not self._without_calls:
+                self._without_calls = f"{path}: {held[0].error}"
         elif bad_count < FEW_BAD:
             yield from held
         else:

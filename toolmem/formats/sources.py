@@ -27,6 +27,7 @@ from toolmem.formats.files import BYTE_ORDER_MARK, Line, lines_of, read_line, re
 
 SUFFIXES = (".jsonl", ".json", ".ndjson", ".gz", ".eval", ".db", ".csv", ".tsv", ".parquet")
 START = 4096  # bytes that tell what a file is
+OWN_FOLDER = ".toolmem"  # stores of toolmem are no recordings
 MAX_MEMBER = 2**30  # bytes of a file in a zip, unpacked
 MAX_KEY = 40  # characters of a key in a message
 # Lists of a document that hold its units, beside fields that are read for none of them.
@@ -45,7 +46,11 @@ def find_files(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
     for path in map(Path, paths):
         if path.is_dir():
             inside = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
-            fitting = (each for each in inside if each.name.endswith(SUFFIXES))
+            fitting = (
+                each
+                for each in inside
+                if each.name.endswith(SUFFIXES) and OWN_FOLDER not in each.parts
+            )
             found += sorted(each for each in fitting if each.is_file() and not each.is_symlink())
         elif path.exists():
             found.append(path)

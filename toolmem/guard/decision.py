@@ -113,11 +113,18 @@ def _text_of(findings: Iterable[Finding], remedies: Iterable[Finding]) -> str:
 
 
 def rule_finding(
-    rule: ToolMemoryRule, mode: Mode, words: str = "", need: str = "", *, sure: bool = True
+    rule: ToolMemoryRule,
+    mode: Mode,
+    words: str = "",
+    need: str = "",
+    *,
+    sure: bool = True,
+    is_copy: bool = False,
 ) -> Finding:
     """The finding of a rule that a call breaks, surely or perhaps. `need`: what to do before.
 
     `words`: what the user typed that may take the rule back; they are asked whether to lift it.
+    `is_copy`: the rule's store is lost, so that no words lift it.
     """
     who = "The user said" if rule.is_users else "A rule says"
     sentence = plain(rule.rule, _MAX_SENTENCE).removesuffix(".")
@@ -129,7 +136,9 @@ def rule_finding(
         text += f" You said: {quoted(words)}. Let it through, and lift the rule ({code})?"
     elif sure and rule.effect == "deny":
         action = "deny"
-        remedy = f"Leave it out. They may say `yes, this once`, or `lift {code}` to end the rule."
+        remedy = "Leave it out."
+        if not is_copy:
+            remedy += f" They may say `yes, this once`, or `lift {code}` to end the rule."
     source = DecisionSource(kind="rule", rule_id=rule.id, lifts=bool(words))
     return Finding(source, action, text, remedy, mode)
 

@@ -72,7 +72,8 @@ WRITE_WAIT = 0.2  # seconds that writing waits for others, once a decision is ma
 class Guard:
     """Decides about calls, from several threads. `protected`: paths that only the user changes.
 
-    `zone`: the user's time zone; None: the machine's.
+    `zone`: the user's time zone; None: the machine's. `is_copy`: the store copies the rules of one
+    that is lost, and no reply lifts them.
     """
 
     def __init__(
@@ -84,10 +85,12 @@ class Guard:
         *,
         protected: Sequence[str] = (),
         zone: tzinfo | None = None,
+        is_copy: bool = False,
     ) -> None:
         self.store, self.workspace, self.clock = store, workspace, clock
         self.modes = modes or GuardSection()
         self.protected = protected
+        self._is_copy = is_copy
         self._rules = ToolMemoryStore(store, workspace, clock, zone)
         self._rule_set: RuleSet | None = None
         self._running: dict[str, RunningCall] = {}  # by the id of the decision
@@ -230,7 +233,7 @@ class Guard:
         now = self._rules.local_time()
         for rule, test in counted if not found else ():
             if not self._count(call.conversation, rule.id, test, now):
-                found.append(rule_finding(rule, self.modes.rules, call.question_about(rule)))
+                found.append(self._finding(rule, call))
         return found
 
     def _broken_rules(
@@ -251,12 +254,18 @@ class Guard:
             match = conditions.check(view, now, history)
             if match is Match.YES:
                 need = _required_call(conditions)
-                found.append(rule_finding(rule, mode, call.question_about(rule), need))
+                found.append(self._finding(rule, call, need))
             elif match is Match.MAYBE:
-                found.append(rule_finding(rule, mode, call.question_about(rule), sure=False))
+                found.append(self._finding(rule, call, sure=False))
             else:
                 counted += [(rule, test) for test in conditions.counting_tests(view, now, history)]
         return found, counted
+
+    def _finding(
+        self, rule: ToolMemoryRule, call: PlannedCall, need: str = "", *, sure: bool = True
+    ) -> Finding:
+        words, mode = call.question_about(rule), self.modes.rules
+        return rule_finding(rule, mode, words, need, sure=sure, is_copy=self._is_copy)
 
     def _repeat_findings(self, call: PlannedCall) -> list[Finding]:
         failures, forgiven, mode = call.known.failures, call.forgiven.errors, self.modes.repeats

@@ -85,10 +85,13 @@ class Stores(Struct):
         further = replace(main, repeats="off", names="off", schema="off")
         paths = [*own_paths(*self.all), *protected]
         clock = SystemClock()
-        return [
+        guards = [
             Guard(store, WORKSPACE, clock, main if store is self.main else further, protected=paths)
-            for store in (*self.all, *self.copies.values())
+            for store in self.all
         ]
+        for copy in self.copies.values():
+            guards.append(Guard(copy, WORKSPACE, clock, further, protected=paths, is_copy=True))
+        return guards
 
     def keep_call(
         self,
