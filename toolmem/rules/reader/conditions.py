@@ -20,7 +20,7 @@ from toolmem.rules.reader import words
 from toolmem.rules.reader.tools import is_shell, name_words
 from toolmem.text.forms import number_in
 from toolmem.view.conditions import Match, read_conditions
-from toolmem.view.options import bundle_of
+from toolmem.view.options import bundle_of, is_flag
 from toolmem.view.parameters import is_target, names_file
 from toolmem.view.tool_classes import ACTIONS, changes_something
 from toolmem.view.view import CallView
@@ -281,7 +281,9 @@ def _with_programs(programs: Sequence[Term], others: Sequence[Test]) -> CallTest
     option: Test = {}
     if options:  # a short one counts in the letter case that was said: -d is not -D
         long = options[0].startswith("--")
-        option = {"word": f"{options[0].lower()}(=.*)?" if long else options[0]}
+        word = options[0].lower() if long else options[0]
+        is_plain = not long or any(is_flag(each.text, word) for each in starts)
+        option = {"word": word if is_plain else f"{word}(=.*)?"}
     when = [
         {**command, **option, **other}
         for command, other in product(commands or [{}], others or [{}])
