@@ -274,3 +274,12 @@ def test_a_time_that_has_no_utc_is_refused_by_name(tmp_path):
     path.write_text(lines({**CALL, "create_time": EARLY}, CALL))
     (bad,) = read(path).bad
     assert bad.error.startswith("create_time: 0001-01-01")
+
+
+def test_a_line_that_is_no_utf_8_costs_no_other(tmp_path):
+    path = tmp_path / "a.jsonl"
+    good = b'{"tool_name": "look", "input": {}, "output": "seen"}\n'
+    path.write_bytes(good + good.replace(b"seen", b"caf\xe9") + good)
+    found = read(path)
+    assert len(found.calls) == 2
+    assert ["no UTF-8 text" in each.error for each in found.bad] == [True]

@@ -19,6 +19,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from toolmem.guard import stores
 from toolmem.guard.guard import WRITE_WAIT
 from toolmem.guard.rule_copies import copy_path
 from toolmem.hooks.__main__ import CHUNK, answer_event, read_payload
@@ -27,7 +28,7 @@ from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Turn
-from toolmem.store.sqlite import SqliteStore
+from toolmem.store.sqlite import SqliteStore, files
 from toolmem.store.sqlite.database import Database
 
 CALL = {"tool_name": "Bash", "tool_input": {"command": "git push origin main"}}
@@ -271,6 +272,26 @@ def test_a_ban_holds_at_once_under_the_lock_of_another_process(host, monkeypatch
     assert waits and max(waits) <= WRITE_WAIT
 
 
+def test_a_store_that_stays_locked_against_readers_is_waited_for_once(host, monkeypatch):
+    waits = []
+    open_file = files.open_file
+
+    def noted(path, busy_timeout):
+        waits.extend([busy_timeout] if path == location else [])
+        return open_file(path, busy_timeout)
+
+    host.prompt("Never push to main.")
+    location = host.store().location
+    monkeypatch.setattr(stores, "LOCK_TIMEOUT", 0.2)
+    with closing(apsw.Connection(location)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        monkeypatch.setattr(files, "open_file", noted)
+        told = host.send("PreToolUse", **host._call("git push origin main", "c1"))
+    assert decided(told) == "deny"
+    assert [wait for wait in waits if wait] == [0.2]
+
+
 @pytest.mark.parametrize("fault", ["full", "locked"])
 def test_a_demand_that_cannot_be_kept_is_told_so(host, project, fault):
     host.prompt("Never push to main.")
@@ -306,13 +327,20 @@ def lost(project, how):
             database.with_name(database.name + end).unlink(missing_ok=True)
     elif how == "damaged":
         database.write_bytes(b"no store" * 1_000)
+    elif how == "a link":
+        database.rename(project / "moved.db")
+        database.symlink_to(project / "moved.db")
+    elif how == "a link of its folder":
+        (project / ".toolmem").rename(project / "moved")
+        (project / ".toolmem").symlink_to(project / "moved")
     elif how == "the state folder":
         shutil.rmtree(Path(os.environ["HOME"], ".local"))
     else:
         shutil.copytree(project / "before", project / ".toolmem", dirs_exist_ok=True)
 
 
-HOWS = ("deleted", "emptied", "damaged", "the state folder", "put back")
+LINKS = ("a link", "a link of its folder")
+HOWS = ("deleted", "emptied", "damaged", *LINKS, "the state folder", "put back")
 
 
 @pytest.mark.parametrize("how", HOWS)
@@ -335,7 +363,7 @@ def test_a_ban_survives_the_loss_of_its_store_and_the_user_is_told(how, project)
         assert "yes, this once" not in reason and "`lift" not in reason
     notice = say("Never use git rebase.", "p3")["systemMessage"]
     assert "rules of" in notice if how == "the state folder" else "store restore" in notice
-    assert ("not kept" if how == "damaged" else "Kept") in notice
+    assert ("not kept" if how in ("damaged", *LINKS) else "Kept") in notice
     if how in ("deleted", "emptied", "put back"):
         done = subprocess.run(
             [sys.executable, "-P", "-m", "toolmem", "store", "restore"], cwd=project, check=True

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -113,3 +114,10 @@ def test_the_first_page_says_how_repeats_ended(tmp_path, memory):
     runs = [run(1, **failed), run(2, **failed), run(3, **failed)]
     page = first_page(import_recordings(memory, [write(tmp_path / "a.jsonl", *runs)]))
     assert any("2 repeats: 2 of them failed again, 0 worked." in line for line in page)
+
+
+def test_a_file_whose_name_is_no_utf_8_is_imported_once(tmp_path, memory):
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.jsonl"))
+    write(path, CALL)
+    assert import_recordings(memory, [path]).calls == 1
+    assert import_recordings(memory, [path]).unchanged == 1

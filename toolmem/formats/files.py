@@ -59,7 +59,7 @@ def read_json(text: bytes | str, name: str = "") -> Any:
 def read_line(number: int, line: bytes) -> Line:
     try:
         return Line(number, msgspec.json.decode(line))
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:  # half an emoji (\ud83d) is refused by msgspec and read by json
         return Line(number, without_surrogates(json.loads(line.decode("utf-8"))))

@@ -22,7 +22,7 @@ from toolmem.models.records import Record
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.identity import RULE_PREFIX, SESSION_RULES, TOOL_PREFIX
 from toolmem.store.sqlite import SqliteStore
-from toolmem.store.sqlite.files import MEMORY, is_missing
+from toolmem.store.sqlite.files import MEMORY, OWN_FOLDER, is_missing
 from toolmem.store.sqlite.trust import state_folder
 
 log = logging.getLogger("toolmem.guard")
@@ -50,8 +50,17 @@ def copy_path(store: str) -> Path:
     """Where the copy of a store's rules is: named after the path, as the store may be gone."""
     from hashlib import blake2b
 
-    name = blake2b(os.fsencode(os.path.realpath(store)), digest_size=16).hexdigest()
+    name = blake2b(os.fsencode(_real_path(store)), digest_size=16).hexdigest()
     return state_folder() / "rules" / f"{name}.json"
+
+
+def _real_path(store: str) -> str:
+    """The path of a store, which may have become a symbolic link, as may its own folder."""
+    folder, name = os.path.split(os.path.abspath(store))
+    above, own = os.path.split(folder)
+    if own == OWN_FOLDER:
+        return os.path.join(os.path.realpath(above), own, name)
+    return os.path.join(os.path.realpath(folder), name)
 
 
 def read_copy(store: str) -> RuleCopy | None:
@@ -93,7 +102,7 @@ def keep_copy(store: Store, workspace: str) -> None:
         records = _records(store, workspace)
         bind = [(r, rule) for r in records if (rule := _rule(r.value)) and rule.status == "active"]
         rules = [CopiedRule(r.namespace, r.key, r.value) for r, _ in bind]
-        new = RuleCopy(os.path.realpath(store.location), stamp, _newest(records), rules)
+        new = RuleCopy(_real_path(store.location), stamp, _newest(records), rules)
         path = copy_path(store.location)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(path, msgspec.json.format(msgspec.json.encode(new)), mode=0o600)

@@ -200,6 +200,7 @@ def _open(stores: Stores, store: SqliteStore) -> bool:
         if copy is None:
             raise
         log.warning("%s", error)
+        store.wait_no_longer()
         stores.bind_copy(store, copy, f"the store cannot be used ({error})")
         return False
     return True

@@ -159,7 +159,7 @@ class _Ids:
             self._given.clear()
         time = None if call.create_time == self._now else call.create_time
         # A renamed file is known by its times or conversations; without them by its name alone.
-        name = "" if time or call.conversation_id else path.name
+        name = "" if time or call.conversation_id else _name(Path(path.name))
         content = (call.tool_name, call.input, call.output, call.context, time)
         digest = _digest((name, read.line, *content))
         self._given[digest] += 1
@@ -195,7 +195,12 @@ class _Files:
 
 
 def _key(path: Path) -> str:
-    return _digest(str(path.resolve())).hex()
+    return _digest(_name(path.resolve())).hex()
+
+
+def _name(path: Path) -> str:
+    """A path as text: Linux allows names that are no UTF-8."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 class _Counter:
