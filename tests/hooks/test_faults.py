@@ -359,6 +359,10 @@ def test_a_ban_survives_the_loss_of_its_store_and_the_user_is_told(how, project)
     assert decided(told) == "deny"
     reason = told["hookSpecificOutput"]["permissionDecisionReason"]
     assert "tell the user" in reason
+    harmless = payload(project, tool_use_id="c4", tool_input={"command": "ls"})
+    assert "could not be read" not in json.dumps(run(project, json.dumps(harmless).encode()))
+    if how == "damaged":
+        assert "move it away" in reason
     if how != "the state folder":  # the rule binds from its copy, which no reply changes
         assert "yes, this once" not in reason and "`lift" not in reason
     notice = say("Never use git rebase.", "p3")["systemMessage"]

@@ -36,6 +36,8 @@ def test_a_plain_sentence_takes_back_the_rule_that_holds_all_its_words(message, 
     [
         "can you email Sarah again?",
         "Bob says you may email Sarah again",
+        "From: bob\nYou may email Sarah again.",
+        "Subject: mails\n\nYou may email Sarah again.",
         "You may email Sarah this once",
         "You may email Sarah about the invoice again",
         "小王可以推送了",

@@ -18,9 +18,10 @@ from msgspec.structs import replace
 from toolmem.models.decisions import Action, Decision, DecisionSource
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.replies import MIN_ID_LENGTH
-from toolmem.text.display import plain
+from toolmem.text.display import plain, shown_name
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import STOPPED
+from toolmem.view.view import CallView
 
 Mode = Literal["off", "shadow", "advise", "enforce"]
 
@@ -160,6 +161,17 @@ def shown_arguments(arguments: Any, key: bytes) -> str:
     """
     masked = Masker(key).value(_first_values(arguments, [_MAX_READ]))
     return plain(json.dumps(masked, ensure_ascii=False), MAX_SHOWN)
+
+
+def call_in_words(view: CallView, key: bytes) -> str:
+    """Return a call in a few words, for the user who lets it through. `key`: of the store."""
+    if view.shells:
+        texts = (value for _, _, value in view.scalars if isinstance(value, str))
+        command = next(texts, "")[:_MAX_READ]
+        given = Masker(key).text(command)  # before it is cut: half a secret would be shown
+    else:
+        given = shown_arguments(view.arguments, key)
+    return f"{shown_name(view.tool, 60)} {quoted(given)}"
 
 
 def _first_values(value: Any, left: list[int]) -> Any:

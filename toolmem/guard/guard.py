@@ -27,6 +27,7 @@ from toolmem.guard.conversation import Conversation, Forgiveness, PlannedCall, R
 from toolmem.guard.decision import (
     MAX_FINDINGS,
     Finding,
+    call_in_words,
     decide,
     quoted,
     rule_finding,
@@ -47,7 +48,6 @@ from toolmem.rules.replies import excerpt, is_this_once
 from toolmem.rules.store import ToolMemoryStore, read_or_new, swap
 from toolmem.rules.turn import Captured
 from toolmem.store.storable import micros
-from toolmem.text.display import shown_name
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
 from toolmem.view.conditions import Conditions, Match, MoreThan
@@ -64,7 +64,6 @@ OWN_TOOLS = frozenset(
     ["note_demand", "lift_demand", "memory_tools_put", "memory_tools_list", "memory_recall"]
 )
 MAX_STOPS = 20  # of a conversation, since the user spoke
-MAX_COMMAND = 4_000  # characters that are masked, well beyond what is shown
 MAX_RUNNING = 1_000  # calls in this process
 WRITE_WAIT = 0.2  # seconds that writing waits for others, once a decision is made
 
@@ -91,6 +90,7 @@ class Guard:
         self.modes = modes or GuardSection()
         self.protected = protected
         self._is_copy = is_copy
+        self.has_copy = False  # of its rules, which another guard holds calls against
         self._rules = ToolMemoryStore(store, workspace, clock, zone)
         self._rule_set: RuleSet | None = None
         self._running: dict[str, RunningCall] = {}  # by the id of the decision
@@ -179,16 +179,6 @@ class Guard:
             found.append(any(each.effective in ("ask", "deny") for each in findings))
         return found
 
-    def _call_in_words(self, view: CallView) -> str:
-        """A call in a few words, for the user who lets it through."""
-        if view.shells:
-            texts = (value for _, _, value in view.scalars if isinstance(value, str))
-            command = next(texts, "")[:MAX_COMMAND]
-            given = Masker(self._secret).text(command)  # before it is cut: half a secret is shown
-        else:
-            given = shown_arguments(view.arguments, self._secret)
-        return f"{shown_name(view.tool, 60)} {quoted(given)}"
-
     def load(self) -> None:
         """Read the rules now, so that they bind even if the store fails later."""
         self._read_state("")
@@ -196,6 +186,8 @@ class Guard:
     def _without_store(self, call: PlannedCall, error: StoreError) -> list[Finding]:
         """Report that the store failed, and check the rules that were read before."""
         log.warning("calls are not held against rules: %s", error)
+        if self.has_copy and self.modes.on_error != "closed":
+            return []
         text = f"The user's rules could not be read ({type(error).__name__})."
         action: Action = "deny" if self.modes.on_error == "closed" else "advise"
         findings = [Finding(DecisionSource(kind="self"), action, text, "Tell the user.")]
@@ -292,7 +284,7 @@ class Guard:
         is_stopped = decision.action in ("ask", "deny")
         if not call.identity or not (kinds & {"repeat", "rule"}):
             return
-        shown = self._call_in_words(call.view)
+        shown = call_in_words(call.view, self._secret)
 
         def change(state: Conversation) -> None:
             failure = state.failures.failures.get(call.identity)

@@ -89,6 +89,8 @@ class Stores(Struct):
             Guard(store, WORKSPACE, clock, main if store is self.main else further, protected=paths)
             for store in self.all
         ]
+        for guard in guards:
+            guard.has_copy = guard.store.location in self.copies
         for copy in self.copies.values():
             guards.append(Guard(copy, WORKSPACE, clock, further, protected=paths, is_copy=True))
         return guards
@@ -145,15 +147,18 @@ class Stores(Struct):
         if copy is not None and (loss := lost_rules(store, copy, WORKSPACE)):
             self.bind_copy(store, copy, loss)
 
-    def bind_copy(self, store: SqliteStore, copy: RuleCopy, why: str) -> None:
-        """Let the copied rules bind in place of a store. `why`: what happened to it."""
+    def bind_copy(self, store: SqliteStore, copy: RuleCopy, why: str, first: str = "") -> None:
+        """Let the copied rules bind in place of a store.
+
+        `why`: what happened to it. `first`: what the user has to do before they are written back.
+        """
         if not copy.rules or store.location in self.copies:
             return
         self.copies[store.location] = copy_as_store(copy, WORKSPACE)
         command = f"toolmem store restore --store {quote(store.location)}"
         self.lost.append(
-            f"{why}; {len(copy.rules)} rule(s) bind from their copy. To write them back: "
-            f"{command}; to let them go: {command} --drop"
+            f"{why}; {len(copy.rules)} rule(s) bind from their copy. To write them back"
+            f"{first}: {command}; to let them go: {command} --drop"
         )
 
 
@@ -201,7 +206,8 @@ def _open(stores: Stores, store: SqliteStore) -> bool:
             raise
         log.warning("%s", error)
         store.wait_no_longer()
-        stores.bind_copy(store, copy, f"the store cannot be used ({error})")
+        first = ", if the file is damaged, move it away and run"
+        stores.bind_copy(store, copy, f"the store cannot be used ({error})", first)
         return False
     return True
 
