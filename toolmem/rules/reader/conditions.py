@@ -65,54 +65,7 @@ _TERMS = re.compile(
     r"|[\"“「](?P<literal>[^\"“”「」\n]{2,80})[\"”」]",
     re.I | re.A,
 )
-# What a text contains, not where it goes: "never mention x@y.com in the channel".
-_CONTENT = re.compile(
-    r"\b(?:mention|include|put|paste|disclose|reveal|quote"
-    r"|write(?! (?:\w+ )?(?:e-?mails?|mails?|messages?|to)\b))\b.*\b(?:in|into|to)\b"
-    r"|写进|写上|提到|放进"
-)
-_REASON = re.compile(
-    r"[,;]\s(?:he|she|it|they|that|this|because|since|i|we|there)\b.*$|[，,](?:因为|他|她|它|这"
-    r"|那).*$",
-    re.I,
-)
-# Only some objects of a kind: "don't send the email", "never email new users".
-_SOME = re.compile(
-    r"\b(?:this|that|these|those|it|them|their|there|your|users?|codes?|links?|new|b?cc"
-    r"|newsletters?|announcements?|invoices?|card)\b|[这那它新]|用户|抄送"
-    r"|\bthe (?!shell|terminal|console|command|browser|web|internet)"
-)
-# A proper name or an identifier that is the object of a verb, or follows one of these words.
-_NAMED = re.compile(
-    r"(?<![\w-])(?:(?P<before>[a-z]+) )?(?:(?:the|our|a) )?"
-    r"(?P<name>[A-Z][\w'-]*(?: (?:(?:of|de|la) )?[A-Z][\w'-]*){0,5}|[a-z]\w*_\w+|[a-z]+[A-Z]\w+)"
-    r"(?![\w-])"
-    r"(?=\s*(?:$|[.,;!]|(?:to|into|for|from|at|with|again|ever|any|please|or|and|nor)\b))"
-)
-_BEFORE_NAMED = frozenset(
-    {"at", "with", "to", "into", "for", "from", "of", "called", "named", "about"}
-)
 _WORD = re.compile(r"[A-Za-z][\w'-]*|\d+")
-_WHOLE_SHELL = re.compile(
-    r"\b(?:us(?:e|ing)|run(?:ning)?)\b.*\b(?:shell|terminal|command)|终端|命令"
-)
-_ZH_NAME = re.compile(r"[A-Z][a-z]+|[\u3400-\u9fff]{2,4}")
-_CONTACT = frozenset({"email", "mail", "contact", "message", "dm", "text", "notify"})
-_BEFORE_NAME = frozenset({"to", "with", "from", "at", "and", "or", "nor", "email"})
-_ACTIONS_OF_PROGRAMS = frozenset({"install", "push", "publish", "commit"})
-_RUNNERS = frozenset({"sudo", "doas", "su", "eval"})  # programs that run what they are given
-_AMOUNTS = frozenset({"amount", "sum", "total", "price", "value"})
-_TOUCH = frozenset({"touch", "access", "use", "碰", "动"})
-# Commands that only show an option or a text.
-_PRINTING = r"^(?:echo|printf|grep|rg|cat|less|man|git (?:log|grep|help))\b"
-_PATH_COMMANDS = {
-    "delete": r"^(rm|rmdir|unlink|shred|truncate|git rm|find\b.*-delete)\b",
-    "read": r"^(cat|less|more|head|tail|grep|rg|bat|xxd|strings|sed|awk)\b",
-}
-_DELETES = "delete|remove|erase|wipe|drop|unlink|^rm$|删"
-_READS = "read|view|open|look|list|show|get|cat|^r$|读|看"
-_EXAMPLES = {"delete": "rm", "read": "cat", "write": "tee"}  # where a file is named, no program
-_OTHER_TARGET = "somebody@elsewhere.example"  # an address, and a host in it
 
 
 def find_conditions(
@@ -124,7 +77,7 @@ def find_conditions(
     everything but what it names.
     """
     terms = [Term(m.lastgroup or "", m[m.lastgroup or 0]) for m in _TERMS.finditer(limited)]
-    rest = _REASON.sub("", _TERMS.sub(lambda match: " " * len(match[0]), limited))
+    rest = words.REASON.sub("", _TERMS.sub(lambda match: " " * len(match[0]), limited))
     for tool in tools:
         rest = re.sub(rf"(?<!\w){re.escape(tool.name)}(?!\w)", " ", rest, flags=re.I)
     reading = _read_chinese(rest, text) if words.CJK.search(text) else _read_english(rest, terms)
@@ -146,9 +99,11 @@ def find_conditions(
 
 def _named_thing(rest: str, reading: _Reading) -> Term | None:
     """The name or identifier that holds every word that was not understood, if there is one."""
-    for found in _NAMED.finditer(rest):
+    for found in words.NAMED.finditer(rest):
         before = found["before"] or ""
-        is_object = not before or before in _BEFORE_NAMED or reading.verb in words.stems(before)
+        is_object = (
+            not before or before in words.BEFORE_NAMED or reading.verb in words.stems(before)
+        )
         if is_object and set(_WORD.findall(found["name"])).issuperset(reading.unread):
             return Term("literal", found["name"])
     return None
@@ -180,7 +135,7 @@ def _read_english(rest: str, terms: Sequence[Term]) -> _Reading:
         verbs = forms & words.VERBS
         named = word[0].isupper() and not known and not verbs
         kind = ""
-        if named and (before == "name" or before in _BEFORE_NAME):
+        if named and (before == "name" or before in words.BEFORE_NAME):
             kind = "name"
         elif lowered in words.PROGRAMS and (
             reading.verb in ("use", "run", "") or before in {"with", "or"}
@@ -200,7 +155,7 @@ def _read_english(rest: str, terms: Sequence[Term]) -> _Reading:
             word = f"{reading.terms.pop().text} {word}"
         if kind:
             reading.terms.append(Term(kind, word))
-        before = "email" if reading.verb in forms & _CONTACT else kind or lowered
+        before = "email" if reading.verb in forms & words.CONTACT else kind or lowered
     return reading
 
 
@@ -215,7 +170,7 @@ def _read_chinese(rest: str, text: str) -> _Reading:
             left = left.replace(word, " ")
     for word in left.split():
         called = rf"(?:给|向|联系|通知|跟)\s*(?:\S+ 的 )?{re.escape(word)}|的 {re.escape(word)}"
-        if _ZH_NAME.fullmatch(word) and re.search(called, text, re.I):
+        if words.ZH_NAME.fullmatch(word) and re.search(called, text, re.I):
             reading.terms.append(Term("name", word))
         elif word.lower() in words.PROGRAMS:
             reading.terms.append(Term("program", word.lower()))
@@ -254,7 +209,7 @@ def _conditions(tool: ToolSchema, reading: _Reading, only: bool, text: str) -> C
 
 def _with_its_action(term: Term, verb: str) -> Term:
     """A program with what it is used for: "never push with git" means `git push`."""
-    is_action = term.kind == "program" and verb in _ACTIONS_OF_PROGRAMS
+    is_action = term.kind == "program" and verb in words.ACTIONS_OF_PROGRAMS
     return Term("command", f"{term.text.lower()} {verb}") if is_action else term
 
 
@@ -264,7 +219,7 @@ def _is_means(term: Term, verb: str) -> bool:
     What runs other commands, such as sudo, is forbidden as such.
     """
     is_use = verb in ("", "use", "run", "execute") or not verb.isascii()
-    return term.kind == "program" and not is_use and term.text.lower() not in _RUNNERS
+    return term.kind == "program" and not is_use and term.text.lower() not in words.RUN_ANYTHING
 
 
 def _both(test: Test, amount: Test) -> Test:
@@ -277,12 +232,12 @@ def _both(test: Test, amount: Test) -> Test:
 def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
     """Whether every call is forbidden: "never use the browser", "never delete files"."""
     names, said = name_words(tool.name), words.words_in(text)
-    if any(match[0] not in names for match in _SOME.finditer(text)):
+    if any(match[0] not in names for match in words.ONLY_SOME.finditer(text)):
         return False
     if (name := tool.name.lower()) in text:
         return not words.words_in(text.replace(name, " ")) & words.NOUNS
     if is_shell(tool):
-        return bool(_WHOLE_SHELL.search(text))
+        return bool(words.WHOLE_SHELL.search(text))
     spoken = words.mentioned(text, said, words.SPOKEN)
     meant = any(names & words.IN_NAMES[name] for name in spoken)
     does = any(verb in listed and names & listed for listed in words.ACTIONS.values())
@@ -309,7 +264,7 @@ def _with_programs(programs: Sequence[Term], others: Sequence[Test], text: str) 
             commands or [{}], [_option_test(each) for each in options] or [{}], others or [{}]
         )
     ]
-    return CallTests(when, [{"command": _PRINTING}] if options and not commands else [])
+    return CallTests(when, [{"command": words.PRINTING}] if options and not commands else [])
 
 
 def _come_first(options: Sequence[str], starts: Sequence[str], text: str) -> bool:
@@ -354,7 +309,7 @@ def _option_test(option: str) -> Test:
 
 def _test(term: Term, tool: ToolSchema, verb: str, text: str) -> Test | None:
     """The test that finds a term in the calls of a tool; None where there is none."""
-    where = "text" if _CONTENT.search(text) else "target"
+    where = "text" if words.WRITES_INTO.search(text) else "target"
     written = term.text.lower()
     quoted = re.escape(written.removeprefix("www."))
     match term.kind:
@@ -391,13 +346,13 @@ def _test(term: Term, tool: ToolSchema, verb: str, text: str) -> Test | None:
 def _path_test(path: str, tool: ToolSchema, verb: str) -> Test | None:
     at = ("^" if path[0] in "/~" else "(^|/)") + re.escape(path.rstrip("/")) + "(/|$)"
     action = "" if is_shell(tool) else _action_parameter(tool)
-    if verb in _TOUCH or not (is_shell(tool) or action):
+    if verb in words.TOUCH or not (is_shell(tool) or action):
         return {"path": at}
     if action:
         return _action_test(action, verb, at)
     if verb in words.ACTIONS["write"]:
         return {"writes": at}
-    for action, command in _PATH_COMMANDS.items():
+    for action, command in words.PATH_COMMANDS.items():
         if verb in words.ACTIONS[action]:
             return {"command": command, "path": at}
     return None
@@ -411,11 +366,11 @@ def _action_parameter(tool: ToolSchema) -> str:
 def _action_test(action: str, verb: str, at: str) -> Test | None:
     """The test of a path in a tool of many actions, only where it does what the verb says."""
     if verb in words.ACTIONS["delete"]:
-        return {"writes": at, "arg": {"name": action, "matches": _DELETES}}
+        return {"writes": at, "arg": {"name": action, "matches": words.DELETES}}
     if verb in words.ACTIONS["write"]:
         return {"writes": at}
     if verb in words.ACTIONS["read"]:
-        return {"path": at, "arg": {"name": action, "matches": _READS}}
+        return {"path": at, "arg": {"name": action, "matches": words.READS}}
     return None
 
 
@@ -437,7 +392,7 @@ def _does_action(value: str, kind: str) -> bool:
     """Whether the action of a tool is of a kind: delete, read or write."""
     if kind == "write":
         return changes_something(value)
-    return re.search(_DELETES if kind == "delete" else _READS, value, re.I) is not None
+    return re.search(words.DELETES if kind == "delete" else words.READS, value, re.I) is not None
 
 
 def _amount_parameter(tool: ToolSchema) -> str:
@@ -448,7 +403,7 @@ def _amount_parameter(tool: ToolSchema) -> str:
         for name, schema in declared.items()
         if isinstance(schema, Mapping) and schema.get("type") in ("number", "integer")
     ]
-    named = [name for name in declared if name_words(name) & _AMOUNTS]
+    named = [name for name in declared if name_words(name) & words.AMOUNTS]
     found = named or numbers
     return found[0] if len(found) == 1 else ""
 
@@ -473,7 +428,9 @@ def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, An
         starts = [each.text for each in given if each.kind in ("program", "command", "quoted")]
         others = [each.text for each in given if each.text not in starts][:2]
         by_verb = [
-            run for action, run in _EXAMPLES.items() if reading.verb in words.ACTIONS[action]
+            run
+            for action, run in words.EXAMPLE_PROGRAMS.items()
+            if reading.verb in words.ACTIONS[action]
         ]
         pushes = any(each.kind == "branch" for each in given)
         start = starts[:1] or (["git push origin"] if pushes else by_verb[:1] or ["run"])
@@ -488,7 +445,7 @@ def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, An
         return example
     text = first.text
     if only:
-        text = _OTHER_TARGET
+        text = words.OTHER_TARGET
     fits = names_file if first.kind == "path" else lambda name: is_target(name, declared)
     fitting = [name for name in declared if fits(name)] if declared else ["to", "path"]
     action = _example_action(tool, reading.verb)
