@@ -214,10 +214,7 @@ def _with_its_action(term: Term, verb: str) -> Term:
 
 
 def _is_means(term: Term, verb: str) -> bool:
-    """Whether a program only is a means to do what is forbidden: "never deploy with kubectl".
-
-    What runs other commands, such as sudo, is forbidden as such.
-    """
+    """Whether a program is only a means: "never deploy with kubectl", but not "with sudo"."""
     is_use = verb in ("", "use", "run", "execute") or not verb.isascii()
     return term.kind == "program" and not is_use and term.text.lower() not in words.RUN_ANYTHING
 
