@@ -87,3 +87,9 @@ def scripted(path, judge, clock):
     """A memory whose judge is used like a model."""
     with ToolMem(path, judges={"default": judge}, clock=clock) as opened:
         yield opened
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """A test's name stands in the environment of the processes that it starts: keep it short."""
+    is_long = isinstance(val, str | bytes) and len(val) > 500
+    return f"{argname} of {len(val)}" if is_long else None
