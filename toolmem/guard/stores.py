@@ -212,11 +212,6 @@ def _open(stores: Stores, store: SqliteStore) -> bool:
     return True
 
 
-def open_user_store() -> SqliteStore:
-    """Open the user's own store, which the first write creates."""
-    return SqliteStore(_user_store_path())
-
-
 def store_path(folder: str) -> str:
     """The path of the store of the project around a folder; outside of projects, the user's."""
     root = project_root(folder)
