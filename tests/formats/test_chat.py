@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from toolmem.cli.evaluate import read_labels
 from toolmem.errors import RequestError
 from toolmem.formats.chat import read_chat
-from toolmem.formats.recording import read_recording
+from toolmem.formats.recording import read_labels, read_recording
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ import click
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_table, progress_bar
 from toolmem.cli.import_ import form, mapping, read_mapping
-from toolmem.errors import RequestError
+from toolmem.formats.recording import read_labels
 from toolmem.research import evaluation
 from toolmem.research.csv_files import write_csv_files
 from toolmem.research.page import write_page
@@ -162,26 +160,3 @@ def _print_result(found: evaluation.Evaluation, written: list[Path]) -> None:
             f"{usage.saved_prompt_tokens} prompt tokens"
         )
     click.echo("wrote " + ", ".join(map(str, written)))
-
-
-def read_labels(path: str | os.PathLike[str]) -> dict[int, bool]:
-    """Whether calls worked, by row: a CSV file with `index` and `label` (1 worked, 0 did not).
-
-    Rows without a label are left out. Raises RequestError.
-    """
-    labels: dict[int, bool] = {}
-    number = 1  # the heading
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            for row in csv.DictReader(file):
-                number += 1
-                label = (row.get("label") or "").strip()
-                if label:
-                    labels[int(row["index"])] = {"1": True, "0": False}[label]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise RequestError(f"{os.fspath(path)}: {error}", field="labels") from error
-    except (KeyError, ValueError, TypeError):
-        where = f"{os.fspath(path)}, line {number}"
-        problem = f"{where}: expected `index`, a row, and `label`, 1 or 0"
-        raise RequestError(problem, field="labels") from None
-    return labels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -337,3 +338,26 @@ def suggested_mapping(value: dict[str, Any]) -> str:
                 found.setdefault(field, path)
     is_enough = {"name", "output"} <= found.keys()
     return ",".join(f"{field}={path}" for field, path in found.items()) if is_enough else ""
+
+
+def read_labels(path: str | os.PathLike[str]) -> dict[int, bool]:
+    """Whether calls worked, by row: a CSV file with `index` and `label` (1 worked, 0 did not).
+
+    Rows without a label are left out. Raises RequestError.
+    """
+    labels: dict[int, bool] = {}
+    number = 1  # the heading
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            for row in csv.DictReader(file):
+                number += 1
+                label = (row.get("label") or "").strip()
+                if label:
+                    labels[int(row["index"])] = {"1": True, "0": False}[label]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise RequestError(f"{os.fspath(path)}: {error}", field="labels") from error
+    except (KeyError, ValueError, TypeError):
+        where = f"{os.fspath(path)}, line {number}"
+        problem = f"{where}: expected `index`, a row, and `label`, 1 or 0"
+        raise RequestError(problem, field="labels") from None
+    return labels
