@@ -273,12 +273,18 @@ def test_a_folder_is_searched_and_links_are_not_followed(payloads, tmp_path):
     shutil.copy(payloads / "codex.jsonl", inside)
     (inside / "package.json").write_text('{"name": "x", "version": "1"}')
     (inside / "link.jsonl").symlink_to(payloads / "claude_code.jsonl")
+    (inside / ".toolmem").mkdir()
+    (inside / ".toolmem" / "memory.db").write_bytes(b"SQLite format 3\0 of toolmem itself")
     found = read(tmp_path)
     assert len(found.calls) == 6
     assert found.bad == []
     first, second = found.notes
     assert first == "1 files hold no answered call"
     assert "package.json: tool_name: missing" in second
+    own = tmp_path / ".toolmem" / "exports"  # named, so that it is read
+    own.mkdir(parents=True)
+    shutil.copy(payloads / "codex.jsonl", own)
+    assert len(read(own).calls) == 6
 
 
 def test_calls_are_read_before_the_end_of_the_file(payloads, tmp_path):

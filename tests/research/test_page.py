@@ -55,6 +55,15 @@ def test_words_of_calls_stay_text(hostile):
     assert "\u202e" not in hostile
 
 
+def test_the_legend_says_what_the_report_counts_as_unflagged(tmp_path):
+    empty = {"tool_name": "search", "input": {"q": "x"}, "output": "[]", "success": True}
+    wrong = {**empty, "output": "Error: no index"}
+    text = " ".join(Page(page_of(tmp_path, empty, wrong)).text.split())
+    assert "1 more are recorded as successes, and their answer shows an error" in text
+    assert text.count("the judge says that the answer shows an error") == 2
+    assert "of no use" not in text
+
+
 def test_a_link_of_a_page_leads_to_a_part_of_it():
     path, schemas = sample()
     found = evaluate(path, tools=schemas)

@@ -49,7 +49,7 @@ def find_files(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
             fitting = (
                 each
                 for each in inside
-                if each.name.endswith(SUFFIXES) and OWN_FOLDER not in each.parts
+                if each.name.endswith(SUFFIXES) and OWN_FOLDER not in each.relative_to(path).parts
             )
             found += sorted(each for each in fitting if each.is_file() and not each.is_symlink())
         elif path.exists():
