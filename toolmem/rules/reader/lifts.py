@@ -51,6 +51,7 @@ _TAKES_BACK = re.compile(
     r"\b(?:lift\w*|gone|forget|scrap|drop\w*|disregard|withdraw\w*|takes? back|revoke\w*|undo"
     r"|cancel\w*|applies|history|obsolete|over)\b|取消|解除|作废|收回|撤销|忘"
 )
+_HEAD = re.compile(r"\s*[^\W\d_][\w-]{0,20}\s*[:：].*\n")  # as of a mail: the rest may be pasted
 _QUESTION = re.compile(
     r"^\W*(?:can|could|may|am|is|are|do|does|did|should|who|what|why|how|when)\b|\?\W*$|吗|是不是"
     r"|能不能"
@@ -87,6 +88,8 @@ _WORD = re.compile(r"[a-z][\w'@.-]*[\w]|\$?[\d,]{2,}")
 
 def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | None:
     """Find the rule that the user's message takes back; None when in doubt."""
+    if _HEAD.match(message):
+        return None
     for sentence in _short_sentences(message):
         text = lower(sentence.masked)
         permission = (_ZH_PERMISSION if CJK.search(text) else _PERMISSION).search(text)
