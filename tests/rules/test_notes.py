@@ -249,7 +249,8 @@ def test_a_demand_is_taken_back_by_words_that_surely_do_so(note, rules):
         return lift_demand(rules, quote, SAID, context, actor or Actor("user"))
 
     assert lift("next task please").outcome == "refused"
-    unsure = "the freeze is over by the way"
+    assert lift("the freeze is over", "the freeze is over").outcome == "refused"
+    unsure = "the thing with --no-verify is settled"
     assert lift(unsure, unsure).outcome == "request"
     assert len(rules.list_rules("@shell")) == 1
     assert lifted(back, rules.list_rules("@shell")) is not None

@@ -14,6 +14,7 @@ from toolmem.models.calls import Moment
 from toolmem.models.protocols import Clock, Embedder, Store
 from toolmem.models.records import Document, Record
 from toolmem.models.rules import Priority, ToolMemoryRule
+from toolmem.rules.changes import retry_on_conflict
 from toolmem.rules.identity import (
     RULE_PREFIX,
     TOOL_PREFIX,
@@ -24,7 +25,6 @@ from toolmem.rules.identity import (
     read_text,
     text_key,
 )
-from toolmem.rules.store import retry_on_conflict
 from toolmem.store.search import embed_missing, unit_vector
 from toolmem.text.masking import Masker
 

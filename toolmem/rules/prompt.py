@@ -78,6 +78,10 @@ _WITHDRAWN = {
     "zh": "用户已撤回以下置顶规则，它们不再有约束力：",
 }
 _THIS_SESSION = {"": "this session", "zh": "本次会话"}
+_REPLACED = {
+    "": " (to be replaced by “{words}”, once the user says yes)",
+    "zh": "（用户同意后由“{words}”替代）",
+}
 
 
 class PinnedRules(Struct, frozen=True):
@@ -114,7 +118,7 @@ def choose(
     """
     caps = caps or RulesSection()
     wanted = {folded_name(name) for name in tools or ()}
-    rules = [rule for rule in listing.rules if rule.is_pinned and not rule.is_replaced]
+    rules = [rule for rule in listing.rules if rule.is_pinned]
     if wanted:
         wanted.add(UNSCOPED)
         rules = [r for r in rules if (name := folded_name(r.tool_name)) in wanted or name[0] == "@"]
@@ -164,10 +168,16 @@ def render_rules(
     for tool in order:
         group = groups[tool]
         first = min(group, key=lambda rule: (rule.created_at, rule.id))
-        bullets = [f"- **[{rule.priority}]** {shown(rule.rule)}" for rule in group]
+        bullets = [f"- **[{rule.priority}]** {_text(rule, language)}" for rule in group]
         parts.append("\n".join([f"### {tool_heading(first.tool_name, language)}", *bullets]))
     parts += [_not_shown_line(not_shown, language)] if not_shown else []
     return "\n\n".join(parts)
+
+
+def _text(rule: ToolMemoryRule, language: Language) -> str:
+    """A rule's text, and by what it is to be replaced."""
+    words = plain(rule.replacement, 200)
+    return shown(rule.rule) + (_REPLACED[language].format(words=words) if words else "")
 
 
 def tool_heading(tool_name: str, language: Language) -> str:
@@ -196,12 +206,12 @@ def changed_since(
     """Render the rules added or withdrawn since a prompt was made; "" where nothing changed."""
 
     def named(rule: ToolMemoryRule) -> str:
-        return f"{tool_heading(rule.tool_name, language)}: {shown(rule.rule)}"
+        return f"{tool_heading(rule.tool_name, language)}: {_text(rule, language)}"
 
-    known = {rule.id: rule.rule for rule in frozen.rules}
+    known = {rule.id: _text(rule, language) for rule in frozen.rules}
     hidden = {rule.id for rule in (*frozen.not_shown, *frozen.left_out)}
-    shown_now = [rule for rule in now.rules if rule.is_pinned and not rule.is_replaced]
-    new = [r for r in shown_now if r.id not in hidden and known.get(r.id) != r.rule]
+    shown_now = [rule for rule in now.rules if rule.is_pinned]
+    new = [r for r in shown_now if r.id not in hidden and known.get(r.id) != _text(r, language)]
     lines: list[str] = []
     rest: list[ToolMemoryRule] = []
     size = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Literal
@@ -10,20 +11,23 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolmem.models.rules import UNSCOPED, Said, ToolMemoryRule
+from toolmem.models.rules import UNSCOPED, Evidence, Said, Speaker, ToolMemoryRule
 from toolmem.rules.capture import USER_EDICT
 from toolmem.rules.changes import ONLY_ASKS, Actor
-from toolmem.rules.identity import text_key
-from toolmem.rules.notes.note import NoteProblem, NoteRefused, read_note
+from toolmem.rules.identity import folded_name, text_key
+from toolmem.rules.notes.note import DemandNote, NoteProblem, NoteRefused, read_note
+from toolmem.rules.notes.quotes import newest_message_with
 from toolmem.rules.notes.verify import NoteContext, Verified, check_quote, shown_call, verify
 from toolmem.rules.notes.width import content_words
 from toolmem.rules.replies import (
     MIN_ID_LENGTH,
-    ask_to_lift,
     excerpt,
     kept_message,
-    may_ask_to_lift,
+    open_question,
+    remember_lifted,
+    remember_made,
     still_holds,
+    waiting,
 )
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.text.display import plain
@@ -53,11 +57,12 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     now = rules.local_time()
     try:
         note = read_note(given)
+        if context.is_guests:
+            note = _of_guest(note)
         if note.lasting == "session" and not context.session:
             raise NoteRefused(("lasting", "no session is known here: say always"))
-        in_force = rules.all_rules(context.session).rules if note.replaces else []
-        replaced = _rules_meant(note.replaces, in_force, "replaces") if note.replaces else []
         verified = verify(note, context, now)
+        replaced = _replaced(rules, verified, context) if note.replaces else []
         verified.ends = _end_of(note.until, rules)
         if verified.narrowed and not context.session:
             raise NoteRefused(("when", f"{verified.narrowed}: narrow it"))
@@ -66,13 +71,10 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     pending = verified.pending or _limit_reached(rules, context)
     made = _put(rules, verified, pending, context)
     if any(rule.status != "active" or rule.request is not None for rule in made):
-        message = f"Heard, and waits for you: “{excerpt(note.quote)}”"
-        why = pending or "it would let a rule bind less"
-        return NoteResult(
-            outcome="request",
-            rules=made,
-            told=f"{message} ({why}): lift {made[0].id[:MIN_ID_LENGTH]}",
-        )
+        why = pending or "only its user lets a rule bind less here"
+        return NoteResult(outcome="request", rules=made, told=waiting(made[0], why))
+    message = _message_of(note.quote, context)
+    remember_made(rules, context.session, made, message)
     told, problems = _confirmation(verified), []
     if verified.narrowed:
         problem = f"{verified.narrowed}: it only asks; note it again with a narrower `when`"
@@ -80,7 +82,8 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     ids = {rule.id for rule in made}
     if others := [rule for rule in replaced if rule.id not in ids]:
         by = Actor("user", context.evidence, note.quote, context.session, context.noted_by)
-        told += f". {_ask_to_lift_all(rules, others, by, 'replaced')}"
+        is_open = open_question(rules, others, by, "replaced", message)
+        told += f". {still_holds(others[0], is_open=is_open)}"
     return NoteResult(outcome="kept", rules=made, told=told, problems=problems)
 
 
@@ -117,15 +120,58 @@ def _local_time(text: str, rules: ToolMemoryStore) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=rules.zone).astimezone(rules.zone)
 
 
-def _ask_to_lift_all(
-    rules: ToolMemoryStore, meant: Sequence[ToolMemoryRule], actor: Actor, what: str
-) -> str:
-    """Have the next calls that the rules of one sentence stop ask. Returns what to say of them."""
-    told = ""
-    for rule in meant:
-        if rule.is_checked and may_ask_to_lift(rules, actor):
-            told = ask_to_lift(rules, rule, actor, what)
-    return told or still_holds(meant[0])
+def _of_guest(note: DemandNote) -> DemandNote:
+    """What a guest demands holds in their session alone. Raises NoteRefused."""
+    if note.replaces:
+        raise NoteRefused(("replaces", "the words of a guest replace no rule: leave it out"))
+    return replace(note, lasting="session")
+
+
+def _message_of(quote: str, context: NoteContext) -> str:
+    messages = context.user_messages or ()
+    at = newest_message_with(quote, messages)
+    return messages[at] if at >= 0 else quote
+
+
+def _is_older(rule: ToolMemoryRule, quote: str, context: NoteContext) -> bool:
+    """Whether a rule was said last before the message that a quote stands in: the newest wins."""
+    messages = context.user_messages or ()
+    at = newest_message_with(quote, messages)
+    if at < 0:
+        return True
+    if len(context.said_at) == len(messages) and rule.updated_at > context.said_at[at]:
+        return False
+    return newest_message_with(rule.rule, messages) < at
+
+
+def _replaced(
+    rules: ToolMemoryStore, verified: Verified, context: NoteContext
+) -> list[ToolMemoryRule]:
+    """The rules that a note corrects: of its tools and about the same. Raises NoteRefused."""
+    note = verified.note
+    in_force = rules.all_rules(context.session).rules
+    meant = _rules_meant(note.replaces, in_force, "replaces")
+    told = [note.quote, note.rule, *_values_of(verified.conditions)]
+    own = [meant[0].rule, meant[0].said.understood, *_values_of(meant[0].when)]
+    if not {folded_name(rule.tool_name) for rule in meant} & set(verified.places):
+        problem = "that demand is on other tools"
+    elif not content_words(" ".join(told)) & content_words(" ".join(own)):
+        problem = "that demand has no word in common with this note"
+    elif not all(_is_older(rule, note.quote, context) for rule in meant):
+        problem = "that demand is newer than these words"
+    else:
+        return meant
+    raise NoteRefused(("replaces", f"{problem}: name the one that the user corrects, or none"))
+
+
+def _values_of(value: Any) -> list[str]:
+    """The texts in a condition, without the names of its tests."""
+    built = msgspec.to_builtins(value)
+    if isinstance(built, dict):
+        return [text for each in built.values() for text in _values_of(each)]
+    if isinstance(built, list):
+        return [text for each in built for text in _values_of(each)]
+    return [re.sub(r"[\W_]+", " ", built)] if isinstance(built, str) else []
 
 
 def _refused(
@@ -170,15 +216,15 @@ def _put(
 ) -> list[ToolMemoryRule]:
     """Put one rule under each place. `pending`: why they are requests; "": they are not."""
     note, conditions = verified.note, verified.conditions
-    by: Literal["agent", "user"] = "agent" if pending else "user"
-    tags = [NOTED] if pending else [NOTED, USER_EDICT]
+    by: Speaker = "agent" if pending else context.by
+    tags = [NOTED, USER_EDICT] if by == "user" else [NOTED]
     if verified.narrowed:
         tags.append(ONLY_ASKS)
     given = RuleInput(
         tool_name=UNSCOPED,
         rule=note.quote.strip(),
         priority="critical",
-        source="programmatic" if pending else "user_explicit",
+        source="user_explicit" if by == "user" else "programmatic",
         tags=tags,
         effect=note.effect,
         when=[] if conditions is None else msgspec.to_builtins(conditions.when),
@@ -195,7 +241,8 @@ def _put(
             plain(note.rule, 500),
         ),
     )
-    actor = Actor(by, name=context.noted_by, session=context.session)
+    evidence: Evidence = "" if pending else context.evidence
+    actor = Actor(by, evidence, session=context.session, name=context.noted_by)
     return [
         rules.put_rule(replace(given, tool_name=place), actor, captured=not pending)
         for place in verified.places or [UNSCOPED]
@@ -227,28 +274,54 @@ def lift_demand(
     """Lift a demand that the user took back. `lifted`: words of it, or its id.
 
     `actor`: who vouches for the user. Only words that surely take back that rule lift it at once;
-    after others that the user typed, the next calls that it stops ask the user whether to lift it.
+    after others that may take it back, the next calls that it stops ask the user about it.
     """
     from toolmem.rules.reader import lifted as lifted_by  # takes long to load
 
     try:
+        if context.is_guests:
+            raise NoteRefused(("lifted", "the words of a guest lift no rule"))
         pending = check_quote(quote, context)
-        meant = _rules_meant(lifted, rules.all_rules(context.session).rules, "lifted")
+        every = rules.all_rules(context.session).rules
+        meant = _rules_meant(lifted, every, "lifted")
+        message = _message_of(quote, context)
+        if not all(_is_older(rule, quote, context) for rule in meant):
+            raise NoteRefused(("quote", "the user said that demand after these words: it holds"))
+        texts = list({rule.rule: rule for rule in every if rule.is_users}.values())
+        found = None if pending else lifted_by(message, texts)
+        if not pending and (found is None or found.rule != meant[0].rule):
+            return _ask_whether(rules, meant, quote, message, context, actor)
     except NoteRefused as error:
         return NoteResult(outcome="refused", problems=error.problems)
-    if not pending and not any(lifted_by(m, meant[:1]) for m in context.user_messages or ()):
-        if may_ask_to_lift(rules, actor) and meant[0].is_checked:
-            told = _ask_to_lift_all(rules, meant, actor, "deleted")
-            return NoteResult(outcome="request", rules=meant, told=told)
-        pending = "the user's words do not say so for sure"
     by = Actor("agent", "", quote, context.session, context.noted_by) if pending else actor
     done = [rules.delete(rule, by) for rule in meant]
     shown, code = excerpt(meant[0].rule), meant[0].id[:MIN_ID_LENGTH]
     if all(rule.status == "deleted" for rule in done):
-        return NoteResult(outcome="kept", rules=done, told=f"Lifted: “{shown}”")
+        remember_lifted(rules, context.session, meant)
+        told = f"Lifted: “{shown}” ({code}). undo brings it back"
+        return NoteResult(outcome="kept", rules=done, told=told)
     why = pending or "only its user lets it bind less here"
-    told = f"“{shown}” still holds ({why}); the message `lift {code}` lifts it"
+    told = f"“{shown}” still holds ({why}). To lift it, type: lift {code}"
     return NoteResult(outcome="request", rules=done, told=told)
+
+
+def _ask_whether(
+    rules: ToolMemoryStore,
+    meant: Sequence[ToolMemoryRule],
+    quote: str,
+    message: str,
+    context: NoteContext,
+    actor: Actor,
+) -> NoteResult:
+    """Have the user asked whether words that may mean a rule lift it. Raises NoteRefused."""
+    from toolmem.rules.reader import may_mean
+
+    if not may_mean(quote, message, meant[0], frozenset(context.stopped_by)):
+        problem = "these words do not take that demand back: ask the user which one they mean"
+        raise NoteRefused(("quote", problem))
+    is_open = open_question(rules, meant, actor, "deleted", message)
+    told = still_holds(meant[0], is_open=is_open)
+    return NoteResult(outcome="request", rules=list(meant), told=told)
 
 
 def _rules_meant(words: str, rules: Sequence[ToolMemoryRule], field: str) -> list[ToolMemoryRule]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import RequestError
-from toolmem.models.rules import Evidence
+from toolmem.models.rules import Evidence, Speaker
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
 from toolmem.rules.notes.note import DemandNote, NoteRefused
@@ -59,6 +59,10 @@ class NoteContext(Struct, kw_only=True):
     """What the host of a model that notes demands knows."""
 
     user_messages: Sequence[str] | None  # typed in this conversation; None: not known
+    said_at: Sequence[datetime] = ()  # when each of them was typed, if known
+    stopped_by: Collection[str] = ()  # ids of rules that stopped calls just before the last one
+    is_guests: bool = False  # a guest typed them: they bind in the session alone
+    by: Speaker = "user"  # program: they were read from a file, so they only restrict
     tools: Sequence[ToolSchema] = ()
     session: str = ""
     turn: str = ""  # the mark of the turn
