@@ -39,6 +39,7 @@ _PERMISSION = re.compile(
     rf"|(?:it|that)(?:'s| is)(?: now)? {_FINE}(?: again| now)? to (.*)"
     r"|(?:no need to|you (?:don't (?:have|need) to|no longer (?:have|need) to)|stop) "
     r"(?P<asking>ask(?:ing)?\b.*)"
+    r"|(the [^,;:]*) (?:may|can)(?: now| again)? (?:get|receive)\b(.*)"
     r"|(?!(?:the|this|that|these|those|it|she|he|they|we|you|my|our|your)\b)(?:"
     rf"([^,;:]*) (?:is|are)(?: now)? (?:(?:allowed|permitted)|(?P<state>{_FINE}))\b(.*)"
     r"|([^,;:]*) (?:may|can)(?: now| again)? ((?:be|get|receive|go|happen|take place)\b.*)"
@@ -51,14 +52,14 @@ _REFERENCE = re.compile(
 )
 _ZH_LEAD = r"^\W*(?:(?:好的?|行|我改主意了|以后|现在|从现在起|今后|从今以后|你|又|也|就)[,，\s]*)*"
 _ZH_PERMISSION = re.compile(
-    rf"{_ZH_LEAD}(?:(?:可以|能|允许你?)(.*)|([^,，。可能]+)(?:可以|能)(.*了\W*$)"
+    rf"{_ZH_LEAD}(?:(?:可以|能|允许你?)(.*)|(?P<subject>[^,，。可能]+)(?:可以|能)(.*了\W*$)"
     r"|(.*)(?:不用|不必|不需要)(?:再|每次|先)*(?P<asking>问.*))"
 )
 _ZH_REFERENCE = re.compile(
     rf"{_ZH_LEAD}(?:(?:取消|忘掉|忘记|撤销|解除|作废|收回)(.*(?:规定|规则|限制|禁令).*)"
     r"|(.*(?:规定|规则|限制|禁令))(?:已经?|现在|都)?(?:取消|解除|作废|撤销|失效|不再有效)了?\W*$)"
 )
-_ZH_SENDER = re.compile(r"^[^给向对]*(?:可以|能)[^收被给向对]*(?:发|寄|联系)")  # no receiver
+_ZH_SENDS = re.compile(r"^(?!.*[给向对收被在往]).*(?:发|寄|联系)")  # no receiver
 # The permission holds for good.
 _FOR_GOOD = re.compile(
     r"\b(?:again|from now on|any ?more|no longer|any longer|whenever|stop asking|no need)\b"
@@ -78,7 +79,7 @@ _DOUBTFUL = re.compile(
     r"|forbid\w*|avoid|stop(?! ask)|nicht(?! mehr)|kein\w*|nie|wenn)\b"
     r"|\b(?:can|may|must|to|you|do|does|will) no longer (?!(?:have|need) to)"
     r"|no longer (?:can|may|welcome|possible|(?:allowed|permitted|free|fine|ok(?:ay)?)\b)"
-    r"|如果|只|等|但|除了|除非|的时候|这次|这一次|就这|暂时|说|也许|可能|[吗?？]|谁|难道|(?<!数)据(?!库)|要是"
+    r"|如果|只|等|但|(?<!解)除[了非]|的时候|这次|这一次|就这|暂时|说|也许|可能|[吗?？]|没人|没有|谁|难道|(?<!数)据(?!库)|要是"
     r"|假如|当|是否|是不是|能不能|不可以|不能|不许|不要|不准|(?<![特级个])别|希望|应该|翻译|告诉|好像|(?<!刚)才"
     r"|不再?(?:可以|能|允许)"
 )
@@ -94,7 +95,7 @@ _SECOND_THOUGHT = re.compile(
 # What narrows a permission has to narrow the rule.
 _LIMIT = re.compile(
     r"\b(?:before|after|without|during|(?<!is )(?<!are )over|under|above|below|today|tonight"
-    r"|tomorrow|\w+days?)\b|(?<=[点号日月天时])(?:以前|之前|以后|之后|前|后)|超过|以上|以下|低于"
+    r"|tomorrow|\w+days?|at night|weekends?)\b|(?<=[点号日月天时])(?:以前|之前|以后|之后|前|后)|超过|以上|以下|低于"
     r"|周.|星期.|今[天晚]|明天|之前"
 )
 _REASON = re.compile(
@@ -104,7 +105,7 @@ _REASON = re.compile(
 # Words with which people take something back, in sentences of any form.
 _MAY_LIFT = re.compile(
     rf"(?:^|[,;] ?(?:and |so )?|\bso ){_MAY}.*\b(?:again|now|from now on|any ?time)\b|feel free to"
-    rf"|\b(?:is|are)(?: now)? {_FINE} (?:again|now|from now on)|\b{_OVER}\b"
+    rf"|\b(?:is|are)(?: now)? {_FINE} (?:again|now|from now on)|\b{_RULE}\b.*\b{_OVER}\b"
     r"|\bis (?:history|obsolete|settled|dead|over|off|back)\b(?: \w+){0,3}\W*$"
     r"|\bno longer (?:protected|frozen|locked|blocked|forbidden|banned|off|restricted|away)\b"
     rf"|^\W*(?:\w+\W+)?(?:{_DROP}|raise|increase)\b.{{0,40}}\b(?:{_RULE}|things?|instructions?"
@@ -123,10 +124,10 @@ _GRAMMAR = word_set(
     "a an the to in into on at of any my our again now on ok okay fine please anymore more longer "
     "no and or also be been being get gets receive have do done go use using used run it that "
     "with as well back like you your me rule rules ban bans limit limits restriction restrictions "
-    "yesterday's old earlier always often i said thing what ahead is are so there lifted gone off "
+    "yesterday's old things any anything don't not never nothing nobody earlier always often i said thing what ahead is are so there lifted gone off "
     "over whenever history"
 )
-_NARROW = word_set("reply forward notify text cc bcc call")  # narrower than what they stand with
+_NARROW = word_set("reply forward notify text cc bcc call query")  # narrower than what they stand with
 _ZH_GRAMMAR = (
     r"可以|以后|现在|永远|不要|不许|不准|禁止|绝对|规定|规则|限制|禁令|取消|解除|不用|不必|继续|重新"
     r"|随便|那条|关于|恢复|允许|今后"
@@ -140,7 +141,8 @@ _WORD = re.compile(r"(?<![\w-])--?[a-z][\w-]*|[#.~/]*\w(?:[\w'@./]*\w)?", re.ASC
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _DIGITS = {name: str(number) for number, name in enumerate(_NUMBERS)}
 _LABELS = [(f"{name} something", words - _NARROW) for name, words in ACTIONS.items()]
-_LABELS += SPOKEN.items()
+_LABELS += [(name, words - _NARROW) for name, words in SPOKEN.items()]
+_CHANNELS = frozenset({"mail", "chat", "message", "phone"})
 _SAME = {"push something": "deploy something", "pay something": "transfer something"}
 _GO_OUT = re.compile(r"\b(?:go(?:es|ing)?|roll(?:ed|ing)?) (?:out|live)\b")
 _PATTERN_SIGNS = re.compile(r"\\[a-z]|[\\^$*+?()\[\]{}|]")
@@ -220,7 +222,8 @@ def _sentences(message: str) -> list[Sentence]:
 
 
 def _is_doubtful(text: str) -> bool:
-    return bool(_DOUBTFUL.search(_RELATIVE.sub(r"\1", text)) or _SPEAKER.match(text))
+    plain = re.sub(r"(?<!\w)-[\w-]+", " ", _RELATIVE.sub(r"\1", text))  # "--no-verify" denies nothing
+    return bool(_DOUBTFUL.search(plain) or _SPEAKER.match(text))
 
 
 def _surely_means(text: str, rule: ToolMemoryRule) -> bool:
@@ -253,7 +256,7 @@ def _is_lasting(form: re.Match[str], clause: str, said: set[str], rule: ToolMemo
         return "from now on" in clause and bool(_acts(first)) and not _NO_BAN.search(own)
     if groups.get("state") and not any(_labels(word) or word in PROGRAMS for word in said):
         return False  # "Sarah is fine again"
-    if _ZH_SENDER.search(clause) or _NO_BAN.search(own):
+    if (groups.get("subject") and _ZH_SENDS.search(clause)) or _NO_BAN.search(own):
         return False
     return bool(_FOR_GOOD.search(clause))
 
@@ -278,10 +281,10 @@ def _likeness(
     if acts and not any(labels & meant.labels for labels in acts):
         return 0
     shared = {label for word in said for label in _labels(word)} & meant.labels
-    particular = {word for word in said if not _labels(word) and _is_known(word, meant)}
-    if particular:
-        return 10 * len(particular) + len(shared)
     strange = [word for word in said if not _is_known(word, meant)]
+    particular = {word for word in said if not _labels(word) and _is_known(word, meant)}
+    if particular and not any("." in word for word in strange):  # a file
+        return 10 * len(particular) + len(shared)
     if is_named and not CJK.search(rule.rule):
         strange = [word for word in strange if not CJK.search(word)]
     return int(not strange and bool(shared))
@@ -291,22 +294,24 @@ def _meaning(rule: ToolMemoryRule) -> _Rule:
     own, values = lower(_REASON.sub("", rule.rule)), " ".join(_texts(rule.when))
     tool = re.sub(r"[_@]|(?<=[a-z])(?=[A-Z])", " ", rule.tool_name).lower()
     used = {part for word in _words(values) for part in (word, *re.findall(r"\w+", word))}
-    words = {word for word in _words(own) if word not in FILLERS | _NOISE}
-    checked = {word for word in words if any(_is_alike(word, part) for part in used)}
+    checked = {word for word in _words(own) if any(_is_alike(word, part) for part in used)}
+    words = checked | {word for word in _words(own) if word not in FILLERS | _NOISE}
     names = _words(lower(" ".join(_NAME.findall(_REASON.sub("", rule.rule))))) & words
-    things = {word for word in checked | names if not _acts(word)}
-    needed = [things or {word for word in words if not _labels(word)} or words]
+    things = {word for word in checked | names if not _acts(word) and word not in PROGRAMS}
+    needed = [things or {word for word in words if not _labels(word)} - PROGRAMS or words]
     if not checked:
         needed.append({word for word in _words(values) if not _labels(word)})
     every = _words(f"{lower(rule.rule)} {lower(rule.said.understood)}") | used
     labels = {label for word in every | _words(tool) for label in _labels(word)}
+    if any("/" in word or word.startswith(".") for word in every):
+        labels.add("file")
     return _Rule(every, labels, needed, _limits(own))
 
 
 def _texts(value: Any) -> Iterator[str]:
     """The texts and numbers in conditions, without the signs of patterns."""
     if isinstance(value, dict):
-        value = list(value.values())
+        value = [each for key, each in value.items() if key != "name"]
     if isinstance(value, list):
         for each in value:
             yield from _texts(each)
@@ -317,6 +322,7 @@ def _texts(value: Any) -> Iterator[str]:
 def _words(text: str) -> set[str]:
     """The words that say what is meant; of Chinese, what is left between common words."""
     text = _GO_OUT.sub("deploy", text.replace("e-mail", "email"))
+    text = text.replace("from now on", " ")
     text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
     text = re.sub(r"\b([01]?\d|2[0-4]):00\b", lambda found: _spoken_hour(int(found[1])), text)
     text = re.sub(r"(?<=\d)(?=[ap]m\b)", " ", text)
@@ -360,5 +366,5 @@ def _has(word: str, words: Iterable[str]) -> bool:
 def _is_known(word: str, meant: _Rule) -> bool:
     """Whether a rule says a word, or what is done with the same kind of thing."""
     labels = _labels(word)
-    things = labels & SPOKEN.keys()
-    return _has(word, meant.words) or not meant.labels.isdisjoint(things or labels)
+    kinds = labels & _CHANNELS or _acts(word) or labels
+    return _has(word, meant.words) or not meant.labels.isdisjoint(kinds)
