@@ -127,7 +127,9 @@ _GRAMMAR = word_set(
     "yesterday's old things any anything don't not never nothing nobody earlier always often i said thing what ahead is are so there lifted gone off "
     "over whenever history"
 )
-_NARROW = word_set("reply forward notify text cc bcc call query")  # narrower than what they stand with
+_NARROW = word_set(
+    "reply forward notify text cc bcc call query"
+)  # narrower than what they stand with
 _ZH_GRAMMAR = (
     r"可以|以后|现在|永远|不要|不许|不准|禁止|绝对|规定|规则|限制|禁令|取消|解除|不用|不必|继续|重新"
     r"|随便|那条|关于|恢复|允许|今后"
@@ -222,7 +224,9 @@ def _sentences(message: str) -> list[Sentence]:
 
 
 def _is_doubtful(text: str) -> bool:
-    plain = re.sub(r"(?<!\w)-[\w-]+", " ", _RELATIVE.sub(r"\1", text))  # "--no-verify" denies nothing
+    plain = re.sub(
+        r"(?<!\w)-[\w-]+", " ", _RELATIVE.sub(r"\1", text)
+    )  # "--no-verify" denies nothing
     return bool(_DOUBTFUL.search(plain) or _SPEAKER.match(text))
 
 
