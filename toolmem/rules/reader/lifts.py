@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from toolmem.models.rules import ToolMemoryRule
@@ -18,8 +19,8 @@ from toolmem.rules.reader.words import ACTIONS, CJK, FILLERS, NOUNS, PROGRAMS, S
 from toolmem.text.forms import word_set
 
 _LEAD = (
-    r"^\W*(?:(?:ok(?:ay)?|actually|fine|all ?right|yes|so|well|good news|from now on|please|and|also"
-    r"|i(?:'ve| have) changed my mind|we made up)\b\W*)*"
+    r"^\W*(?:(?:ok(?:ay)?|actually|fine|all ?right|yes|so|well|good news|from now on|please|and"
+    r"|also|i(?:'ve| have) changed my mind|we made up)\b\W*)*"
 )
 _FINE = r"(?:fine|ok(?:ay)?|all ?right|allowed|permitted)"
 _RULE = r"(?:rules?|bans?|limits?|restrictions?|prohibitions?)"
@@ -74,29 +75,28 @@ _DOUBTFUL = re.compile(
     r"|thought|believes?|announced|asks|asked|mentioned|rumou?rs?|wish|hope|want|would|could"
     r"|should|must|might|maybe|perhaps|probably|just|only|for (?:now|once|a|an|one|two|the|this"
     r"|\d+)|one time|this (?!is|was|rule|ban)\w+|temporarily|except|but|apart from|other than"
-    r"|however|though|although|still|stays?|remains?|(?:not|\w*n't)(?! (?:apply|hold|count|stand) any| (?:have|need) to ask)|cannot|never(?! ?mind)|nobody|none"
-    r"|no one|nothing|neither|nor|no(?! longer| need)|hardly|scarcely|barely|rarely|seldom"
+    r"|however|though|although|still|stays?|remains?|cannot|never(?! ?mind)|nobody"
+    r"|(?:not|\w*n't)(?! (?:apply|hold|count|stand) any| (?:have|need) to ask)|none|no one|nothing"
+    r"|neither|nor|no(?! longer| need)|hardly|scarcely|barely|rarely|seldom"
     r"|forbid\w*|avoid|stop(?! ask)|nicht(?! mehr)|kein\w*|nie|wenn)\b"
     r"|\b(?:can|may|must|to|you|do|does|will) no longer (?!(?:have|need) to)"
     r"|no longer (?:can|may|welcome|possible|(?:allowed|permitted|free|fine|ok(?:ay)?)\b)"
-    r"|如果|只|等|但|(?<!解)除[了非]|的时候|这次|这一次|就这|暂时|说|也许|可能|[吗?？]|没人|没有|谁|难道|(?<!数)据(?!库)|要是"
-    r"|假如|当|是否|是不是|能不能|不可以|不能|不许|不要|不准|(?<![特级个])别|希望|应该|翻译|告诉|好像|(?<!刚)才"
+    r"|如果|只|等|但|(?<!解)除[了非]|的时候|这次|这一次|就这|暂时|说|也许|可能|[吗?？]|没人|没有|谁|难道"
+    r"|(?<!数)据(?!库)|要是|假如|当|是否|是不是|能不能|不可以|不能|不许|不要|不准|(?<![特级个])别|希望|应该|翻译|告诉|好像|(?<!刚)才"
     r"|不再?(?:可以|能|允许)"
 )
-# It is not meant so, or another sentence of the message takes it back or narrows it.
-_IRONY = re.compile(
-    r"\b(?:sure|great|of course|ha(?:ha)*|lol|jok\w+|kidding|as if|yeah|fired)\b|开玩笑"
-)
-_SECOND_THOUGHT = re.compile(
-    r"^\W*(?:but|except|only|not|never|unless|however|just|though|no|nope|if|when|as (?:long|soon)"
-    r"|provided|once|until|wait|scratch)\b|^\W*(?:但|除|只|不|别|如果|等)|\b(?:kidding|jok\w+|suppose"
-    r"|imagine|pretend|what if|says|(?<!\bi )said|wrote|claims)\b|开玩笑"
+# A sentence of the message says that it is not meant so, or narrows it.
+_NOT_MEANT = re.compile(
+    r"^\W*(?:but|except|only|not|never(?! ?mind)|unless|however|just|though|no|nope|if|when|until"
+    r"|as (?:long|soon)|provided|once|wait|scratch)\b|^\W*(?:但|除|只|不(?!用|必|需)|别|如果|等)"
+    r"|\b(?:kidding|jok\w+|suppose|imagine|pretend|what if|says|(?<!\bi )said|wrote|claims|lol"
+    r"|ha(?:ha)+|as if|yeah|fired)\b|^\W*(?:sure|great|of course),|开玩笑"
 )
 # What narrows a permission has to narrow the rule.
 _LIMIT = re.compile(
     r"\b(?:before|after|without|during|(?<!is )(?<!are )over|under|above|below|today|tonight"
-    r"|tomorrow|\w+days?|at night|weekends?)\b|(?<=[点号日月天时])(?:以前|之前|以后|之后|前|后)|超过|以上|以下|低于"
-    r"|周.|星期.|今[天晚]|明天|之前"
+    r"|tomorrow|\w+days?(?!')|at night|weekends?)\b|(?<=[点号日月天时])(?:以前|以后|之后|前|后)"
+    r"|之前|超过|以上|以下|低于|周.|星期.|今[天晚]|明天"
 )
 _REASON = re.compile(
     r"[,;] (?:(?:because|since|now that) )?(?:(?:i|we)(?:'ve| have)|she|he|they|the|our|my)\b.*$"
@@ -111,7 +111,8 @@ _MAY_LIFT = re.compile(
     rf"|^\W*(?:\w+\W+)?(?:{_DROP}|raise|increase)\b.{{0,40}}\b(?:{_RULE}|things?|instructions?"
     r"|what i said)\b|\b(?:darf|dürfen)\b.*\bwieder\b|\bnicht mehr\b"
     r"|可以.*了|(?:又|再|重新|以后).{0,10}(?:可以|能)|可以(?:再|重新|继续)"
-    r"|(?:取消|解除|作废|收回|撤销|忘).*(?:规定|规则|限制|禁令|说的)|(?:规定|规则|限制|禁令).*(?:取消|解除|作废)"
+    r"|(?:取消|解除|作废|收回|撤销|忘).*(?:规定|规则|限制|禁令|说的)"
+    r"|(?:规定|规则|限制|禁令).*(?:取消|解除|作废)"
 )
 _RELATIVE = re.compile(
     rf"\b({_RULE}) (?:about|on|against|concerning|not to|never to|that (?:you|i) (?:cannot|can't"
@@ -119,47 +120,43 @@ _RELATIVE = re.compile(
 )
 _HEAD = re.compile(r"\s*[^\W\d_][\w-]{0,20}\s*[:：].*\n")  # as of a mail: the rest may be pasted
 _SPEAKER = re.compile(r"^\W*(?!update|ps|note|good news|更新|补充)[^\W\d][\w' .-]{0,30}[:：](?!//)")
-# Words that do not say what is meant.
+# Words that do not say what is meant; of a demand, more.
 _GRAMMAR = word_set(
-    "a an the to in into on at of any my our again now on ok okay fine please anymore more longer "
-    "no and or also be been being get gets receive have do done go use using used run it that "
-    "with as well back like you your me rule rules ban bans limit limits restriction restrictions "
-    "yesterday's old things any anything don't not never nothing nobody earlier always often i said thing what ahead is are so there lifted gone off "
-    "over whenever history"
+    "a an the to in into on at of any anything thing things my our your you me it that with so as "
+    "again now anymore more longer no don't not never nothing nobody and or also be been being is "
+    "are get gets receive have do done go use using used run ok okay fine please back well like "
+    "rule rules ban bans limit limits restriction restrictions yesterday's old earlier always "
+    "often i said what ahead there lifted gone off over whenever history"
 )
-_NARROW = word_set(
-    "reply forward notify text cc bcc call query"
-)  # narrower than what they stand with
-_ZH_GRAMMAR = (
-    r"可以|以后|现在|永远|不要|不许|不准|禁止|绝对|规定|规则|限制|禁令|取消|解除|不用|不必|继续|重新"
-    r"|随便|那条|关于|恢复|允许|今后"
-)
-_ZH_KNOWN = "|".join(sorted((w for w in NOUNS | VERBS if CJK.match(w)), key=len, reverse=True))
-_ZH_PARTS = re.compile(
-    rf"{_ZH_GRAMMAR}|({_ZH_KNOWN})|[再给了的把将向往在到都就又先我你能不别下里收被每次]"
-)
-_ZH_RUN = re.compile(r"[\u3400-\u9fff]+")
-_WORD = re.compile(r"(?<![\w-])--?[a-z][\w-]*|[#.~/]*\w(?:[\w'@./]*\w)?", re.ASCII)
-_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
-_DIGITS = {name: str(number) for number, name in enumerate(_NUMBERS)}
-_LABELS = [(f"{name} something", words - _NARROW) for name, words in ACTIONS.items()]
-_LABELS += [(name, words - _NARROW) for name, words in SPOKEN.items()]
-_CHANNELS = frozenset({"mail", "chat", "message", "phone"})
-_SAME = {"push something": "deploy something", "pay something": "transfer something"}
-_GO_OUT = re.compile(r"\b(?:go(?:es|ing)?|roll(?:ed|ing)?) (?:out|live)\b")
-_PATTERN_SIGNS = re.compile(r"\\[a-z]|[\\^$*+?()\[\]{}|]")
-_NAME = re.compile(r"(?<=[a-z,;] )[A-Z][\w'-]+|\b[\w]*\d[\w]*[-_]\w+")
-# Words of a demand that do not say what it is about.
-_NOISE = word_set("keep leave alone hands stop quit avoid thing things here say so longer rather")
+_NOISE = FILLERS | word_set("keep leave alone hands stop quit avoid here say so longer rather")
 _FORM = re.compile(
     rf"\b(?:{_MAY}|feel free to|go ahead|{_FINE}|{_OVER}|{_DROP}|what i said|instructions?|settled"
-    r"|things?|now|if you|at all|for good|wieder|darf)\b"
+    r"|if you|at all|for good|wieder|darf)\b"
 )
+_NARROW = word_set("reply forward notify text cc bcc call query")  # than others of their kind
+_ZH_KNOWN = "|".join(sorted((w for w in NOUNS | VERBS if CJK.match(w)), key=len, reverse=True))
+_ZH_PARTS = re.compile(
+    r"可以|以后|现在|永远|不要|不许|不准|禁止|绝对|规定|规则|限制|禁令|取消|解除|不用|不必|继续|重新"
+    rf"|随便|那条|关于|恢复|允许|今后|({_ZH_KNOWN})"
+    r"|[再给了的把将向往在到都就又先我你能不别下里收被每次]"
+)
+_WORD = re.compile(r"(?<![\w-])--?[a-z][\w-]*|[#.~/]*\w(?:[\w'@./]*\w)?", re.ASCII)
+_ZH_RUN = re.compile(r"[\u3400-\u9fff]+")
+_DIGITS = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7"}
+_DIGITS |= {"eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12"}
+_NAME = re.compile(r"(?<=[a-z,;] )[A-Z][\w'-]+|\b[\w]*\d[\w]*[-_]\w+")
+_GO_OUT = re.compile(r"\b(?:go(?:es|ing)?|roll(?:ed|ing)?) (?:out|live)\b")
+_PATTERN_SIGNS = re.compile(r"\\[a-z]|[\\^$*+?()\[\]{}|]")
+# What words are called, and which of that means the same.
+_LABELS = {f"to {name}": words - _NARROW for name, words in ACTIONS.items()} | SPOKEN
+_SAME = {"to push": "to deploy", "to pay": "to transfer"}
+_CHANNELS = frozenset({"mail", "chat", "message", "phone"})
 # A rule that permits or orders something: a permission agrees with it.
 _NO_BAN = re.compile(
-    r"\b(?:only|always|except|unless|but|must(?! not| never|n't))\b|只|总是|必须|除"
+    r"\b(?:only|always|except|unless|but|must(?! not| never|n't))\b|只|总是|必须|(?<![删解移])除"
 )
 _ASKS = re.compile(r"\bask|\bcheck|\bconfirm|\bapprov|问|确认")
+_MAX_READ = 8  # sentences of a message that take something back
 
 
 class _Rule(NamedTuple):
@@ -169,18 +166,20 @@ class _Rule(NamedTuple):
     labels: set[str]  # of what its calls do, and with what
     needed: list[set[str]]  # a sentence names all words of one of them
     limits: set[str]
+    text: str
 
 
 def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | None:
     """Find the rule that the user's message takes back; None when in doubt."""
     texts = [lower(each.masked) for each in _sentences(message)]
-    for at, text in enumerate(texts):
-        others = texts[:at] + texts[at + 1 :]
-        if _IRONY.search(text) or any(map(_SECOND_THOUGHT.search, others)):
-            continue
-        fitting = [rule for rule in rules if _surely_means(text, rule)]
+    if any(map(_NOT_MEANT.search, texts)):
+        return None
+    forms = [form for text in texts if (form := _form(text)) is not None][:_MAX_READ]
+    meanings = [_meaning(rule) for rule in rules] if forms else []
+    for form in forms:
+        fitting = [at for at, meant in enumerate(meanings) if _surely_means(form, meant)]
         if len(fitting) == 1:
-            return fitting[0]
+            return rules[fitting[0]]
     return None
 
 
@@ -192,8 +191,12 @@ def possibly_lifted(
     It shares more words with the sentence than every other rule. `stopped`: ids of the rules that
     stopped a call just before; a sentence that names nothing means the only one of them.
     """
-    for sentence in _sentences(message):
-        scores = [_likeness(sentence, rule, stopped) for rule in rules]
+    doubtful = _taking_back(message)
+    meanings = [_meaning(rule) for rule in rules] if doubtful else []
+    for sentence in doubtful:
+        scores = [_likeness(sentence, meant) for meant in meanings]
+        if not _named(sentence):
+            scores = [int(rule.id in stopped and len(stopped) == 1) for rule in rules]
         best = [rule for rule, score in zip(rules, scores, strict=True) if 0 < score == max(scores)]
         if len(best) > 1:
             best = [rule for rule in best if rule.id in stopped]
@@ -206,12 +209,14 @@ def may_mean(
     quote: str, message: str, rule: ToolMemoryRule, stopped: Collection[str] = frozenset()
 ) -> bool:
     """Whether a sentence of the message that holds the quote may take this rule back."""
-    words = " ".join(quote.split())
-    for sentence in _sentences(message):
+    words, meant = " ".join(quote.split()), _meaning(rule)
+    for sentence in _taking_back(message):
         text = " ".join(sentence.text.split())
-        is_quoted = bool(words) and (words in text or text in words)
-        if is_quoted and _likeness(sentence, rule, stopped, is_named=True):
-            return True
+        if words and (words in text or text in words):
+            if not _named(sentence):
+                return set(stopped) == {rule.id}
+            if _likeness(sentence, meant, by_model=True):
+                return True
     return False
 
 
@@ -223,93 +228,97 @@ def _sentences(message: str) -> list[Sentence]:
     return [each for each in own if len(each.text) <= MAX_SENTENCE]
 
 
+def _taking_back(message: str) -> list[Sentence]:
+    """The sentences that may take something back."""
+    texts = [(each, lower(each.masked)) for each in _sentences(message)]
+    found = [each for each, text in texts if _MAY_LIFT.search(text) and not _is_doubtful(text)]
+    return found[:_MAX_READ]
+
+
 def _is_doubtful(text: str) -> bool:
-    plain = re.sub(
-        r"(?<!\w)-[\w-]+", " ", _RELATIVE.sub(r"\1", text)
-    )  # "--no-verify" denies nothing
-    return bool(_DOUBTFUL.search(plain) or _SPEAKER.match(text))
+    without_options = re.sub(r"(?<!\w)-[\w-]+", " ", _RELATIVE.sub(r"\1", text))
+    return bool(_DOUBTFUL.search(without_options) or _SPEAKER.match(text))
 
 
-def _surely_means(text: str, rule: ToolMemoryRule) -> bool:
-    """Whether a sentence permits all that a rule forbids, or drops the rule, and says no more."""
+def _form(text: str) -> re.Match[str] | None:
+    """Read a sentence that drops a rule, or permits something for good."""
     if _is_doubtful(text):
-        return False
-    clause, chinese = _REASON.sub("", _RELATIVE.sub(r"\1", text)), CJK.search(text)
-    reference = (_ZH_REFERENCE if chinese else _REFERENCE).search(clause)
-    form = reference or (_ZH_PERMISSION if chinese else _PERMISSION).search(clause)
-    if form is None:
-        return False
-    meant, said = _meaning(rule), _words(" ".join(group for group in form.groups() if group))
+        return None
+    clause = _REASON.sub("", _RELATIVE.sub(r"\1", text))
+    chinese = CJK.search(clause)
+    if reference := (_ZH_REFERENCE if chinese else _REFERENCE).search(clause):
+        return reference
+    form = (_ZH_PERMISSION if chinese else _PERMISSION).search(clause)
+    groups = form.groupdict() if form else {}
+    lasting = bool(groups.get("asking") or _FOR_GOOD.search(clause))
+    if order := groups.get("order"):
+        lasting = "from now on" in clause and bool(_acts(order.split()[0]))
+    if state := groups.get("state"):  # not "Sarah is fine again"
+        lasting &= any(_labels(word) or word in PROGRAMS for word in _words(clause) - {state})
+    if groups.get("subject") and _ZH_SENDS.search(clause):
+        return None
+    return form if lasting else None
+
+
+def _surely_means(form: re.Match[str], meant: _Rule) -> bool:
+    """Whether a sentence names what a rule forbids, and nothing else."""
+    said, limits = _words(" ".join(group for group in form.groups() if group)), _limits(form.string)
     if not any(words and all(_has(word, said) for word in words) for words in meant.needed):
         return False
     if not all(_is_known(word, meant) for word in said):
         return False
-    limits = _limits(clause)
-    if reference:
+    if "order" not in form.re.groupindex:  # it drops a rule
         return limits <= meant.limits
-    return limits == meant.limits and _is_lasting(form, clause, said, rule)
+    fits = _ASKS if form["asking"] else None
+    return limits == meant.limits and bool(
+        fits.search(meant.text) if fits else not _NO_BAN.search(meant.text)
+    )
 
 
-def _is_lasting(form: re.Match[str], clause: str, said: set[str], rule: ToolMemoryRule) -> bool:
-    """Whether a sentence permits for good what a rule of this kind forbids."""
-    groups, own = form.groupdict(), lower(rule.rule)
-    if groups.get("asking"):
-        return bool(_ASKS.search(own))
-    if groups.get("order"):
-        first = groups["order"].split()[0]
-        return "from now on" in clause and bool(_acts(first)) and not _NO_BAN.search(own)
-    if groups.get("state") and not any(_labels(word) or word in PROGRAMS for word in said):
-        return False  # "Sarah is fine again"
-    if (groups.get("subject") and _ZH_SENDS.search(clause)) or _NO_BAN.search(own):
-        return False
-    return bool(_FOR_GOOD.search(clause))
+def _named(sentence: Sentence) -> set[str]:
+    """The words of a sentence that say what is meant."""
+    return _words(_FORM.sub(" ", _RELATIVE.sub(r"\1", lower(sentence.masked))))
 
 
-def _likeness(
-    sentence: Sentence, rule: ToolMemoryRule, stopped: Collection[str], *, is_named: bool = False
-) -> int:
+def _likeness(sentence: Sentence, meant: _Rule, *, by_model: bool = False) -> int:
     """How much a sentence that takes something back shares with a rule; 0: it does not mean it.
 
-    `is_named`: a model named the rule; names in another script than the rule's may be the same.
+    `by_model`: a model named the rule; names in another script than the rule's may be the same.
     """
-    text = lower(sentence.masked)
-    if not _MAY_LIFT.search(text) or _is_doubtful(text):
-        return 0
-    meant, said = _meaning(rule), _words(_FORM.sub(" ", _RELATIVE.sub(r"\1", text)))
-    if not said:
-        return int(rule.id in stopped and len(stopped) == 1)
+    said = _named(sentence)
     names = _words(lower(" ".join(_NAME.findall(sentence.text))))
-    acts = [labels for word in said if (labels := _acts(word))]
-    if not _limits(text) <= meant.limits or not all(_is_known(word, meant) for word in names):
+    strange = {word for word in said | names if not _is_known(word, meant)}
+    if names & strange or not _limits(lower(sentence.masked)) <= meant.limits:
         return 0
-    if acts and not any(labels & meant.labels for labels in acts):
+    acts = [labels for word in said if (labels := _acts(word))]
+    if acts and all(meant.labels.isdisjoint(labels) for labels in acts):
         return 0
     shared = {label for word in said for label in _labels(word)} & meant.labels
-    strange = [word for word in said if not _is_known(word, meant)]
-    particular = {word for word in said if not _labels(word) and _is_known(word, meant)}
+    particular = {word for word in said - strange if not _labels(word)}
     if particular and not any("." in word for word in strange):  # a file
         return 10 * len(particular) + len(shared)
-    if is_named and not CJK.search(rule.rule):
-        strange = [word for word in strange if not CJK.search(word)]
+    if by_model and not CJK.search(meant.text):
+        strange = {word for word in strange if not CJK.search(word)}
     return int(not strange and bool(shared))
 
 
 def _meaning(rule: ToolMemoryRule) -> _Rule:
-    own, values = lower(_REASON.sub("", rule.rule)), " ".join(_texts(rule.when))
-    tool = re.sub(r"[_@]|(?<=[a-z])(?=[A-Z])", " ", rule.tool_name).lower()
-    used = {part for word in _words(values) for part in (word, *re.findall(r"\w+", word))}
-    checked = {word for word in _words(own) if any(_is_alike(word, part) for part in used)}
-    words = checked | {word for word in _words(own) if word not in FILLERS | _NOISE}
-    names = _words(lower(" ".join(_NAME.findall(_REASON.sub("", rule.rule))))) & words
-    things = {word for word in checked | names if not _acts(word) and word not in PROGRAMS}
+    said, values = _REASON.sub("", rule.rule), _words(" ".join(_texts(rule.when)))
+    own, tool = _words(lower(said)), re.sub(r"[_@]|(?<=[a-z])(?=[A-Z])", " ", rule.tool_name)
+    used = {part for word in values for part in (word, *re.findall(r"\w+", word))}
+    checked = {word for word in own if _has(word, used) or _begins(word, used)}
+    words = checked | {word for word in own if word not in _NOISE}
+    numbers = {word for word in words if word[0].isdigit()}
+    names = (_words(lower(" ".join(_NAME.findall(said)))) | numbers | _NARROW) & words
+    things = {word for word in checked | names if not _acts(word)} - PROGRAMS
     needed = [things or {word for word in words if not _labels(word)} - PROGRAMS or words]
     if not checked:
-        needed.append({word for word in _words(values) if not _labels(word)})
+        needed.append({word for word in values if not _labels(word)})
     every = _words(f"{lower(rule.rule)} {lower(rule.said.understood)}") | used
-    labels = {label for word in every | _words(tool) for label in _labels(word)}
+    labels = {label for word in every | _words(tool.lower()) for label in _labels(word)}
     if any("/" in word or word.startswith(".") for word in every):
         labels.add("file")
-    return _Rule(every, labels, needed, _limits(own))
+    return _Rule(every, labels, needed, _limits(lower(said)), lower(rule.rule))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -325,46 +334,40 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _words(text: str) -> set[str]:
     """The words that say what is meant; of Chinese, what is left between common words."""
-    text = _GO_OUT.sub("deploy", text.replace("e-mail", "email"))
-    text = text.replace("from now on", " ")
+    text = _GO_OUT.sub("deploy", text.replace("e-mail", "email").replace("from now on", " "))
     text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
-    text = re.sub(r"\b([01]?\d|2[0-4]):00\b", lambda found: _spoken_hour(int(found[1])), text)
-    text = re.sub(r"(?<=\d)(?=[ap]m\b)", " ", text)
     english = {_DIGITS.get(word, word) for word in _WORD.findall(text)}
     chinese = {part for run in _ZH_RUN.findall(text) for part in _ZH_PARTS.split(run) if part}
     return (english - _GRAMMAR) | chinese
-
-
-def _spoken_hour(hour: int) -> str:
-    return f"{hour - 12} pm" if hour > 12 else f"{hour} am"
 
 
 def _limits(text: str) -> set[str]:
     return {found.removesuffix("s") for found in _LIMIT.findall(text)}
 
 
-def _labels(word: str) -> set[str]:
+@lru_cache(4096)
+def _labels(word: str) -> frozenset[str]:
     """What a word is called in the tables of actions and things; of a narrow word, nothing."""
-    forms = set(stems(word))
-    return {_SAME.get(name, name) for name, listed in _LABELS if not listed.isdisjoint(forms)}
+    forms = set(stems(word)) - _NARROW
+    found = (name for name, words in _LABELS.items() if not words.isdisjoint(forms))
+    return frozenset(_SAME.get(name, name) for name in found)
 
 
-def _acts(word: str) -> set[str]:
-    return {label for label in _labels(word) if label not in SPOKEN}
+def _acts(word: str) -> frozenset[str]:
+    return _labels(word) - SPOKEN.keys()
 
 
-def _is_alike(word: str, other: str) -> bool:
-    """Whether a word is one of a condition, or begins with it: "production" with "prod"."""
-    return _has(word, {other}) or (len(other) > 2 and word.startswith(other))
+def _begins(word: str, values: Iterable[str]) -> bool:
+    """Whether a word begins with one of a condition: "production" with "prod"."""
+    return any(len(each) > 2 and word.startswith(each) for each in values)
 
 
 def _has(word: str, words: Iterable[str]) -> bool:
     """Whether a word, or an inflection of it, is among others; Chinese may stand inside of one."""
+    if CJK.match(word):
+        return any(word in each for each in words)
     forms = set(stems(word.strip("#./~")))
-    return any(
-        not forms.isdisjoint(stems(each.strip("#./~"))) or (CJK.match(word) and word in each)
-        for each in words
-    )
+    return any(not forms.isdisjoint(stems(each.strip("#./~"))) for each in words)
 
 
 def _is_known(word: str, meant: _Rule) -> bool:
