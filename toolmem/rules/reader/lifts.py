@@ -19,8 +19,8 @@ from toolmem.rules.reader.words import ACTIONS, CJK, FILLERS, NOUNS, PROGRAMS, S
 from toolmem.text.forms import word_set
 
 _LEAD = (
-    r"^\W*(?:(?:ok(?:ay)?|actually|fine|all ?right|yes|so|well|good news|from now on|please|and"
-    r"|also|i(?:'ve| have) changed my mind|we made up)\b\W*)*"
+    r"^\W*(?:(?:ok(?:ay)?|actually|hi|thanks|fine|all ?right|yes|so|well|good news|from now on"
+    r"|please|and|also|i(?:'ve| have) changed my mind|we made up)\b\W*)*"
 )
 _FINE = r"(?:fine|ok(?:ay)?|all ?right|allowed|permitted)"
 _RULE = r"(?:rules?|bans?|limits?|restrictions?|prohibitions?)"
@@ -78,7 +78,8 @@ _DOUBTFUL = re.compile(
     r"|however|though|although|still|stays?|remains?|cannot|never(?! ?mind)|nobody"
     r"|(?:not|\w*n't)(?! (?:apply|hold|count|stand) any| (?:have|need) to ask)|none|no one|nothing"
     r"|neither|nor|no(?! longer| need)|hardly|scarcely|barely|rarely|seldom"
-    r"|forbid\w*|avoid|stop(?! ask)|nicht(?! mehr)|kein\w*|nie|wenn)\b"
+    r"|forbid\w*|avoid|stop(?! ask)|(?:run|try|rerun) (?:the|it|that)"
+    r"|nicht(?! mehr)|kein\w*|nie|wenn)\b"
     r"|\b(?:can|may|must|to|you|do|does|will) no longer (?!(?:have|need) to)"
     r"|no longer (?:can|may|welcome|possible|(?:allowed|permitted|free|fine|ok(?:ay)?)\b)"
     r"|如果|只|等|但|(?<!解)除[了非]|的时候|这次|这一次|就这|暂时|说|也许|可能|[吗?？]|没人|没有|谁|难道"
@@ -90,7 +91,7 @@ _NOT_MEANT = re.compile(
     r"^\W*(?:but|except|only|not|never(?! ?mind)|unless|however|just|though|no|nope|if|when|until"
     r"|as (?:long|soon)|provided|once|wait|scratch)\b|^\W*(?:但|除|只|不(?!用|必|需)|别|如果|等)"
     r"|\b(?:kidding|jok\w+|suppose|imagine|pretend|what if|says|(?<!\bi )said|wrote|claims|lol"
-    r"|ha(?:ha)+|as if|yeah|fired)\b|^\W*(?:sure|great|of course),|开玩笑"
+    r"|ha(?:ha)+|as if|yeah|fired)\b|;-?\)|/s\W*$|^\W*(?:sure|great|of course),|开玩笑"
 )
 # What narrows a permission has to narrow the rule.
 _LIMIT = re.compile(
@@ -99,13 +100,16 @@ _LIMIT = re.compile(
     r"|之前|超过|以上|以下|低于|周.|星期.|今[天晚]|明天"
 )
 _REASON = re.compile(
-    r"[,;] (?:(?:because|since|now that) )?(?:(?:i|we)(?:'ve| have)|she|he|they|the|our|my)\b.*$"
-    r"|[，,](?:因为|她|他|这).*$"
+    r"[,;] (?:(?:because|since|now that) )?(?:(?:i|we)(?='ve| have)|she|he|they|the|our|my)\b"
+    r"(?: [\w-]+){0,4}?(?:'s|'ve| is| are| has| have| was| signed| agreed| approved)\b"
+    r"(?!.*\b(?:\w+days?|rest|deadline|up to)\b).*$|[，,](?:因为|她|他|这).*$",
+    re.I,
 )
 # Words with which people take something back, in sentences of any form.
 _MAY_LIFT = re.compile(
     rf"(?:^|[,;] ?(?:and |so )?|\bso ){_MAY}.*\b(?:again|now|from now on|any ?time)\b|feel free to"
-    rf"|\b(?:is|are)(?: now)? {_FINE} (?:again|now|from now on)|\b{_RULE}\b.*\b{_OVER}\b"
+    rf"|\b(?:is|are)(?: now)? {_FINE} (?:again|now|from now on)"
+    rf"|\b(?:may|can) (?:be|get|receive)\b.* again\b|\b{_RULE}\b.*\b{_OVER}\b"
     r"|\bis (?:history|obsolete|settled|dead|over|off|back)\b(?: \w+){0,3}\W*$"
     r"|\bno longer (?:protected|frozen|locked|blocked|forbidden|banned|off|restricted|away)\b"
     rf"|^\W*(?:\w+\W+)?(?:{_DROP}|raise|increase)\b.{{0,40}}\b(?:{_RULE}|things?|instructions?"
@@ -126,7 +130,7 @@ _GRAMMAR = word_set(
     "again now anymore more longer no don't not never nothing nobody and or also be been being is "
     "are get gets receive have do done go use using used run ok okay fine please back well like "
     "rule rules ban bans limit limits restriction restrictions yesterday's old earlier always "
-    "often i said what ahead there lifted gone off over whenever history"
+    "often i said what ahead lifted gone off over whenever history"
 )
 _NOISE = FILLERS | word_set("keep leave alone hands stop quit avoid here say so longer rather")
 _FORM = re.compile(
@@ -149,14 +153,14 @@ _GO_OUT = re.compile(r"\b(?:go(?:es|ing)?|roll(?:ed|ing)?) (?:out|live)\b")
 _PATTERN_SIGNS = re.compile(r"\\[a-z]|[\\^$*+?()\[\]{}|]")
 # What words are called, and which of that means the same.
 _LABELS = {f"to {name}": words - _NARROW for name, words in ACTIONS.items()} | SPOKEN
-_SAME = {"to push": "to deploy", "to pay": "to transfer"}
+_SAME = {"to push": "to deploy"}
 _CHANNELS = frozenset({"mail", "chat", "message", "phone"})
 # A rule that permits or orders something: a permission agrees with it.
 _NO_BAN = re.compile(
     r"\b(?:only|always|except|unless|but|must(?! not| never|n't))\b|只|总是|必须|(?<![删解移])除"
 )
 _ASKS = re.compile(r"\bask|\bcheck|\bconfirm|\bapprov|问|确认")
-_MAX_READ = 8  # sentences of a message that take something back
+_MAX_READ = 5  # sentences of a message that take something back
 
 
 class _Rule(NamedTuple):
@@ -254,7 +258,7 @@ def _form(text: str) -> re.Match[str] | None:
     if order := groups.get("order"):
         lasting = "from now on" in clause and bool(_acts(order.split()[0]))
     if state := groups.get("state"):  # not "Sarah is fine again"
-        lasting &= any(_labels(word) or word in PROGRAMS for word in _words(clause) - {state})
+        lasting &= _is_doing(_words(clause) - {state})
     if groups.get("subject") and _ZH_SENDS.search(clause):
         return None
     return form if lasting else None
@@ -269,10 +273,11 @@ def _surely_means(form: re.Match[str], meant: _Rule) -> bool:
         return False
     if "order" not in form.re.groupindex:  # it drops a rule
         return limits <= meant.limits
-    fits = _ASKS if form["asking"] else None
-    return limits == meant.limits and bool(
-        fits.search(meant.text) if fits else not _NO_BAN.search(meant.text)
-    )
+    if limits != meant.limits:
+        return False
+    if form["asking"]:
+        return bool(_ASKS.search(meant.text))
+    return not _NO_BAN.search(meant.text)
 
 
 def _named(sentence: Sentence) -> set[str]:
@@ -306,7 +311,8 @@ def _meaning(rule: ToolMemoryRule) -> _Rule:
     said, values = _REASON.sub("", rule.rule), _words(" ".join(_texts(rule.when)))
     own, tool = _words(lower(said)), re.sub(r"[_@]|(?<=[a-z])(?=[A-Z])", " ", rule.tool_name)
     used = {part for word in values for part in (word, *re.findall(r"\w+", word))}
-    checked = {word for word in own if _has(word, used) or _begins(word, used)}
+    prefixes = tuple(each for each in used if len(each) > 2)  # "prod" of "production"
+    checked = {word for word in own if _has(word, used) or word.startswith(prefixes)}
     words = checked | {word for word in own if word not in _NOISE}
     numbers = {word for word in words if word[0].isdigit()}
     names = (_words(lower(" ".join(_NAME.findall(said)))) | numbers | _NARROW) & words
@@ -335,7 +341,7 @@ def _texts(value: Any) -> Iterator[str]:
 def _words(text: str) -> set[str]:
     """The words that say what is meant; of Chinese, what is left between common words."""
     text = _GO_OUT.sub("deploy", text.replace("e-mail", "email").replace("from now on", " "))
-    text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
+    text = re.sub(r"(?<=\d),(?=\d{3}\b)|'s(?= (?:on|in|off|out|away|back|not)\b)", "", text)
     english = {_DIGITS.get(word, word) for word in _WORD.findall(text)}
     chinese = {part for run in _ZH_RUN.findall(text) for part in _ZH_PARTS.split(run) if part}
     return (english - _GRAMMAR) | chinese
@@ -357,9 +363,10 @@ def _acts(word: str) -> frozenset[str]:
     return _labels(word) - SPOKEN.keys()
 
 
-def _begins(word: str, values: Iterable[str]) -> bool:
-    """Whether a word begins with one of a condition: "production" with "prod"."""
-    return any(len(each) > 2 and word.startswith(each) for each in values)
+def _is_doing(words: set[str]) -> bool:
+    """Whether words name something that is done, and not only a person or a place."""
+    does = len(words) > 1 and any(map(_labels, words))
+    return does or any(word in PROGRAMS or word.endswith("ing") for word in words)
 
 
 def _has(word: str, words: Iterable[str]) -> bool:
