@@ -75,16 +75,15 @@ _DOUBTFUL = re.compile(
     r"|thought|believes?|announced|asks|asked|mentioned|rumou?rs?|wish|hope|want|would|could"
     r"|should|must|might|maybe|perhaps|probably|just|only|for (?:now|once|a|an|one|two|the|this"
     r"|\d+)|one time|this (?!is|was|rule|ban)\w+|temporarily|except|but|apart from|other than"
-    r"|however|though|although|still|stays?|remains?|cannot|never(?! ?mind)|nobody"
-    r"|(?:not|\w*n't)(?! (?:apply|hold|count|stand) any| (?:have|need) to ask)|none|no one|nothing"
-    r"|neither|nor|no(?! longer| need)|hardly|scarcely|barely|rarely|seldom"
-    r"|forbid\w*|avoid|stop(?! ask)|(?:run|try|rerun) (?:the|it|that)"
-    r"|nicht(?! mehr)|kein\w*|nie|wenn)\b"
+    r"|however|though|although|still|stays?|remains?|cannot|never(?! ?mind)|nobody|none|no one"
+    r"|(?:not|\w*n't)(?! (?:apply|hold|count|stand) any| (?:have|need) to ask)|nothing|neither|nor"
+    r"|no(?! longer| need)|hardly|scarcely|barely|rarely|seldom|forbid\w*|avoid|stop(?! ask)"
+    r"|(?:run|try|rerun) (?:the|it|that)|nicht(?! mehr)|kein\w*|nie|wenn)\b"
     r"|\b(?:can|may|must|to|you|do|does|will) no longer (?!(?:have|need) to)"
     r"|no longer (?:can|may|welcome|possible|(?:allowed|permitted|free|fine|ok(?:ay)?)\b)"
     r"|如果|只|等|但|(?<!解)除[了非]|的时候|这次|这一次|就这|暂时|说|也许|可能|[吗?？]|没人|没有|谁|难道"
-    r"|(?<!数)据(?!库)|要是|假如|当|是否|是不是|能不能|不可以|不能|不许|不要|不准|(?<![特级个])别|希望|应该|翻译|告诉|好像|(?<!刚)才"
-    r"|不再?(?:可以|能|允许)"
+    r"|(?<!数)据(?!库)|要是|假如|当|是否|是不是|能不能|不可以|不能|不许|不要|不准"
+    r"|(?<![特级个])别|希望|应该|翻译|告诉|好像|(?<!刚)才|不再?(?:可以|能|允许)"
 )
 # A sentence of the message says that it is not meant so, or narrows it.
 _NOT_MEANT = re.compile(
@@ -168,7 +167,7 @@ class _Rule(NamedTuple):
 
     words: set[str]  # also of its conditions, and of the model that noted it
     labels: set[str]  # of what its calls do, and with what
-    needed: list[set[str]]  # a sentence names all words of one of them
+    needed: set[str]  # a sentence names all of these
     limits: set[str]
     text: str
 
@@ -257,8 +256,10 @@ def _form(text: str) -> re.Match[str] | None:
     lasting = bool(groups.get("asking") or _FOR_GOOD.search(clause))
     if order := groups.get("order"):
         lasting = "from now on" in clause and bool(_acts(order.split()[0]))
-    if state := groups.get("state"):  # not "Sarah is fine again"
-        lasting &= _is_doing(_words(clause) - {state})
+    if state := groups.get("state"):  # not "Sarah is fine again" or "deploys are fine again"
+        said = _words(clause) - {state}
+        is_done = len(said) > 1 and any(map(_labels, said))
+        lasting &= is_done or any(word in PROGRAMS or word.endswith("ing") for word in said)
     if groups.get("subject") and _ZH_SENDS.search(clause):
         return None
     return form if lasting else None
@@ -267,7 +268,7 @@ def _form(text: str) -> re.Match[str] | None:
 def _surely_means(form: re.Match[str], meant: _Rule) -> bool:
     """Whether a sentence names what a rule forbids, and nothing else."""
     said, limits = _words(" ".join(group for group in form.groups() if group)), _limits(form.string)
-    if not any(words and all(_has(word, said) for word in words) for words in meant.needed):
+    if not meant.needed or not all(_has(word, said) for word in meant.needed):
         return False
     if not all(_is_known(word, meant) for word in said):
         return False
@@ -308,6 +309,10 @@ def _likeness(sentence: Sentence, meant: _Rule, *, by_model: bool = False) -> in
 
 
 def _meaning(rule: ToolMemoryRule) -> _Rule:
+    """Read what a rule forbids; the words that its conditions use say most of it.
+
+    A model's own words for it never count among those that a sentence has to name.
+    """
     said, values = _REASON.sub("", rule.rule), _words(" ".join(_texts(rule.when)))
     own, tool = _words(lower(said)), re.sub(r"[_@]|(?<=[a-z])(?=[A-Z])", " ", rule.tool_name)
     used = {part for word in values for part in (word, *re.findall(r"\w+", word))}
@@ -317,9 +322,7 @@ def _meaning(rule: ToolMemoryRule) -> _Rule:
     numbers = {word for word in words if word[0].isdigit()}
     names = (_words(lower(" ".join(_NAME.findall(said)))) | numbers | _NARROW) & words
     things = {word for word in checked | names if not _acts(word)} - PROGRAMS
-    needed = [things or {word for word in words if not _labels(word)} - PROGRAMS or words]
-    if not checked:
-        needed.append({word for word in values if not _labels(word)})
+    needed = things or {word for word in words if not _labels(word)} - PROGRAMS or words
     every = _words(f"{lower(rule.rule)} {lower(rule.said.understood)}") | used
     labels = {label for word in every | _words(tool.lower()) for label in _labels(word)}
     if any("/" in word or word.startswith(".") for word in every):
@@ -361,12 +364,6 @@ def _labels(word: str) -> frozenset[str]:
 
 def _acts(word: str) -> frozenset[str]:
     return _labels(word) - SPOKEN.keys()
-
-
-def _is_doing(words: set[str]) -> bool:
-    """Whether words name something that is done, and not only a person or a place."""
-    does = len(words) > 1 and any(map(_labels, words))
-    return does or any(word in PROGRAMS or word.endswith("ing") for word in words)
 
 
 def _has(word: str, words: Iterable[str]) -> bool:
