@@ -70,7 +70,7 @@ _FOR_GOOD = re.compile(
 _DOUBTFUL = re.compile(
     r"^\W*(?:can|could|may|am|is|are|do|does|did|who|what|why|how|when)\b|\?"
     r"|\b(?:if|unless|when(?!ever)|once|as (?:soon|long) as|provided|in case|whether|until|till"
-    r"|while|suppos\w+|assum\w+|imagine|pretend|let's say|then|says?|(?<!\bi )(?:said|told)|tells?"
+    r"|while|suppos\w+|assum\w+|imagine|pretend|let's say|says?|(?<!\bi )(?:said|told)|tells?"
     r"|wrote|writes|claim\w*|according|hear[ds]?|reads|reported|apparently|allegedly|thinks?"
     r"|thought|believes?|announced|asks|asked|mentioned|rumou?rs?|wish|hope|want|would|could"
     r"|should|must|might|maybe|perhaps|probably|just|only|for (?:now|once|a|an|one|two|the|this"
@@ -78,7 +78,7 @@ _DOUBTFUL = re.compile(
     r"|however|though|although|still|stays?|remains?|cannot|never(?! ?mind)|nobody|none|no one"
     r"|(?:not|\w*n't)(?! (?:apply|hold|count|stand) any| (?:have|need) to ask)|nothing|neither|nor"
     r"|no(?! longer| need)|hardly|scarcely|barely|rarely|seldom|forbid\w*|avoid|stop(?! ask)"
-    r"|(?:run|try|rerun) (?:the|it|that)|nicht(?! mehr)|kein\w*|nie|wenn)\b"
+    r"|nicht(?! mehr)|kein\w*|nie|wenn)\b"
     r"|\b(?:can|may|must|to|you|do|does|will) no longer (?!(?:have|need) to)"
     r"|no longer (?:can|may|welcome|possible|(?:allowed|permitted|free|fine|ok(?:ay)?)\b)"
     r"|如果|只|等|但|(?<!解)除[了非]|的时候|这次|这一次|就这|暂时|说|也许|可能|[吗?？]|没人|没有|谁|难道"
@@ -91,6 +91,13 @@ _NOT_MEANT = re.compile(
     r"|as (?:long|soon)|provided|once|wait|scratch)\b|^\W*(?:但|除|只|不(?!用|必|需)|别|如果|等)"
     r"|\b(?:kidding|jok\w+|suppose|imagine|pretend|what if|says|(?<!\bi )said|wrote|claims|lol"
     r"|ha(?:ha)+|as if|yeah|fired)\b|;-?\)|/s\W*$|^\W*(?:sure|great|of course),|开玩笑"
+)
+# The sentence before or after announces a text, says whose words these are, or sets a limit.
+_BESIDE = re.compile(
+    r"\b(?:texts?|messages?|signs?|banner|title|subject|repl(?:y|ies)|answers?|quot\w+|words?|ideas?"
+    r"|lines?|sentences?|follows?|following|told|draft|translat\w+|notes?|rules?|readme)\b"
+    r"|^\W*(?:after|before|today|tonight|tomorrow|for|on|in|by|at|from|ask|that|this|these)\b"
+    r"|文字|消息|标题|回复|翻译|^\W*(?:今天|明天|之后)"
 )
 # What narrows a permission has to narrow the rule.
 _LIMIT = re.compile(
@@ -177,7 +184,13 @@ def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | No
     texts = [lower(each.masked) for each in _sentences(message)]
     if any(map(_NOT_MEANT.search, texts)):
         return None
-    forms = [form for text in texts if (form := _form(text)) is not None][:_MAX_READ]
+    is_clear = [
+        True,
+        *(not _is_doubtful(each) and not _BESIDE.search(each) for each in texts),
+        True,
+    ]
+    alone = [text for at, text in enumerate(texts) if is_clear[at] and is_clear[at + 2]]
+    forms = [form for text in alone if (form := _form(text)) is not None][:_MAX_READ]
     meanings = [_meaning(rule) for rule in rules] if forms else []
     for form in forms:
         fitting = [at for at, meant in enumerate(meanings) if _surely_means(form, meant)]
@@ -245,8 +258,8 @@ def _is_doubtful(text: str) -> bool:
 
 def _form(text: str) -> re.Match[str] | None:
     """Read a sentence that drops a rule, or permits something for good."""
-    if _is_doubtful(text):
-        return None
+    if _is_doubtful(text) or re.search(r"\b(?:run|try|rerun) (?:the|it|that)\b", text):
+        return None  # "you can run the deploy again" speaks of one call
     clause = _REASON.sub("", _RELATIVE.sub(r"\1", text))
     chinese = CJK.search(clause)
     if reference := (_ZH_REFERENCE if chinese else _REFERENCE).search(clause):
