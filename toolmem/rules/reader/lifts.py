@@ -70,21 +70,20 @@ _FOR_GOOD = re.compile(
 _DOUBTFUL = re.compile(
     r"^\W*(?:can|could|may|am|is|are|do|does|did|who|what|why|how|when)\b|\?"
     r"|\b(?:if|unless|when(?!ever)|once|as (?:soon|long) as|provided|in case|whether|until|till"
-    r"|while|suppos\w+|assum\w+|imagine|pretend|let's say|then|says?|(?<!\bi )(?:said|told)|tells?"
+    r"|while|suppos\w+|assum\w+|imagine|pretend|let's say|says?|(?<!\bi )(?:said|told)|tells?"
     r"|wrote|writes|claim\w*|according|hear[ds]?|reads|reported|apparently|allegedly|thinks?"
     r"|thought|believes?|announced|asks|asked|mentioned|rumou?rs?|wish|hope|want|would|could"
     r"|should|must|might|maybe|perhaps|probably|just|only|for (?:now|once|a|an|one|two|the|this"
     r"|\d+)|one time|this (?!is|was|rule|ban)\w+|temporarily|except|but|apart from|other than"
-    r"|however|though|although|still|stays?|remains?|cannot|never(?! ?mind)|nobody"
-    r"|(?:not|\w*n't)(?! (?:apply|hold|count|stand) any| (?:have|need) to ask)|none|no one|nothing"
-    r"|neither|nor|no(?! longer| need)|hardly|scarcely|barely|rarely|seldom"
-    r"|forbid\w*|avoid|stop(?! ask)|(?:run|try|rerun) (?:the|it|that)"
+    r"|however|though|although|still|stays?|remains?|cannot|never(?! ?mind)|nobody|none|no one"
+    r"|(?:not|\w*n't)(?! (?:apply|hold|count|stand) any| (?:have|need) to ask)|nothing|neither|nor"
+    r"|no(?! longer| need)|hardly|scarcely|barely|rarely|seldom|forbid\w*|avoid|stop(?! ask)"
     r"|nicht(?! mehr)|kein\w*|nie|wenn)\b"
     r"|\b(?:can|may|must|to|you|do|does|will) no longer (?!(?:have|need) to)"
     r"|no longer (?:can|may|welcome|possible|(?:allowed|permitted|free|fine|ok(?:ay)?)\b)"
     r"|如果|只|等|但|(?<!解)除[了非]|的时候|这次|这一次|就这|暂时|说|也许|可能|[吗?？]|没人|没有|谁|难道"
-    r"|(?<!数)据(?!库)|要是|假如|当|是否|是不是|能不能|不可以|不能|不许|不要|不准|(?<![特级个])别|希望|应该|翻译|告诉|好像|(?<!刚)才"
-    r"|不再?(?:可以|能|允许)"
+    r"|(?<!数)据(?!库)|要是|假如|当|是否|是不是|能不能|不可以|不能|不许|不要|不准"
+    r"|(?<![特级个])别|希望|应该|翻译|告诉|好像|(?<!刚)才|不再?(?:可以|能|允许)"
 )
 # A sentence of the message says that it is not meant so, or narrows it.
 _NOT_MEANT = re.compile(
@@ -92,6 +91,13 @@ _NOT_MEANT = re.compile(
     r"|as (?:long|soon)|provided|once|wait|scratch)\b|^\W*(?:但|除|只|不(?!用|必|需)|别|如果|等)"
     r"|\b(?:kidding|jok\w+|suppose|imagine|pretend|what if|says|(?<!\bi )said|wrote|claims|lol"
     r"|ha(?:ha)+|as if|yeah|fired)\b|;-?\)|/s\W*$|^\W*(?:sure|great|of course),|开玩笑"
+)
+# The sentence before or after announces a text, says whose words these are, or sets a limit.
+_BESIDE = re.compile(
+    r"\b(?:texts?|messages?|signs?|banner|title|subject|repl(?:y|ies)|answers?|quot\w+|words?|ideas?"
+    r"|lines?|sentences?|follows?|following|told|draft|translat\w+|notes?|rules?|readme)\b"
+    r"|^\W*(?:after|before|today|tonight|tomorrow|for|on|in|by|at|from|ask|that|this|these)\b"
+    r"|文字|消息|标题|回复|翻译|^\W*(?:今天|明天|之后)"
 )
 # What narrows a permission has to narrow the rule.
 _LIMIT = re.compile(
@@ -168,7 +174,7 @@ class _Rule(NamedTuple):
 
     words: set[str]  # also of its conditions, and of the model that noted it
     labels: set[str]  # of what its calls do, and with what
-    needed: list[set[str]]  # a sentence names all words of one of them
+    needed: set[str]  # a sentence names all of these
     limits: set[str]
     text: str
 
@@ -178,7 +184,13 @@ def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | No
     texts = [lower(each.masked) for each in _sentences(message)]
     if any(map(_NOT_MEANT.search, texts)):
         return None
-    forms = [form for text in texts if (form := _form(text)) is not None][:_MAX_READ]
+    is_clear = [
+        True,
+        *(not _is_doubtful(each) and not _BESIDE.search(each) for each in texts),
+        True,
+    ]
+    alone = [text for at, text in enumerate(texts) if is_clear[at] and is_clear[at + 2]]
+    forms = [form for text in alone if (form := _form(text)) is not None][:_MAX_READ]
     meanings = [_meaning(rule) for rule in rules] if forms else []
     for form in forms:
         fitting = [at for at, meant in enumerate(meanings) if _surely_means(form, meant)]
@@ -246,8 +258,8 @@ def _is_doubtful(text: str) -> bool:
 
 def _form(text: str) -> re.Match[str] | None:
     """Read a sentence that drops a rule, or permits something for good."""
-    if _is_doubtful(text):
-        return None
+    if _is_doubtful(text) or re.search(r"\b(?:run|try|rerun) (?:the|it|that)\b", text):
+        return None  # "you can run the deploy again" speaks of one call
     clause = _REASON.sub("", _RELATIVE.sub(r"\1", text))
     chinese = CJK.search(clause)
     if reference := (_ZH_REFERENCE if chinese else _REFERENCE).search(clause):
@@ -257,8 +269,10 @@ def _form(text: str) -> re.Match[str] | None:
     lasting = bool(groups.get("asking") or _FOR_GOOD.search(clause))
     if order := groups.get("order"):
         lasting = "from now on" in clause and bool(_acts(order.split()[0]))
-    if state := groups.get("state"):  # not "Sarah is fine again"
-        lasting &= _is_doing(_words(clause) - {state})
+    if state := groups.get("state"):  # not "Sarah is fine again" or "deploys are fine again"
+        said = _words(clause) - {state}
+        is_done = len(said) > 1 and any(map(_labels, said))
+        lasting &= is_done or any(word in PROGRAMS or word.endswith("ing") for word in said)
     if groups.get("subject") and _ZH_SENDS.search(clause):
         return None
     return form if lasting else None
@@ -267,7 +281,7 @@ def _form(text: str) -> re.Match[str] | None:
 def _surely_means(form: re.Match[str], meant: _Rule) -> bool:
     """Whether a sentence names what a rule forbids, and nothing else."""
     said, limits = _words(" ".join(group for group in form.groups() if group)), _limits(form.string)
-    if not any(words and all(_has(word, said) for word in words) for words in meant.needed):
+    if not meant.needed or not all(_has(word, said) for word in meant.needed):
         return False
     if not all(_is_known(word, meant) for word in said):
         return False
@@ -308,6 +322,10 @@ def _likeness(sentence: Sentence, meant: _Rule, *, by_model: bool = False) -> in
 
 
 def _meaning(rule: ToolMemoryRule) -> _Rule:
+    """Read what a rule forbids; the words that its conditions use say most of it.
+
+    A model's own words for it never count among those that a sentence has to name.
+    """
     said, values = _REASON.sub("", rule.rule), _words(" ".join(_texts(rule.when)))
     own, tool = _words(lower(said)), re.sub(r"[_@]|(?<=[a-z])(?=[A-Z])", " ", rule.tool_name)
     used = {part for word in values for part in (word, *re.findall(r"\w+", word))}
@@ -317,9 +335,7 @@ def _meaning(rule: ToolMemoryRule) -> _Rule:
     numbers = {word for word in words if word[0].isdigit()}
     names = (_words(lower(" ".join(_NAME.findall(said)))) | numbers | _NARROW) & words
     things = {word for word in checked | names if not _acts(word)} - PROGRAMS
-    needed = [things or {word for word in words if not _labels(word)} - PROGRAMS or words]
-    if not checked:
-        needed.append({word for word in values if not _labels(word)})
+    needed = things or {word for word in words if not _labels(word)} - PROGRAMS or words
     every = _words(f"{lower(rule.rule)} {lower(rule.said.understood)}") | used
     labels = {label for word in every | _words(tool.lower()) for label in _labels(word)}
     if any("/" in word or word.startswith(".") for word in every):
@@ -361,12 +377,6 @@ def _labels(word: str) -> frozenset[str]:
 
 def _acts(word: str) -> frozenset[str]:
     return _labels(word) - SPOKEN.keys()
-
-
-def _is_doing(words: set[str]) -> bool:
-    """Whether words name something that is done, and not only a person or a place."""
-    does = len(words) > 1 and any(map(_labels, words))
-    return does or any(word in PROGRAMS or word.endswith("ing") for word in words)
 
 
 def _has(word: str, words: Iterable[str]) -> bool:
