@@ -17,9 +17,10 @@ from msgspec import Struct
 from toolmem.models.rules import UNSCOPED
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
-from toolmem.rules.reader.conditions import CallTests, find_conditions
+from toolmem.rules.reader.commands import CallTests
+from toolmem.rules.reader.conditions import find_conditions
 from toolmem.rules.reader.own_text import MAX_SENTENCE, Sentence, lower, own_sentences
-from toolmem.rules.reader.tools import catalogue_of, tools_meant
+from toolmem.rules.reader.tools import acting_tools, action_parameter, catalogue_of, tools_meant
 
 Kind = Literal["ban", "only", "ask"]
 
@@ -84,7 +85,12 @@ _LEAD = re.compile(
     r"|btw|by the way|seriously|actually|really|kindly|oh|well|anyway|or|from (?:now|here|today) on"
     r"|going forward|in (?:the )?future|for (?:now|today|good|the moment)|at all times|as a rule"
     r"|in (?:this|our) (?:session|chat)|today|thanks|(?:could|can|would|will) you|you|agent|let's"
-    r"|always|make sure(?: to| that| you)*|dont)\b|[,:;.!\s-]+)*+"
+    r"|always|make sure(?: to| that| you)*|dont|no(?: way)?|nope|nah|wait|hold on|hang on|stop"
+    r"|sorry|fine|yes|yeah|yep|sure|right|alright|great|good|hm+|um+|uh+|correction|careful"
+    r"|one (?:more|other) thing)\b|[,:;.!\s-]+)*+"
+)
+_ZH_LEAD = re.compile(
+    r"(?:不行?|不对|等等|等一?下|停|对了?|嗯|行|好的?|哦|算了|抱歉)[，,：:!！\s]+"
 )
 _BOUNDARY = re.compile(r"[,;:()—–]|(?<=\s)-(?=\s)|\b(?:and|but|so|because|then|however|or)\b")
 _QUESTION = re.compile(
@@ -167,6 +173,7 @@ _ZH_REPORT = re.compile(
 _ZH_QUESTION = re.compile(r"[?？]\W*$|为什么|是不是|能不能|要不要|吗\W*$|呢\W*$")
 _ZH_POLITE = re.compile(r"(?:能不能|可不可以|可以|麻烦).{0,4}(?:不要|别)|好吗|可以吗")
 _ZH_CLAUSE_END = re.compile(r"[，,；;。！!？?：:]")
+_DOT_OPERAND = re.compile(rf"\b(?:{'|'.join(sorted(words.PROGRAMS))}) (?:[\w-]{{1,30}} ){{0,3}}\.$")
 _FINAL_STOP = re.compile(r"[\s.。!！;；,，]+$")
 
 
@@ -200,6 +207,9 @@ def _read(
     kinds = {form.kind for form in forms}
     demanded = " ".join(text[form.start :] for form in forms)
     meant = tools_meant(said, demanded, catalogue)
+    acting = [tool for tool in catalogue.values() if action_parameter(tool)]
+    if acting:
+        meant = list(dict.fromkeys([*meant, *acting_tools(said, demanded, acting)]))
     acts = words.mentions(demanded, words.words_in(demanded), words.VERBS)
     if not meant and (words.STYLE.search(demanded) or not (acts or _LASTING.search(text))):
         return None  # "don't guess", "stop wasting my time"
@@ -211,7 +221,7 @@ def _read(
         limited = _without_forms(said, text, forms)
         conditions, unread = find_conditions(limited, text, "only" in kinds, schemas)
     return Demand(
-        sentence=said if said.endswith("..") else _FINAL_STOP.sub("", said),
+        sentence=_without_stop(said),
         tools=bound,
         effect="remind" if not conditions else "ask" if "ask" in kinds else "deny",
         session=_is_for_session(text, forms),
@@ -221,10 +231,17 @@ def _read(
     )
 
 
+def _without_stop(said: str) -> str:
+    """A sentence without its final stop; the dot of `git add .` belongs to the command."""
+    if said.endswith("..") or _DOT_OPERAND.search(said):
+        return said
+    return _FINAL_STOP.sub("", said)
+
+
 def _without_forms(sentence: str, text: str, forms: Sequence[Form]) -> str:
     """Blank out the forms of a sentence, and the words that lead up to them."""
     spans = [(form.at, form.end) for form in forms]
-    if not words.CJK.search(text) and (lead := _LEAD.match(text)):
+    if lead := (_ZH_LEAD if words.CJK.search(text) else _LEAD).match(text):
         spans.append(lead.span())
     for start, end in spans:
         sentence = sentence[:start] + " " * (end - start) + sentence[end:]
