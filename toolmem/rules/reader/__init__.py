@@ -2,16 +2,18 @@
 
 `demands(message, ran, tools)` finds the sentences that limit what the agent does with its tools;
 `lifted(message, rules)` finds the rule that a sentence takes back. In doubt, both find nothing;
-`possibly_lifted(message, rules)` finds the rule that may be meant.
+`possibly_lifted(message, rules)` finds the rule that may be meant; `unkept(message, kept)` names
+the sentences that demand something and were not kept.
 
 `own_text` finds the sentences that the user typed, without those that are pasted; `demands` finds
 those that demand something, and for how long; `tools` the tools that a demand is about;
-`conditions` the calls that it forbids, if every word of it is understood; `lifts` the rule that is
+`conditions` the calls that it forbids, if every word of it is understood, with the command lines
+of `commands`; `lifts` the rule that is
 taken back. `words` is the vocabulary.
 """
 
 from toolmem.models.rules import UNSCOPED
-from toolmem.rules.reader.demands import Demand, demands, too_long
+from toolmem.rules.reader.demands import Demand, demands, too_long, unkept
 from toolmem.rules.reader.lifts import lifted, possibly_lifted
 
-__all__ = ["UNSCOPED", "Demand", "demands", "possibly_lifted", "lifted", "too_long"]
+__all__ = ["UNSCOPED", "Demand", "demands", "possibly_lifted", "lifted", "too_long", "unkept"]
