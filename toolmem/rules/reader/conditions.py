@@ -29,7 +29,6 @@ from toolmem.rules.reader.tools import (
     action_parameter,
     find_action,
     is_named,
-    is_of_many_actions,
     is_program,
     is_shell,
     name_words,
@@ -48,6 +47,7 @@ class _Reading(Struct):
     unread: list[str] = field(default_factory=list)
 
 
+_SUBWORD = rf"(?!(?:with|or|and|nor|on|in|{'|'.join(words.NO_SUBCOMMAND)})\b)[a-z][\w-]*"
 _TERMS = re.compile(
     r"(?:more than|over|above|exceeding|超过|大于)\s*(?P<amount>[$€£¥￥]?\d[\d,]*(?:\.\d+)?k?)"
     r"(?:\s*(?:dollars?|usd|euros?|eur|元|块|美元))?"
@@ -55,14 +55,15 @@ _TERMS = re.compile(
     r"|`(?P<quoted>[^`]{1,200})`|(?P<force>\bforce[- ]?push(?:ing)?\b|强制?推送?)"
     r"|(?P<email>[\w.%+-]{1,64}@(?:[\w-]+\.)+[a-z]{2,20})"
     rf"|(?P<command>(?<![\w./-])(?:{'|'.join(sorted(words.PROGRAMS))}) "
-    rf"(?:{'|'.join(sorted(words.SUBCOMMANDS))})\b(?: \.(?!\S))?)"
+    rf"(?:{_SUBWORD}(?: {_SUBWORD})?(?= --?[a-z])"
+    rf"|(?:{'|'.join(sorted(words.SUBCOMMANDS))})\b(?: \.(?!\S))?))"
     r"|(?P<option>(?<!\S)--?[a-z][\w-]*(?:=[\w./:-]*\w)?)"
     r"|(?P<path>(?<![\w/@.])(?:~|\.{1,2})?/[\w.~/-]*[\w~/-]"
     r"|(?<![\w/@.])[\w-]+/[\w./-]*[\w/-]|(?<![\w@.])\.[a-z]\w+|\b[\w-]+\.(?:json|ya?ml|toml|md|py"
     r"|txt|lock|env|cfg|conf|sh|sql)\b)"
     r"|(?P<host>(?:https?://)?(?<![\w@.-])(?:[\w-]+\.)+[a-z]{2,20}\b"
     r"|(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d))|(?P<channel>#[\w-]+)"
-    r"|(?P<code>\b(?=\w*\d)[\w-]{2,40}\b)"
+    r"|(?P<code>\b(?=[\w-]*\d)[\w-]{2,40}\b)"
     r"|[\"“「](?P<literal>[^\"“”「」\n]{2,80})[\"”」]",
     re.I | re.A,
 )
@@ -104,6 +105,10 @@ def _condition_of(
     if len(values) == len(reading.unread) and (action or _does(tool, reading.verb)):
         reading.terms += values
         reading.unread = []
+    if terms and name_words(tool.name).intersection(
+        *(words.stems(word) for word in reading.unread[:1]), words.SAME_ACTION
+    ):
+        reading.unread = reading.unread[1:]  # the verb, as in `restart_server`
     alone = reading.unread and not (terms or reading.terms)
     literal = _named_thing(rest, reading) if alone else None
     if reading.unread and literal is None:
@@ -112,9 +117,12 @@ def _condition_of(
         return CallTests([{"always": True}]), []
     reading.terms[:0] = terms if literal is None else [*terms, literal]
     reading.terms = [_with_its_action(each, reading.verb) for each in reading.terms]
+    kinds = {each.kind for each in reading.terms if each.kind in OF_COMMANDS}
+    if kinds == {"option"} and reading.verb in words.GIT_VERBS:
+        reading.terms.insert(0, Term("command", f"git {reading.verb}"))
     made = _conditions(tool, reading, only, text, action)
     if made is None or not _stops_an_example(made, tool, reading, only, action):
-        is_vague = is_of_many_actions(tool) and not action and not reading.terms
+        is_vague = action_parameter(tool) and not (action or reading.terms)
         return None, [f"which action of {tool.name} is meant"] if is_vague else []
     return made, []
 
@@ -246,15 +254,14 @@ def _conditions(
     if not terms and action:
         return CallTests(action.limit([{"always": True}]))
     if not terms:
-        whole = not only and _means_every_call(tool, reading.verb, text)
+        acts = action_parameter(tool) and reading.verb not in ("", *words.RUN)
+        whole = not only and not acts and _means_every_call(tool, reading.verb, text)
         return CallTests([{"always": True}]) if whole else None
     name = tool.name.lower()
     if name in text and all(term.text.lower() in name for term in terms):
         return CallTests([{"always": True}])
     programs = [each for each in terms if each.kind in OF_COMMANDS]
     others = [each for each in terms if each not in programs]
-    if {each.kind for each in programs} == {"option"} and reading.verb in words.GIT_VERBS:
-        programs.append(Term("command", f"git {reading.verb}"))
     tests = [_test(each, tool, reading.verb, text, action) for each in others]
     if any(test is None for test in tests) or (programs and not is_shell(tool)):
         return None
@@ -267,7 +274,7 @@ def _conditions(
         kinds = {"email": "@", "host": "@" if mails else r"\w\.\w"}
         sort = kinds.get(terms[0].kind)
         return CallTests([{"target": sort}], found) if sort and not programs else None
-    if action and not any("writes" in test for test in found):
+    if action and action.is_sure and not any("writes" in test for test in found):
         found = action.limit(found)
     if programs:
         return commands_forbidden(programs, found, text)
@@ -300,6 +307,7 @@ def _both(test: Test, amount: Test) -> Test:
 
 def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
     """Whether every call is forbidden: "never use the browser", "never delete files"."""
+    text = text.replace(f"the {tool.name.lower()} tool", tool.name.lower())
     names, said = name_words(tool.name), words.words_in(text)
     if any(match[0] not in names for match in words.ONLY_SOME.finditer(text)):
         return False

@@ -63,6 +63,8 @@ _ADDRESSED = re.compile(
     r"|\bi(?:'d| would) (?:rather|prefer)(?: if)?(?: you(?: to)?)? (?:not|never|didn't"
     r"|don't) (?:be |ever |to )*([a-z-]+)"
 )
+# Verbs of idioms that do something to what is named: "never look at ~/.ssh", "never stop db-1".
+_ACTS_ON = re.compile(r"(?:look(?:ing)?|stop) [^,;.!?]{0,40}?(?:[~/]|`|\w[.-]\w)")
 _ONLY = re.compile(
     r"(?:^|\b(?:you may|you can|you should|please) )(?:only|exclusively) (?!one|two|if|when"
     r"|the\b)([a-z]+)"
@@ -369,7 +371,8 @@ def _english_forms(text: str) -> Iterator[Form]:
     for kind, imperative, pattern in _FORMS:
         for match in pattern.finditer(text):
             at, verb = match.start(), match.lastindex
-            if _REPORT.search(text[:at]) or (verb and _is_idle(match[verb])):
+            idle = verb and _is_idle(match[verb]) and not _ACTS_ON.match(text, match.start(verb))
+            if _REPORT.search(text[:at]) or idle:
                 continue
             if imperative and not _LEAD.fullmatch(_BOUNDARY.split(text[:at])[-1]):
                 continue  # it does not open its clause

@@ -14,6 +14,7 @@ from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
 from toolmem.view.known_programs import KNOWN_PROGRAMS
 from toolmem.view.parameters import words_of
+from toolmem.view.patterns import compiled
 from toolmem.view.tool_classes import ACTIONS
 
 MAX_VALUES = 200  # that are read of one enumeration
@@ -100,11 +101,13 @@ def action_parameter(tool: ToolSchema) -> str:
     """The parameter that says what a tool of many actions does; "" where there is none."""
     if is_shell(tool):
         return ""
-    named = [name for name in tool.properties if name.lower() in ACTIONS]
-    lines = {name for name in named if name.lower() == "command"}  # without values: a command line
-    schemas = ((name, tool.properties[name]) for name in named)
-    listed = {name for name, schema in schemas if isinstance(schema, Mapping) and "enum" in schema}
-    return next((name for name in named if name in listed or name not in lines), "")
+    says_itself = bool(name_words(tool.name) & words.VERBS - words.NOUNS)
+    for name in tool.properties:
+        how = says_itself and name.lower() in ("mode", "method")  # `pay(method="card")`
+        is_line = name.lower() == "command" and not _values_of(tool, name)
+        if name.lower() in ACTIONS and not how and not is_line:
+            return name
+    return ""
 
 
 def is_named(name: str, sentence: str) -> bool:
@@ -187,6 +190,7 @@ class Action(Struct, frozen=True):
     pattern: str  # of the values that mean it
     example: str  # one of them
     said: frozenset[str]  # the words of the demand for it and for what it is done to
+    is_sure: bool  # the tool declares it, or everybody knows what else it may be called
 
     def limit(self, tests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """The tests for calls with this action, and for calls that leave their action out."""
@@ -209,6 +213,10 @@ def find_action(tool: ToolSchema, demanded: str) -> Action | None:
     parameter = action_parameter(tool)
     values = _values_of(tool, parameter)
     verbs, spoken, objects = _verbs_and_objects(demanded, tool, values)
+    own = spoken.union("".join(pair) for pair in pairwise(demanded.split()))
+    own = verbs.intersection(own.union(*(words.stems(word) for word in spoken)))
+    if "delete" not in verbs and any(_means(value, own) for value in values):
+        verbs = own  # where a VM is stopped and terminated, these are two actions
     meant = [value for value in values if _means(value, verbs)]
     about = _objects_of(tool) | {form for each in objects for form in words.stems(each)}
     fitting = [value for value in meant if _words_in(value) <= verbs | about]
@@ -223,7 +231,7 @@ def find_action(tool: ToolSchema, demanded: str) -> Action | None:
         understood |= set(objects)  # `merge_pr` for "merge pull requests"
     free = _in_any_form(verbs, about)
     others = [value for value in values if value not in meant]
-    if any(re.search(free, value.lower()) for value in others):
+    if any(compiled(free).search(value.lower()) for value in others):
         free = ""
     exact = "|".join(re.escape(value.lower()) for value in meant)
     patterns = [each for each in (exact and f"^({exact})$", free) if each]
@@ -232,6 +240,7 @@ def find_action(tool: ToolSchema, demanded: str) -> Action | None:
         pattern="|".join(patterns) if len("|".join(patterns)) <= 500 else patterns[0],
         example=meant[0] if meant else min(verbs),
         said=spoken | understood,
+        is_sure=bool(meant) or not verbs.isdisjoint(words.SAME_ACTION),
     )
 
 
@@ -248,14 +257,12 @@ def acting_tools(sentence: str, demanded: str, tools: Collection[ToolSchema]) ->
         _, spoken, objects = _verbs_and_objects(demanded, tool, values)
         others = frozenset(each for each in objects if each not in action.said)
         is_alone = not words.mentions("", others, words.NOUNS)
-        if action.said - spoken or (values and is_alone):
+        is_amount = any(map(str.isdigit, demanded)) and not words.AMOUNTS.isdisjoint(
+            tool.properties
+        )
+        if action.said - spoken or is_amount or (values and is_alone):
             found.append(tool.name)
     return found
-
-
-def is_of_many_actions(tool: ToolSchema) -> bool:
-    """Whether only a parameter says what a tool does, and not its name."""
-    return bool(action_parameter(tool)) and not name_words(tool.name) & words.VERBS - words.NOUNS
 
 
 def _values_of(tool: ToolSchema, parameter: str) -> list[str]:
