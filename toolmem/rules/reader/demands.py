@@ -19,7 +19,7 @@ from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
 from toolmem.rules.reader.commands import CallTests
 from toolmem.rules.reader.conditions import find_conditions
-from toolmem.rules.reader.own_text import MAX_SENTENCE, Sentence, lower, own_sentences
+from toolmem.rules.reader.own_text import MAX_SENTENCE, Sentence, lower, own_sentences, takes_dot
 from toolmem.rules.reader.tools import acting_tools, action_parameter, catalogue_of, tools_meant
 from toolmem.text.forms import word_set
 
@@ -188,7 +188,6 @@ _ZH_REPORT = re.compile(
 _ZH_QUESTION = re.compile(r"[?？]\W*$|为什么|是不是|能不能|要不要|吗\W*$|呢\W*$")
 _ZH_POLITE = re.compile(r"(?:能不能|可不可以|可以|麻烦).{0,4}(?:不要|别)|好吗|可以吗")
 _ZH_CLAUSE_END = re.compile(r"[，,；;。！!？?：:]")
-_DOT_OPERAND = re.compile(rf"\b(?:{'|'.join(sorted(words.PROGRAMS))}) (?:[\w-]{{1,30}} ){{0,3}}\.$")
 _FINAL_STOP = re.compile(r"[\s.。!！;；,，]+$")
 
 
@@ -220,7 +219,7 @@ def _read(
     if _NO_NEED.search(text) or _TASK.match(text[: min(form.at for form in forms)]):
         return None
     kinds = {form.kind for form in forms}
-    demanded = " ".join(text[form.start :] for form in forms)
+    demanded = text[min(form.start for form in forms) :]
     meant = tools_meant(said, demanded, catalogue)
     acting = [tool for tool in catalogue.values() if action_parameter(tool)]
     if acting:
@@ -248,7 +247,7 @@ def _read(
 
 def _without_stop(said: str) -> str:
     """A sentence without its final stop; the dot of `git add .` belongs to the command."""
-    if said.endswith("..") or _DOT_OPERAND.search(said):
+    if said.endswith("..") or (said[-1] == "." and takes_dot(said[:-1])):
         return said
     return _FINAL_STOP.sub("", said)
 

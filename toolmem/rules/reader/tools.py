@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +14,6 @@ from msgspec import Struct
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
 from toolmem.view.known_programs import KNOWN_PROGRAMS
-from toolmem.view.parameters import words_of
 from toolmem.view.patterns import compiled
 from toolmem.view.tool_classes import ACTIONS
 
@@ -59,6 +59,7 @@ def catalogue_of(ran: Sequence[str], tools: Sequence[str | ToolSchema]) -> dict[
     return known
 
 
+@lru_cache(maxsize=2_000)
 def name_words(name: str) -> frozenset[str]:
     """The words of a tool's name, the same for "sendEmail", "send_email" and "sendemail"."""
     found = {word.lower() for word in _NAME_WORD.findall(name)}
@@ -219,11 +220,11 @@ def find_action(tool: ToolSchema, demanded: str) -> Action | None:
         verbs = own  # where a VM is stopped and terminated, these are two actions
     meant = [value for value in values if _means(value, verbs)]
     about = _objects_of(tool) | {form for each in objects for form in words.stems(each)}
-    fitting = [value for value in meant if _words_in(value) <= verbs | about]
+    fitting = [value for value in meant if verbs | about >= set(_parts_of(value))]
     if not verbs or (values and not meant) or (len(meant) > 1 and not fitting):
         return None
     meant = fitting or meant
-    known = _objects_of(tool).union(*map(_words_in, meant))
+    known = _objects_of(tool).union(*map(_parts_of, meant))
     understood = {
         each for each in objects if known.intersection((*words.stems(each), each.rstrip("s")))
     }
@@ -311,18 +312,19 @@ def _same(forms: Sequence[str]) -> Iterator[str]:
         yield from words.SAME_ACTION.get(form, ())
 
 
-def _words_in(value: str) -> frozenset[str]:
-    return words_of(value) | frozenset(re.findall(r"[\u3400-\u9fff]+", value))
-
-
 def _means(value: str, verbs: AbstractSet[str]) -> bool:
     """Whether a value says one of the verbs: `drop_table`, not `list_deleted`, `undo_delete`."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", value[:200]).lower()
-    parts = re.findall(r"[a-z]+|[\u3400-\u9fff]+", spaced)
+    parts = _parts_of(value)
     if not parts or parts[0] in verbs or "".join(parts) in verbs:
         return bool(parts)
     is_other = parts[0] in words.SAME_ACTION or parts[0] in words.VERBS - words.NOUNS
     return not is_other and not verbs.isdisjoint(parts)
+
+
+@lru_cache(maxsize=2_000)
+def _parts_of(value: str) -> list[str]:
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", value[:200]).lower()
+    return re.findall(r"[a-z]+|[\u3400-\u9fff]+", spaced)
 
 
 def _objects_of(tool: ToolSchema) -> frozenset[str]:
