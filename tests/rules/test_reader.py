@@ -110,6 +110,7 @@ def test_an_option_that_is_said_before_its_programs_belongs_to_each():
     [
         ("Never run cargo build without --release", ["without"]),
         ("Never use rm without -i", ["without"]),
+        ("Never use test data", ["data"]),
         ("never email Sarah on weekends", ["weekends"]),
         ("On weekends, never email Sarah.", ["weekends"]),
         ("Never push to main on Fridays", ["Fridays"]),

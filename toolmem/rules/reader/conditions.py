@@ -36,6 +36,7 @@ from toolmem.rules.reader.tools import (
 from toolmem.text.forms import number_in
 from toolmem.view.conditions import Match, read_conditions
 from toolmem.view.parameters import is_target, names_file, words_of
+from toolmem.view.shell_programs import RUNNERS
 from toolmem.view.view import CallView
 
 
@@ -194,7 +195,7 @@ def _read_english(rest: str, terms: Sequence[Term], understood: Collection[str])
             and (reading.verb in ("use", "run", "") or before in {"with", "or"})
         ) or (before in words.RUN and is_program(word)):
             kind = "program"
-        elif before == "program" and not known and _is_subcommand(word, rest):
+        elif before == "program" and not known and _is_subcommand(reading.terms[-1], word, rest):
             word, kind = f"{reading.terms.pop().text} {word}", "command"
         elif not reading.verb and verbs:
             reading.verb = next(form for form in words.stems(lowered) if form in verbs)
@@ -214,8 +215,10 @@ def _read_english(rest: str, terms: Sequence[Term], understood: Collection[str])
     return reading
 
 
-def _is_subcommand(word: str, rest: str) -> bool:
+def _is_subcommand(program: Term, word: str, rest: str) -> bool:
     """Whether a word after a program ends the demand: "never run kubectl drain"."""
+    if program.text not in words.PROGRAMS and program.text not in RUNNERS:
+        return False  # "never use test data"
     ends = re.search(rf"\b{re.escape(word)}\W*$", rest) is not None
     is_plain = word.islower() and word not in words.NO_SUBCOMMAND and not word.endswith("s")
     return ends and is_plain
