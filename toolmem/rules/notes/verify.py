@@ -25,9 +25,11 @@ from toolmem.rules.notes.note import DemandNote, NoteRefused
 from toolmem.rules.notes.quotes import find_quote
 from toolmem.rules.notes.width import (
     Call,
+    Tried,
     count_ordinary_stops,
     has_in_common,
     names_tool,
+    other_tool_named,
     plain_calls,
 )
 from toolmem.text.forms import INSIDE
@@ -89,6 +91,8 @@ def verify(note: DemandNote, context: NoteContext, now: datetime) -> Verified:
         trial = _Trial(note, tools, now)
         verified.conditions = trial.conditions
         _narrow(verified, trial, context.kept_calls)
+        if not pending and not verified.narrowed:
+            trial.refuse_contradiction(note)
     return verified
 
 
@@ -136,6 +140,12 @@ class _Tools:
     def properties(self, name: str) -> Mapping[str, Any]:
         found = self.known.get(folded_name(name))
         return found.properties if found is not None else {}
+
+    def described(self, argument: str) -> str:
+        """What the schemas of the note's tools say of an argument."""
+        declared = (self.properties(name).get(argument) for name in self.named)
+        found = (each.get("description") for each in declared if isinstance(each, Mapping))
+        return " ".join(str(each)[:300] for each in found)
 
     def kinds_of(self, name: str) -> list[str]:
         """The classes of a tool, such as `@write` and `@edit`; its name where it has none."""
@@ -188,6 +198,26 @@ class _Trial:
             return False
         conditions = self.conditions if replayed else _assume_clock_holds(self.conditions)
         return conditions.check(view, self.now, _AssumedHistory(replayed)) is Match.YES
+
+    def refuse_contradiction(self, note: DemandNote) -> None:
+        """Refuse a condition that belongs to another demand than the user's."""
+        tried = Tried(
+            quote=note.quote,
+            conditions=self.conditions,
+            stops=[(each.tool, each.arguments) for each in note.stops],
+            passes=[(each.tool, each.arguments) for each in note.passes],
+            is_stopped=lambda tool, arguments: self.stops(self.tools.view(tool, arguments)),
+            unit_of=self.tools.described,
+        )
+        if problem := tried.contradiction():
+            raise NoteRefused(("when", problem))
+        tools = self.tools
+        others = {kind: tool for tool in tools.known for kind in tools.kinds_of(tool)}
+        own = {*map(folded_name, tools.named), *tools.places}
+        own.update(kind for name in tools.named for kind in tools.kinds_of(name))
+        if about := other_tool_named(note.quote, sorted(others.keys() - own), self.conditions):
+            problem = f"the user speaks of what {others[about]} does: note it for that tool"
+            raise NoteRefused(("tools", problem))
 
     def _refuse_bare_calls(self) -> None:
         plain = [
@@ -316,8 +346,7 @@ def _why_wide(verified: Verified, trial: _Trial) -> str:
     number, of = count_ordinary_stops(note.quote, verified.places, trial.stops)
     if number > MAX_ORDINARY * of:
         return f"{number} of {of} ordinary calls would be stopped that the quote does not name"
-    examples = [(each.tool, each.arguments) for each in note.stops]
-    if has_in_common(note.quote, trial.conditions, examples):
+    if has_in_common(note.quote, trial.conditions):
         return ""
     if worked >= MIN_WORKED and stopped > MAX_WORKED * worked:
         return f"{stopped} of the last {worked} calls would have been stopped, and no tool is named"
