@@ -109,7 +109,7 @@ class ToolMemoryCaptureHook:
         for rule in captured.kept:
             if rule.status == "active":
                 by_text.setdefault(rule.rule, []).append(rule)
-        captured.told += map(_confirmation, by_text.values())
+        captured.told += (_confirmation(self.rules, each) for each in by_text.values())
         return captured
 
     def _input_of(self, demand: Demand, tool: str, turn: Turn) -> RuleInput:
@@ -201,9 +201,9 @@ def describe_effect(rules: Sequence[ToolMemoryRule]) -> str:
     return ""
 
 
-def _confirmation(rules: list[ToolMemoryRule]) -> str:
+def _confirmation(store: ToolMemoryStore, rules: list[ToolMemoryRule]) -> str:
     """Say that the rules of one sentence are kept, and how to take them back."""
     first = rules[0]
-    is_today = first.expires_at is not None and not first.session
-    until = f", until {first.expires_at:%Y-%m-%d %H:%M}" if is_today else ""
+    ends = None if first.session else first.expires_at
+    until = "" if ends is None else f", {store.until(ends)}"
     return kept_message(first.rule, describe_effect(rules), until, for_session=bool(first.session))

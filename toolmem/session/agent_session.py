@@ -27,7 +27,7 @@ from toolmem.ops.parse_tool_call_result import DEFAULT_WINDOW
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import folded_name
-from toolmem.rules.prompt import changed_since, prefetch_tool_memory_rules_blocking
+from toolmem.rules.prompt import changed_since, ended_since, prefetch_tool_memory_rules_blocking
 from toolmem.rules.store import RuleListing
 from toolmem.rules.turn import Captured, ToolUse, Turn
 from toolmem.session.messages import (
@@ -195,7 +195,7 @@ class AgentSession:
         assert self.recorder.guard is not None
         try:
             told = self.recorder.guard.user_spoke(self.session_id, message)
-            self._unreported.told.append(told)
+            self._unreported.told += [told, *ended_since(self.rules, self.session_id)]
         except ToolMemError as error:
             log.error("the guard was not told of a message: %s", error)
         self._unreported.add(self._hook.hear(self._turn(message, [])))

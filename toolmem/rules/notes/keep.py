@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -15,6 +16,7 @@ from toolmem.rules.capture import USER_EDICT
 from toolmem.rules.changes import ONLY_ASKS, Actor
 from toolmem.rules.identity import text_key
 from toolmem.rules.notes.note import NoteProblem, NoteRefused, read_note
+from toolmem.rules.notes.numbers import mentions_time, read_numbers, says_today
 from toolmem.rules.notes.verify import NoteContext, Verified, check_quote, shown_call, verify
 from toolmem.rules.notes.width import content_words
 from toolmem.rules.replies import (
@@ -34,6 +36,11 @@ MAX_IN_FORCE = 200
 MAX_REFUSALS = 3  # of one quote in a session; then it is kept as a reminder
 _REFUSALS = ".note-refusals"
 _TODAY = ("today", "今天")
+_DATED = re.compile(
+    r"\b(?:to(?:day|morrow|night)|days?|weeks?|months?|years?|(?:jan|feb|mar|apr|may|jun|jul|aug"
+    r"|sep|oct|nov|dec)[a-z]{0,6})\b|[今明后月年号日]"
+)
+_OPEN_END = re.compile(r"\b(?:until|till|as long as)\b|直到|为止")
 _MIN_FIT = 0.34  # share of the words of a description that the rule must contain
 
 Outcome = Literal["kept", "request", "refused"]
@@ -53,6 +60,8 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     now = rules.local_time()
     try:
         note = read_note(given)
+        if note.lasting == "session" and not note.until and says_today(note.quote):
+            note = replace(note, lasting="always", until=_TODAY[0])  # a session is not a day
         if note.lasting == "session" and not context.session:
             raise NoteRefused(("lasting", "no session is known here: say always"))
         in_force = rules.all_rules(context.session).rules if note.replaces else []
@@ -73,7 +82,7 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
             rules=made,
             told=f"{message} ({why}): lift {made[0].id[:MIN_ID_LENGTH]}",
         )
-    told, problems = _confirmation(verified), []
+    told, problems = _confirmation(rules, verified), []
     if verified.narrowed:
         problem = f"{verified.narrowed}: it only asks; note it again with a narrower `when`"
         problems.append(NoteProblem("when", problem))
@@ -85,14 +94,21 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
 
 
 def _end_of(until: str, rules: ToolMemoryStore) -> datetime | None:
-    """When a note ends: at the end of a date, or at a time. Raises NoteRefused."""
+    """When a note ends: at the end of a date, or at a time. Raises NoteRefused.
+
+    None: not before the user says so, as at "the release".
+    """
     text, now = until.strip(), rules.local_time()
-    if not text:
+    if not (mentions_time(text) or read_numbers(text) or _DATED.search(text.lower())):
         return None
     if text.lower() in _TODAY:
         return rules.end_of_day()
     try:
-        found = _end_of_date(text, rules) or _local_time(text, rules)
+        found = datetime.fromisoformat(text)
+        if "T" not in text and ":" not in text and " " not in text:  # a date
+            found = rules.end_of_day(found.date())
+        elif found.tzinfo is None:
+            found = found.replace(tzinfo=rules.zone).astimezone(rules.zone)
     except ValueError:
         raise NoteRefused(("until", "expected today, or a date or time as 2026-12-24")) from None
     except OverflowError:
@@ -100,21 +116,6 @@ def _end_of(until: str, rules: ToolMemoryStore) -> datetime | None:
     if found <= now:
         raise NoteRefused(("until", f"{text} is over: now it is {now:%Y-%m-%d %H:%M}"))
     return found
-
-
-def _end_of_date(text: str, rules: ToolMemoryStore) -> datetime | None:
-    """The end of a date; None for another text. Raises OverflowError."""
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        return None
-    return rules.end_of_day(day)
-
-
-def _local_time(text: str, rules: ToolMemoryStore) -> datetime:
-    """A time, in the user's zone where the text names none. Raises ValueError, OverflowError."""
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=rules.zone).astimezone(rules.zone)
 
 
 def _ask_to_lift_all(
@@ -149,7 +150,7 @@ def _refused(
         return refused
     rules.store.delete(rules.workspace, _REFUSALS, key)
     made = _put(rules, verified, verified.pending, context)
-    told = f"{_confirmation(verified)} (its condition was refused {number} times)"
+    told = f"{_confirmation(rules, verified)} (its condition was refused {number} times)"
     outcome: Outcome = "request" if verified.pending else "kept"
     return NoteResult(outcome=outcome, rules=made, told=told, problems=error.problems)
 
@@ -202,7 +203,7 @@ def _put(
     ]
 
 
-def _confirmation(verified: Verified) -> str:
+def _confirmation(rules: ToolMemoryStore, verified: Verified) -> str:
     """Tell the user of a kept note: a call that is stopped, one that is not, and the way back."""
     note, checks, history = verified.note, "", ""
     if note.effect != "remind":
@@ -214,10 +215,13 @@ def _confirmation(verified: Verified) -> str:
         example = excerpt(verified.example)
         history = f"; it would have stopped {stopped} of your last {total} calls, as `{example}`"
     if verified.ends is not None:
-        history += f", until {verified.ends:%Y-%m-%d %H:%M}"
+        history += f", {rules.until(verified.ends)}"
+    elif note.until.strip() or _OPEN_END.search(note.quote.lower()):
+        history += ", until you say so"
     message = kept_message(note.quote, checks, history, for_session=note.lasting == "session")
     if verified.narrowed:
-        message += f". It only asks, as {verified.narrowed}; to have them stopped, say: yes"
+        message += f". It only asks, as {verified.narrowed}; to have them stopped, say: "
+        message += "yes, always stop it"
     return message
 
 

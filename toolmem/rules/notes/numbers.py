@@ -11,7 +11,7 @@ _MAX_READ = 4_000  # characters
 _SCALES = {"k": 1_000, "hundred": 100, "thousand": 1_000, "million": 10**6}
 _SCALES |= {"百": 100, "千": 1_000, "万": 10_000}
 _IN_DIGITS = re.compile(
-    r"(?<![a-z0-9_.])(\d{1,15}(?:,\d{3}){0,5}(?:\.\d{1,9})?)"
+    r"(?<![a-z0-9_.])(\d{1,15}(?:,\d{3}){0,5}(?:\.\d{1,9})?)(?!\d)"
     r"\s?(k\b|hundred\b|thousand\b|million\b|[百千万])?"
 )
 _UNITS = (

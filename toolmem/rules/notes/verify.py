@@ -26,12 +26,13 @@ from toolmem.rules.notes.quotes import find_quote
 from toolmem.rules.notes.width import (
     Call,
     Tried,
-    count_ordinary_stops,
     has_in_common,
     names_tool,
+    ordinary_stops,
     other_tool_named,
     plain_calls,
 )
+from toolmem.text.display import plain
 from toolmem.text.forms import INSIDE
 from toolmem.view.conditions import (
     Alternative,
@@ -220,14 +221,14 @@ class _Trial:
             raise NoteRefused(("tools", problem))
 
     def _refuse_bare_calls(self) -> None:
-        plain = [
+        tests = [
             each
             for each in self.conditions.when
             if not (each.always or each.clock or each.earlier or each.more_than)
             and not any(test.missing for test in each.arguments)
         ]
-        for tool in self.tools.named if plain else ():
-            bare = Conditions(plain, self.conditions.unless)
+        for tool in self.tools.named if tests else ():
+            bare = Conditions(tests, self.conditions.unless)
             if bare.check(self.tools.view(tool, {}), self.now) is Match.YES:
                 why = 'a call without arguments is stopped: add a test, or write "always": true'
                 raise NoteRefused(("when", why))
@@ -343,19 +344,22 @@ def _why_wide(verified: Verified, trial: _Trial) -> str:
     Whatever the quote is about, it may still be about all calls of the tool.
     """
     note, (stopped, worked) = verified.note, verified.would_stop
-    number, of = count_ordinary_stops(note.quote, verified.places, trial.stops)
-    if number > MAX_ORDINARY * of:
-        return f"{number} of {of} ordinary calls would be stopped that the quote does not name"
+    found, of = ordinary_stops(note.quote, verified.places, trial.stops)
+    if len(found) > MAX_ORDINARY * of:
+        shown = plain(shown_call(found[0].tool, found[0].arguments), 60)
+        why = "ordinary calls would be stopped that the quote does not name"
+        return f"{len(found)} of {of} {why}, such as `{shown}`"
     if has_in_common(note.quote, trial.conditions):
         return ""
     if worked >= MIN_WORKED and stopped > MAX_WORKED * worked:
         return f"{stopped} of the last {worked} calls would have been stopped, and no tool is named"
-    plain: list[Call] = []
+    calls: list[Call] = []
     for name in trial.tools.named:
-        plain += plain_calls(name, trial.tools.properties(name))
-    number = sum(trial.stops(trial.tools.view(*call)) for call in plain)
-    if number > MAX_WORKED * len(plain) or any(each.always for each in trial.conditions.when):
-        return "most calls of the tool would be stopped, and the quote does not name it"
+        calls += plain_calls(name, trial.tools.properties(name))
+    number = sum(trial.stops(trial.tools.view(*call)) for call in calls)
+    if number > MAX_WORKED * len(calls) or any(each.always for each in trial.conditions.when):
+        share = f"{number} of {len(calls)} plain calls" if calls else "all calls"
+        return f"{share} of the tool would be stopped, and the quote does not name it"
     return ""
 
 

@@ -263,18 +263,14 @@ def _written(conditions: Conditions) -> frozenset[str]:
     return frozenset().union(*map(content_words, texts))
 
 
-def count_ordinary_stops(
+def ordinary_stops(
     quote: str, classes: Iterable[str], stops: Callable[[CallView], bool]
-) -> tuple[int, int]:
-    """(stopped, all) ordinary calls of these classes; one that shares a word may be stopped."""
+) -> tuple[list[CallView], int]:
+    """The ordinary calls that are stopped and share no word, and the number of all."""
     said = content_words(quote)
-    total = stopped = 0
-    for name in classes:
-        for view in _ordinary(name):
-            total += 1
-            text = _values_of(view.arguments)
-            stopped += stops(view) and not said & content_words(text)
-    return stopped, total
+    views = [view for name in classes for view in _ordinary(name)]
+    others = (view for view in views if not said & content_words(_values_of(view.arguments)))
+    return [view for view in others if stops(view)], len(views)
 
 
 def _values_of(arguments: Mapping[str, Any]) -> str:
