@@ -496,12 +496,6 @@ def test_odd_numbers_are_read_or_refused(note, said):
     assert note({**NOTE, "quote": said[:400]}, said).outcome in ("kept", "refused")
 
 
-def test_a_quote_that_is_mostly_pasted_waits_for_the_user(note):
-    said = "> pushing with --no-verify is cheating\ndon't"
-    given = {**NOTE, "quote": "pushing with --no-verify is cheating don't"}
-    assert note(given, said).outcome == "request"
-
-
 @pytest.mark.parametrize("until", ["2025-12-31", "2025-12-31T23:00", "tomorrow", "the 7th"])
 def test_an_end_that_is_over_or_no_date_is_refused(note, until):
     made = note({**NOTE, "until": until})

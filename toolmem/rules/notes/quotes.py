@@ -48,7 +48,7 @@ def _comparable(text: str) -> str:
 
 
 def _is_in_own_words(quote: str, message: str) -> bool:
-    """Whether half of the quote's words stand outside of pasted text and quotations."""
+    """Whether any word of the quote stands outside of pasted text and quotations."""
     from toolmem.rules.reader.own_text import MASK, mask_pasted  # takes long to load
 
     own = _SEARCH_HIT.sub(lambda line: MASK * len(line[0]), mask_pasted(message))
@@ -56,7 +56,7 @@ def _is_in_own_words(quote: str, message: str) -> bool:
     pieces = list(_PIECE.finditer(message))
     for at in _runs_of(sought, [_comparable(piece[0]) for piece in pieces]):
         run = pieces[at : at + len(sought)]
-        if 2 * sum(own[each.start() : each.end()] == each[0] for each in run) >= len(run):
+        if any(own[piece.start() : piece.end()] == piece[0] for piece in run):
             return True
     return False
 
