@@ -65,6 +65,7 @@ _PART = re.compile(
     r"|(?<=[a-z,;] )(?=[A-Z][a-z]{2})|^(?=[A-Z]\w{1,40} (?:is|are|gets?|has|may|must|can|never)\b))"
     r"(?P<name>[A-Za-z][\w-]{1,40})"
 )
+_NO_PART = dict.fromkeys(_PART.groupindex)
 _NUMBER = re.compile(r'(?<=: )"?-?\d[\d.,]{0,30}"?(?=[,}])')  # a value in JSON
 _EXCEPT = re.compile(
     r"\b(?:only|except|outside|other than|but|unless|without|instead|use)\b|[只除外用]"
@@ -166,7 +167,11 @@ class Tried(Struct, frozen=True, kw_only=True):
         """Whether the stopped calls that have a piece are stopped with another in its place."""
         shown = [(tool, json.dumps(given, ensure_ascii=False)) for tool, given in self.stops]
         changed = [(tool, piece.sub(other, text)) for tool, text in shown if piece.search(text)]
-        return bool(changed) and all(self.is_stopped(tool, json.loads(t)) for tool, t in changed)
+        try:
+            calls = [(tool, json.loads(text)) for tool, text in changed]
+        except ValueError:  # the piece was part of the JSON, such as `true`
+            return False
+        return bool(calls) and all(self.is_stopped(*each) for each in calls)
 
     def _wrong_limit(self) -> str:
         said = ", ".join(f"{number:g}" for number in sorted(limits_in(self.quote)))
@@ -199,7 +204,10 @@ class Tried(Struct, frozen=True, kw_only=True):
 
     def _wrong_part(self) -> str:
         """A file or an address that no stopped call has is wrong if nothing else ties the two."""
-        found = list(_PART.finditer(self.quote))
+        found = [each.groupdict() for each in _PART.finditer(self.quote)]
+        values = {v.lower() for _, a in self.stops for v in a.values() if isinstance(v, str)}
+        whole = (word for word in values & content_words(self.quote) if len(word) > 2)
+        found += [{**_NO_PART, "name": word} for word in sorted(whole)]
         written = " ".join(text for each in self._alternatives() for text in _literals(each))
         tests_option = any(each["option"] and _piece(each["option"], written) for each in found)
         stopped, passing = (
@@ -207,7 +215,7 @@ class Tried(Struct, frozen=True, kw_only=True):
         )
         is_exception = _EXCEPT.search(normalized(self.quote)) is not None
         for each in found:
-            part = (each["option"] or each["place"] or each["name"]).rstrip(".,/-")
+            part = (each["option"] or each["place"] or each["name"] or "").rstrip(".,/-")
             if piece := _piece(part, stopped):
                 is_tested = tests_option if each["option"] else is_exception
                 at = part.find("@") if "@" in part[1:] else part.rfind(".")
@@ -216,7 +224,7 @@ class Tried(Struct, frozen=True, kw_only=True):
                     others = ["" if each["option"] else others[0]]
                 if not is_tested and any(self._stops_with(piece, other) for other in others):
                     return f"calls with another than {part!r}, which the user named, are stopped"
-            elif not is_exception and not _piece(part.partition(".")[0], written):
+            elif not is_exception and not _piece(part.lstrip(".").partition(".")[0], written):
                 is_tied = has_in_common(self.quote, self.conditions) and "@" not in part
                 if not is_tied and (each["place"] or _piece(part, passing)):
                     return f"the user named {part!r}, and neither `when` nor `stops` has it"
@@ -239,7 +247,7 @@ class Tried(Struct, frozen=True, kw_only=True):
 
 def _piece(part: str, text: str) -> re.Pattern[str] | None:
     """Find a part in a text; `prod` also stands for production."""
-    word = part.lower()
+    word = part.lower() or "-"
     shorter = (word[:size] for size in range(len(word) - 1, 3, -1) if word.isalpha())
     for each in (word, *shorter):
         before, after = (r"(?<![^\W_])" if c.isalnum() else "" for c in (each[0], each[-1]))
