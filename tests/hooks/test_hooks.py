@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import timedelta
 
 import pytest
 
 from toolmem.guard.stores import project_root
 from toolmem.hooks.notes import note_command
+from toolmem.hooks.state import INSTALLS, Install, write_notes
+from toolmem.models.calls import SystemClock
+from toolmem.rules.changes import Actor
+from toolmem.rules.store import ToolMemoryStore
 
 NOTE = {
     "quote": "leave the vendor folder alone",
@@ -500,3 +505,37 @@ def test_the_way_past_a_stopped_repeat_is_one_that_the_agent_has(host):
     told = host.before("cat missing.txt", key="c1")
     assert "send it once more as it is" in told
     assert host.before("cat missing.txt", key="c2") == ""
+
+
+def test_a_day_ends_in_the_time_zone_of_the_settings_that_an_install_names(host, tmp_path):
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("time_zone: Pacific/Auckland\n")
+    host.options = ["--config", str(settings)]
+    assert "Pacific/Auckland" not in json.dumps(host.prompt("Never push to main today."))
+    command = ["python", "-m", "toolmem.hooks", "claude-code", *host.options]
+    write_notes(INSTALLS, [Install("claude-code", "", command)])
+    told = json.dumps(host.prompt("Never rebase main today."))
+    assert "24:00, Pacific/Auckland" in told
+
+
+def test_a_folder_that_is_not_trusted_changes_no_clock(host, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "its author"))
+    host.prompt("Never push to main.")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    settings = host.project / "settings.yaml"
+    settings.write_text("time_zone: Pacific/Auckland\n")
+    host.options = ["--config", str(settings)]
+    write_notes(INSTALLS, [Install("claude-code", str(host.project), host.options)])
+    told = json.dumps(host.prompt("Never rebase main today."))
+    assert "do not bind" in told and "24:00" in told and "Auckland" not in told
+
+
+def test_a_ban_that_ended_is_told_at_the_next_prompt_once(host):
+    host.prompt("Never push to main.")
+    with host.store() as store:
+        rules = ToolMemoryStore(store, "default", SystemClock())
+        [rule] = rules.list_rules("@shell")
+        ended = SystemClock().now() - timedelta(minutes=5)
+        rules.change(rule, Actor("user", "typed"), expires_at=ended)
+    assert "The ban “Never push to main” ended on " in host.prompt("go on")["systemMessage"]
+    assert "ended on" not in json.dumps(host.prompt("go on"))

@@ -255,6 +255,6 @@ def test_in_a_guarded_store_a_message_that_nobody_typed_lifts_nothing(say, hook,
 def test_a_demand_for_today_ends_with_the_day_and_not_with_the_session(say, rules):
     rules.zone = UTC
     captured = say("Don't push to main today.")
-    assert ", until 2026-01-02 00:00. undo" in captured.told[0]
+    assert ", until Thu 1 Jan 24:00, UTC. undo" in captured.told[0]
     [kept] = captured.kept
     assert (kept.session, kept.expires_at) == ("", datetime(2026, 1, 2, tzinfo=UTC))

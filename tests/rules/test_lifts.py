@@ -78,7 +78,7 @@ def test_a_sentence_that_forbids_a_thing_again_takes_no_ban_back(message):
 def test_a_sentence_that_takes_back_what_was_forbidden_still_does():
     found = possibly_lifted("The ban that you cannot push to main is lifted.", RULES)
     assert found is not None
-    assert found[0] is RULES[1]
+    assert found[0] == [RULES[1]]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_other_words_leave_a_doubt_about_the_rule_that_shares_most_of_them(messa
     assert lifted(message, RULES) is None
     found = possibly_lifted(message, RULES)
     assert found is not None
-    assert found[0] is RULES[number]
+    assert found[0] == [RULES[number]]
 
 
 @pytest.mark.parametrize(
@@ -172,6 +172,7 @@ NOTED = {  # tool, sentence, conditions
     "zh-file": ("Bash", "别删除 /data 下的文件", [{"path": "/data/**"}]),
     "zh-time": ("deploy", "晚上十点以后不要部署到生产环境", []),
     "zh-li": ("mail", "不要给李雷发邮件", [{"target": "李雷"}]),
+    "zh-pay": ("transfer", "不要给乙公司付款", [{"target": "乙公司"}]),
 }
 
 
@@ -255,6 +256,7 @@ def test_no_need_to_ask_takes_back_a_demand_to_be_asked_and_no_ban():
         ("Bob told me something. You may push to main again.", "main"),
         ("Use this as commit message. You may push to main again", "main"),
         ("李雷可以发邮件了", "zh-li"),
+        ("乙公司可以付款了", "zh-pay"),
         ("以后可以给李雷的助理发邮件了", "zh-li"),
     ],
 )
@@ -324,7 +326,7 @@ def test_words_that_name_nothing_mean_the_only_rule_that_stopped_a_call_before()
     assert possibly_lifted(message, rules, {"main", "rm"}) is None
     found = possibly_lifted(message, rules, {"rm"})
     assert found is not None
-    assert found[0].id == "rm"
+    assert [rule.id for rule in found[0]] == ["rm"]
     assert may_mean("go ahead again", message, rules[1], {"rm"})
     assert not may_mean("go ahead again", message, rules[0], {"rm"})
     assert possibly_lifted("Forget it.", rules, {"rm"}) is None

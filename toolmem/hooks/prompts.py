@@ -20,6 +20,7 @@ from toolmem.models.calls import SystemClock
 from toolmem.models.protocols import Store
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
+from toolmem.rules.prompt import ended_since
 from toolmem.rules.replies import without_codes
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn
@@ -124,6 +125,7 @@ def _capture(stores: Stores, turn: Turn, stopped: dict[str, list[str]]) -> list[
         with _told_unless_main(stores, store, captured.told):
             is_main = store is stores.main
             captured.add(capture.after_turn(turn) if is_main else capture.follow(turn))
+            captured.told += ended_since(stores.rules(store), turn.session_id)
     return captured.told
 
 

@@ -107,7 +107,7 @@ class ToolMemoryCaptureHook:
         return follow_reply(self.rules, turn, actor)
 
     def _keep(self, turn: Turn, *, named_only: bool = False) -> Captured:
-        from toolmem.rules.reader import demands, too_long
+        from toolmem.rules.reader import demands, unkept
 
         reminder, message = split_keep_prefix(turn.held or turn.user_message)
         named_only = named_only and not turn.held
@@ -128,14 +128,14 @@ class ToolMemoryCaptureHook:
             )
         if reminder and not found:
             self._keep_reminder(turn, reminder, captured)
-        if n := too_long(message):
-            problem = f"{n} sentence(s) of over 500 characters; say it shorter"
-            captured.told.append(f"not kept: {problem}")
+        if not reminder:
+            reasons = unkept(message, [demand.sentence for demand in found])
+            captured.told += (f"Not kept: “{excerpt(said)}”: {why}" for said, why in reasons)
         by_text: dict[str, list[ToolMemoryRule]] = {}
         for rule in captured.kept:
             if rule.status == "active":
                 by_text.setdefault(rule.rule, []).append(rule)
-        captured.told += map(_confirmation, by_text.values())
+        captured.told += (_confirmation(self.rules, each) for each in by_text.values())
         remember_made(self.rules, turn.session_id, captured.kept, message)
         waits = {rule.rule: rule for rule in captured.kept if rule.status == "request"}
         captured.told += (waiting(rule, "nobody saw you type it") for rule in waits.values())
@@ -242,9 +242,9 @@ def describe_effect(rules: Sequence[ToolMemoryRule]) -> str:
     return ""
 
 
-def _confirmation(rules: list[ToolMemoryRule]) -> str:
+def _confirmation(store: ToolMemoryStore, rules: list[ToolMemoryRule]) -> str:
     """Say that the rules of one sentence are kept, and how to take them back."""
     first = rules[0]
-    is_today = first.expires_at is not None and not first.session
-    until = f", until {first.expires_at:%Y-%m-%d %H:%M}" if is_today else ""
+    ends = None if first.session else first.expires_at
+    until = "" if ends is None else f", {store.until(ends)}"
     return kept_message(first.rule, describe_effect(rules), until, for_session=bool(first.session))

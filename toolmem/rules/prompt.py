@@ -18,9 +18,10 @@ from msgspec import Struct
 from toolmem.config.sections import RulesSection
 from toolmem.errors import StoreError, StoreUnavailable
 from toolmem.models.rules import RANK, UNSCOPED, ToolMemoryRule
+from toolmem.rules.changes import read_or_new
 from toolmem.rules.identity import folded_name
-from toolmem.rules.store import RuleListing, ToolMemoryStore
-from toolmem.text.display import plain, shown
+from toolmem.rules.store import MAX_SESSION, RuleListing, ToolMemoryStore
+from toolmem.text.display import plain, shown, shown_time
 
 log = logging.getLogger("toolmem.rules")
 Language = Literal["", "zh"]
@@ -229,6 +230,25 @@ def changed_since(
     parts += [_not_shown_line(rest, language)] if rest else []
     parts += ["\n".join([_WITHDRAWN[language], "", *dict.fromkeys(gone)])] if gone else []
     return "\n\n".join(parts)
+
+
+def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
+    """Tell which of the user's rules ended since the last call, each once. Raises StoreError."""
+    now, place = rules.clock.now(), (rules.workspace, ".ended", "told")
+    told = read_or_new(rules.store.get(*place), float)  # when, in seconds since 1970
+    since = max(told, (now - MAX_SESSION).timestamp())
+    lines: dict[str, str] = {}
+    for rule in rules.every_rule():
+        is_here = rule.is_users and rule.status == "active" and rule.session in ("", session)
+        is_withdrawn = bool(rule.changes) and rule.changes[-1].what == "withdrawn"
+        ends = None if is_withdrawn or not is_here else rule.expires_at
+        if ends is not None and since < ends.timestamp() <= now.timestamp():
+            what = "ban" if rule.is_checked else "reminder"
+            at = shown_time(ends, rules.zone, now)
+            lines[rule.rule] = f"The {what} “{plain(rule.rule, 160)}” ended on {at}."
+    if lines:
+        rules.store.put(*place, now.timestamp())
+    return [*lines.values()]
 
 
 def prefetch_tool_memory_rules_blocking(

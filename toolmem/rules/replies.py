@@ -322,14 +322,20 @@ def _take_back(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captu
     known = [rule for rule in rules.all_rules(actor.session).rules if rule.is_users]
     known = [rule for rule in known if not turn.mark or turn.mark not in rule.said.turns]
     texts = list({rule.rule: rule for rule in known}.values())
+    stopped = {rule.rule for rule in known if rule.id in turn.stopped_by}
     if meant := lifted(turn.user_message, texts):
         for rule in known:
             if rule.rule == meant.rule:
                 _tell(captured, rule, rules.delete(rule, actor), "lifted")
-    elif found := possibly_lifted(turn.user_message, texts, frozenset(turn.stopped_by)):
-        meant, sentence = found
+    elif found := possibly_lifted(
+        turn.user_message, texts, frozenset(rule.id for rule in texts if rule.rule in stopped)
+    ):
+        meant_ones, sentence = found
+        if len(meant_ones) > 1:
+            captured.told.append(several_meant(meant_ones))
+            return
         asking = replace(actor, words=sentence, session=turn.session_id)
-        asked = [rule for rule in known if rule.rule == meant.rule and rule.is_checked]
+        asked = [r for r in known if r.rule == meant_ones[0].rule and r.is_checked]
         if asked:
             is_open = open_question(rules, asked, asking, "deleted", turn.user_message)
             captured.told.append(still_holds(asked[0], is_open=is_open))
@@ -358,6 +364,12 @@ def open_question(
     for rule in checked:
         rules.delete(rule, replace(actor, kind="agent", evidence="typed"), what)
     return True
+
+
+def several_meant(rules: Sequence[ToolMemoryRule]) -> str:
+    """Tell the user that their words may mean several rules, and that nothing changed."""
+    named = ", ".join(f"“{excerpt(rule.rule)}” (lift {_code(rule)})" for rule in rules[:5])
+    return f"This may mean several rules, so all of them hold: {named}. To lift one, type its lift"
 
 
 def still_holds(rule: ToolMemoryRule, *, is_open: bool = False) -> str:

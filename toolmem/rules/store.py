@@ -42,6 +42,7 @@ from toolmem.rules.identity import (
     rule_key,
     text_key,
 )
+from toolmem.text.display import shown_time, zone_name
 from toolmem.text.masking import Masker
 from toolmem.view.conditions import read_conditions
 
@@ -125,6 +126,11 @@ class ToolMemoryStore:
         """The midnight after a day; None: after today."""
         following = (day or self.local_time().date()) + timedelta(days=1)
         return datetime.combine(following, time(), self.zone).astimezone(self.zone)
+
+    def until(self, ends: datetime) -> str:
+        """Name an end with its zone: "until Fri 28 Nov 24:00, Europe/Berlin"."""
+        now = self.clock.now()
+        return f"until {shown_time(ends, self.zone, now)}, {zone_name(self.zone, ends)}"
 
     # ------------------------------------------------------------ reading
 

@@ -26,7 +26,7 @@ from toolmem.ops.parse_tool_call_result import DEFAULT_WINDOW
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import folded_name
-from toolmem.rules.prompt import changed_since, prefetch_tool_memory_rules_blocking
+from toolmem.rules.prompt import changed_since, ended_since, prefetch_tool_memory_rules_blocking
 from toolmem.rules.replies import forget_session
 from toolmem.rules.store import RuleListing
 from toolmem.rules.turn import Captured, ToolUse, Turn, is_guest
@@ -208,7 +208,7 @@ class AgentSession:
         assert guard is not None
         try:
             told = guard.user_spoke(self.session_id, message, is_guests=turn.is_guests)
-            self._unreported.told.append(told)
+            self._unreported.told += [told, *ended_since(self.rules, self.session_id)]
             turn.stopped_by = guard.stopped_before(self.session_id)
         except ToolMemError as error:
             log.error("the guard was not told of a message: %s", error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -16,6 +16,7 @@ from toolmem.rules.capture import USER_EDICT
 from toolmem.rules.changes import ONLY_ASKS, Actor
 from toolmem.rules.identity import folded_name, text_key
 from toolmem.rules.notes.note import DemandNote, NoteProblem, NoteRefused, read_note
+from toolmem.rules.notes.numbers import mentions_time, read_numbers, says_today
 from toolmem.rules.notes.quotes import newest_message_with
 from toolmem.rules.notes.verify import NoteContext, Verified, check_quote, shown_call, verify
 from toolmem.rules.notes.width import content_words
@@ -38,6 +39,11 @@ MAX_IN_FORCE = 200
 MAX_REFUSALS = 3  # of one quote in a session; then it is kept as a reminder
 _REFUSALS = ".note-refusals"
 _TODAY = ("today", "今天")
+_DATED = re.compile(
+    r"\b(?:to(?:day|morrow|night)|days?|weeks?|months?|years?|(?:jan|feb|mar|apr|may|jun|jul|aug"
+    r"|sep|oct|nov|dec)[a-z]{0,6})\b|[今明后月年号日]"
+)
+_OPEN_END = re.compile(r"\b(?:until|till|as long as)\b|直到|为止")
 _MIN_FIT = 0.34  # share of the words of a description that the rule must contain
 
 Outcome = Literal["kept", "request", "refused"]
@@ -59,6 +65,8 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
         note = read_note(given)
         if context.is_guests:
             note = _of_guest(note)
+        if note.lasting == "session" and not note.until and says_today(note.quote):
+            note = replace(note, lasting="always", until=_TODAY[0])  # a session is not a day
         if note.lasting == "session" and not context.session:
             raise NoteRefused(("lasting", "no session is known here: say always"))
         verified = verify(note, context, now)
@@ -75,7 +83,7 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
         return NoteResult(outcome="request", rules=made, told=waiting(made[0], why))
     message = _message_of(note.quote, context)
     remember_made(rules, context.session, made, message)
-    told, problems = _confirmation(verified), []
+    told, problems = _confirmation(rules, verified), []
     if verified.narrowed:
         problem = f"{verified.narrowed}: it only asks; note it again with a narrower `when`"
         problems.append(NoteProblem("when", problem))
@@ -88,14 +96,21 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
 
 
 def _end_of(until: str, rules: ToolMemoryStore) -> datetime | None:
-    """When a note ends: at the end of a date, or at a time. Raises NoteRefused."""
+    """When a note ends: at the end of a date, or at a time. Raises NoteRefused.
+
+    None: not before the user says so, as at "the release".
+    """
     text, now = until.strip(), rules.local_time()
-    if not text:
+    if not (mentions_time(text) or read_numbers(text) or _DATED.search(text.lower())):
         return None
     if text.lower() in _TODAY:
         return rules.end_of_day()
     try:
-        found = _end_of_date(text, rules) or _local_time(text, rules)
+        found = datetime.fromisoformat(text)
+        if "T" not in text and ":" not in text and " " not in text:  # a date
+            found = rules.end_of_day(found.date())
+        elif found.tzinfo is None:
+            found = found.replace(tzinfo=rules.zone).astimezone(rules.zone)
     except ValueError:
         raise NoteRefused(("until", "expected today, or a date or time as 2026-12-24")) from None
     except OverflowError:
@@ -103,21 +118,6 @@ def _end_of(until: str, rules: ToolMemoryStore) -> datetime | None:
     if found <= now:
         raise NoteRefused(("until", f"{text} is over: now it is {now:%Y-%m-%d %H:%M}"))
     return found
-
-
-def _end_of_date(text: str, rules: ToolMemoryStore) -> datetime | None:
-    """The end of a date; None for another text. Raises OverflowError."""
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        return None
-    return rules.end_of_day(day)
-
-
-def _local_time(text: str, rules: ToolMemoryStore) -> datetime:
-    """A time, in the user's zone where the text names none. Raises ValueError, OverflowError."""
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=rules.zone).astimezone(rules.zone)
 
 
 def _of_guest(note: DemandNote) -> DemandNote:
@@ -195,7 +195,7 @@ def _refused(
         return refused
     rules.store.delete(rules.workspace, _REFUSALS, key)
     made = _put(rules, verified, verified.pending, context)
-    told = f"{_confirmation(verified)} (its condition was refused {number} times)"
+    told = f"{_confirmation(rules, verified)} (its condition was refused {number} times)"
     outcome: Outcome = "request" if verified.pending else "kept"
     return NoteResult(outcome=outcome, rules=made, told=told, problems=error.problems)
 
@@ -249,7 +249,7 @@ def _put(
     ]
 
 
-def _confirmation(verified: Verified) -> str:
+def _confirmation(rules: ToolMemoryStore, verified: Verified) -> str:
     """Tell the user of a kept note: a call that is stopped, one that is not, and the way back."""
     note, checks, history = verified.note, "", ""
     if note.effect != "remind":
@@ -261,10 +261,13 @@ def _confirmation(verified: Verified) -> str:
         example = excerpt(verified.example)
         history = f"; it would have stopped {stopped} of your last {total} calls, as `{example}`"
     if verified.ends is not None:
-        history += f", until {verified.ends:%Y-%m-%d %H:%M}"
+        history += f", {rules.until(verified.ends)}"
+    elif note.until.strip() or _OPEN_END.search(note.quote.lower()):
+        history += ", until you say so"
     message = kept_message(note.quote, checks, history, for_session=note.lasting == "session")
     if verified.narrowed:
-        message += f". It only asks, as {verified.narrowed}; to have them stopped, say: yes"
+        message += f". It only asks, as {verified.narrowed}; to have them stopped, say: "
+        message += "yes, always stop it"
     return message
 
 
@@ -290,7 +293,8 @@ def lift_demand(
         texts = list({rule.rule: rule for rule in every if rule.is_users}.values())
         found = None if pending else lifted_by(message, texts)
         if not pending and (found is None or found.rule != meant[0].rule):
-            return _ask_whether(rules, meant, quote, message, context, actor)
+            _require_meant(quote, message, meant[0], every, context)
+            return _ask_whether(rules, meant, message, actor)
     except NoteRefused as error:
         return NoteResult(outcome="refused", problems=error.problems)
     by = Actor("agent", "", quote, context.session, context.noted_by) if pending else actor
@@ -308,20 +312,37 @@ def lift_demand(
 def _ask_whether(
     rules: ToolMemoryStore,
     meant: Sequence[ToolMemoryRule],
-    quote: str,
     message: str,
-    context: NoteContext,
     actor: Actor,
 ) -> NoteResult:
-    """Have the user asked whether words that may mean a rule lift it. Raises NoteRefused."""
-    from toolmem.rules.reader import may_mean
-
-    if not may_mean(quote, message, meant[0], frozenset(context.stopped_by)):
-        problem = "these words do not take that demand back: ask the user which one they mean"
-        raise NoteRefused(("quote", problem))
+    """Have the user asked whether their words lift the rules of one sentence."""
     is_open = open_question(rules, meant, actor, "deleted", message)
     told = still_holds(meant[0], is_open=is_open)
     return NoteResult(outcome="request", rules=list(meant), told=told)
+
+
+def _require_meant(
+    quote: str,
+    message: str,
+    meant: ToolMemoryRule,
+    every: Sequence[ToolMemoryRule],
+    context: NoteContext,
+) -> None:
+    """Require that the user's words may mean this rule, and no other. Raises NoteRefused."""
+    from toolmem.rules.reader import may_mean, possibly_lifted
+
+    texts = {rule.rule: rule for rule in every if rule.is_users} | {meant.rule: meant}
+    named = {rule.rule for rule in every if rule.id in context.stopped_by}
+    stopped = frozenset(rule.id for rule in texts.values() if rule.rule in named)
+    found = possibly_lifted(message, list(texts.values()), stopped)
+    fits = found[0] if found else []
+    if not fits and may_mean(quote, message, meant, stopped):
+        return
+    if len(fits) > 1:
+        raise NoteRefused(("lifted", _name_one(fits)))
+    if not fits or fits[0].rule != meant.rule:
+        problem = "these words do not take that demand back: ask the user which one they mean"
+        raise NoteRefused(("quote", problem))
 
 
 def _rules_meant(words: str, rules: Sequence[ToolMemoryRule], field: str) -> list[ToolMemoryRule]:

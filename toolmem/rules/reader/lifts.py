@@ -60,7 +60,7 @@ _ZH_REFERENCE = re.compile(
     rf"{_ZH_LEAD}(?:(?:取消|忘掉|忘记|撤销|解除|作废|收回)(.*(?:规定|规则|限制|禁令).*)"
     r"|(.*(?:规定|规则|限制|禁令))(?:已经?|现在|都)?(?:取消|解除|作废|撤销|失效|不再有效)了?\W*$)"
 )
-_ZH_SENDS = re.compile(r"^(?!.*[给向对收被在往]).*(?:发|寄|联系)")  # no receiver
+_ZH_SENDS = re.compile(r"^(?!.*[给向对收被在往]).*(?:发|寄|联系|付|汇|转|打款)")  # no receiver
 # The permission holds for good.
 _FOR_GOOD = re.compile(
     r"\b(?:again|from now on|any ?more|no longer|any longer|whenever|stop asking|no need)\b"
@@ -116,7 +116,7 @@ _MAY_LIFT = re.compile(
     rf"(?:^|[,;] ?(?:and |so )?|\bso ){_MAY}.*\b(?:again|now|from now on|any ?time)\b|feel free to"
     rf"|\b(?:is|are)(?: now)? {_FINE} (?:again|now|from now on)"
     rf"|\b(?:may|can) (?:be|get|receive)\b.* again\b|\b{_RULE}\b.*\b{_OVER}\b"
-    r"|\bis (?:history|obsolete|settled|dead|over|off|back)\b(?: \w+){0,3}\W*$"
+    r"|\bis (?:history|obsolete|settled|dead|over|off|back|open)\b(?: \w+){0,3}\W*$"
     r"|\bno longer (?:protected|frozen|locked|blocked|forbidden|banned|off|restricted|away)\b"
     rf"|^\W*(?:\w+\W+)?(?:{_DROP}|raise|increase)\b.{{0,40}}\b(?:{_RULE}|things?|instructions?"
     r"|what i said)\b|\b(?:darf|dürfen)\b.*\bwieder\b|\bnicht mehr\b"
@@ -201,10 +201,10 @@ def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | No
 
 def possibly_lifted(
     message: str, rules: Sequence[ToolMemoryRule], stopped: Collection[str] = frozenset()
-) -> tuple[ToolMemoryRule, str] | None:
-    """Find the rule that the message may take back, and the sentence that does so.
+) -> tuple[list[ToolMemoryRule], str] | None:
+    """Find the rules that the message may take back alike, and the sentence that does so.
 
-    It shares more words with the sentence than every other rule. `stopped`: ids of the rules that
+    They share more words with the sentence than every other rule. `stopped`: ids of the rules that
     stopped a call just before; a sentence that names nothing means the only one of them.
     """
     doubtful = _taking_back(message)
@@ -215,9 +215,9 @@ def possibly_lifted(
             scores = [int(rule.id in stopped and len(stopped) == 1) for rule in rules]
         best = [rule for rule, score in zip(rules, scores, strict=True) if 0 < score == max(scores)]
         if len(best) > 1:
-            best = [rule for rule in best if rule.id in stopped]
-        if len(best) == 1:
-            return best[0], sentence.text
+            best = [rule for rule in best if rule.id in stopped] or best
+        if best:
+            return best, sentence.text
     return None
 
 
