@@ -42,11 +42,10 @@ from toolmem.models.decisions import Action, Decision, DecisionSource
 from toolmem.models.protocols import Clock, Store
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
-from toolmem.rules.changes import read_or_new, swap
 from toolmem.rules.identity import folded_name
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured
-from toolmem.store.storable import micros
+from toolmem.store.storable import micros, read_or_new, swap
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
 from toolmem.view.conditions import Conditions, Match, MoreThan

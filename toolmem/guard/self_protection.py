@@ -71,7 +71,7 @@ def own_paths(*stores: Store) -> list[str]:
     paths = [each.location for each in stores if os.path.exists(each.location)]
     for variable, folder, part in TRANSCRIPTS.values():
         root = os.environ.get(variable) or os.path.expanduser(os.path.join("~", folder))
-        paths.append(os.path.normpath(os.path.join(root, part)))
+        paths += [os.path.normpath(os.path.join(root, part))] if os.path.isabs(root) else []
     with suppress(OSError):  # this user has no home folder
         paths.append(str(state_folder()))
     return paths

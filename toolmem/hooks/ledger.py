@@ -17,7 +17,7 @@ from msgspec import Struct
 from toolmem.guard.stores import WORKSPACE
 from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
-from toolmem.rules.changes import swap
+from toolmem.store.storable import swap
 
 Result = TypeVar("Result")
 NAMESPACE = ".hooks"

@@ -2,29 +2,19 @@
 
 Evidence is what the user typed, or a command in an interactive terminal. An agent's change is
 always a request; a program's is one where it loosens a user's rule in a store that an installed
-hook or proxy marked guarded. `swap` changes a record by compare-and-swap.
+hook or proxy marked guarded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
-from time import sleep
-from typing import TypeVar
 
 from msgspec import Struct
 
-from toolmem.errors import Conflict
-from toolmem.models.protocols import Store
-from toolmem.models.records import Record
 from toolmem.models.rules import RANK, Change, Evidence, Speaker, ToolMemoryRule
 from toolmem.rules.identity import text_key
 
-Written = TypeVar("Written")
-Content = TypeVar("Content")
-
 MAX_CHANGES = 20
-ATTEMPTS = 50  # of a write that meets a conflict
 ONLY_ASKS = "only-asks"  # the tag of a ban that asks, as its condition is far wider than the words
 MAX_WORDS = 500  # of the user or the agent, kept with a change
 _STRICTNESS = {"remind": 0, "ask": 1, "deny": 2}
@@ -88,43 +78,3 @@ def change_of(
         before={name: getattr(before, name) for name in names},
         after={name: getattr(after, name) for name in names},
     )
-
-
-def retry_on_conflict(write: Callable[[], Written]) -> Written:
-    """Call `write` again while others change the same record. Raises Conflict after 50 times."""
-    for attempt in range(ATTEMPTS):
-        try:
-            return write()
-        except Conflict:
-            import random
-
-            sleep(random.random() * 0.002 * min(attempt + 1, 20))
-    return write()
-
-
-def swap(
-    store: Store,
-    workspace: str,
-    place: tuple[str, str],
-    kind: type[Content],
-    change: Callable[[Content], Written],
-) -> Written:
-    """Let `change` edit the record at `place` (namespace, key), and return what it returns."""
-
-    def write() -> Written:
-        record = store.get(workspace, *place)
-        content = read_or_new(record, kind)
-        result = change(content)
-        version = 0 if record is None else record.version
-        store.put(workspace, *place, content, expected_version=version)
-        return result
-
-    return retry_on_conflict(write)
-
-
-def read_or_new(record: Record | None, kind: type[Content]) -> Content:
-    """A missing or damaged record counts as an empty one."""
-    try:
-        return kind() if record is None else record.read(kind)
-    except ValueError:
-        return kind()

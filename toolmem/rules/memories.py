@@ -14,7 +14,6 @@ from toolmem.models.calls import Moment
 from toolmem.models.protocols import Clock, Embedder, Store
 from toolmem.models.records import Document, Record
 from toolmem.models.rules import Priority, ToolMemoryRule
-from toolmem.rules.changes import retry_on_conflict
 from toolmem.rules.identity import (
     RULE_PREFIX,
     TOOL_PREFIX,
@@ -26,6 +25,7 @@ from toolmem.rules.identity import (
     text_key,
 )
 from toolmem.store.search import embed_missing, unit_vector
+from toolmem.store.storable import retry_on_conflict
 from toolmem.text.masking import Masker
 
 GLOBAL = "global"

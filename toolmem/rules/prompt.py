@@ -18,9 +18,9 @@ from msgspec import Struct
 from toolmem.config.sections import RulesSection
 from toolmem.errors import StoreError, StoreUnavailable
 from toolmem.models.rules import RANK, UNSCOPED, ToolMemoryRule
-from toolmem.rules.changes import read_or_new
 from toolmem.rules.identity import folded_name
 from toolmem.rules.store import MAX_SESSION, RuleListing, ToolMemoryStore
+from toolmem.store.storable import read_or_new
 from toolmem.text.display import plain, shown, shown_time
 
 log = logging.getLogger("toolmem.rules")

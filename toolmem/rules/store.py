@@ -18,7 +18,6 @@ from toolmem.models.protocols import Clock, Store
 from toolmem.models.records import Record
 from toolmem.models.rules import RANK, Change, Effect, Priority, Said, Source, ToolMemoryRule
 from toolmem.rules.changes import (
-    ATTEMPTS,
     MAX_CHANGES,
     ONLY_ASKS,
     PROGRAM,
@@ -26,7 +25,6 @@ from toolmem.rules.changes import (
     change_of,
     is_allowed,
     loosens,
-    retry_on_conflict,
 )
 from toolmem.rules.identity import (
     RULE_PREFIX,
@@ -42,6 +40,7 @@ from toolmem.rules.identity import (
     rule_key,
     text_key,
 )
+from toolmem.store.storable import ATTEMPTS, retry_on_conflict
 from toolmem.text.display import shown_time, zone_name
 from toolmem.text.masking import Masker
 from toolmem.view.conditions import read_conditions
