@@ -35,8 +35,8 @@ from toolmem.guard.decision import (
     Finding,
     call_in_words,
     decide,
-    quoted,
     rule_finding,
+    schema_findings,
     shown_arguments,
 )
 from toolmem.guard.history import (
@@ -235,7 +235,7 @@ class Guard:
         findings += self._repeat_findings(call)
         if modes.names != "off" and (statement := statement_in(call.arguments)):
             findings += known.names.check(statement, modes.names)
-        findings += self._schema_findings(call)
+        findings += schema_findings(call.arguments, call.schema, modes.schema, self._secret)
         if not any(f.effective in ("ask", "deny") for f in findings):
             with self._lock:
                 running = RunningCall(view, call.identity, known.failures.changed)
@@ -310,18 +310,6 @@ class Guard:
             return []
         effects = CallEffects(call.view.tool, call.view.arguments)
         return check_repeat(failures, call.identity, forgiven, mode, effects, call.force)
-
-    def _schema_findings(self, call: PlannedCall) -> list[Finding]:
-        if call.schema is None or self.modes.schema == "off":
-            return []
-        from toolmem.judge.schema import check
-
-        problems = check(call.arguments, call.schema)
-        if not problems:
-            return []
-        messages = "; ".join(problem.message for problem in problems[:3])
-        text = f"The arguments do not fit the tool: {quoted(Masker(self._secret).text(messages))}."
-        return [Finding(DecisionSource(kind="schema"), "deny", text, mode=self.modes.schema)]
 
     def _remember_stop(self, decision: Decision, call: PlannedCall) -> None:
         """Store that a call was stopped, for the decision on its repeat."""
