@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from toolmem.config.names import hint
-from toolmem.config.sections import ModelSection, OpSection, Settings, StoreSection
+from toolmem.config.sections import GuardSection, ModelSection, OpSection, Settings, StoreSection
 from toolmem.errors import ConfigError, RequestError, StoreClosed
 from toolmem.guard import Guard
 from toolmem.guard.self_protection import own_paths
@@ -127,21 +127,18 @@ class MemoryServices:
         """The rules of a workspace, in the default store."""
         return ToolMemoryStore(self.store(), workspace, self.clock, self._zone)
 
-    def guard(self, workspace: str) -> Guard:
-        """The guard of a workspace; it protects the store's own files and the state folder."""
-        store, options = self.store(), self.settings.guard
+    def guard(self, workspace: str, modes: GuardSection | None = None) -> Guard:
+        """The guard of a workspace; it protects the store's own files and the state folder.
+
+        `modes`: in place of those of the configuration.
+        """
+        store, modes = self.store(), modes or self.settings.guard
 
         def make() -> Guard:
-            return Guard(
-                store,
-                workspace,
-                self.clock,
-                options,
-                protected=own_paths(store),
-                zone=self._zone,
-            )
+            paths = own_paths(store)
+            return Guard(store, workspace, self.clock, modes, protected=paths, zone=self._zone)
 
-        return self._cached("guards", workspace, make)
+        return self._cached("guards", workspace, make, str(modes))
 
     def close(self) -> None:
         """Close every store, those of the caller too."""
