@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -24,7 +23,8 @@ from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import CallFailure, LoggedCall, ToolRecord
-from toolmem.operations.results import Summarized
+from toolmem.operations import results
+from toolmem.operations.results import Added, Summarized
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.turn import ToolUse, Turn
@@ -116,7 +116,7 @@ def evaluate(
         newest = store.call_log(used.workspace_id, newest=True, limit=1)
         added = _add(used, recorded, [*tools, *recorded.tools] or None, progress)
         logged = logged_calls(store, used.workspace_id, after=newest[-1].position if newest else 0)
-        calls, failed, refused = _results(recorded, logged, added.failures)
+        calls, failed, refused = _results(recorded, logged, added.evaluation.failures)
         names = sorted({call.tool_name for call in recorded.calls})
         if memory is None or begin_anew:
             _capture(used, recorded)
@@ -133,7 +133,7 @@ def evaluate(
             bad_records=sorted([*recorded.bad, *refused], key=lambda bad: (bad.file, bad.line)),
             failed_evaluations=failed,
             notes=recorded.notes,
-            duplicates=added.duplicates,
+            duplicates=added.evaluation.duplicates,
             stopped=added.stopped,
             budget_reached=added.budget_reached,
             usage=usage,
@@ -186,21 +186,13 @@ def clear(memory: ToolMem) -> None:
         store.delete(memory.workspace_id, record.namespace, record.key)
 
 
-class _Added(Struct):
-    """The result of adding the calls."""
-
-    duplicates: int = 0  # calls whose id was known
-    failures: list[CallFailure] = msgspec.field(default_factory=list)  # by position
-    stopped: str = ""  # why the rest was not judged; "" if all were
-    budget_reached: bool = False
-    usage: Usage = msgspec.field(default_factory=Usage)
-
-
 def _add(
     memory: ToolMem, recorded: Recording, tools: list[Any] | None, progress: Progress | None
-) -> _Added:
+) -> Added:
     """Judge and store the calls. After a stop the rest is neither judged nor stored."""
-    done, total = _Added(), len(recorded.calls)
+    total = len(recorded.calls)
+    counts = results.Evaluation(requested=total, evaluated=0, reused=0, duplicates=0, failed=0)
+    done = Added(evaluation=counts)
     for start in range(0, total, BATCH):
 
         def report(event: Event, start: int = start) -> None:
@@ -213,9 +205,10 @@ def _add(
         finally:
             memory.engine.listeners.remove(report)
         done.usage = done.usage.plus(added.usage)
-        done.duplicates += added.evaluation.duplicates
+        for name in ("evaluated", "reused", "duplicates", "failed"):
+            setattr(counts, name, getattr(counts, name) + getattr(added.evaluation, name))
         failures = added.evaluation.failures
-        done.failures += [replace(each, index=start + each.index) for each in failures]
+        counts.failures += [replace(each, index=start + each.index) for each in failures]
         if added.stopped:
             done.stopped, done.budget_reached = added.stopped, added.budget_reached
             break
