@@ -125,8 +125,15 @@ class MemoryServices:
         store, modes = self.store(), modes or self.settings.guard
 
         def make() -> Guard:
-            paths = own_paths(store)
-            return Guard(store, workspace, self.clock, modes, protected=paths, zone=self._zone)
+            return Guard(
+                store,
+                workspace,
+                self.clock,
+                modes,
+                protected=own_paths(store),
+                zone=self._zone,
+                serves_guests=self.settings.session.speaker == "guest",
+            )
 
         return self._cached("guards", workspace, make, str(modes))
 
