@@ -7,7 +7,6 @@ with Client(workspace_id="team") as client:
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Mapping
 from typing import Any, Self, cast
@@ -77,7 +76,7 @@ class Client(Methods):
         """Have the service run an operation."""
         operation.read(arguments)  # an invalid request is not sent
         value = self._post(f"operations/{operation.name}", arguments)
-        kind = inspect.signature(operation.function, eval_str=True).return_annotation
+        kind = operation.signature.return_annotation
         if kind is Calls:
             return Calls(msgspec.convert(value, list[ToolCallResult]))
         return msgspec.convert(value, kind)

@@ -48,8 +48,6 @@ class Composition(Node):
     def __init__(self, *parts: Node) -> None:
         inner = (part.parts if isinstance(part, type(self)) else (part,) for part in parts)
         self.parts: tuple[Node, ...] = tuple(chain.from_iterable(inner))
-        if len(self.parts) < 2:
-            raise ConfigError([f"a {type(self).__name__.lower()} flow needs two parts or more"])
 
     def ops(self) -> Iterator[Op]:
         for part in self.parts:
