@@ -77,7 +77,10 @@ def test_a_guest_lifts_undoes_allows_and_replaces_nothing(owner, memory, speaker
     assert refused[0]["field"] == "replaces"
 
 
-def test_what_a_guest_demands_holds_in_their_session_and_is_told_to_the_operator(memory, caplog):
+def test_what_a_guest_demands_holds_in_their_session_and_is_told_to_the_operator(
+    memory, caplog, monkeypatch
+):
+    monkeypatch.setattr(logging.getLogger("toolmem"), "propagate", True)  # a hook turns it off
     guest = Chat(memory, "g", speaker="guest:7")
     with caplog.at_level(logging.WARNING, "toolmem.operator"):
         assert guest.says("Never email Bob.") == []
