@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 import click
@@ -14,13 +16,23 @@ from toolmem.cli import options
 from toolmem.cli.console import print_error, print_items, print_json, user_actor
 from toolmem.errors import RequestError
 from toolmem.formats.chat import is_conversation, read_chat, text_of
-from toolmem.formats.files import read_json, read_lines
+from toolmem.formats.files import read_json, read_lines, replace_file
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.rules import Effect, Priority, ToolMemoryRule
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.capture import ToolMemoryCaptureHook, describe_effect
+from toolmem.rules.changes import Actor
 from toolmem.rules.identity import find_rule
 from toolmem.rules.reader import too_long
+from toolmem.rules.team_file import (
+    TeamFile,
+    compare,
+    entry_of,
+    exported,
+    read_bytes,
+    read_team_file,
+    write_team_file,
+)
 from toolmem.rules.turn import Captured, Turn, read_turn
 from toolmem.text.display import plain
 
@@ -157,6 +169,75 @@ def reject(memory: ToolMem, rule_id: str) -> None:
     rule = find_rule(memory.rules.requests(), rule_id)
     memory.rules.reject(rule, user_actor())
     click.echo(f"rejected: {plain(rule.rule, 300)}")
+
+
+@rules.command("export")
+@click.argument("file", type=click.Path(path_type=Path))
+@options.with_memory()
+def export_rules(memory: ToolMem, file: Path) -> None:
+    """Write the rules that hold for good into FILE, which a team keeps in its repository.
+
+    What FILE holds beside them stays in it, as do its comments. A toolmem.rules.yaml in the root
+    of a repository is offered to everybody whose agent has the hook.
+
+    \b
+    Example:
+      toolmem rules export toolmem.rules.yaml
+    """
+    known = read_team_file(read_bytes(file), file.name) if os.path.lexists(file) else TeamFile()
+    written, others = exported(memory.rules.all_rules().rules, known)
+    data = write_team_file(written).encode()
+    read_team_file(data, file.name)  # raises for what nobody could import
+    try:
+        replace_file(file.resolve(), data)
+    except OSError as error:
+        raise RequestError(f"{file}: {error.strerror or error}", "file") from error
+    click.echo(f"{len(written.entries) - len(others)} rule(s) written to {plain(str(file))}")
+    for entry in others:
+        click.echo(f"only in the file, and left there: {plain(str(entry), 600)}")
+
+
+@rules.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--yes", is_flag=True, help="Do not ask. Without a terminal, what loosens waits.")
+@options.with_memory(exists=False)
+def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
+    """Show what FILE changes of the rules, ask, and change it. Exit code 1: something waits.
+
+    A rule that FILE does not hold is named, and stays.
+
+    \b
+    Example:
+      toolmem rules import toolmem.rules.yaml
+    """
+    entries = read_team_file(read_bytes(file), file.name).entries
+    binding = memory.rules.all_rules().rules
+    found = compare(entries, binding, memory.rules.clock.now())
+    there = {each.rule.id for each in found if each.rule is not None}
+    for each in found:
+        before = f" (before: {entry_of(each.rule)})" if each.kind == "looser" and each.rule else ""
+        click.echo(plain(f"{each.kind + ':':<9} {each.entry}{before}", 3_000))
+    for entry in exported((rule for rule in binding if rule.id not in there), TeamFile())[
+        0
+    ].entries:
+        click.echo(plain(f"missing: {entry} (stays)", 3_000))
+    changes = [each for each in found if each.kind in ("new", "stricter", "looser")]
+    user = user_actor()
+    is_there = user.evidence == "terminal"
+    if changes and not yes and not (is_there and click.confirm("Change this?")):
+        print_error("nothing is changed: run this in a terminal of yours, or with --yes")
+        sys.exit(1)
+    waiting = 0
+    for each in changes:
+        if each.kind == "looser" and each.rule is not None and not is_there:
+            memory.rules.change(each.rule, Actor("agent", name=file.name), **each.entry.content())
+            waiting += 1
+        else:
+            memory.rules.put_rule(each.entry.as_input(each.rule), user)
+    click.echo(f"{len(changes) - waiting} of {len(entries)} rule(s) changed")
+    if waiting:
+        print_error(f"{waiting} that loosen wait for you: toolmem rules review")
+        sys.exit(1)
 
 
 @rules.command("capture")

@@ -127,9 +127,11 @@ def rule_finding(
     `words`: what the user typed that may take the rule back; they are asked whether to lift it.
     `is_copy`: the rule's store is lost, so that no words lift it.
     """
-    who = "The user said" if rule.is_users else "A rule says"
+    day = rule.created_at.date().isoformat()
+    who = f"The user said on {day}" if rule.is_users else f"A rule says on {day}"
+    who = "The repository's rules say" if rule.is_team else who
     sentence = plain(rule.rule, _MAX_SENTENCE).removesuffix(".")
-    text = f"{who} on {rule.created_at.date().isoformat()}: {sentence}. {need}".strip()
+    text = f"{who}: {sentence}. {need}".strip()
     action: Action = "ask"
     remedy = "Get their consent, or leave it out."
     code = rule.id[:MIN_ID_LENGTH]

@@ -30,7 +30,7 @@ _FOLDER = ".toolmem"  # of a project, or of the user
 _STORE = "memory.db"
 # Commands of toolmem that only read: the subcommand, and what may follow it at once.
 _READS: dict[str, frozenset[str]] = {
-    "rules": word_set("list show prompt review export log capture"),
+    "rules": word_set("list show prompt review log capture"),
     "guard": word_set("check log replay"),
     "hook": word_set("doctor status"),
     "run": word_set("retrieve_tool_memory advise_tool_call check_tool_call"),

@@ -27,6 +27,7 @@ from toolmem.guard.self_protection import own_paths
 from toolmem.models.calls import SystemClock, ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
+from toolmem.models.rules import TEAM_FILE
 from toolmem.rules.store import GUARDED, RuleListing, ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore, trust
 
@@ -46,6 +47,7 @@ class Stores(Struct):
     copies: dict[str, Store] = {}  # by location: in memory, the rules that the store there lost
     untrusted: str = ""  # why the project's store is not used
     rules_changed: bool = False  # the rules may have changed since they were copied
+    project: str = ""  # its root, where the repository's file of rules is
     lost: list[str] = []  # messages for the user: which store lost its rules, and what binds now
 
     @property
@@ -83,7 +85,7 @@ class Stores(Struct):
         if shadow:
             main = GuardSection(rules="shadow", repeats="shadow", names="shadow", schema="shadow")
         further = replace(main, repeats="off", names="off", schema="off")
-        paths = [*own_paths(*self.all), *protected]
+        paths = [*own_paths(*self.all), *protected, os.path.join(self.project, TEAM_FILE)]
         clock = SystemClock()
         guards = [
             Guard(store, WORKSPACE, clock, main if store is self.main else further, protected=paths)
@@ -170,7 +172,7 @@ def open_stores(folder: str, named: str = "") -> Stores:
     """
     users = _user_store_path()
     main = SqliteStore(named or store_path(folder), busy_timeout=LOCK_TIMEOUT)
-    stores = Stores(main)
+    stores = Stores(main, project=project_root(folder))
     _open(stores, main)
     if stores.untrusted:
         main.close()

@@ -47,7 +47,12 @@ class Hook(Struct, kw_only=True):
 
     def handle(self, event: Event) -> Answer:
         """Raises StoreError."""
-        answer = self._answer(event)
+        of_team = Answer()
+        if event.kind in ("session_start", "prompt"):
+            from toolmem.hooks.team_rules import follow_team_file
+
+            of_team = follow_team_file(self.agent, self.stores, event)
+        answer = self._answer(event).with_more(of_team)
         self.stores.rules_changed |= event.kind not in ("before_call", "after_call")
         self.stores.keep_copies()
         return answer

@@ -138,7 +138,7 @@ def _new_requests(stores: Stores, ledger: Ledger, session: Session) -> list[str]
     new = [
         rule
         for rule in stores.rules().requests()
-        if rule.id not in session.shown and not rule.is_asked_about
+        if rule.id not in session.shown and not (rule.is_asked_about or rule.is_team)
     ]
     if new:
         ledger.change(lambda session: session.shown.extend(rule.id for rule in new))

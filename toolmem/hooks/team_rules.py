@@ -1,0 +1,251 @@
+"""Offer the rules of the repository's file, and follow its changes.
+
+They bind once the user typed `use team rules` after they were listed. From then on a change that
+only restricts binds at once; one that loosens is a request on the rule, which the user accepts.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from hashlib import blake2b, new
+from pathlib import Path
+from subprocess import DEVNULL, SubprocessError, run
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from toolmem.errors import RequestError, StoreError
+from toolmem.guard.stores import WORKSPACE, Stores
+from toolmem.hooks.agents import Agent
+from toolmem.hooks.ledger import Ledger
+from toolmem.hooks.protocol import Answer, Event
+from toolmem.models.rules import TEAM_FILE, ToolMemoryRule
+from toolmem.rules.changes import Actor
+from toolmem.rules.prompt import render_rules
+from toolmem.rules.replies import MIN_ID_LENGTH, excerpt
+from toolmem.rules.store import ToolMemoryStore, read_or_new
+from toolmem.text.display import plain
+from toolmem.text.patterns import late_pattern
+
+if TYPE_CHECKING:
+    from toolmem.rules.team_file import Compared, Entry
+
+log = logging.getLogger("toolmem.hooks")
+PLACE = (".team", "file")
+MAX_LINE = 3_000  # characters of a rule that is listed
+GIT_WAIT = 3.0  # seconds
+_YES = late_pattern(r"(?i)(?:please )?use (?:the )?team rules(?:,? please)?|(?:请)?使用团队规则")
+_FILE = Actor("agent", name=TEAM_FILE)  # what it asks for is a request
+_YES_TO_ALL = "They bind nothing until you type: use team rules"
+
+
+class Followed(Struct):
+    """What of the file the user agreed to, or has been told."""
+
+    seen: str = ""  # digest of the file that was compared last; "": none was there
+    offered: str = ""  # digest of the file whose rules were listed to the user
+    agreed: dict[str, str] = {}  # rule id -> digest of its entry, also of a lifted rule; "": gone
+
+
+def follow_team_file(agent: Agent, stores: Stores, event: Event) -> Answer:
+    """What to tell of the file; nothing where it is as it was. Rules that bind so are put."""
+    is_users_own = os.path.realpath(os.path.expanduser("~")) == os.path.realpath(stores.project)
+    is_told = event.kind in agent.notice_at
+    if not stores.project or is_users_own or stores.untrusted or stores.copies:
+        return Answer()
+    if event.kind == "session_start" and not is_told:
+        return Answer()  # the next prompt tells
+    try:
+        return _Follower(stores, event, is_told).answer()
+    except (StoreError, RequestError) as error:
+        log.warning("%s is not followed: %s", TEAM_FILE, error)
+    return Answer()
+
+
+class _Follower:
+    """One comparison of the file with the rules of the project's store."""
+
+    def __init__(self, stores: Stores, event: Event, is_told: bool) -> None:
+        self.stores, self.is_told = stores, is_told
+        self.rules: ToolMemoryStore = stores.rules()
+        self.path = Path(stores.project, TEAM_FILE)
+        self.state = read_or_new(stores.main.get(WORKSPACE, *PLACE), Followed)
+        words = " ".join(event.prompt.strip(" \t\r\n.!。！`\"'").split())
+        self.says_yes = bool(_YES.fullmatch(words)) and not self._came_before(event)
+        self.user = Actor("user", "typed", words, event.session)
+
+    def _came_before(self, event: Event) -> bool:
+        session, _ = Ledger(self.stores.main, event.session).read()
+        return bool(event.key) and event.key in session.events
+
+    def answer(self) -> Answer:
+        data, problem = b"", ""
+        if os.path.lexists(self.path):
+            from toolmem.rules.team_file import read_bytes
+
+            try:
+                data = read_bytes(self.path)
+            except RequestError as error:
+                problem = str(error)
+            digest = blake2b(problem.encode() or data, digest_size=12).hexdigest()
+        else:
+            digest = ""
+        if digest == self.state.seen and not self.says_yes:
+            return Answer()
+        is_new = digest != self.state.seen
+        self.state.seen = digest
+        answer = self._compare(data, digest, problem, is_new)
+        self.stores.main.put(WORKSPACE, *PLACE, self.state)
+        lines = answer.notice.splitlines()
+        answer.notice = "\n".join(f"toolmem: {plain(line, MAX_LINE)}" for line in lines)
+        if not self.is_told and not answer.context:
+            answer.context = answer.notice
+        return answer
+
+    def _compare(self, data: bytes, digest: str, problem: str, is_new: bool) -> Answer:
+        binding = [rule for rule in self.rules.all_rules().rules if rule.id in self.state.agreed]
+        if not digest and not binding:
+            nothing = f"There is no {TEAM_FILE} in {self.stores.project}"
+            return Answer(notice=nothing if self.says_yes else "")
+        still = f"the {len(binding)} rule(s) of it that you agreed to bind on" if binding else ""
+        if not digest:
+            return Answer(notice=f"{TEAM_FILE} was deleted; {still}. To end one: lift CODE")
+        try:
+            if problem:
+                raise RequestError(problem)
+            found = self._compared(data)
+        except RequestError as error:
+            return Answer(notice=f"{error}. Nothing of it is followed; {still or 'no rule binds'}")
+        entries = [each.entry for each in found]
+        if not self.state.agreed:
+            return self._offer(found, data, digest)
+        told, bound = self._follow(found)
+        told += self._ask_for_missing(entries)
+        if told:
+            note = git_note(self.path, data)
+            told.insert(0, f"{TEAM_FILE} changed{note and f'; {note}'}:")
+        elif self.says_yes and not is_new:
+            told = [f"The {len(binding)} rule(s) of {TEAM_FILE} are in use already"]
+        return Answer(notice="\n".join(told), context=render_rules(bound))
+
+    def _compared(self, data: bytes) -> list[Compared]:
+        """The checked entries of the file. What the user said themselves stays as it is."""
+        from toolmem.rules.team_file import compare, read_team_file
+
+        checked = [each for each in read_team_file(data, TEAM_FILE).entries if each.is_checked]
+        known = self.rules.all_rules().rules
+        found = []
+        for each in compare(checked, known, self.rules.clock.now()):
+            rule = each.rule
+            if rule is not None and not rule.is_team and each.kind != "same":
+                is_its_own = rule.id == each.entry.stored_id  # the user said the same words later
+                each = each._replace(kind="same" if is_its_own else "new", rule=None)
+            found.append(each)
+        return found
+
+    def _offer(self, found: Sequence[Compared], data: bytes, digest: str) -> Answer:
+        """List the rules, or let those bind that were listed before, as the user says yes."""
+        new = [each for each in found if each.kind not in ("same", "ended")]
+        if new and not (self.says_yes and self.state.offered == digest):
+            about = f"This repository has {len(new)} rule(s) for agents in {TEAM_FILE}"
+            note = git_note(self.path, data)
+            told = [f"{about}{note and f'; {note}'}. {_YES_TO_ALL}"]
+            if self.is_told:
+                self.state.offered = digest
+                return Answer(notice="\n".join([*told, *(f"- {each.entry}" for each in new)]))
+            how = "In a terminal of yours: toolmem rules import"
+            return Answer(notice=f"{about}. They bind nothing. {how} {TEAM_FILE}")
+        bound = [self._put(each) for each in new]
+        if self.says_yes or any(each.rule and each.rule.is_team for each in found):
+            self.state.agreed = {each.entry.stored_id: each.entry.digest for each in found}
+        if not bound:
+            return Answer(notice=f"All rules of {TEAM_FILE} bind already" if self.says_yes else "")
+        told = [f"{len(bound)} rule(s) of this repository bind from now on. To end one: lift CODE"]
+        told += [f"- {_code(rule)}: {excerpt(rule.rule)}" for rule in bound]
+        return Answer(notice="\n".join(told), context=render_rules(bound))
+
+    def _put(self, each: Compared) -> ToolMemoryRule:
+        if each.rule is not None and each.rule.request is not None:
+            self.rules.reject(each.rule, self.user)
+        actor = self.user if self.says_yes else Actor()
+        return self.rules.put_rule(each.entry.as_input(each.rule), actor)
+
+    def _follow(self, found: Sequence[Compared]) -> tuple[list[str], list[ToolMemoryRule]]:
+        """What changed of the entries, and the rules that bind at once."""
+        told: list[str] = []
+        bound: list[ToolMemoryRule] = []
+        for each in found:
+            kind, entry, rule = each
+            if self.state.agreed.get(entry.stored_id) == entry.digest:
+                continue
+            self.state.agreed[entry.stored_id] = entry.digest
+            if kind in ("new", "stricter"):
+                bound.append(self._put(each))
+                before = f" (before: {_entry_of(rule)})" if rule else ""
+                told.append(f"- binds now, to end it: lift {_code(bound[-1])}: {entry}{before}")
+            elif kind == "looser" and rule is not None:
+                self.rules.change(rule, _FILE, **entry.content())
+                told += _question(rule, str(entry))
+            elif kind == "same" and rule is not None and rule.is_team and rule.request:
+                self.rules.reject(rule, self.user)
+        return told, bound
+
+    def _ask_for_missing(self, entries: Sequence[Entry]) -> list[str]:
+        """Ask for rules to be lifted that the file no longer holds."""
+        told: list[str] = []
+        there = {entry.stored_id for entry in entries}
+        for rule in self.rules.all_rules().rules:
+            if self.state.agreed.get(rule.id) and rule.id not in there and rule.is_team:
+                self.rules.delete(rule, _FILE)
+                told += _question(rule, "no such rule any more")
+        gone = {rule_id: "" for rule_id in self.state.agreed if rule_id not in there}
+        self.state.agreed |= gone
+        return told
+
+
+def _question(rule: ToolMemoryRule, new: str) -> list[str]:
+    """The old and the new side by side, and how the user agrees."""
+    return [
+        f"- asks for less than you agreed to, so the old holds. To agree: lift {_code(rule)}",
+        f"  old: {_entry_of(rule)}",
+        f"  new: {new}",
+    ]
+
+
+def _entry_of(rule: ToolMemoryRule) -> Entry:
+    from toolmem.rules.team_file import entry_of
+
+    return entry_of(rule)
+
+
+def _code(rule: ToolMemoryRule) -> str:
+    return rule.id[:MIN_ID_LENGTH]
+
+
+def git_note(path: Path, data: bytes) -> str:
+    """Say that git does not hold a file as it is; "" where it is the committed one.
+
+    Git only looks up a hash: nothing that the repository configures is run.
+    """
+    command = ["git", "--no-pager", "-C", str(path.parent), "ls-tree", "HEAD", "--", path.name]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    clean |= {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        done = run(
+            command, capture_output=True, stdin=DEVNULL, env=clean, timeout=GIT_WAIT, check=False
+        )
+    except (OSError, SubprocessError):
+        return "no git answers here, so nothing says that anybody reviewed it"
+    if done.returncode:
+        return "git holds no commit here, so nothing says that anybody reviewed it"
+    committed = done.stdout.split()[2:3]
+    if not committed:
+        return "git does not hold it: it is not committed"
+    kind = "sha256" if len(committed[0]) == 64 else "sha1"
+    for text in (data, data.replace(b"\r\n", b"\n")):
+        blob = new(kind, b"blob %d\0" % len(text) + text, usedforsecurity=False)
+        if blob.hexdigest().encode() == committed[0]:
+            return ""
+    return "it differs from the one that is committed"
