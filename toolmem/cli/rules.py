@@ -229,11 +229,10 @@ def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
         sys.exit(1)
     waiting = 0
     for each in changes:
-        if each.kind == "looser" and each.rule is not None and not is_there:
-            memory.rules.change(each.rule, Actor("agent", name=file.name), **each.entry.content())
-            waiting += 1
-        else:
-            memory.rules.put_rule(each.entry.as_input(each.rule), user)
+        asks = each.kind == "looser" and not is_there
+        waiting += asks
+        actor = Actor("agent", name=file.name) if asks else user
+        memory.rules.put_rule(each.entry.as_input(each.rule), actor)
     click.echo(f"{len(changes) - waiting} of {len(entries)} rule(s) changed")
     if waiting:
         print_error(f"{waiting} that loosen wait for you: toolmem rules review")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from toolmem.errors import RequestError, StoreError
+from toolmem.errors import RequestError
 from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.ledger import Ledger
@@ -59,8 +59,8 @@ def follow_team_file(agent: Agent, stores: Stores, event: Event) -> Answer:
         return Answer()  # the next prompt tells
     try:
         return _Follower(stores, event, is_told).answer()
-    except (StoreError, RequestError) as error:
-        log.warning("%s is not followed: %s", TEAM_FILE, error)
+    except Exception as error:  # whatever the file holds, the event is answered
+        log.warning("%s is not followed: %r", TEAM_FILE, error)
     return Answer()
 
 
@@ -186,7 +186,7 @@ class _Follower:
                 before = f" (before: {_entry_of(rule)})" if rule else ""
                 told.append(f"- binds now, to end it: lift {_code(bound[-1])}: {entry}{before}")
             elif kind == "looser" and rule is not None:
-                self.rules.change(rule, _FILE, **entry.content())
+                self.rules.put_rule(entry.as_input(rule), _FILE)
                 told += _question(rule, str(entry))
             elif kind == "same" and rule is not None and rule.is_team and rule.request:
                 self.rules.reject(rule, self.user)

@@ -292,7 +292,12 @@ def _checked(entry: Entry) -> Entry:
     if tool.startswith("@") and folded_name(tool) not in CLASSES:
         raise RequestError(f"tool: no such class; there are {', '.join(CLASSES)}")
     if entry.when:
-        conditions = read_conditions(entry.when, entry.unless)
+        try:
+            conditions = read_conditions(entry.when, entry.unless)
+        except RequestError as error:
+            problem, _, at = str(error).replace(": b'", ": '").partition(" - at `$.")
+            told = f"{at.rstrip('`')}: {problem}" if at else problem
+            raise RequestError(f"{told}; mend it as `toolmem note --help` says") from None
         for number, each in enumerate(conditions.when):
             if problem := _why_never(each, conditions.unless):
                 raise RequestError(f"when[{number}]: no call can meet it, as {problem}")
