@@ -333,7 +333,10 @@ def _why_never(tests: Alternative, unless: Sequence[Alternative]) -> str:
 def _comments(
     root: yaml.Node, body: yaml.Node, lines: Sequence[str], ids: Sequence[str]
 ) -> dict[str, list[str]]:
-    """Comments by the id of the entry below; within an entry they are its own. "end": the last."""
+    """Comments by the id of the entry below; within an entry they are its own.
+
+    "" is the head, "\n" the end.
+    """
     inside: set[int] = set()  # lines within a text of several lines
     ends: dict[int, int] = {}  # where the last text of a line ends
 
@@ -360,7 +363,7 @@ def _comments(
 
 def write_team_file(file: TeamFile) -> str:
     """The file as text, sorted by tool and id."""
-    parts = file.comments.get("", HEAD) + ["rules:" if file.entries else "rules: []"]
+    parts = (file.comments.get("") or HEAD) + ["rules:" if file.entries else "rules: []"]
     for entry in sorted(file.entries, key=lambda entry: (folded_name(entry.tool), entry.id)):
         fields = msgspec.to_builtins(entry) | {"priority": entry.priority}
         order = {name: fields[name] for name in Entry.__struct_fields__ if name in fields}
