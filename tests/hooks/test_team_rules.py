@@ -131,6 +131,22 @@ def test_what_was_loosened_and_put_back_asks_no_longer(agreed, write):
     assert "lifted" in told(agreed, f"lift {code}").lower()
 
 
+def test_a_line_with_another_id_is_the_same_rule(agreed, write):
+    write((PUSH % MAIN).replace("no-push", "never-push"), TAG)
+    assert told(agreed) == ""
+    assert agreed.before("git push origin main") != ""
+
+
+def test_the_user_who_wrote_the_file_still_says_yes_to_what_others_add(host, write):
+    told(host, "Never push to main.")
+    [own] = host.rules()
+    write((PUSH % "[]").replace("when: []", f"when: {own.when}"))
+    start(host)
+    write((PUSH % "[]").replace("when: []", f"when: {own.when}"), TAG)
+    assert "They bind nothing until" in told(host)
+    assert host.before("git tag x") == ""
+
+
 def test_what_the_user_lifted_stays_lifted_until_its_line_changes(agreed, write):
     code = code_of(agreed.before("git push origin main"), "lift")
     told(agreed, f"lift {code}")
@@ -219,7 +235,7 @@ def test_a_file_that_git_does_not_hold_as_committed_is_said_to_be_so(host, write
     (project / ".git").rmdir()
     git("init", "-q")
     write(TAG)
-    assert "git holds no commit here" in start(host)[0]
+    assert "git tells of no commit here" in start(host)[0]
     git("commit", "-q", "--allow-empty", "-m", "x")
     write(TAG, PUSH % MAIN)
     assert "it is not committed" in start(host)[0]

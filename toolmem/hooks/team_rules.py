@@ -11,7 +11,6 @@ import os
 from collections.abc import Sequence
 from hashlib import blake2b, new
 from pathlib import Path
-from subprocess import DEVNULL, SubprocessError, run
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -23,7 +22,6 @@ from toolmem.hooks.ledger import Ledger
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.models.rules import TEAM_FILE, ToolMemoryRule
 from toolmem.rules.changes import Actor
-from toolmem.rules.prompt import render_rules
 from toolmem.rules.replies import MIN_ID_LENGTH, excerpt
 from toolmem.rules.store import ToolMemoryStore, read_or_new
 from toolmem.text.display import plain
@@ -118,17 +116,16 @@ class _Follower:
             found = self._compared(data)
         except RequestError as error:
             return Answer(notice=f"{error}. Nothing of it is followed; {still or 'no rule binds'}")
-        entries = [each.entry for each in found]
-        if not self.state.agreed:
+        if not self.state.agreed and not any(each.rule and each.rule.is_team for each in found):
             return self._offer(found, data, digest)
         told, bound = self._follow(found)
-        told += self._ask_for_missing(entries)
+        told += self._ask_for_missing(found)
         if told:
             note = git_note(self.path, data)
             told.insert(0, f"{TEAM_FILE} changed{note and f'; {note}'}:")
         elif self.says_yes and not is_new:
             told = [f"The {len(binding)} rule(s) of {TEAM_FILE} are in use already"]
-        return Answer(notice="\n".join(told), context=render_rules(bound))
+        return Answer(notice="\n".join(told), context=_rendered(bound))
 
     def _compared(self, data: bytes) -> list[Compared]:
         """The checked entries of the file. What the user said themselves stays as it is."""
@@ -158,13 +155,13 @@ class _Follower:
             how = "In a terminal of yours: toolmem rules import"
             return Answer(notice=f"{about}. They bind nothing. {how} {TEAM_FILE}")
         bound = [self._put(each) for each in new]
-        if self.says_yes or any(each.rule and each.rule.is_team for each in found):
+        if self.says_yes:
             self.state.agreed = {each.entry.stored_id: each.entry.digest for each in found}
         if not bound:
             return Answer(notice=f"All rules of {TEAM_FILE} bind already" if self.says_yes else "")
         told = [f"{len(bound)} rule(s) of this repository bind from now on. To end one: lift CODE"]
         told += [f"- {_code(rule)}: {excerpt(rule.rule)}" for rule in bound]
-        return Answer(notice="\n".join(told), context=render_rules(bound))
+        return Answer(notice="\n".join(told), context=_rendered(bound))
 
     def _put(self, each: Compared) -> ToolMemoryRule:
         if each.rule is not None and each.rule.request is not None:
@@ -192,10 +189,10 @@ class _Follower:
                 self.rules.reject(rule, self.user)
         return told, bound
 
-    def _ask_for_missing(self, entries: Sequence[Entry]) -> list[str]:
-        """Ask for rules to be lifted that the file no longer holds."""
+    def _ask_for_missing(self, found: Sequence[Compared]) -> list[str]:
+        """Ask for rules to be lifted that the file no longer holds, under any id."""
         told: list[str] = []
-        there = {entry.stored_id for entry in entries}
+        there = {each.entry.stored_id for each in found} | {e.rule.id for e in found if e.rule}
         for rule in self.rules.all_rules().rules:
             if self.state.agreed.get(rule.id) and rule.id not in there and rule.is_team:
                 self.rules.delete(rule, _FILE)
@@ -208,10 +205,16 @@ class _Follower:
 def _question(rule: ToolMemoryRule, new: str) -> list[str]:
     """The old and the new side by side, and how the user agrees."""
     return [
-        f"- asks for less than you agreed to, so the old holds. To agree: lift {_code(rule)}",
+        f"- may ask for less than you agreed to, so the old holds. To agree: lift {_code(rule)}",
         f"  old: {_entry_of(rule)}",
         f"  new: {new}",
     ]
+
+
+def _rendered(rules: Sequence[ToolMemoryRule]) -> str:
+    from toolmem.rules.prompt import render_rules
+
+    return render_rules(rules)
 
 
 def _entry_of(rule: ToolMemoryRule) -> Entry:
@@ -227,11 +230,13 @@ def _code(rule: ToolMemoryRule) -> str:
 def git_note(path: Path, data: bytes) -> str:
     """Say that git does not hold a file as it is; "" where it is the committed one.
 
-    Git only looks up a hash: nothing that the repository configures is run.
+    Git only looks up a hash: nothing that the repository configures is run, and nothing fetched.
     """
+    from subprocess import DEVNULL, SubprocessError, run
+
     command = ["git", "--no-pager", "-C", str(path.parent), "ls-tree", "HEAD", "--", path.name]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    clean |= {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
+    clean["GIT_ALLOW_PROTOCOL"] = "none"
     try:
         done = run(
             command, capture_output=True, stdin=DEVNULL, env=clean, timeout=GIT_WAIT, check=False
@@ -239,7 +244,7 @@ def git_note(path: Path, data: bytes) -> str:
     except (OSError, SubprocessError):
         return "no git answers here, so nothing says that anybody reviewed it"
     if done.returncode:
-        return "git holds no commit here, so nothing says that anybody reviewed it"
+        return "git tells of no commit here, so nothing says that anybody reviewed it"
     committed = done.stdout.split()[2:3]
     if not committed:
         return "git does not hold it: it is not committed"
