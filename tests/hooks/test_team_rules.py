@@ -182,6 +182,22 @@ def test_a_file_that_cannot_be_read_changes_nothing_and_is_told_once(agreed, pro
     assert agreed.before("git push origin main") != ""
 
 
+def test_the_file_is_not_taken_into_a_store_that_binds_in_every_project(own_home, write, project):
+    from hooks.conftest import Host
+
+    write(TAG)
+    host = Host("claude-code", project, ["--store", str(own_home / ".toolmem" / "memory.db")])
+    assert start(host)[0] == ""
+    assert told(host, "use team rules") == ""
+
+
+def test_reminders_are_left_out_and_that_is_told(host, write):
+    write(TAG, "{id: r, tool: t, rule: Be nice to Bob, effect: remind}")
+    assert "1 more only remind" in start(host)[0]
+    told(host, "使用团队规则")
+    assert [rule.rule for rule in host.rules()] == ["Never tag"]
+
+
 def test_a_link_out_of_the_repository_is_not_followed(host, project, tmp_path):
     (tmp_path / "other.yaml").write_text(f"rules:\n- {TAG}\n")
     (project / "toolmem.rules.yaml").symlink_to(tmp_path / "other.yaml")

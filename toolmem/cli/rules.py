@@ -216,7 +216,7 @@ def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
     there = {each.rule.id for each in found if each.rule is not None}
     for each in found:
         before = f" (before: {entry_of(each.rule)})" if each.kind == "looser" and each.rule else ""
-        click.echo(plain(f"{each.kind + ':':<9} {each.entry}{before}", 3_000))
+        click.echo(plain(f"{each.kind + ':':<9} {each.entry}{before}", 100_000))
     for entry in exported((rule for rule in binding if rule.id not in there), TeamFile())[
         0
     ].entries:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from toolmem.errors import RequestError
-from toolmem.guard.stores import WORKSPACE, Stores
+from toolmem.guard.stores import WORKSPACE, Stores, store_path
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.ledger import Ledger
 from toolmem.hooks.protocol import Answer, Event
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from toolmem.rules.team_file import Compared, Entry
 
 log = logging.getLogger("toolmem.hooks")
-PLACE = (".team", "file")
-MAX_LINE = 3_000  # characters of a rule that is listed
+NAMESPACE = ".team"
+MAX_LINE = 100_000  # characters of a rule that is listed: a yes is for all that it says
 GIT_WAIT = 3.0  # seconds
 _YES = late_pattern(r"(?i)(?:please )?use (?:the )?team rules(?:,? please)?|(?:请)?使用团队规则")
 _FILE = Actor("agent", name=TEAM_FILE)  # what it asks for is a request
@@ -49,10 +49,10 @@ class Followed(Struct):
 
 def follow_team_file(agent: Agent, stores: Stores, event: Event) -> Answer:
     """What to tell of the file; nothing where it is as it was. Rules that bind so are put."""
-    is_users_own = os.path.realpath(os.path.expanduser("~")) == os.path.realpath(stores.project)
     is_told = event.kind in agent.notice_at
+    is_users_own = os.path.realpath(stores.main.location) == store_path(os.sep)
     if not stores.project or is_users_own or stores.untrusted or stores.copies:
-        return Answer()
+        return Answer()  # the user's own store binds in every project
     if event.kind == "session_start" and not is_told:
         return Answer()  # the next prompt tells
     try:
@@ -69,8 +69,11 @@ class _Follower:
         self.stores, self.is_told = stores, is_told
         self.rules: ToolMemoryStore = stores.rules()
         self.path = Path(stores.project, TEAM_FILE)
-        self.state = read_or_new(stores.main.get(WORKSPACE, *PLACE), Followed)
+        folder = os.path.relpath(stores.project, os.path.dirname(stores.main.location))
+        self.place = (WORKSPACE, NAMESPACE, folder[:400])  # the same when both are moved
+        self.state = read_or_new(stores.main.get(*self.place), Followed)
         words = " ".join(event.prompt.strip(" \t\r\n.!。！`\"'").split())
+        self.reminders = 0  # entries that check no call
         self.says_yes = bool(_YES.fullmatch(words)) and not self._came_before(event)
         self.user = Actor("user", "typed", words, event.session)
 
@@ -95,7 +98,7 @@ class _Follower:
         is_new = digest != self.state.seen
         self.state.seen = digest
         answer = self._compare(data, digest, problem, is_new)
-        self.stores.main.put(WORKSPACE, *PLACE, self.state)
+        self.stores.main.put(*self.place, self.state)
         lines = answer.notice.splitlines()
         answer.notice = "\n".join(f"toolmem: {plain(line, MAX_LINE)}" for line in lines)
         if not self.is_told and not answer.context:
@@ -131,7 +134,9 @@ class _Follower:
         """The checked entries of the file. What the user said themselves stays as it is."""
         from toolmem.rules.team_file import compare, read_team_file
 
-        checked = [each for each in read_team_file(data, TEAM_FILE).entries if each.is_checked]
+        entries = read_team_file(data, TEAM_FILE).entries
+        checked = [each for each in entries if each.is_checked]
+        self.reminders = len(entries) - len(checked)
         known = self.rules.all_rules().rules
         found = []
         for each in compare(checked, known, self.rules.clock.now()):
@@ -149,6 +154,8 @@ class _Follower:
             about = f"This repository has {len(new)} rule(s) for agents in {TEAM_FILE}"
             note = git_note(self.path, data)
             told = [f"{about}{note and f'; {note}'}. {_YES_TO_ALL}"]
+            if self.reminders:
+                told.append(f"{self.reminders} more only remind, stop no call and are left out")
             if self.is_told:
                 self.state.offered = digest
                 return Answer(notice="\n".join([*told, *(f"- {each.entry}" for each in new)]))
