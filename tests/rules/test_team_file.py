@@ -7,11 +7,10 @@ import os
 import pytest
 
 from toolmem.errors import RequestError
+from toolmem.formats.files import MAX_BYTES, read_reviewed
 from toolmem.rules.team_file import (
-    MAX_BYTES,
     compare,
     exported,
-    read_bytes,
     read_team_file,
     write_team_file,
 )
@@ -159,10 +158,15 @@ def test_only_a_small_file_of_this_repository_is_read(tmp_path):
     (root / "in.yaml").write_text("rules: []")
     (root / "link.yaml").symlink_to(root / "in.yaml")
     os.mkfifo(root / "pipe.yaml")
-    assert read_bytes(root / "link.yaml") == b"rules: []"
-    cases = {"big": "larger than", "out": "a link out of", "pipe": "it is none", "no": "No such"}
+    assert read_reviewed(root / "link.yaml") == b"rules: []"
+    cases = {
+        "big": "larger than",
+        "out": "a link out of",
+        "pipe": "a device or a pipe",
+        "no": "No such",
+    }
     for name, problem in cases.items():
         with pytest.raises(RequestError, match=problem):
-            read_bytes(root / f"{name}.yaml")
+            read_reviewed(root / f"{name}.yaml")
     with pytest.raises(RequestError, match="a folder"):
-        read_bytes(root)
+        read_reviewed(root)

@@ -16,7 +16,7 @@ from toolmem.cli import options
 from toolmem.cli.console import print_error, print_items, print_json, user_actor
 from toolmem.errors import RequestError
 from toolmem.formats.chat import is_conversation, read_chat, text_of
-from toolmem.formats.files import read_json, read_lines, replace_file
+from toolmem.formats.files import read_json, read_lines, read_reviewed, replace_file
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.rules import Effect, Priority, ToolMemoryRule
 from toolmem.operations.rules import schemas_of
@@ -29,7 +29,6 @@ from toolmem.rules.team_file import (
     compare,
     entry_of,
     exported,
-    read_bytes,
     read_team_file,
     write_team_file,
 )
@@ -184,7 +183,7 @@ def export_rules(memory: ToolMem, file: Path) -> None:
     Example:
       toolmem rules export toolmem.rules.yaml
     """
-    known = read_team_file(read_bytes(file), file.name) if os.path.lexists(file) else TeamFile()
+    known = read_team_file(read_reviewed(file), file.name) if os.path.lexists(file) else TeamFile()
     written, others = exported(memory.rules.all_rules().rules, known)
     data = write_team_file(written).encode()
     read_team_file(data, file.name)  # raises for what nobody could import
@@ -210,7 +209,7 @@ def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
     Example:
       toolmem rules import toolmem.rules.yaml
     """
-    entries = read_team_file(read_bytes(file), file.name).entries
+    entries = read_team_file(read_reviewed(file), file.name).entries
     binding = memory.rules.all_rules().rules
     found = compare(entries, binding, memory.rules.clock.now())
     there = {each.rule.id for each in found if each.rule is not None}

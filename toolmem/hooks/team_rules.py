@@ -84,10 +84,10 @@ class _Follower:
     def answer(self) -> Answer:
         data, problem = b"", ""
         if os.path.lexists(self.path):
-            from toolmem.rules.team_file import read_bytes
+            from toolmem.formats.files import read_reviewed
 
             try:
-                data = read_bytes(self.path)
+                data = read_reviewed(self.path)
             except RequestError as error:
                 problem = str(error)
             digest = blake2b(problem.encode() or data, digest_size=12).hexdigest()

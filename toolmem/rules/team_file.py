@@ -15,15 +15,12 @@ the entry that they stand above or in; those above `rules:` stay at the head.
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -49,7 +46,6 @@ from toolmem.text.display import shown, shown_name
 from toolmem.view.conditions import Alternative, read_conditions
 from toolmem.view.tool_classes import CLASSES
 
-MAX_BYTES = 1_000_000
 MAX_RULES = 1_000
 MAX_DEPTH = 12  # of lists and mappings in each other
 HEAD = ["# Rules for agents in this repository. A person reviews each change."]
@@ -135,26 +131,6 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 class _Dumper(yaml.SafeDumper):
     yaml_implicit_resolvers = layers.Loader.yaml_implicit_resolvers
-
-
-def read_bytes(path: Path) -> bytes:
-    """The bytes of a file. Raises RequestError for what is no file, or not in this repository."""
-    folder = next((each for each in path.absolute().parents if (each / ".git").exists()), None)
-    if path.is_symlink() and not path.resolve().is_relative_to((folder or path.parent).resolve()):
-        raise RequestError(f"{path}: a link out of the repository; put the file itself there")
-    try:
-        file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(file, "rb", closefd=True) as opened:
-            if not stat.S_ISREG(os.fstat(file).st_mode):
-                raise RequestError(f"{path}: expected a file of rules; it is none")
-            data = opened.read(MAX_BYTES + 1)
-    except IsADirectoryError:
-        raise RequestError(f"{path}: a folder; name the file of rules in it") from None
-    except OSError as error:
-        raise RequestError(f"{path}: {error.strerror or error}") from error
-    if len(data) > MAX_BYTES:
-        raise RequestError(f"{path}: larger than {MAX_BYTES:,} bytes; take rules out of it")
-    return data
 
 
 def read_team_file(data: bytes, name: str) -> TeamFile:
