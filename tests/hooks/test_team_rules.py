@@ -122,6 +122,29 @@ def test_what_loosens_is_asked_with_old_and_new_and_the_old_binds_until_yes(
     assert reason == "" or "ask the user first" in reason or "You may push" in reason
 
 
+def test_a_rule_that_binds_from_a_sessions_start_stands_in_its_prompt_once(agreed, write):
+    write(PUSH % MAIN, TAG, TAG.replace("tag", "rebase"))
+    shown, context = start(agreed, "s2")
+    assert "Never rebase" in shown and context.count("Never rebase") == 1
+
+
+def test_a_yes_to_what_was_shown_is_none_to_what_the_file_says_since(agreed, write):
+    write(PUSH.replace("deny", "ask") % MAIN, TAG)
+    code = code_of(told(agreed), "To agree")
+    write(PUSH.replace("deny", "ask") % "[{command: no such command}]", TAG)
+    notice = told(agreed, f"lift {code}")
+    assert "old: ask" in notice and "no such command" in notice
+    assert "ask the user first" in agreed.before("git push origin main")
+
+
+def test_a_yes_that_two_installs_tell_acts_once(host, write):
+    write(TAG)
+    start(host)
+    event = {"prompt": "use team rules", "prompt_id": "p1"}
+    assert "bind from now on" in host.send("UserPromptSubmit", **event)["systemMessage"]
+    assert "systemMessage" not in host.send("UserPromptSubmit", **event)
+
+
 def test_what_was_loosened_and_put_back_asks_no_longer(agreed, write):
     write(TAG)
     code = code_of(told(agreed), "To agree")

@@ -224,7 +224,8 @@ def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
     user = user_actor()
     is_there = user.evidence == "terminal"
     if changes and not yes and not (is_there and click.confirm("Change this?")):
-        print_error("nothing is changed: run this in a terminal of yours, or with --yes")
+        how = "" if is_there else ": run this in a terminal of yours, or with --yes"
+        print_error(f"nothing is changed{how}")
         sys.exit(1)
     waiting = 0
     for each in changes:

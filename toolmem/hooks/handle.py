@@ -47,15 +47,20 @@ class Hook(Struct, kw_only=True):
 
     def handle(self, event: Event) -> Answer:
         """Raises StoreError."""
-        of_team = Answer()
-        if event.kind in ("session_start", "prompt"):
-            from toolmem.hooks.team_rules import follow_team_file
-
-            of_team = follow_team_file(self.agent, self.stores, event)
-        answer = self._answer(event).with_more(of_team)
+        at_start = self._of_team(event, "session_start")  # so that its rules stand in the prompt
+        answer = self._answer(event).with_more(at_start)
+        # Only now: `lift CODE` agrees to what was shown, not to what the file says since.
+        answer = answer.with_more(self._of_team(event, "prompt"))
         self.stores.rules_changed |= event.kind not in ("before_call", "after_call")
         self.stores.keep_copies()
         return answer
+
+    def _of_team(self, event: Event, kind: str) -> Answer:
+        if event.kind != kind:
+            return Answer()
+        from toolmem.hooks.team_rules import follow_team_file
+
+        return follow_team_file(self.agent, self.stores, event)
 
     def _answer(self, event: Event) -> Answer:
         ledger = Ledger(self.stores.main, event.session)

@@ -18,7 +18,6 @@ from msgspec import Struct
 from toolmem.errors import RequestError
 from toolmem.guard.stores import WORKSPACE, Stores, store_path
 from toolmem.hooks.agents import Agent
-from toolmem.hooks.ledger import Ledger
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.models.rules import TEAM_FILE, ToolMemoryRule
 from toolmem.rules.changes import Actor
@@ -43,6 +42,7 @@ class Followed(Struct):
     """What of the file the user agreed to, or has been told."""
 
     seen: str = ""  # digest of the file that was compared last; "": none was there
+    answered: str = ""  # the agent's id of the event that was answered last
     offered: str = ""  # digest of the file whose rules were listed to the user
     agreed: dict[str, str] = {}  # rule id -> digest of its entry, also of a lifted rule; "": gone
 
@@ -74,12 +74,10 @@ class _Follower:
         self.state = read_or_new(stores.main.get(*self.place), Followed)
         words = " ".join(event.prompt.strip(" \t\r\n.!。！`\"'").split())
         self.reminders = 0  # entries that check no call
-        self.says_yes = bool(_YES.fullmatch(words)) and not self._came_before(event)
+        came_before = bool(event.key) and event.key == self.state.answered  # from two installs
+        self.says_yes = bool(_YES.fullmatch(words)) and not came_before
+        self.key, self.is_prompt = event.key, event.kind == "prompt"
         self.user = Actor("user", "typed", words, event.session)
-
-    def _came_before(self, event: Event) -> bool:
-        session, _ = Ledger(self.stores.main, event.session).read()
-        return bool(event.key) and event.key in session.events
 
     def answer(self) -> Answer:
         data, problem = b"", ""
@@ -96,12 +94,14 @@ class _Follower:
         if digest == self.state.seen and not self.says_yes:
             return Answer()
         is_new = digest != self.state.seen
-        self.state.seen = digest
+        self.state.seen, self.state.answered = digest, self.key
         answer = self._compare(data, digest, problem, is_new)
         self.stores.main.put(*self.place, self.state)
         lines = answer.notice.splitlines()
         answer.notice = "\n".join(f"toolmem: {plain(line, MAX_LINE)}" for line in lines)
-        if not self.is_told and not answer.context:
+        if not self.is_prompt:
+            answer.context = ""  # the rules stand in the prompt
+        elif not self.is_told and not answer.context:
             answer.context = answer.notice
         return answer
 
