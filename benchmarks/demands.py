@@ -21,7 +21,7 @@ from shared import PROJECT, Table, publish, shared_data
 from toolmem.models.calls import SystemClock
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
-from toolmem.rules.notes.keep import note_demand
+from toolmem.rules.notes.keep import NoteResult, note_demand
 from toolmem.rules.notes.verify import NoteContext
 from toolmem.rules.reader import demands
 from toolmem.rules.store import ToolMemoryStore
@@ -104,13 +104,20 @@ def read_offline(
     return any(not demand.session for demand in found), pairs
 
 
-def noted(labelled: Any, notes: Any, tools: list[ToolSchema]) -> tuple[bool, list[Any]]:
+def noted(
+    labelled: Any, notes: Any, tools: list[ToolSchema], outcomes: Counter[str]
+) -> tuple[bool, list[Any]]:
     """The same by the notes of a model, verified and kept in a store of their own."""
     store = SqliteStore(":memory:")
     rules = ToolMemoryStore(store, "default", SystemClock())
     context = NoteContext(user_messages=[labelled["text"]], tools=tools, session="here", turn="1")
     calls = [call["arguments"] for call in notes if call["name"] == "note_demand"]
-    kept = [note_demand(rules, call, context).outcome == "kept" for call in calls]
+    made = [note_demand(rules, call, context) for call in calls]
+    kept = [each.outcome == "kept" for each in made]
+    outcomes.update(
+        "weakened" if is_weakened(each, call) else each.outcome
+        for each, call in zip(made, calls, strict=True)
+    )
     pairs = [
         (rule.tool_name, read_conditions(rule.when, rule.unless))
         for rule in rules.all_rules("here").rules
@@ -118,6 +125,11 @@ def noted(labelled: Any, notes: Any, tools: list[ToolSchema]) -> tuple[bool, lis
     ]
     store.close()
     return any(kept), pairs
+
+
+def is_weakened(made: NoteResult, note: Any) -> bool:
+    """Whether a note is kept, but only asks where it was to deny."""
+    return made.outcome == "kept" and made.rules[0].effect != note["effect"]
 
 
 def of_demands(name: str, read: Callable[[Any, list[ToolSchema]], tuple[bool, list[Any]]]) -> Any:
@@ -194,10 +206,14 @@ def main() -> None:
         for row in json_lines(shared_data() / "demands" / "A.notes.repaired.jsonl")
     }
     columns = ("demands/A", "standing", "kept", "false", "forbidden", "stopped", "near")
+    outcomes: Counter[str] = Counter()
     labelled = [
         of_demands("offline", lambda labelled, tools: read_offline(labelled["text"], tools)),
-        of_demands("with notes", lambda each, tools: noted(each, notes[each["id"]], tools)),
+        of_demands(
+            "with notes", lambda each, tools: noted(each, notes[each["id"]], tools, outcomes)
+        ),
     ]
+    became = [("demands/A", *(outcomes[each] for each in ("kept", "weakened", "refused")))]
     decrees = [of_decrees(lang) for lang in ("en", "zh")]
     messages = [of_pasted(lang) for lang in ("en", "zh")]
     tools = [("sentences", *of_agentdojo())]
@@ -207,6 +223,7 @@ def main() -> None:
         Table("Decrees in plain words", ("written.csv", "precision", "recall"), decrees),
         Table("A demand in a message", ("messages", "own seen", "pasted taken"), messages),
         Table("Labelled messages", (*columns, "near stopped"), labelled),
+        Table("Notes", ("notes", "kept", "weakened", "refused"), became),
         Table("AgentDojo", ("agentdojo", "forbidden", "stopped", "wrong"), tools),
     )
 

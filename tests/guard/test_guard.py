@@ -64,10 +64,12 @@ def test_the_log_shows_the_call_that_was_one_too_many(forbid, runs, store):
     assert logged == {each.id: each.call for each in made[2:]}
 
 
-def test_the_log_shows_the_call_of_which_the_user_is_asked(forbid, rules, runs, store):
+def test_the_log_shows_the_call_of_which_the_user_is_asked(forbid, guard, rules, store):
     rule = forbid({"command": "^git push"})
     rules.delete(rule, Actor("agent", "typed", "main is open", "c"))
-    asked = runs("git push origin main")
+    asked = guard.before(
+        "Bash", {"command": "git push origin main"}, conversation="c", asks_user=True
+    )
     assert asked.action == "ask" and "main is open" in asked.reason
     assert asked.call == '{"command": "git push origin main"}'
     assert [each.call for each in store.decisions("default")] == [asked.call]
@@ -155,10 +157,13 @@ def test_noting_and_lifting_are_never_stopped(forbid, runs):
     assert runs({"quote": "x"}, tool="note_demand").action == "allow"
 
 
+ONCE = "This call may run once, within an hour: Bash “{}”"
+
+
 def test_a_rule_is_not_forced_but_let_through_once_where_the_user_says_so(forbid, runs, guard):
     forbid({"command": "^rm "})
     assert runs("rm x", force=True).action == "deny"
-    assert guard.user_spoke("c", "Yes, this once.") == "This call may run once: Bash “rm x”"
+    assert guard.user_spoke("c", "Yes, this once.") == ONCE.format("rm x")
     assert runs("rm y").action == "deny"
     assert runs("rm x").action == "allow"
     assert runs("rm x").action == "deny"
@@ -172,7 +177,7 @@ def test_the_words_of_a_stopped_call_are_kept_without_secrets(forbid, runs, guar
     secret = "sk-proj-" + "a1B2c3D4e5F6" * 4
     runs(f"curl -H 'Authorization: Bearer {secret}' x")
     told = guard.user_spoke("c", "yes, this once")
-    assert "may run once: Bash “curl" in told and secret not in told
+    assert ONCE.partition("{")[0] + "curl" in told and secret not in told
 
 
 def test_no_half_of_a_secret_is_kept_where_the_words_are_cut(forbid, runs, guard):
@@ -192,7 +197,7 @@ def test_of_several_stopped_calls_none_runs_before_the_user_says_which(forbid, r
         assert runs(command).action == "deny"
     guard.user_spoke("c", "rm y please")
     assert runs("rm y").action == "deny"
-    assert guard.user_spoke("c", "yes, this once") == "This call may run once: Bash “rm y”"
+    assert guard.user_spoke("c", "yes, this once") == ONCE.format("rm y")
     assert runs("rm x").action == "deny" and runs("rm y").action == "allow"
 
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import timedelta
 
 import pytest
 
 from toolmem.guard.stores import project_root
 from toolmem.hooks.notes import note_command
+from toolmem.hooks.state import INSTALLS, Install, write_notes
+from toolmem.models.calls import SystemClock
+from toolmem.rules.changes import Actor
+from toolmem.rules.store import ToolMemoryStore
 
 NOTE = {
     "quote": "leave the vendor folder alone",
@@ -125,14 +130,14 @@ def test_a_note_through_the_shell_is_kept_and_holds(every_host):
     assert "leave the vendor folder alone" in every_host.before("rm vendor/a", "s2")
 
 
-def test_a_ban_far_wider_than_its_words_asks_until_the_user_says_yes(host):
+def test_a_ban_far_wider_than_its_words_asks_until_the_user_says_always_stop_it(host):
     host.prompt("the old logo must not come back")
     calls = [[{"tool": host.shell, "arguments": {"command": c}}] for c in ("ls -la", "pwd")]
     wide = {"quote": "the old logo must not come back", "when": [{"command": "^(ls|cat|git)"}]}
     told = host.before(note({**NOTE, **wide, "stops": calls[0], "passes": calls[1]}))
     assert "It only asks" in told and "narrower `when`" in told
     assert "ask the user first" in host.before("ls", "s2", key="call_2")
-    assert "Stops: “the old logo" in host.prompt("yes")["systemMessage"]
+    assert "Stops: “the old logo" in host.prompt("yes, always stop it")["systemMessage"]
     assert "ask the user first" not in host.before("ls", "s2", key="call_3")
     assert host.before("ls", "s2", key="call_4") != ""
 
@@ -216,38 +221,97 @@ def test_yes_this_once_lets_one_call_through(host):
     assert host.before("git push origin main", key="call_3") != ""
 
 
-def taken_back(host, **fields):
-    """The user takes a rule back in words that leave a doubt, and the call that it stops runs."""
-    host.prompt("Never push to main.")
-    said = "The freeze is over, main is open"
-    host.prompt(said)
-    lifts = note({"quote": said, "lifted": "push to main"}).replace(" note ", " note --lift ")
-    assert host.before(lifts, key="call_0").startswith("toolmem: proposed")
-    told = host.before("git push origin main", key="call_1", **fields)
-    assert f"You said: “{said}”. Let it through, and lift the rule" in told
-    host.after("git push origin main", "done", key="call_1", **fields)
-    return host.prompt("Go on.")
+BACK = "The thing with main is settled."
+ASKED = {"permission_mode": "default"}
+
+
+def taken_back(host, session="s1"):
+    """The user takes a rule back in words that leave a doubt, and a model says which one."""
+    host.prompt("Never push to main.", session)
+    host.prompt(BACK, session)
+    lifts = note({"quote": BACK, "lifted": "push to main"}).replace(" note ", " note --lift ")
+    return host.before(lifts, session, key="call_0")
 
 
 def test_words_and_the_users_consent_lift_a_rule(host):
-    told = taken_back(host, permission_mode="default")
-    assert "Lifted, as you agreed: “Never push to main”" in told["systemMessage"]
+    told = taken_back(host)
+    code = host.rules()[0].id[:6]
+    assert told.startswith(("toolmem: proposed", "toolmem: refused")) and code not in told
+    told = host.before("git push origin main", key="call_1", **ASKED)
+    assert f"You said: “{BACK}”. Let it through, and lift the rule" in told
+    assert told.endswith("Yes lifts the rule for good.")
+    told = host.after("git push origin main", "done", key="call_1", **ASKED)
+    assert "Lifted, as you agreed: “Never push to main”. undo" in told["systemMessage"]
     assert host.rules() == []
+    assert "Restored" in host.prompt("undo")["systemMessage"]
+    assert host.before("git push origin main", key="call_2", **ASKED) != ""
 
 
-def test_consent_lifts_only_the_rule_whose_question_was_shown(host, own_home):
+def test_where_another_rule_stops_the_call_too_no_yes_lifts_one(host, own_home):
     at_home = type(host)("claude-code", own_home)
     at_home.prompt("You must never push to main.")
-    taken_back(host, permission_mode="default")
-    assert host.rules() == []
-    assert len(at_home.rules()) == 1
-    assert "You must never push" in host.before("git push origin main", key="call_2")
+    taken_back(host)
+    told = host.send("PreToolUse", **host._call("git push origin main", "call_1"), **ASKED)
+    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert len(host.rules()) == len(at_home.rules()) == 1
 
 
-@pytest.mark.parametrize("fields", [{"permission_mode": "bypassPermissions"}, {}])
-def test_an_agent_that_may_have_asked_nobody_lifts_no_rule(host, fields):
-    taken_back(host, **fields)
-    assert host.before("git push origin main", session="s2", key="call_2") != ""
+@pytest.mark.parametrize(
+    "mode", ["acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions", None]
+)
+def test_where_it_is_not_known_that_a_person_is_asked_the_rule_denies(host, mode):
+    taken_back(host)
+    fields = {"permission_mode": mode} if mode else {}
+    told = host.send("PreToolUse", **host._call("git push origin main", "call_1"), **fields)
+    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert f"Later they said: “{BACK}”" in told["hookSpecificOutput"]["permissionDecisionReason"]
+    assert f"lift {host.rules()[0].id[:6]}" in told["systemMessage"]
+    host.after("git push origin main", "done", key="call_1", **ASKED)
+    assert host.before("git push origin main", "s2", key="call_2") != ""
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        '{"hooks": {"PermissionRequest": [{"hooks": [{"type": "command", "command": "yes"}]}]}}',
+        '{"permissions": {"allow": ["Bash"]}}',
+        "{no JSON",
+    ],
+)
+@pytest.mark.parametrize("file", ["settings.json", "settings.local.json"])
+def test_where_settings_answer_prompts_nobody_is_asked(host, project, settings, file):
+    (project / ".claude").mkdir()
+    (project / ".claude" / file).write_text(settings)
+    taken_back(host)
+    told = host.send("PreToolUse", **host._call("git push origin main", "call_1"), **ASKED)
+    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+def test_a_question_whose_call_did_not_run_was_answered_no(host):
+    taken_back(host)
+    assert "You said" in host.before("git push origin main", key="call_1", **ASKED)
+    host.before("ls", key="call_2", **ASKED)
+    told = host.after("git push origin main", "done", key="call_1", **ASKED)
+    assert "You let it through. The ban holds on. To end it: lift" in told["systemMessage"]
+    denied = host.send("PreToolUse", **host._call("git push origin main", "call_3"), **ASKED)
+    assert denied["hookSpecificOutput"]["permissionDecision"] == "deny"
+    host.prompt(BACK)
+    host.before(note({"quote": BACK, "lifted": "push to main"}).replace(" note ", " note --lift "))
+    denied = host.send("PreToolUse", **host._call("git push origin main", "call_4"), **ASKED)
+    assert denied["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+def test_a_denial_tells_its_user_the_way_out_and_not_the_model(host):
+    host.prompt("Never push to main.")
+    code = host.rules()[0].id[:6]
+    told = host.send("PreToolUse", **host._call("git push origin main", "call_1"))
+    assert f"type: yes, this once. To lift the rule: lift {code}" in told["systemMessage"]
+    assert code not in json.dumps(told["hookSpecificOutput"])
+    told = host.prompt(f"I think, lift {code}")
+    assert f"own: lift {code}" in told["systemMessage"]
+    assert code not in told["hookSpecificOutput"]["additionalContext"].replace(
+        f"think, lift {code}", ""
+    )
 
 
 def test_replies_are_followed_beside_other_sentences(host):
@@ -255,8 +319,9 @@ def test_replies_are_followed_beside_other_sentences(host):
     host.before("git push origin main")
     host.prompt("I am watching. Yes, this once please.")
     assert host.before("git push origin main", key="call_2") == ""
+    assert host.before("git push origin main", key="call_3") != ""
     (rule,) = host.rules()
-    told = host.prompt(f"We are done, lift {rule.id[:6]}")
+    told = host.prompt(f"We are done. Lift {rule.id[:6]}")
     assert "Lifted" in told["systemMessage"]
 
 
@@ -286,7 +351,7 @@ def test_what_an_sdk_or_a_model_wrote_is_nobodys(host):
     assert host.before("git push origin main") == ""
 
 
-def test_words_typed_at_a_rejected_call_are_heard(host, tmp_path):
+def test_words_in_a_transcript_restrict_and_loosen_nothing(host, tmp_path):
     rejected = (
         "The user doesn't want to proceed with this tool use. The tool use was rejected. "
         "To tell you how to proceed, the user said:\nNever push to main."
@@ -299,9 +364,26 @@ def test_words_typed_at_a_rejected_call_are_heard(host, tmp_path):
     transcript = tmp_path / "session.jsonl"
     transcript.write_text("\n".join(map(json.dumps, lines)))
     told = {"prompt": "Go on.", "prompt_id": "p1", "transcript_path": str(transcript)}
-    host.send("UserPromptSubmit", **told)
-    assert host.before("git push origin main") != ""
+    assert "From the transcript: Kept" in host.send("UserPromptSubmit", **told)["systemMessage"]
+    assert "A rule says" in host.before("git push origin main")
     assert host.before("git push origin dev", key="call_2") == ""
+    (rule,) = host.rules()
+    words = ["You may push to main again.", f"lift {rule.id[:6]}", "undo", "yes, this once"]
+    for number, said in enumerate(words):
+        content = rejected.partition("Never push to main.")[0] + said
+        use = {"type": "tool_use", "id": said, "name": "Bash", "input": {}}
+        told = {"type": "tool_result", "tool_use_id": said, "content": content, "is_error": True}
+        lines += [{"message": {"content": [use]}}, {"message": {"content": [told]}}]
+        transcript.write_text("\n".join(map(json.dumps, lines)))
+        prompt = {"prompt": "Go on.", "prompt_id": f"q{number}"}
+        host.send("UserPromptSubmit", transcript_path=str(transcript), **prompt)
+        assert host.before("git push origin main", key=f"call_{number + 3}") != "", said
+    lifts = {"quote": words[0], "lifted": "push to main"}
+    command = note(lifts).replace(" note ", " note --lift ")
+    assert host.before(command, key="l", transcript_path=str(transcript)).startswith(
+        "toolmem: refu"
+    )
+    assert host.before("git push origin main", key="m", **ASKED) != ""
 
 
 def test_a_secret_that_was_typed_is_not_kept(host):
@@ -423,3 +505,37 @@ def test_the_way_past_a_stopped_repeat_is_one_that_the_agent_has(host):
     told = host.before("cat missing.txt", key="c1")
     assert "send it once more as it is" in told
     assert host.before("cat missing.txt", key="c2") == ""
+
+
+def test_a_day_ends_in_the_time_zone_of_the_settings_that_an_install_names(host, tmp_path):
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("time_zone: Pacific/Auckland\n")
+    host.options = ["--config", str(settings)]
+    assert "Pacific/Auckland" not in json.dumps(host.prompt("Never push to main today."))
+    command = ["python", "-m", "toolmem.hooks", "claude-code", *host.options]
+    write_notes(INSTALLS, [Install("claude-code", "", command)])
+    told = json.dumps(host.prompt("Never rebase main today."))
+    assert "24:00, Pacific/Auckland" in told
+
+
+def test_a_folder_that_is_not_trusted_changes_no_clock(host, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "its author"))
+    host.prompt("Never push to main.")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    settings = host.project / "settings.yaml"
+    settings.write_text("time_zone: Pacific/Auckland\n")
+    host.options = ["--config", str(settings)]
+    write_notes(INSTALLS, [Install("claude-code", str(host.project), host.options)])
+    told = json.dumps(host.prompt("Never rebase main today."))
+    assert "do not bind" in told and "24:00" in told and "Auckland" not in told
+
+
+def test_a_ban_that_ended_is_told_at_the_next_prompt_once(host):
+    host.prompt("Never push to main.")
+    with host.store() as store:
+        rules = ToolMemoryStore(store, "default", SystemClock())
+        [rule] = rules.list_rules("@shell")
+        ended = SystemClock().now() - timedelta(minutes=5)
+        rules.change(rule, Actor("user", "typed"), expires_at=ended)
+    assert "The ban “Never push to main” ended on " in host.prompt("go on")["systemMessage"]
+    assert "ended on" not in json.dumps(host.prompt("go on"))

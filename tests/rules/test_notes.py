@@ -1,18 +1,23 @@
 """Notes of a model: kept where the user said so and the condition means it, else asked about."""
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from toolmem import ToolMem
+from toolmem import AgentSession, ToolMem
 from toolmem.errors import ConfigError
+from toolmem.llm.tokens import estimated_tokens
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.changes import Actor
+from toolmem.rules.notes import keep
 from toolmem.rules.notes.keep import lift_demand, note_demand
 from toolmem.rules.notes.note import NoteRefused, read_note
 from toolmem.rules.notes.verify import NoteContext, verify
+from toolmem.rules.prompt import ended_since
 from toolmem.rules.reader import lifted
 from toolmem.rules.store import GUARDED
 from toolmem.testing.clock import TestClock
@@ -136,7 +141,8 @@ def test_a_condition_far_wider_than_the_quote_only_asks_and_says_so(note, rules)
     made = note(given, "never touch the moon")
     assert made.outcome == "kept"
     assert "narrower `when`" in made.problems[0].problem
-    assert "say: yes" in made.told
+    assert re.search(r"as \d+ of 100 ordinary calls would be stopped .*, such as `", made.told)
+    assert made.told.endswith("to have them stopped, say: yes, always stop it")
     [rule] = rules.all_rules().rules
     assert rule.effect == "ask"
 
@@ -249,7 +255,8 @@ def test_a_demand_is_taken_back_by_words_that_surely_do_so(note, rules):
         return lift_demand(rules, quote, SAID, context, actor or Actor("user"))
 
     assert lift("next task please").outcome == "refused"
-    unsure = "the freeze is over by the way"
+    assert lift("the freeze is over", "the freeze is over").outcome == "refused"
+    unsure = "the thing with --no-verify is settled"
     assert lift(unsure, unsure).outcome == "request"
     assert len(rules.list_rules("@shell")) == 1
     assert lifted(back, rules.list_rules("@shell")) is not None
@@ -260,22 +267,234 @@ def test_a_demand_is_taken_back_by_words_that_surely_do_so(note, rules):
 
 
 @pytest.mark.parametrize(
-    ("until", "ends"),
+    ("until", "ends", "told"),
     [
-        ("today", "2026-01-02T00:00+00:00"),
-        ("今天", "2026-01-02T00:00+00:00"),
-        ("2026-01-01", "2026-01-02T00:00+00:00"),
-        ("2026-01-03", "2026-01-04T00:00+00:00"),
-        ("20260103", "2026-01-04T00:00+00:00"),
-        ("2026-W01-6", "2026-01-04T00:00+00:00"),
-        ("2026-01-01T18:00", "2026-01-01T18:00+00:00"),
+        ("today", "2026-01-02T00:00+00:00", "Thu 1 Jan 24:00"),
+        ("今天", "2026-01-02T00:00+00:00", "Thu 1 Jan 24:00"),
+        ("2026-01-01", "2026-01-02T00:00+00:00", "Thu 1 Jan 24:00"),
+        ("2026-01-03", "2026-01-04T00:00+00:00", "Sat 3 Jan 24:00"),
+        ("20260103", "2026-01-04T00:00+00:00", "Sat 3 Jan 24:00"),
+        ("2026-W01-6", "2026-01-04T00:00+00:00", "Sat 3 Jan 24:00"),
+        ("2026-01-01T18:00", "2026-01-01T18:00+00:00", "Thu 1 Jan 18:00"),
+        ("2027-12-31", "2028-01-01T00:00+00:00", "Fri 31 Dec 2027 24:00"),
     ],
 )
-def test_until_a_date_means_the_end_of_that_day(note, rules, until, ends):
+def test_until_a_date_means_the_end_of_that_day(note, rules, until, ends, told):
     rules.zone = UTC
     made = note({**NOTE, "until": until})
     assert made.rules[0].expires_at == datetime.fromisoformat(ends)
-    assert f", until {datetime.fromisoformat(ends):%Y-%m-%d %H:%M}" in made.told
+    assert f", until {told}, UTC. undo" in made.told
+
+
+@pytest.mark.parametrize("until", ["the release", "further notice", "发布完"])
+def test_what_is_no_date_holds_until_the_user_says_so(note, until):
+    made = note({**NOTE, "until": until})
+    assert (made.rules[0].expires_at, ", until you say so" in made.told) == (None, True)
+
+
+def test_a_session_is_not_a_day(note, rules):
+    rules.zone = ZoneInfo("Europe/Berlin")
+    said = "no force pushes today"
+    [rule] = note({**NOTE, "quote": said, "lasting": "session"}, said).rules
+    assert (rule.session, rule.expires_at) == ("", datetime(2026, 1, 1, 23, tzinfo=UTC))
+
+
+def test_an_end_names_the_zone_of_the_machine_where_none_is_configured(rules, monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    assert rules.until(NOW).endswith(", Asia/Tokyo")
+
+
+def test_a_demand_that_ended_is_told_once(note, rules, clock):
+    rules.zone = UTC
+    note({**NOTE, "until": "today"})
+    assert ended_since(rules) == []
+    clock.advance(86_400)
+    assert ended_since(rules) == [f"The ban “{SAID}” ended on Thu 1 Jan 24:00."]
+    assert ended_since(rules) == []
+
+
+def test_a_session_tells_of_a_ban_that_ended_at_the_next_message():
+    clock = TestClock()
+    with ToolMem(":memory:", clock=clock, overrides=["time_zone=UTC"]) as memory:
+        memory.note_demand(**NOTE, until="today", user_message=SAID, tools_available=["Bash"])
+        clock.advance(86_400)
+        session = AgentSession.start(memory, tools=[{"name": "Bash"}])
+        session.messages("go on")
+        [told] = session.after_turn([{"role": "assistant", "content": "ok"}]).told
+        assert told == f"The ban “{SAID}” ended on Thu 1 Jan 24:00."
+
+
+@pytest.mark.parametrize(("name", "limit"), [("contract", 700), ("short", 350)])
+def test_the_instructions_for_models_stay_short_and_say_how_a_day_is_written(name, limit):
+    text = Path(keep.__file__).with_name(f"{name}.md").read_text(encoding="utf-8").strip()
+    assert estimated_tokens(text) <= limit
+    assert '"until": "today"' in text
+
+
+CENTS = {"amount_cents": {"type": "integer"}}
+MONEY = {"amount": {"type": "number", "description": "in cents"}}
+
+
+@pytest.mark.parametrize(
+    ("said", "tests", "stopped", "passing", "refused"),
+    [
+        ("refunds over 500 euros are mine", ("amount_cents", 50_000), 50_001, 9, ""),
+        ("refunds over 500 euros are mine", ("amount_cents", 49_999), 50_001, 9, ""),
+        ("refunds over 500 euros are mine", ("amount_cents", 500), 50_001, 9, "(500)"),
+        ("refunds over 500 euros are mine", ("amount_cents", 100), 50_001, 9, "(500)"),
+        ("refunds over 500 cents are mine", ("amount_cents", 500), 501, 9, ""),
+        ("refunds above 1.5k need my yes", ("sum", 1_500), 1_600, 9, ""),
+        ("refunds above 1,500 need my yes", ("sum", 1_500), 1_600, 9, ""),
+        ("refunds above 1,500 need my yes", ("sum", 150), 1_600, 9, "(1500)"),
+        ("退款不要超过五百元", ("sum", 500), 501, 9, ""),
+        ("退款不要超过五百元", ("sum", 5), 501, 1, "(500)"),
+        ("refunds of 20 dollars at most", ("amount", 2_000), 2_001, 9, ""),
+        ("refunds of 20 dollars at most", ("amount", 20), 2_001, 9, "(20)"),
+        ("no refunds over 500 euros in one go", ("sum", 500), 501, 9, ""),
+        ("no refunds over 500 euros in one go", ("sum", 1), 501, 0, "(500)"),
+        ("never discount by more than 5%", ("discount", 5), 6, 1, ""),
+        ("never discount by more than 5%", ("discount_permille", 50), 51, 1, ""),
+        ("never discount by more than 5%", ("discount_permille", 5), 51, 1, "(5)"),
+        ("never wait more than 5 minutes", ("seconds", 300), 301, 1, ""),
+    ],
+)
+def test_a_limit_is_the_users_number_in_the_unit_of_its_argument(
+    note, said, tests, stopped, passing, refused
+):
+    name, over = tests
+    calls = [[{"tool": "give", "arguments": {name: n}}] for n in (stopped, passing)]
+    given = {
+        **NOTE,
+        "quote": said,
+        "tools": ["give"],
+        "when": [{"arg": {"name": name, "over": over}}],
+    }
+    tools = [ToolSchema("give", "", {"properties": {**CENTS, **MONEY}})]
+    made = note({**given, "stops": calls[0], "passes": calls[1]}, said, tools=tools)
+    assert made.outcome == ("refused" if refused else "kept"), made.problems
+    assert not refused or refused in made.problems[0].problem
+
+
+@pytest.mark.parametrize(
+    ("said", "tool", "when", "stopped", "passing"),
+    [
+        ("refunds over 500 euros are mine", "pay", {"target": "^p"}, {"to": "p1", "sum": 501}, {}),
+        ("no deploys on Fridays", "ship", {"arg": {"name": "env", "matches": "^prod"}}, {}, {}),
+        ("周五不要上线", "ship", {"arg": {"name": "env", "matches": "^prod"}}, {}, {}),
+        (
+            "no deploys on Fridays",
+            "ship",
+            {"clock": {"weekday": ["mon", "fri"]}, "target": "p"},
+            {},
+            {},
+        ),
+        ("do not ship to production", "ship", {"target": "^(dev|prod|qa)"}, {}, {"env": "x"}),
+        ("never push to main", "Bash", {"command": "^git push"}, "git push o main", "ls"),
+        (
+            "don't use --no-verify",
+            "Bash",
+            {"command": "^git commit"},
+            "git commit --no-verify",
+            "ls",
+        ),
+        ("leave config.yaml alone", "Bash", {"command": "^(cp|mv)"}, "cp a b", "ls"),
+        (
+            "do not mail bob@acme.com",
+            "mailer",
+            {"target": "acme"},
+            {"to": "bob@acme.com"},
+            {"to": "a@b.c"},
+        ),
+        (
+            "do not mail bob@acme.com",
+            "mailer",
+            {"target": "eve@acme"},
+            {"to": "eve@acme.com"},
+            {"to": "a@b.c"},
+        ),
+        (
+            "never write to Tom",
+            "mailer",
+            {"target": "x\\.org"},
+            {"to": "tom@x.org"},
+            {"to": "tom@y.org"},
+        ),
+        ("please stop mailing clients", "Bash", {"command": "^terraform"}, "terraform apply", "ls"),
+        ("the tests have to be green", "Bash", {"command": "^git commit"}, "git commit", "ls"),
+    ],
+)
+def test_a_condition_without_a_part_that_the_user_named_is_refused(
+    note, said, tool, when, stopped, passing
+):
+    env = {"env": "prod-eu", "service": "a"}
+    calls = [
+        {"tool": tool, "arguments": {"command": each} if isinstance(each, str) else each or other}
+        for each, other in ((stopped, env), (passing, {"to": "q", "env": "dev"}))
+    ]
+    given = {"tools": [tool], "when": [when], "stops": calls[:1], "passes": calls[1:]}
+    if "clock" in when:
+        given["passes"] = [{"tool": tool, "arguments": {"env": "dev"}}]
+    tools = [*TOOLS, *map(ToolSchema, ("pay", "ship", "mailer"))]
+    made = note({**NOTE, "quote": said, **given}, said, tools=tools)
+    assert made.outcome == "refused"
+    assert made.problems[0].field in ("when", "tools")
+
+
+@pytest.mark.parametrize(
+    ("said", "when", "unless", "stopped", "passing"),
+    [
+        ("never push to main", {"command": "^git push\\b.*\\bmain"}, [], "git push o main", "ls"),
+        ("never ship to prod or dev", {"command": "^ship (prod|dev)"}, [], "ship prod", "ls"),
+        (
+            "see CONTRIBUTING.md, no force pushes",
+            {"command": "^git push -f"},
+            [],
+            "git push -f",
+            "ls",
+        ),
+        (
+            "run the tests before you commit",
+            {"command": "^git commit"},
+            [{"earlier": {"command": "pytest"}}],
+            "git commit",
+            "ls",
+        ),
+        (
+            "mail only to acme.com",
+            {"command": "^mail "},
+            [{"command": "@acme"}],
+            "mail a@b.org",
+            "mail a@acme.com",
+        ),
+        (
+            "the Friday report stays unsent",
+            {"command": "^mail .*friday"},
+            [],
+            "mail friday",
+            "mail a",
+        ),
+        ("don't use rm -rf, use trash", {"command": "^rm .*-\\w*r"}, [], "rm -rf build", "rm a"),
+    ],
+)
+def test_a_right_condition_is_kept_as_it_is(note, said, when, unless, stopped, passing):
+    calls = [[{"tool": "Bash", "arguments": {"command": c}}] for c in (stopped, passing)]
+    given = {"when": [when], "unless": unless, "stops": calls[0], "passes": calls[1]}
+    made = note({**NOTE, "quote": said, **given}, said)
+    assert (made.outcome, made.problems) == ("kept", [])
+    assert [rule.effect for rule in made.rules] == ["deny"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"over {'9' * 300} euros is too much",
+        f"超过{'九' * 400}元不要",
+        "over -5 euros, never",
+        "over 0",
+    ],
+)
+def test_odd_numbers_are_read_or_refused(note, said):
+    assert note({**NOTE, "quote": said[:400]}, said).outcome in ("kept", "refused")
 
 
 @pytest.mark.parametrize("until", ["2025-12-31", "2025-12-31T23:00", "tomorrow", "the 7th"])

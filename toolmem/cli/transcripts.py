@@ -8,12 +8,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-# Agent: the variable that names its folder, the folder in the home without it, a pattern below it.
-_PLACES = {
-    "Claude Code": ("CLAUDE_CONFIG_DIR", ".claude", "projects/**/*.jsonl"),
-    "Codex": ("CODEX_HOME", ".codex", "sessions/**/rollout-*.jsonl"),
-    "Gemini CLI": ("GEMINI_CLI_HOME", ".", ".gemini/tmp/*/chats/session-*.json*"),
-    "OpenCode": ("XDG_DATA_HOME", ".local/share", "opencode/opencode.db"),
+from toolmem.guard.self_protection import TRANSCRIPTS
+
+_PATTERNS = {  # below an agent's folder of transcripts
+    "Claude Code": "**/*.jsonl",
+    "Codex": "**/rollout-*.jsonl",
+    "Gemini CLI": "*/chats/session-*.json*",
+    "OpenCode": "opencode.db",
 }
 
 
@@ -29,9 +30,9 @@ def transcripts(home: Path, variables: Mapping[str, str] | None = None) -> list[
     """Find the transcripts of each agent that has some. Symbolic links are not followed."""
     given = os.environ if variables is None else variables
     found = []
-    for agent, (variable, folder, pattern) in _PLACES.items():
-        root = Path(given.get(variable) or home / folder)
-        sizes = {path: _size(path) for path in sorted(root.glob(pattern))}
+    for agent, (variable, folder, part) in TRANSCRIPTS.items():
+        root = Path(given.get(variable) or home / folder) / part
+        sizes = {path: _size(path) for path in sorted(root.glob(_PATTERNS[agent]))}
         paths = [path for path, size in sizes.items() if size is not None]
         if paths:
             found.append(Transcripts(agent, paths, sum(size or 0 for size in sizes.values())))

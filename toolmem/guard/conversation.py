@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
@@ -9,7 +10,7 @@ from msgspec import Struct, field
 from toolmem.guard.history import CallHistory
 from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Failures
-from toolmem.models.rules import ToolMemoryRule
+from toolmem.models.rules import Change, ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.view.view import CallView
 
@@ -23,9 +24,13 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
     history: CallHistory = field(default_factory=CallHistory)
     names: KnownNames = field(default_factory=KnownNames)
     counted: dict[str, list[int]] = {}  # times in microseconds, by test `more_than`
-    stops: dict[str, str] = {}  # calls that rules stopped since the user spoke, by identity
+    stops: dict[str, str] = {}  # calls that rules stopped since the user spoke: shown whole, or ""
+    stopped_by: list[str] = []  # ids of these rules
+    stopped_before: list[str] = []  # the same before the user's last message
     once: str = ""  # the call that the user lets through once
+    once_until: int = 0  # microseconds since 1970
     lift_declined: list[str] = []  # ids of rules that the user was asked to lift, and kept
+    is_guests: bool = False  # a guest speaks in it: no denial names a way out
 
 
 class Forgiveness(Struct, kw_only=True, omit_defaults=True):
@@ -55,10 +60,15 @@ class PlannedCall(Struct):
     conversation: str
     schema: ToolSchema | None
     force: bool | None
+    asks_user: bool = False  # a person is known to answer a question about it
     identity: str = ""
+    once: str = ""  # its identity with the folder that it runs in
     known: Conversation = field(default_factory=Conversation)
     forgiven: Forgiveness = field(default_factory=Forgiveness)
 
-    def question_about(self, rule: ToolMemoryRule) -> str:
-        """The user's words that may take a rule back, unless they were asked and kept it."""
-        return "" if rule.id in self.known.lift_declined else rule.withdrawal_in(self.conversation)
+    def question_about(self, rule: ToolMemoryRule, now: datetime) -> Change | None:
+        """The open question whether the user took a rule back, unless they kept it when asked."""
+        asked = rule.question_at(now)
+        if asked is None or asked.session != self.conversation:
+            return None
+        return None if rule.id in self.known.lift_declined else asked

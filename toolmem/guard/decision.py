@@ -16,9 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.models.decisions import Action, Decision, DecisionSource
-from toolmem.models.rules import ToolMemoryRule
+from toolmem.models.rules import Change, ToolMemoryRule
 from toolmem.rules.replies import MIN_ID_LENGTH
-from toolmem.text.display import plain, shown_name
+from toolmem.text.display import marked, plain, shown_name
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import STOPPED
 from toolmem.view.view import CallView
@@ -28,9 +28,10 @@ Mode = Literal["off", "shadow", "advise", "enforce"]
 _ORDER: dict[str, int] = {"allow": 0, "advise": 1, "ask": 2, "deny": 3}
 MAX_FINDINGS = 3  # that one reason names
 _MAX_QUOTED = 200  # characters of text from a call
+MAX_WHOLE = 2_000  # characters of a call that the user may let through: what they are shown
 _MAX_SENTENCE = 500
 MAX_SHOWN = 500  # characters of the arguments in the log
-_MAX_READ = 8 * MAX_SHOWN  # characters of them that are masked
+_MAX_READ = 8 * MAX_WHOLE  # characters of a call that are masked
 _VALUE_COST = 40  # characters that each value counts besides its text, which bounds the levels
 _MAX_BITS = 1_000  # of a number in them
 _ASK_FIRST = "; ask the user first"
@@ -43,6 +44,7 @@ class Finding(Struct):
     action: Action  # that the source wants, whatever its mode
     text: str  # for the agent
     remedy: str = ""  # what may be done instead
+    notice: str = ""  # for the user alone: how to let the call through
     mode: Mode = "enforce"
     is_forced: bool = False  # the agent repeats the call by force, so it runs
 
@@ -59,12 +61,15 @@ def decide(
 ) -> Decision:
     """Combine the findings of all sources into one decision."""
     action: Action = max((f.effective for f in findings), key=lambda a: _ORDER[a], default="allow")
-    reason = ""
+    findings = [_named(finding, findings) for finding in findings]
+    reason = notice = ""
     if action in ("ask", "deny"):
         deciding = [f for f in findings if f.effective == action]
         asking = [f for f in findings if f.effective == "ask"]
         against = _text_of([*deciding, *asking], deciding)
         reason = f"{STOPPED}{_ASK_FIRST if action == 'ask' else ''}. {against}"
+        if all(f.notice for f in deciding):  # else the user's words do not let it through
+            notice = " ".join(dict.fromkeys(f.notice for f in deciding[:MAX_FINDINGS]))
     advising = [f for f in findings if f.effective == "advise"]
     mode: Literal["shadow", "advise", "enforce"] = "advise" if action == "advise" else "enforce"
     if findings and action == "allow" and not any(f.is_forced for f in findings):
@@ -75,7 +80,9 @@ def decide(
         tool_name=tool_name,
         conversation_id=conversation,
         action=action,
+        may_run=action in ("allow", "advise"),
         reason=reason,
+        notice=notice,
         advice=_text_of(advising, advising),
         sources=tuple(f.source for f in findings),
         mode=mode,
@@ -105,7 +112,8 @@ def apply_answer(decision: Decision, agreed: bool) -> Decision:
         return decision
     reason = decision.reason.replace(_ASK_FIRST, "", 1)
     reason = "" if agreed else f"{reason} The user was asked and did not agree."
-    return replace(decision, action="allow" if agreed else "deny", reason=reason)
+    action: Action = "allow" if agreed else "deny"
+    return replace(decision, action=action, may_run=agreed, reason=reason, notice="")
 
 
 def _text_of(findings: Iterable[Finding], remedies: Iterable[Finding]) -> str:
@@ -113,37 +121,54 @@ def _text_of(findings: Iterable[Finding], remedies: Iterable[Finding]) -> str:
     return " ".join([*texts, *dict.fromkeys(f.remedy for f in remedies if f.remedy)])
 
 
+def _named(finding: Finding, findings: Sequence[Finding]) -> Finding:
+    """Say what a yes to a question does: it lifts the rule where nothing else is asked."""
+    if not finding.source.asks or finding.action != "ask":
+        return finding
+    is_alone = len({f.text for f in findings}) == 1
+    answer = "Yes lifts the rule for good." if is_alone else "Yes lets this call run alone."
+    source = replace(finding.source, lifts=is_alone)
+    return replace(finding, source=source, text=f"{finding.text} {answer}")
+
+
 def rule_finding(
     rule: ToolMemoryRule,
     mode: Mode,
-    words: str = "",
+    asked: Change | None = None,
     need: str = "",
     *,
     sure: bool = True,
     is_copy: bool = False,
+    asks_user: bool = False,
 ) -> Finding:
     """The finding of a rule that a call breaks, surely or perhaps. `need`: what to do before.
 
-    `words`: what the user typed that may take the rule back; they are asked whether to lift it.
-    `is_copy`: the rule's store is lost, so that no words lift it.
+    `asked`: the open question whether the user took the rule back. It is asked where a person is
+    known to answer (`asks_user`); else the rule denies. `is_copy`: the rule's store is lost, so
+    that no words lift it.
     """
-    day = rule.created_at.date().isoformat()
-    who = f"The user said on {day}" if rule.is_users else f"A rule says on {day}"
-    who = "The repository's rules say" if rule.is_team else who
+    who = "The user said on {:%Y-%m-%d}" if rule.is_users else "A rule says on {:%Y-%m-%d}"
+    if rule.is_team:
+        who = "The repository's rules say"
     sentence = plain(rule.rule, _MAX_SENTENCE).removesuffix(".")
-    text = f"{who}: {sentence}. {need}".strip()
-    action: Action = "ask"
+    text = f"{who.format(rule.created_at)}: {sentence}. {need}".strip()
+    action: Action = "deny" if sure and rule.effect == "deny" else "ask"
     remedy = "Get their consent, or leave it out."
     code = rule.id[:MIN_ID_LENGTH]
-    if words:
-        text += f" You said: {quoted(words)}. Let it through, and lift the rule ({code})?"
-    elif sure and rule.effect == "deny":
-        action = "deny"
-        remedy = "Leave it out."
-        if not is_copy:
-            remedy += f" They may say `yes, this once`, or `lift {code}` to end the rule."
-    source = DecisionSource(kind="rule", rule_id=rule.id, lifts=bool(words))
-    return Finding(source, action, text, remedy, mode)
+    once = "" if asks_user and action == "ask" else "To allow it once, type: yes, this once. "
+    notice = f"Stopped by {quoted(sentence)}. {once}To lift the rule: lift {code}"
+    if action == "deny":
+        remedy = "Leave it out, or say which rule stands against it."
+    if asked is not None and asked.what == "replaced":
+        text += f" It is to be replaced by {quoted(asked.words)}, once the user says yes."
+    if asked is not None and action == "deny" and asks_user:
+        text += f" You said: {quoted(asked.words)}. Let it through, and lift the rule ({code})?"
+        action, remedy, notice = "ask", "", ""
+    elif asked is not None and asked.what != "replaced":
+        text += f" Later they said: {quoted(asked.words)}. Whether that ends it is not decided."
+        remedy = "Ask the user whether the rule still holds."
+    source = DecisionSource(kind="rule", rule_id=rule.id, asks=asked is not None)
+    return Finding(source, action, text, remedy, "" if is_copy else notice, mode)
 
 
 def times(number: int) -> str:
@@ -166,14 +191,22 @@ def shown_arguments(arguments: Any, key: bytes) -> str:
 
 
 def call_in_words(view: CallView, key: bytes) -> str:
-    """Return a call in a few words, for the user who lets it through. `key`: of the store."""
-    if view.shells:
-        texts = (value for _, _, value in view.scalars if isinstance(value, str))
-        command = next(texts, "")[:_MAX_READ]
-        given = Masker(key).text(command)  # before it is cut: half a secret would be shown
+    """Return a whole call, for the user who lets it through; "" where it is too long.
+
+    `key`: of the store, for the masks.
+    """
+    texts = [value for _, _, value in view.scalars if isinstance(value, str)]
+    if view.shells and len(texts) == 1:
+        given, is_whole = texts[0], len(texts[0]) <= MAX_WHOLE
     else:
-        given = shown_arguments(view.arguments, key)
-    return f"{shown_name(view.tool, 60)} {quoted(given)}"
+        left = [_MAX_READ]
+        masked = Masker(key).value(_first_values(view.arguments, left))
+        given = json.dumps(masked, ensure_ascii=False)
+        is_whole = left[0] > 0
+    given = plain(marked(Masker(key).text(given[:_MAX_READ])), MAX_WHOLE + 1)
+    if not is_whole or len(given) > MAX_WHOLE:
+        return ""
+    return f"{shown_name(view.tool, 60)} “{given.replace('“', chr(34)).replace('”', chr(34))}”"
 
 
 def _first_values(value: Any, left: list[int]) -> Any:

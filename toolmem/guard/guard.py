@@ -23,9 +23,9 @@ from msgspec.structs import replace
 
 from toolmem.config.sections import GuardSection
 from toolmem.errors import StoreError
+from toolmem.guard import consent
 from toolmem.guard.conversation import Conversation, Forgiveness, PlannedCall, RunningCall
 from toolmem.guard.decision import (
-    MAX_FINDINGS,
     Finding,
     call_in_words,
     decide,
@@ -35,19 +35,17 @@ from toolmem.guard.decision import (
 )
 from toolmem.guard.history import KnownHistory, count_key, record_call, still_counted
 from toolmem.guard.known_names import statement_in
-from toolmem.guard.repeats import Failures, call_identity, check_repeat, outcome_of, record_outcome
+from toolmem.guard.repeats import call_identity, check_repeat, outcome_of, record_outcome
 from toolmem.guard.rule_cache import RuleSet
 from toolmem.guard.self_protection import check_self
 from toolmem.models.decisions import Action, Decision, DecisionSource
 from toolmem.models.protocols import Clock, Store
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
-from toolmem.rules.changes import Actor
 from toolmem.rules.identity import folded_name
-from toolmem.rules.replies import excerpt, is_this_once
-from toolmem.rules.store import ToolMemoryStore, read_or_new, swap
+from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured
-from toolmem.store.storable import micros
+from toolmem.store.storable import micros, read_or_new, swap
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
 from toolmem.view.conditions import Conditions, Match, MoreThan
@@ -65,6 +63,7 @@ OWN_TOOLS = frozenset(
 )
 MAX_STOPS = 20  # of a conversation, since the user spoke
 MAX_RUNNING = 1_000  # calls in this process
+USE_WAIT = 1.0  # seconds that writing waits for others, where a decision uses something up
 WRITE_WAIT = 0.2  # seconds that writing waits for others, once a decision is made
 
 
@@ -72,7 +71,7 @@ class Guard:
     """Decides about calls, from several threads. `protected`: paths that only the user changes.
 
     `zone`: the user's time zone; None: the machine's. `is_copy`: the store copies the rules of one
-    that is lost, and no reply lifts them.
+    that is lost, and no reply lifts them. `serves_guests`: no denial names a way out.
     """
 
     def __init__(
@@ -85,11 +84,13 @@ class Guard:
         protected: Sequence[str] = (),
         zone: tzinfo | None = None,
         is_copy: bool = False,
+        serves_guests: bool = False,
     ) -> None:
         self.store, self.workspace, self.clock = store, workspace, clock
         self.modes = modes or GuardSection()
         self.protected = protected
         self._is_copy = is_copy
+        self._serves_guests = serves_guests
         self.has_copy = False  # of its rules, which another guard holds calls against
         self._rules = ToolMemoryStore(store, workspace, clock, zone)
         self._rule_set: RuleSet | None = None
@@ -109,11 +110,13 @@ class Guard:
         schema: ToolSchema | None = None,
         folder: str = "",
         force: bool | None = False,
+        asks_user: bool = False,
     ) -> Decision:
         """Decide about a call. Where the store fails, `guard.on_error` decides; nothing is raised.
 
         `force` allows a call that would be stopped as a *repeat*. None: the host cannot pass it, so
-        the first unchanged repeat of a denied call counts as force.
+        the first unchanged repeat of a denied call counts as force. `asks_user`: a person is known
+        to answer where the action is `ask`; only then may the answer lift a rule.
         """
         decision, remember = self.decide(
             tool_name,
@@ -122,6 +125,7 @@ class Guard:
             schema=schema,
             folder=folder,
             force=force,
+            asks_user=asks_user,
         )
         if remember is not None:
             try:
@@ -140,6 +144,7 @@ class Guard:
         schema: ToolSchema | None = None,
         folder: str = "",
         force: bool | None = False,
+        asks_user: bool = False,
     ) -> tuple[Decision, Callable[[], None] | None]:
         """Like `before`, but without writing the decision; also returns a function that does.
 
@@ -147,7 +152,7 @@ class Guard:
         user's `yes, this once`.
         """
         view = CallView(tool_name, arguments, schema.parameters if schema else None, folder)
-        call = PlannedCall(view, arguments, conversation, schema, force)
+        call = PlannedCall(view, arguments, conversation, schema, force, asks_user)
         decision_id, now = os.urandom(16).hex(), self.clock.now()
         try:
             findings = self._findings(call, decision_id)
@@ -158,6 +163,8 @@ class Guard:
         if not findings:
             return decision, None
         decision = replace(decision, call=shown_arguments(view.arguments, self._secret))
+        if self._serves_guests or call.known.is_guests:
+            decision = replace(decision, notice="")
 
         def remember() -> None:
             self._remember_stop(decision, call)
@@ -202,7 +209,8 @@ class Guard:
             return []
         known, call.forgiven, rule_set = self._read_state(call.conversation)
         call.known, call.identity = known, call_identity(view.tool, call.arguments, self._secret)
-        is_once = bool(known.once) and known.once == call.identity
+        call.once = call_identity(view.tool, [call.arguments, view.folder], self._secret)
+        is_once = bool(known.once) and known.once == call.once and self._use_once(call)
         findings = [] if is_once else self._rule_findings(call, rule_set)
         if modes.rules != "off":
             findings += check_self(view, self.protected, modes.rules)
@@ -216,16 +224,17 @@ class Guard:
                 self._running[decision_id] = running
                 while len(self._running) > MAX_RUNNING:
                     del self._running[next(iter(self._running))]
-            if is_once:
-                self._change(call.conversation, _forget_once)
         return findings
 
     def _rule_findings(self, call: PlannedCall, rule_set: RuleSet) -> list[Finding]:
         found, counted = self._broken_rules(call, rule_set)
         now = self._rules.local_time()
         for rule, test in counted if not found else ():
-            if not self._count(call.conversation, rule.id, test, now):
-                found.append(self._finding(rule, call))
+            try:
+                if not self._count(call.conversation, rule.id, test, now):
+                    found.append(self._finding(rule, call))
+            except StoreError:
+                found.append(self._finding(rule, call, "It cannot be counted now.", sure=False))
         return found
 
     def _broken_rules(
@@ -242,13 +251,10 @@ class Guard:
         for rule, conditions in rule_set.rules_for(view, call.conversation):
             if not rule.holds_at(now):
                 continue
-            history.rule_id = rule.id
-            match = conditions.check(view, now, history)
-            if match is Match.YES:
+            match = history.match(rule, conditions, view)
+            if match is not Match.NO:
                 need = _required_call(conditions)
-                found.append(self._finding(rule, call, need))
-            elif match is Match.MAYBE:
-                found.append(self._finding(rule, call, sure=False))
+                found.append(self._finding(rule, call, need, sure=match is Match.YES))
             else:
                 counted += [(rule, test) for test in conditions.counting_tests(view, now, history)]
         return found, counted
@@ -256,8 +262,29 @@ class Guard:
     def _finding(
         self, rule: ToolMemoryRule, call: PlannedCall, need: str = "", *, sure: bool = True
     ) -> Finding:
-        words, mode = call.question_about(rule), self.modes.rules
-        return rule_finding(rule, mode, words, need, sure=sure, is_copy=self._is_copy)
+        return rule_finding(
+            rule,
+            self.modes.rules,
+            call.question_about(rule, self._rules.local_time()),
+            need,
+            sure=sure,
+            is_copy=self._is_copy,
+            asks_user=call.asks_user,
+        )
+
+    def _use_once(self, call: PlannedCall) -> bool:
+        """Whether the user's `yes, this once` lets a call through. It is used up before the answer.
+
+        Where that cannot be written it does not count.
+        """
+        now = self.clock.now()
+        use = partial(consent.use_once, identity=call.once, now=now)
+        try:
+            with self.store.transaction(USE_WAIT):
+                return self._change(call.conversation, use)
+        except StoreError as error:
+            log.warning("`yes, this once` does not count: %s", error)
+            return False
 
     def _repeat_findings(self, call: PlannedCall) -> list[Finding]:
         failures, forgiven, mode = call.known.failures, call.forgiven.errors, self.modes.repeats
@@ -285,6 +312,7 @@ class Guard:
         if not call.identity or not (kinds & {"repeat", "rule"}):
             return
         shown = call_in_words(call.view, self._secret)
+        rules = [source.rule_id for source in decision.sources if source.kind == "rule"]
 
         def change(state: Conversation) -> None:
             failure = state.failures.failures.get(call.identity)
@@ -292,7 +320,8 @@ class Guard:
                 failure.is_denied |= is_stopped
                 failure.is_forced |= failure.is_denied and not is_stopped
             if is_stopped and "rule" in kinds and len(state.stops) < MAX_STOPS:
-                state.stops[call.identity] = shown
+                state.stops[call.once] = shown
+                state.stopped_by = list(dict.fromkeys([*state.stopped_by, *rules]))
 
         self._change(call.conversation, change)
 
@@ -309,7 +338,7 @@ class Guard:
     ) -> None:
         """Learn from the end of an allowed call. `failed`: None = unknown. Raises StoreError.
 
-        `worked`: where the host does not know, what its output says; only `earlier` believes it.
+        `worked`: where the host does not know, what the output says; it proves a failure alone.
         """
         with self._lock:
             running = self._running.pop(decision.id, None)
@@ -330,7 +359,7 @@ class Guard:
             known = "" if overtaken and failed else call  # something changed while it ran
             error = record_outcome(state.failures, known, outcome, failed=failed, call_id=call_id)
             if tests:
-                judged = failed if failed is not None or worked is None else not worked
+                judged = True if failed is None and worked is False else failed
                 record_call(state.history, view, effects, tests, failed=judged)
             if statement:
                 state.names.learn(statement, output, failed=bool(failed))
@@ -346,53 +375,25 @@ class Guard:
     def answered(self, decision: Decision, agreed: bool) -> Captured:
         """Lift the rules that a question named, if the user agreed to it; else they hold again.
 
-        `decision`: an `ask` as the user saw it; one that names too many rules to show all of them
-        lifts none. Raises RequestError where a rule is gone, and StoreError.
+        `decision`: an `ask` as the user saw it. Raises RequestError where a rule is gone, and
+        StoreError.
         """
-        captured, session = Captured(), decision.conversation_id
-        asked = {source.rule_id for source in decision.sources if source.lifts}
-        if not asked or decision.action != "ask" or len(decision.sources) > MAX_FINDINGS:
-            return captured
-        for rule in self._rules.all_rules(session).rules:
-            words = rule.withdrawal_in(session)
-            if rule.id not in asked or not words:
-                continue
-            actor = Actor("user", "typed", f"{words} (and agreed to lift it)", session)
-            if not agreed:
-                self._rules.reject(rule, actor)
-                self._change(session, partial(_remember_declined, rule.id))
-                continue
-            self._rules.accept(rule, actor)
-            captured.lifted.append(rule)
-            captured.told.append(f"Lifted, as you agreed: “{excerpt(rule.rule)}”")
-        return captured
+        change = partial(self._change, decision.conversation_id)
+        return consent.follow_answer(self._rules, decision, agreed, change)
 
-    def user_spoke(self, conversation: str, message: str = "") -> str:
+    def user_spoke(self, conversation: str, message: str = "", *, is_guests: bool = False) -> str:
         """Let failed calls be tried again after a message of the user, and follow `yes, this once`.
 
         Returns a message for the user; "" where there is nothing to say.
         """
-        is_once = is_this_once(message)
+        now = self.clock.now()
+        return self._change(
+            conversation, lambda state: consent.hear(state, message, now, is_guests=is_guests)
+        )
 
-        def change(state: Conversation) -> str:
-            old = state.failures
-            stops = state.stops
-            state.failures = Failures(changed=old.changed + 1, here=old.here)
-            state.once = ""
-            state.stops = {}
-            if not is_once or not stops:
-                return ""
-            if len(stops) > 1:
-                calls = "; ".join(stops.values())
-                return (
-                    f"Nothing is let through yet, as several calls were stopped: {calls}. Have the "
-                    "one that you mean tried again, and say `yes, this once` then."
-                )
-            [(identity, call)] = stops.items()
-            state.once = identity
-            return f"This call may run once: {call}"
-
-        return self._change(conversation, change)
+    def stopped_before(self, conversation: str) -> list[str]:
+        """The rules that stopped calls just before the user's last message. Raises StoreError."""
+        return self._read_state(conversation)[0].stopped_before
 
     def _read_state(self, conversation: str) -> tuple[Conversation, Forgiveness, RuleSet]:
         """Read the records and the rules in one snapshot."""
@@ -415,21 +416,14 @@ class Guard:
             state.counted[key] = [*counted, micros(now)][: test.calls]
             return len(counted) < test.calls
 
-        if test.per == "conversation":
-            return self._change(conversation, change)
-        return swap(self.store, self.workspace, FORGIVENESS, Forgiveness, change)
+        with self.store.transaction(USE_WAIT):
+            if test.per == "conversation":
+                return self._change(conversation, change)
+            return swap(self.store, self.workspace, FORGIVENESS, Forgiveness, change)
 
 
 def _key_of(conversation: str) -> tuple[str, str]:
     return NAMESPACE, f"conversation/{conversation}"
-
-
-def _remember_declined(rule_id: str, state: Conversation) -> None:
-    state.lift_declined.append(rule_id)
-
-
-def _forget_once(state: Conversation) -> None:
-    state.once = ""
 
 
 def _required_call(conditions: Conditions) -> str:

@@ -11,9 +11,17 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from toolmem.models.rules import ToolMemoryRule
 from toolmem.store.storable import micros
 from toolmem.text.forms import word_set
-from toolmem.view.conditions import SHOWS_ONLY, EarlierTest, History, MoreThan
+from toolmem.view.conditions import (
+    SHOWS_ONLY,
+    Conditions,
+    EarlierTest,
+    History,
+    Match,
+    MoreThan,
+)
 from toolmem.view.effects import CallEffects, command_may_write
 from toolmem.view.shell import SimpleCommand
 from toolmem.view.view import CallView
@@ -28,6 +36,7 @@ class Met(Struct):
 
     ended: int = 0
     worked: int = 0
+    unknown: int = 0  # it ended, and the host did not say whether it worked
 
 
 class CallHistory(Struct, kw_only=True, omit_defaults=True):
@@ -39,18 +48,38 @@ class CallHistory(Struct, kw_only=True, omit_defaults=True):
 
 
 class KnownHistory(History):
-    """Answer `Conditions.check`. `counted`: times of the calls that each `more_than` counts."""
+    """Answer `Conditions.check`. `counted`: times of the calls that each `more_than` counts.
+
+    No output proves that a call worked. Where the host did not say so, `match` is not sure.
+    """
 
     def __init__(self, calls: CallHistory, counted: Mapping[str, list[int]], now: datetime) -> None:
         self.calls, self.counted, self.now = calls, counted, now
         self.rule_id = ""  # of the rule that asks: each counts its own calls
+        self._assumes_worked = self._is_unsure = False
 
     def happened(self, test: EarlierTest, unless: bool) -> bool:
         met = self.calls.met.get(test.key)
         if met is None:
             return False
-        place = met.worked if test.worked else met.ended
-        return place > (self.calls.wrote if test.since else 0)
+        place, after = met.worked if test.worked else met.ended, 0
+        if test.since:
+            after = self.calls.wrote
+        if test.worked and place <= after < met.unknown:
+            self._is_unsure = True
+            return self._assumes_worked
+        return place > after
+
+    def match(self, rule: ToolMemoryRule, conditions: Conditions, view: CallView) -> Match:
+        """Whether a rule means a call; MAYBE where that depends on what is not known."""
+        self.rule_id, self._is_unsure = rule.id, False
+        found = conditions.check(view, self.now, self)
+        if self._is_unsure:
+            self._assumes_worked = True
+            other = conditions.check(view, self.now, self)
+            self._assumes_worked = False
+            return found if other is found else Match.MAYBE
+        return found
 
     def exceeded(self, test: MoreThan) -> bool:
         times = self.counted.get(count_key(self.rule_id, test), ())
@@ -111,5 +140,8 @@ def record_call(
             place = calls.met.setdefault(key, Met())
             place.ended = calls.at
             shows_only = not SHOWS_ONLY.isdisjoint(unit.words)
-            if failed is False and is_sure and not shows_only:
-                place.worked = calls.at
+            if not failed and is_sure and not shows_only:
+                if failed is None:
+                    place.unknown = calls.at
+                else:
+                    place.worked = calls.at

@@ -1,8 +1,9 @@
 """Ask the user about calls that plainly aim at toolmem itself.
 
-These are calls that name its store, a `.toolmem` folder, its state folder, a protected file or the
-`toolmem` command, unless they only read. A guard under the agent's own account is no sandbox, and
-an agent may get past it. Rules that are lost so bind from their copy (`toolmem.guard.rule_copies`).
+These are calls that name its store, a `.toolmem` folder, its state folder, a protected file, the
+transcripts of agents or the `toolmem` command, unless they only read. A guard under the agent's own
+account is no sandbox, and an agent may get past it. Rules that are lost so bind from their copy
+(`toolmem.guard.rule_copies`).
 """
 
 from __future__ import annotations
@@ -55,11 +56,22 @@ _CONTENT = word_set(
     "pattern glob regex prompt summary title search diff patch edits"
 )
 MAX_PATH = 500  # characters of an argument that may be a path
+# Where agents keep what their user typed: a variable for the folder, the folder in the home without
+# it, and the part with the transcripts.
+TRANSCRIPTS = {
+    "Claude Code": ("CLAUDE_CONFIG_DIR", ".claude", "projects"),
+    "Codex": ("CODEX_HOME", ".codex", "sessions"),
+    "Gemini CLI": ("GEMINI_CLI_HOME", ".", ".gemini/tmp"),
+    "OpenCode": ("XDG_DATA_HOME", ".local/share", "opencode"),
+}
 
 
 def own_paths(*stores: Store) -> list[str]:
-    """The files of stores, and the state folder: what only the user changes."""
+    """Files of stores, the state folder, and agents' transcripts: what only the user changes."""
     paths = [each.location for each in stores if os.path.exists(each.location)]
+    for variable, folder, part in TRANSCRIPTS.values():
+        root = os.environ.get(variable) or os.path.expanduser(os.path.join("~", folder))
+        paths += [os.path.normpath(os.path.join(root, part))] if os.path.isabs(root) else []
     with suppress(OSError):  # this user has no home folder
         paths.append(str(state_folder()))
     return paths
@@ -78,7 +90,7 @@ def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Fin
 def _changed_part(view: CallView, protected: Sequence[str]) -> str:
     """Name the part of toolmem that a call may change; "" where there is none."""
     texts = [text for text in view.texts if len(text) > 3]
-    names = [_FOLDER, _STORE, *(os.path.basename(path) for path in protected)]
+    names = [_FOLDER, _STORE, *(_telling_part(path) for path in protected)]
     names_it = any(name in text for text in texts for name in names if name != "toolmem")
     is_near = names_it or any("tool" in text for text in texts)
     for unit in view.units:
@@ -102,6 +114,13 @@ def _changed_part(view: CallView, protected: Sequence[str]) -> str:
     if view.shells:
         return "its guard" if any(map(_SWITCHES_OFF.search, view.texts)) else ""
     return _argument(view, protected) if is_near else ""
+
+
+def _telling_part(path: str) -> str:
+    """The end of a path by which a text names it: of a folder, with the one that it is in."""
+    folder, name = os.path.split(path)
+    is_file = "." in name or name == "toolmem"
+    return name if is_file else os.path.join(os.path.basename(folder), name)
 
 
 def _argument(view: CallView, protected: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from datetime import tzinfo
 from pathlib import Path
 from shlex import quote
 from typing import Any, Literal
@@ -47,6 +48,7 @@ class Stores(Struct):
     copies: dict[str, Store] = {}  # by location: in memory, the rules that the store there lost
     untrusted: str = ""  # why the project's store is not used
     rules_changed: bool = False  # the rules may have changed since they were copied
+    zone: tzinfo | None = None  # of the user; None: the machine's
     project: str = ""  # its root, where the repository's file of rules is
     lost: list[str] = []  # messages for the user: which store lost its rules, and what binds now
 
@@ -56,7 +58,7 @@ class Stores(Struct):
 
     def rules(self, store: Store | None = None) -> ToolMemoryStore:
         """The rules of one store, by default of the main one."""
-        return ToolMemoryStore(store or self.main, WORKSPACE, SystemClock())
+        return ToolMemoryStore(store or self.main, WORKSPACE, SystemClock(), self.zone)
 
     def listing(self, session: str = "") -> RuleListing:
         """The rules of all stores. Raises StoreError for one that has no copy."""
@@ -85,16 +87,18 @@ class Stores(Struct):
         if shadow:
             main = GuardSection(rules="shadow", repeats="shadow", names="shadow", schema="shadow")
         further = replace(main, repeats="off", names="off", schema="off")
-        paths = [*own_paths(*self.all), *protected, os.path.join(self.project, TEAM_FILE)]
+        team_file = os.path.join(self.project, TEAM_FILE)
+        options: dict[str, Any] = {"protected": [*own_paths(*self.all), *protected, team_file]}
+        options["zone"] = self.zone
         clock = SystemClock()
         guards = [
-            Guard(store, WORKSPACE, clock, main if store is self.main else further, protected=paths)
+            Guard(store, WORKSPACE, clock, main if store is self.main else further, **options)
             for store in self.all
         ]
         for guard in guards:
             guard.has_copy = guard.store.location in self.copies
         for copy in self.copies.values():
-            guards.append(Guard(copy, WORKSPACE, clock, further, protected=paths, is_copy=True))
+            guards.append(Guard(copy, WORKSPACE, clock, further, **options, is_copy=True))
         return guards
 
     def keep_call(

@@ -102,6 +102,7 @@ def _answer(
         return b""
     from toolmem.guard.stores import open_stores
     from toolmem.hooks.handle import Hook, guard_is_on
+    from toolmem.hooks.state import zone_of
 
     folder = options.get("--project") or event.project or event.cwd
     hook = Hook(
@@ -111,6 +112,8 @@ def _answer(
         guard_is_on=guard_is_on(environment),
         config=options.get("--config", ""),
     )
+    if not hook.stores.untrusted:
+        hook.stores.zone = zone_of(hook.config)
     answer = write(agent, event, hook.handle(event))
     return json.dumps(answer).encode() if answer else b""
 

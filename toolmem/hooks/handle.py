@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
@@ -13,7 +14,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolmem.errors import StoreError
+from toolmem.errors import StoreError, ToolMemError
 from toolmem.guard import Guard
 from toolmem.guard.decision import strictest
 from toolmem.guard.guard import WRITE_WAIT
@@ -69,7 +70,11 @@ class Hook(Struct, kw_only=True):
             case "before_call":
                 return self._before(event, ledger)
             case "after_call":
-                self._after(event, ledger)
+                return self._after(event, ledger)
+            case _:
+                with suppress(StoreError):
+                    self._close_questions(event, ledger, ledger.read()[0])
+        match event.kind:
             case "prompt":
                 from toolmem.hooks.prompts import answer_prompt
 
@@ -103,21 +108,23 @@ class Hook(Struct, kw_only=True):
         except StoreError as error:  # the guards say what that means
             log.warning("the session cannot be read: %s", error)
         if note := note_in(self.agent, event):
-            from toolmem.hooks.prompts import rejection_replies
             from toolmem.rules.turn import Turn
 
             self.stores.rules_changed = True
-            messages = session.prompts + rejection_replies(self.agent, event)
             turn = Turn(session_id=event.session, number=session.turn)
-            return answer_note(self.stores.rules(), self.agent, note, messages, turn)
+            for guard in self.guards()[:1]:
+                turn.stopped_by = guard.stopped_before(event.session)
+            return answer_note(self.stores.rules(), self.agent, note, session, event, turn)
         digest = digest_of(event.tool, event.input)
         earlier = session.open_call(event.key, digest)
         if earlier and (earlier.key, earlier.digest) != (event.key, digest):
             earlier = None
         if earlier and earlier.rules_stamp == stamp:  # the event came twice
             return _answer(earlier.decisions)
-        decide = partial(Guard.decide, conversation=event.session, folder=event.cwd, force=None)
-        decided = [decide(guard, event.tool, event.input) for guard in self.guards()]
+        asks_user = self._close_questions(event, ledger, session) and event.asks_user
+        decided = self._decide(event, asks_user)
+        if sum(not decision.may_run for decision, _ in decided) > 1:  # a yes would answer several
+            decided = self._decide(event, asks_user=False)
         decisions = [decision for decision, _ in decided]
         began = time.time()
 
@@ -126,6 +133,8 @@ class Hook(Struct, kw_only=True):
                 session.calls = [c for c in session.calls if c.record_id != earlier.record_id]
             record_id = _record_id(session, event, digest)
             session.calls.append(SessionCall(event.key, digest, record_id, decisions, stamp, began))
+            if answer.notice and "before_call" not in self.agent.notice_at:
+                session.notices.append(answer.notice)
 
         def write() -> None:
             main, *further = [remember for _, remember in decided] or [None]
@@ -138,12 +147,52 @@ class Hook(Struct, kw_only=True):
                     with store.transaction(WRITE_WAIT):
                         remember()
 
-        answer = _answer(decisions, _why_not_kept(write))
+        answer = _answer(decisions)
+        if answer.action in ("ask", "deny"):
+            answer.notice = "\n".join(filter(None, (answer.notice, _why_not_kept(write))))
+        else:
+            _why_not_kept(write)
         if answer.action in ("ask", "deny") and self.stores.lost:
             answer.reason += f" Also tell the user: {'; '.join(self.stores.lost)}"
         return answer
 
-    def _after(self, event: Event, ledger: Ledger) -> None:
+    def _decide(
+        self, event: Event, asks_user: bool
+    ) -> list[tuple[Decision, Callable[[], None] | None]]:
+        """The decision of each guard, and a function that writes it."""
+        decide = partial(Guard.decide, conversation=event.session, folder=event.cwd, force=None)
+        return [
+            decide(guard, event.tool, event.input, asks_user=asks_user) for guard in self.guards()
+        ]
+
+    def _close_questions(self, event: Event, ledger: Ledger, session: Session) -> bool:
+        """Count each question as answered no whose call did not run before this event.
+
+        False where that cannot be written, so that nothing is asked.
+        """
+        digest = digest_of(event.tool, event.input)
+        calls = [
+            c for c in session.calls if c.is_question and (c.key, c.digest) != (event.key, digest)
+        ]
+        if not calls:
+            return True
+        ids = {call.record_id for call in calls}
+
+        def close(session: Session) -> None:
+            for call in session.calls:
+                call.closed |= call.record_id in ids
+
+        try:
+            ledger.change(close)
+            for call in calls:
+                for guard, decision in zip(self.guards(), call.decisions, strict=False):
+                    guard.answered(decision, False)
+        except ToolMemError as error:
+            log.warning("a question cannot be closed: %s", error)
+            return False
+        return True
+
+    def _after(self, event: Event, ledger: Ledger) -> Answer:
         digest = digest_of(event.tool, event.input)
 
         def end(session: Session) -> SessionCall | None:
@@ -160,20 +209,20 @@ class Hook(Struct, kw_only=True):
 
         call = ledger.change(end)
         if call is None or event.interrupted:
-            return
+            return Answer()
         actions = {decision.action for decision in call.decisions}
         if "deny" in actions or ("ask" in actions and not self.agent.asks):
-            return  # it has not run; one that the user agreed to has
+            return Answer()  # it has not run; one that the user agreed to has
         session, _ = ledger.read()
         record, guards = self._record(event, call, session), self.guards()
         self.stores.keep_call(record, event.input, guards, call.decisions)
-        if "ask" in actions and event.asks_user:
-            shown = strictest(call.decisions)  # the user saw this question alone
-            told: list[str] = []
-            for guard, decision in zip(guards, call.decisions, strict=False):
-                if decision.id == shown.id:
-                    told += guard.answered(decision, True).told
+        told: list[str] = []
+        for guard, decision in zip(guards, call.decisions, strict=False):
+            if decision.action == "ask":
+                told += guard.answered(_as_answered(decision, call, event), True).told
+        if told and "after_call" not in self.agent.notice_at:
             ledger.change(lambda session: session.notices.extend(told))
+        return Answer(notice="\n".join(f"toolmem: {line}" for line in told))
 
     def _record(self, event: Event, call: SessionCall, session: Session) -> ToolCallResult:
         arguments: Any = event.input if isinstance(event.input, dict | list | str) else {}
@@ -205,13 +254,23 @@ def _why_not_kept(write: Callable[[], None]) -> str:
     return ""
 
 
-def _answer(decisions: list[Decision], notice: str = "") -> Answer:
+def _as_answered(decision: Decision, call: SessionCall, event: Event) -> Decision:
+    """A decision that lifts nothing where it is not known that a person answered it in time."""
+    if event.asks_user and not call.closed:
+        return decision
+    return replace(decision, sources=tuple(replace(s, lifts=False) for s in decision.sources))
+
+
+def _answer(decisions: list[Decision]) -> Answer:
     if not decisions:
         return Answer()
     decision = strictest(decisions)
-    answer = Answer(action=decision.action, reason=decision.reason, context=decision.advice)
-    answer.notice = notice if decision.action in ("ask", "deny") else ""
-    return answer
+    return Answer(
+        action=decision.action,
+        reason=decision.reason,
+        context=decision.advice,
+        notice=decision.notice and f"toolmem: {decision.notice}",
+    )
 
 
 def _record_id(session: Session, event: Event, digest: str) -> str:

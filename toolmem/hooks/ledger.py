@@ -17,7 +17,7 @@ from msgspec import Struct
 from toolmem.guard.stores import WORKSPACE
 from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
-from toolmem.rules.store import swap
+from toolmem.store.storable import swap
 
 Result = TypeVar("Result")
 NAMESPACE = ".hooks"
@@ -36,12 +36,21 @@ class SessionCall(Struct, omit_defaults=True):
     rules_stamp: str = ""
     began: float = 0.0  # seconds since the epoch
     ended: bool = False
+    closed: bool = False  # another event came before it ran: its question was answered no
+
+    @property
+    def is_question(self) -> bool:
+        """Whether its answer may lift a rule."""
+        asks = (s.asks for each in self.decisions if each.action == "ask" for s in each.sources)
+        return not self.ended and not self.closed and any(asks)
 
 
 class Session(Struct, omit_defaults=True):
     """The newest prompts, events and calls of a session."""
 
     prompts: list[str] = []  # what the user typed
+    said_at: list[datetime] = []  # when they typed each
+    rejections: list[str] = []  # what a transcript says that they typed on rejecting calls
     turn: int = 0
     events: list[str] = []  # ids of prompts that were acted on
     calls: list[SessionCall] = []
@@ -79,8 +88,9 @@ class Ledger:
         def bounded(session: Session) -> Result:
             result = change(session)
             del session.calls[:-MAX_CALLS]
-            for entries in (session.prompts, session.events, session.shown):
+            for entries in (session.prompts, session.events, session.shown, session.rejections):
                 del entries[:-MAX_OTHERS]
+            del session.said_at[: -len(session.prompts) or None]
             return result
 
         return swap(self.store, WORKSPACE, (NAMESPACE, self.key), Session, bounded)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from toolmem.errors import RequestError
 from toolmem.hooks.agents import Agent
+from toolmem.hooks.ledger import Session
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.store import ToolMemoryStore
@@ -77,12 +78,21 @@ def _lifts(command: str) -> bool | None:
 
 
 def answer_note(
-    rules: ToolMemoryStore, agent: Agent, note: NoteCommand, messages: Sequence[str], turn: Turn
+    rules: ToolMemoryStore,
+    agent: Agent,
+    note: NoteCommand,
+    session: Session,
+    event: Event,
+    turn: Turn,
 ) -> Answer:
-    """Store the note, or answer what to change. `messages`: what the user typed."""
+    """Store the note, or answer what to change. `session`: has what the user typed.
+
+    The words in a transcript may make a rule, and loosen none: an agent can write to it.
+    """
     from toolmem.formats.files import read_json
     from toolmem.rules.changes import Actor
     from toolmem.rules.notes import keep
+    from toolmem.rules.notes.quotes import newest_message_with
     from toolmem.rules.notes.verify import NoteContext
 
     try:
@@ -95,21 +105,34 @@ def answer_note(
     if isinstance(fields.get("quote"), str):
         fields["quote"] = masked(fields["quote"])
     context = NoteContext(
-        user_messages=[masked(each) for each in messages],
+        user_messages=session.prompts,
+        said_at=session.said_at,
+        stopped_by=turn.stopped_by,
         tools=[*tools_of(agent), *map(ToolSchema, agent.tools)],
         session=turn.session_id,
         turn=turn.mark,
         noted_by=agent.title,
         evidence="typed",
     )
+    quote = str(fields.get("quote", ""))
+    if not note.lifts and newest_message_with(quote, session.prompts) < 0:
+        from toolmem.hooks.prompts import rejection_replies
+
+        read = list(map(masked, rejection_replies(agent, event)))
+        if newest_message_with(quote, read) >= 0:
+            context.user_messages, context.said_at = read, ()
+            context.by, context.evidence = "program", ""
+            fields.pop("replaces", None)
     if note.lifts:
-        quote, lifted = str(fields.get("quote", "")), str(fields.get("lifted", ""))
+        lifted = str(fields.get("lifted", ""))
         actor = Actor("user", "typed", quote, turn.session_id, agent.title)
         done = keep.lift_demand(rules, quote, lifted, context, actor)
     else:
         done = keep.note_demand(rules, fields, context)
     word = {"kept": "kept", "request": "proposed"}.get(done.outcome, "refused")
-    texts = [done.told, *(f"{each.field}: {each.problem}" for each in done.problems)]
+    texts = [f"{each.field}: {each.problem}" for each in done.problems]
+    if word == "kept":  # else it names a way out, which is for the user alone
+        texts.insert(0, done.told)
     reason = f"toolmem: {word}. {'; '.join(filter(None, texts))}"
     if word != "refused":
         reason += " Nothing ran, and nothing more is to be done for it: go on with the task."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from json import loads
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -21,6 +20,8 @@ from toolmem.models.calls import SystemClock
 from toolmem.models.protocols import Store
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
+from toolmem.rules.prompt import ended_since
+from toolmem.rules.replies import without_codes
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn
 from toolmem.store.sqlite import SqliteStore
@@ -41,12 +42,13 @@ def answer_prompt(
     except StoreError as error:
         answer = Answer(notice=_not_kept(agent, stores, event, error))
     lost = [stores.untrusted and f"{stores.untrusted}; its rules do not bind", *stores.lost]
-    told = [answer.notice, *(f"toolmem: {line}" for line in lost if line)]
+    more = [f"toolmem: {line}" for line in lost if line]
     if stores.lost and isinstance(stores.main, SqliteStore):
         with suppress(StoreError):
             stores.main.renew_trust_note()  # so that its loss is told once
-    text = "\n".join(filter(None, told))
-    return Answer(context=text, notice=text)
+    notice = "\n".join(filter(None, [answer.notice, *more]))
+    is_shown = "prompt" in agent.notice_at  # else the model has to tell the user
+    return Answer(context=without_codes(notice) if is_shown else notice, notice=notice)
 
 
 def _not_kept(agent: Agent, stores: Stores, event: Event, error: StoreError) -> str:
@@ -71,54 +73,59 @@ def _act_on(
     agent: Agent, stores: Stores, guards: Sequence[Guard], event: Event, ledger: Ledger
 ) -> Answer:
     """A prompt whose event comes twice acts once."""
-    prompts = [event.prompt] if event.prompt else []
     replies = rejection_replies(agent, event)
     masked = Masker(stores.main.secret_key()).text  # what is stored holds no secret
+    now = SystemClock().now()
 
     def add(session: Session) -> tuple[Session, list[str]] | None:
         if event.key and event.key in session.events:
             return None
-        new = [*(each for each in replies if masked(each) not in session.prompts), *prompts]
+        new = [each for each in replies if masked(each) not in session.rejections]
         session.events += [event.key] if event.key else []
-        session.turn += bool(new)
-        session.prompts += map(masked, new)
+        session.rejections += map(masked, new)
+        if event.prompt:
+            session.turn += 1
+            session.prompts.append(masked(event.prompt))
+            session.said_at.append(now)
         waiting = replace(session)
         session.notices = []
         return waiting, new
 
     if (added := ledger.change(add)) is None:
         return Answer()
-    session, new = added
+    session, read = added
     notices = list(session.notices)
-    for message in new:
+    stores.mark_guarded(agent.name)
+    turn = Turn(session_id=event.session, number=session.turn)
+    turn.tools = tools_of(agent, stores.main.tool_names(WORKSPACE))
+    if event.prompt:
+        stopped: dict[str, list[str]] = {}  # by the location of a store
         for guard in guards:
             with _told_unless_main(stores, guard.store, notices):
-                notices.append(guard.user_spoke(event.session, message))
-        notices += _capture(agent, stores, event, session, message)
+                notices.append(guard.user_spoke(event.session, event.prompt))
+                stopped[guard.store.location] = guard.stopped_before(event.session)
+        notices += _capture(stores, replace(turn, user_message=event.prompt), stopped)
+    for message in read:  # an agent can write to a transcript: its words only restrict
+        capture = ToolMemoryCaptureHook(stores.rules(), actor=Actor("program"))
+        captured = capture.after_turn(replace(turn, user_message=message), heard=True)
+        notices += (f"From the transcript: {line}" for line in captured.told)
     notices += _new_requests(stores, ledger, session)
     text = "\n".join(f"toolmem: {line}" for line in dict.fromkeys(notices) if line)
-    return Answer(context=text, notice=text)
+    return Answer(notice=text)
 
 
-def _capture(
-    agent: Agent, stores: Stores, event: Event, session: Session, message: str
-) -> list[str]:
+def _capture(stores: Stores, turn: Turn, stopped: dict[str, list[str]]) -> list[str]:
     """Make rules of demands, do `undo` and the like; returns the notices for the user."""
-    stores.mark_guarded(agent.name)
-    turn = Turn(
-        user_message=message,
-        session_id=event.session,
-        number=session.turn,
-        tools=tools_of(agent, stores.main.tool_names(WORKSPACE)),
-    )
-    evidence: Any = "typed" if is_plain(message) else ""
-    actor = Actor("user", evidence, session=event.session)
+    actor = Actor("user", "typed", session=turn.session_id)
+    is_typed = is_plain(turn.user_message)
     captured = Captured()
     for store in stores.all:
-        capture = ToolMemoryCaptureHook(stores.rules(store), actor=actor)
+        capture = ToolMemoryCaptureHook(stores.rules(store), actor=actor, may_lift=is_typed)
+        turn.stopped_by = stopped.get(store.location, [])
         with _told_unless_main(stores, store, captured.told):
             is_main = store is stores.main
             captured.add(capture.after_turn(turn) if is_main else capture.follow(turn))
+            captured.told += ended_since(stores.rules(store), turn.session_id)
     return captured.told
 
 
@@ -135,10 +142,11 @@ def _told_unless_main(stores: Stores, store: Store, notices: list[str]) -> Itera
 
 def _new_requests(stores: Stores, ledger: Ledger, session: Session) -> list[str]:
     """Requests of agents that the user has not seen yet, as notices."""
+    now = stores.rules().local_time()
     new = [
         rule
         for rule in stores.rules().requests()
-        if rule.id not in session.shown and not (rule.is_asked_about or rule.is_team)
+        if not (rule.id in session.shown or rule.question_at(now) or rule.is_team)
     ]
     if new:
         ledger.change(lambda session: session.shown.extend(rule.id for rule in new))

@@ -7,6 +7,8 @@ outputs of commands, files).
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -19,6 +21,7 @@ from toolmem.models.decisions import Action
 from toolmem.text.patterns import late_pattern
 
 MAX_CONTEXT = 10_000  # characters
+MAX_SETTINGS = 1_000_000  # bytes
 Kind = Literal[
     "session_start", "subagent_start", "prompt", "before_call", "after_call", "session_end"
 ]
@@ -31,7 +34,6 @@ KINDS: dict[str, Kind] = {
     "PostToolUseFailure": "after_call",
     "SessionEnd": "session_end",
 }
-_ASKING = ("default", "acceptEdits", "plan")  # of Claude Code's permission modes
 _ID_KEYS = {"prompt": "prompt_id", "subagent_start": "agent_id"}  # others have a call's
 
 
@@ -106,7 +108,8 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
     if kind in ("before_call", "after_call"):
         event.tool, event.server = own_tool(agent, text_in(given, "tool_name"), given)
         event.input = given.get("tool_input")
-    event.asks_user = given.get("permission_mode") in _ASKING
+    if given.get("permission_mode") == "default":  # of others it is not known
+        event.asks_user = not _answers_itself(event, environment)
     if kind == "after_call":
         event.output, event.failed = read_output(agent.name, claude_name, given, event.key)
         milliseconds: Any = given.get("duration_ms")
@@ -117,6 +120,25 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
         aborted = event.output == "Tool execution aborted"  # OpenCode
         event.interrupted = given.get("is_interrupt") is True or stopped or aborted
     return event
+
+
+def _answers_itself(event: Event, environment: Mapping[str, str]) -> bool:
+    """Whether settings answer Claude Code's permission prompts, so that no person does."""
+    home = environment.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude")
+    own = os.path.join(event.project or event.cwd, ".claude")
+    files = [os.path.join(own, name) for name in ("settings.json", "settings.local.json")]
+    for path in (*files, os.path.join(home, "settings.json")):
+        try:
+            with open(path, "rb") as file:
+                found = json.loads(file.read(MAX_SETTINGS))
+            hooks, allowed = found.get("hooks") or {}, found.get("permissions") or {}
+            if hooks.get("PermissionRequest") or {"*", event.tool} & set(allowed.get("allow", ())):
+                return True
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, TypeError, AttributeError):
+            return True  # what it says cannot be known
+    return False
 
 
 def _project(agent: Agent, given: Mapping[str, Any], environment: Mapping[str, str]) -> str:
@@ -177,7 +199,11 @@ def _stop_fields(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
         "copilot": {**fields, **inner},  # it reads both places
         "gemini": {"decision": "deny", "reason": reason},
         "goose": {"decision": "block", "reason": reason},
-        "cursor": {"permission": "deny", "user_message": reason, "agent_message": reason},
+        "cursor": {
+            "permission": "deny",
+            "user_message": " ".join(filter(None, (reason, answer.notice))),
+            "agent_message": reason,
+        },
         "plugin": {"stop": reason},
     }
     return by_dialect[agent.dialect]

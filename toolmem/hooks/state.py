@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -67,6 +69,22 @@ class Install(Struct, frozen=True):
 def installed() -> list[Install]:
     """What this user has installed."""
     return read_notes(INSTALLS, list[Install])
+
+
+def zone_of(config: str) -> tzinfo | None:
+    """The `time_zone` in the settings that one of this user's installs names.
+
+    None, the machine's, where it has none; a file that no install names is not read.
+    """
+    if not config or not any(config in install.command for install in installed()):
+        return None
+    with suppress(OSError, ValueError, KeyError):
+        text = Path(config).read_text(encoding="utf-8")[:1_000_000]
+        if found := re.search(r"""^time_zone:[ \t]{1,9}(["']?)([\w/+-]{1,60})\1""", text, re.M):
+            from zoneinfo import ZoneInfo
+
+            return ZoneInfo(found[2])
+    return None
 
 
 def read_notes(name: str, kind: type[list[Note]]) -> list[Note]:

@@ -139,6 +139,7 @@ class MemoryServices:
                 options,
                 protected=own_paths(store),
                 zone=self._zone,
+                serves_guests=self.settings.session.speaker == "guest",
             )
 
         return self._cached("guards", workspace, make)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from toolmem.models.calls import Moment
 
@@ -16,7 +16,8 @@ class DecisionSource(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     kind: Literal["rule", "repeat", "known_name", "schema", "self"]
     rule_id: str = ""
-    lifts: bool = False  # the user's consent to the call also lifts the rule
+    asks: bool = False  # the user may have taken the rule back: the call asks about it
+    lifts: bool = False  # their consent to the call also lifts the rule
     k: int = 0
     n: int = 0
     call_ids: tuple[str, ...] = ()
@@ -31,7 +32,9 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     call: str = ""  # its arguments as JSON, masked, 500 characters; "" where nothing was found
     conversation_id: str = ""
     action: Action
-    reason: str = ""  # what stands against the call, and what would be right
+    may_run: bool = field(default_factory=bool)  # always sent; False for `ask` and `deny`
+    reason: str = ""  # for the agent: what stands against the call, and what would be right
+    notice: str = ""  # for the user alone: what they may type to let the call through
     advice: str = ""
     sources: tuple[DecisionSource, ...] = ()
     mode: Literal["shadow", "advise", "enforce"] = "enforce"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta
 
+from toolmem.errors import RequestError
 from toolmem.flow.services import Memory
+from toolmem.models.calls import Moment
 from toolmem.models.rules import Effect
 from toolmem.models.tools import ToolSchema
 from toolmem.operations.operation import AgentTool, operation
@@ -16,6 +19,7 @@ from toolmem.rules.notes import contract, keep
 from toolmem.rules.notes.keep import NoteResult
 from toolmem.rules.notes.verify import REPLAYED, NoteContext
 from toolmem.rules.notes.width import Call
+from toolmem.rules.turn import Speaker, is_guest, tell_operator
 
 Quote = Annotated[str, Meta(description="The user's words, copied exactly from one message.")]
 Examples = Annotated[
@@ -25,7 +29,18 @@ UserMessages = Annotated[
     str | list[str] | None,
     Meta(description="What the user typed in this conversation. Left out: nobody heard them."),
 ]
-_SET_BY_HOST = ("user_message", "tools_available", "conversation_id", "turn", "noted_by")
+SaidAt = Annotated[
+    list[Moment] | None, Meta(description="When each message was typed; the newest word counts.")
+]
+_SET_BY_HOST = (
+    "user_message",
+    "said_at",
+    "tools_available",
+    "conversation_id",
+    "turn",
+    "noted_by",
+    "speaker",
+)
 
 
 @operation(
@@ -53,6 +68,8 @@ def note_demand(
     conversation_id: Annotated[str | None, Meta(description="Where it was said.")] = None,
     turn: Annotated[str | None, Meta(description="Of the conversation.")] = None,
     noted_by: Annotated[str | None, Meta(description="The agent or model.")] = None,
+    said_at: SaidAt = None,
+    speaker: Speaker = None,
 ) -> NoteResult:
     """Verify a note of a demand and keep it; refused, it says what to change."""
     note = {
@@ -69,11 +86,13 @@ def note_demand(
         "passes": passes,
     }
     schemas = schemas_of(tools_available)
-    context = _context(memory, user_message, conversation_id, schemas)
+    context = _context(memory, user_message, said_at, conversation_id, schemas)
+    context.is_guests = is_guest(speaker, memory.services.settings.session.speaker)
     context.turn, context.noted_by = turn or "", noted_by or ""
     names = [*(tools or ()), *(schema.name for schema in schemas)]
     context.kept_calls = _kept_calls(memory, names[:20])
-    return keep.note_demand(memory.services.rules(memory.workspace_id), note, context)
+    rules = memory.services.rules(memory.workspace_id)
+    return _told_to_whom(keep.note_demand(rules, note, context), context)
 
 
 @operation(
@@ -88,10 +107,16 @@ def lift_demand(
     user_message: UserMessages = None,
     conversation_id: Annotated[str | None, Meta(description="Where it was said.")] = None,
     noted_by: Annotated[str | None, Meta(description="The agent or model.")] = None,
+    said_at: SaidAt = None,
+    speaker: Speaker = None,
 ) -> NoteResult:
-    """Lift a demand where the user's own words surely take it back; else it is asked for."""
-    context = _context(memory, user_message, conversation_id, [])
+    """Lift a demand where the user's own words surely take it back; else they are asked."""
+    context = _context(memory, user_message, said_at, conversation_id, [])
+    context.is_guests = is_guest(speaker, memory.services.settings.session.speaker)
     context.noted_by = noted_by or ""
+    if context.session:
+        guard = memory.services.guard(memory.workspace_id)
+        context.stopped_by = guard.stopped_before(context.session)
     actor = Actor("user", memory.actor.evidence, quote, context.session, context.noted_by)
     rules = memory.services.rules(memory.workspace_id)
     return keep.lift_demand(rules, quote, lifted, context, actor)
@@ -100,12 +125,28 @@ def lift_demand(
 def _context(
     memory: Memory,
     user_message: str | list[str] | None,
+    said_at: list[datetime] | None,
     conversation_id: str | None,
     tools: list[ToolSchema],
 ) -> NoteContext:
     messages = [user_message] if isinstance(user_message, str) else user_message
-    session = conversation_id or memory.actor.session
-    return NoteContext(user_messages=messages, tools=tools, session=session)
+    if said_at and len(said_at) != len(messages or ()):
+        raise RequestError("said_at: expected one time for each user_message", "said_at")
+    return NoteContext(
+        user_messages=None if memory.actor.kind == "agent" else messages,
+        said_at=said_at or (),
+        tools=tools,
+        session=conversation_id or memory.actor.session,
+        evidence=memory.actor.evidence,
+    )
+
+
+def _told_to_whom(result: NoteResult, context: NoteContext) -> NoteResult:
+    """What would be told to the user goes to the operator where they are a guest."""
+    if context.is_guests:
+        tell_operator(context.session, [result.told])
+        result.told = ""
+    return result
 
 
 def _kept_calls(memory: Memory, names: list[str]) -> list[Call]:

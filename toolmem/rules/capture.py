@@ -20,9 +20,17 @@ from toolmem.models.rules import UNSCOPED, Said, ToolMemoryRule
 from toolmem.rules.changes import Actor
 from toolmem.rules.failures import count_uses, repeated_failures
 from toolmem.rules.identity import SURROGATE, text_key
-from toolmem.rules.replies import excerpt, follow_reply, kept_message, split_keep_prefix
+from toolmem.rules.replies import (
+    excerpt,
+    follow_reply,
+    kept_message,
+    remember,
+    remember_made,
+    split_keep_prefix,
+    waiting,
+)
 from toolmem.rules.store import RuleInput, ToolMemoryStore
-from toolmem.rules.turn import Captured, Turn
+from toolmem.rules.turn import Captured, Turn, tell_operator
 from toolmem.text.display import plain
 from toolmem.text.masking import Masker
 
@@ -37,20 +45,27 @@ _VARIABLES = (
     "OPENHUMAN_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED",
 )
 _OFF = frozenset(("0", "false", "no", "off"))
+MAX_DEMANDS = 10  # of one message, which are kept unasked
 
 
 class ToolMemoryCaptureHook:
     """Read the turns of one workspace. `actor`: who vouches that the user typed the messages.
 
     Never breaks a turn: errors are logged, without the user's words. `enabled`: None takes the
-    answer from the environment.
+    answer from the environment. `may_lift`: the messages may loosen rules where a store is guarded.
     """
 
     def __init__(
-        self, rules: ToolMemoryStore, *, actor: Actor | None = None, enabled: bool | None = None
+        self,
+        rules: ToolMemoryStore,
+        *,
+        actor: Actor | None = None,
+        enabled: bool | None = None,
+        may_lift: bool = True,
     ) -> None:
         self.rules = rules
         self.actor = actor or Actor("user")
+        self.may_lift = may_lift
         setting = next((os.environ[name] for name in _VARIABLES if name in os.environ), "1")
         self.enabled = setting.strip().lower() not in _OFF if enabled is None else enabled
 
@@ -71,29 +86,40 @@ class ToolMemoryCaptureHook:
         """Take every step, even where the one before failed."""
         captured = Captured()
         turn.user_message = SURROGATE.sub("\ufffd", turn.user_message)
+        if turn.is_guests:  # what follows replies would loosen rules
+            steps = tuple(step for step in steps if step != self._follow)
         for step in steps if self.enabled else ():
             try:
                 captured.add(step(turn))
             except ToolMemError as error:
                 captured.told.append(f"not kept: {plain(str(error), 300)}")
                 log.warning("a turn was not read: %s", type(error).__name__)
+        if turn.is_guests:
+            tell_operator(turn.session_id, captured.told)
+            captured.told = []
         return captured
 
     def _follow(self, turn: Turn) -> Captured:
         words, session = turn.user_message, turn.session_id
         actor = replace(self.actor, kind="user", words=words, session=session)
+        if not self.may_lift:
+            actor = replace(actor, evidence="")
         return follow_reply(self.rules, turn, actor)
 
     def _keep(self, turn: Turn, *, named_only: bool = False) -> Captured:
-        from toolmem.rules.reader import demands, too_long
+        from toolmem.rules.reader import demands, unkept
 
-        reminder, message = split_keep_prefix(turn.user_message)
+        reminder, message = split_keep_prefix(turn.held or turn.user_message)
+        named_only = named_only and not turn.held
         found = demands(message, [] if named_only else turn.ran, turn.tools)
         captured = Captured()
+        if len(found) > MAX_DEMANDS and not turn.held:
+            return self._hold(turn, len(found))
         for demand in found:
             if named_only and demand.tools == [UNSCOPED]:
                 continue
-            if demand.session and not (demand.today or turn.session_id):
+            is_limited = turn.is_guests or (demand.session and not demand.today)
+            if is_limited and not turn.session_id:
                 why = "as it holds for a session that is not named"
                 captured.told.append(f"not kept, {why}: {excerpt(demand.sentence)}")
                 continue
@@ -102,20 +128,33 @@ class ToolMemoryCaptureHook:
             )
         if reminder and not found:
             self._keep_reminder(turn, reminder, captured)
-        if n := too_long(message):
-            problem = f"{n} sentence(s) of over 500 characters; say it shorter"
-            captured.told.append(f"not kept: {problem}")
+        if not reminder:
+            reasons = unkept(message, [demand.sentence for demand in found])
+            captured.told += (f"Not kept: “{excerpt(said)}”: {why}" for said, why in reasons)
         by_text: dict[str, list[ToolMemoryRule]] = {}
         for rule in captured.kept:
             if rule.status == "active":
                 by_text.setdefault(rule.rule, []).append(rule)
-        captured.told += map(_confirmation, by_text.values())
+        captured.told += (_confirmation(self.rules, each) for each in by_text.values())
+        remember_made(self.rules, turn.session_id, captured.kept, message)
+        waits = {rule.rule: rule for rule in captured.kept if rule.status == "request"}
+        captured.told += (waiting(rule, "nobody saw you type it") for rule in waits.values())
+        captured.kept = [rule for rule in captured.kept if rule.status != "request"]
         return captured
+
+    def _hold(self, turn: Turn, number: int) -> Captured:
+        """Keep none of very many demands until the user wants it: they may be somebody else's."""
+        held = Masker(self.rules.store.secret_key()).text(turn.user_message)
+        remember(self.rules, turn.session_id, lambda recent: setattr(recent, "held", held))
+        return Captured(
+            told=[f'{number} demands in one message: say "keep them" to have them read']
+        )
 
     def _input_of(self, demand: Demand, tool: str, turn: Turn) -> RuleInput:
         given = _rule_input(demand, tool, turn)
         if demand.today:
-            given.session, given.expires_at = "", self.rules.end_of_day()
+            given.expires_at = self.rules.end_of_day()
+            given.session = ""
         return given
 
     def _keep_reminder(self, turn: Turn, text: str, captured: Captured) -> None:
@@ -131,10 +170,12 @@ class ToolMemoryCaptureHook:
             captured.kept.append(self._put(turn, given))
 
     def _put(self, turn: Turn, given: RuleInput) -> ToolMemoryRule:
-        given.priority, given.source = "critical", "user_explicit"
-        given.tags = [USER_EDICT]
-        given.said = Said("user", turn.session_id, (turn.mark,) if turn.mark else ())
-        return self.rules.put_rule(given, Actor("user"), captured=True)
+        is_users = self.actor.kind == "user"
+        given.priority, given.source = "critical", "user_explicit" if is_users else "programmatic"
+        given.tags = [USER_EDICT] if is_users else []
+        given.session = turn.session_id if turn.is_guests else given.session
+        given.said = Said(self.actor.kind, turn.session_id, (turn.mark,) if turn.mark else ())
+        return self.rules.put_rule(given, self.actor, captured=True)
 
     def _learn(self, turn: Turn) -> Captured:
         count_uses(self.rules.store, self.rules.workspace, turn.tool_calls)
@@ -201,9 +242,9 @@ def describe_effect(rules: Sequence[ToolMemoryRule]) -> str:
     return ""
 
 
-def _confirmation(rules: list[ToolMemoryRule]) -> str:
+def _confirmation(store: ToolMemoryStore, rules: list[ToolMemoryRule]) -> str:
     """Say that the rules of one sentence are kept, and how to take them back."""
     first = rules[0]
-    is_today = first.expires_at is not None and not first.session
-    until = f", until {first.expires_at:%Y-%m-%d %H:%M}" if is_today else ""
+    ends = None if first.session else first.expires_at
+    until = "" if ends is None else f", {store.until(ends)}"
     return kept_message(first.rule, describe_effect(rules), until, for_session=bool(first.session))

@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from toolmem.models.protocols import Store
 from toolmem.rules.identity import derived_id, folded_name
-from toolmem.rules.store import RuleInput, swap
+from toolmem.rules.store import RuleInput
 from toolmem.rules.turn import ToolUse
+from toolmem.store.storable import swap
 from toolmem.text.display import plain
 from toolmem.text.error_lines import error_class_of, error_line
 from toolmem.text.masking import Masker

@@ -24,8 +24,8 @@ from toolmem.rules.identity import (
     read_text,
     text_key,
 )
-from toolmem.rules.store import retry_on_conflict
 from toolmem.store.search import embed_missing, unit_vector
+from toolmem.store.storable import retry_on_conflict
 from toolmem.text.masking import Masker
 
 GLOBAL = "global"

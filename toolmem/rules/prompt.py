@@ -19,8 +19,9 @@ from toolmem.config.sections import RulesSection
 from toolmem.errors import StoreError, StoreUnavailable
 from toolmem.models.rules import RANK, UNSCOPED, ToolMemoryRule
 from toolmem.rules.identity import folded_name
-from toolmem.rules.store import RuleListing, ToolMemoryStore
-from toolmem.text.display import plain, shown
+from toolmem.rules.store import MAX_SESSION, RuleListing, ToolMemoryStore
+from toolmem.store.storable import read_or_new
+from toolmem.text.display import plain, shown, shown_time
 
 log = logging.getLogger("toolmem.rules")
 Language = Literal["", "zh"]
@@ -86,6 +87,10 @@ _WITHDRAWN = {
     "zh": "用户已撤回以下置顶规则，它们不再有约束力：",
 }
 _THIS_SESSION = {"": "this session", "zh": "本次会话"}
+_REPLACED = {
+    "": " (to be replaced by “{words}”, once the user says yes)",
+    "zh": "（用户同意后由“{words}”替代）",
+}
 
 
 class PinnedRules(Struct, frozen=True):
@@ -122,7 +127,7 @@ def choose(
     """
     caps = caps or RulesSection()
     wanted = {folded_name(name) for name in tools or ()}
-    rules = [rule for rule in listing.rules if rule.is_pinned and not rule.is_replaced]
+    rules = [rule for rule in listing.rules if rule.is_pinned]
     if wanted:
         wanted.add(UNSCOPED)
         rules = [r for r in rules if (name := folded_name(r.tool_name)) in wanted or name[0] == "@"]
@@ -182,9 +187,15 @@ def _by_tool(rules: Iterable[ToolMemoryRule], language: Language) -> list[str]:
     for tool in order:
         group = groups[tool]
         first = min(group, key=lambda rule: (rule.created_at, rule.id))
-        bullets = [f"- **[{rule.priority}]** {shown(rule.rule)}" for rule in group]
+        bullets = [f"- **[{rule.priority}]** {_text(rule, language)}" for rule in group]
         parts.append("\n".join([f"### {tool_heading(first.tool_name, language)}", *bullets]))
     return parts
+
+
+def _text(rule: ToolMemoryRule, language: Language) -> str:
+    """A rule's text, and by what it is to be replaced."""
+    words = plain(rule.replacement, 200)
+    return shown(rule.rule) + (_REPLACED[language].format(words=words) if words else "")
 
 
 def tool_heading(tool_name: str, language: Language) -> str:
@@ -213,12 +224,12 @@ def changed_since(
     """Render the rules added or withdrawn since a prompt was made; "" where nothing changed."""
 
     def named(rule: ToolMemoryRule) -> str:
-        return f"{tool_heading(rule.tool_name, language)}: {shown(rule.rule)}"
+        return f"{tool_heading(rule.tool_name, language)}: {_text(rule, language)}"
 
-    known = {rule.id: rule.rule for rule in frozen.rules}
+    known = {rule.id: _text(rule, language) for rule in frozen.rules}
     hidden = {rule.id for rule in (*frozen.not_shown, *frozen.left_out)}
-    shown_now = [rule for rule in now.rules if rule.is_pinned and not rule.is_replaced]
-    new = [r for r in shown_now if r.id not in hidden and known.get(r.id) != r.rule]
+    shown_now = [rule for rule in now.rules if rule.is_pinned]
+    new = [r for r in shown_now if r.id not in hidden and known.get(r.id) != _text(r, language)]
     lines: list[str] = []
     of_team: list[str] = []
     rest: list[ToolMemoryRule] = []
@@ -238,6 +249,25 @@ def changed_since(
     parts += [_not_shown_line(rest, language)] if rest else []
     parts += ["\n".join([_WITHDRAWN[language], "", *dict.fromkeys(gone)])] if gone else []
     return "\n\n".join(parts)
+
+
+def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
+    """Tell which of the user's rules ended since the last call, each once. Raises StoreError."""
+    now, place = rules.clock.now(), (rules.workspace, ".ended", "told")
+    told = read_or_new(rules.store.get(*place), float)  # when, in seconds since 1970
+    since = max(told, (now - MAX_SESSION).timestamp())
+    lines: dict[str, str] = {}
+    for rule in rules.every_rule():
+        is_here = rule.is_users and rule.status == "active" and rule.session in ("", session)
+        is_withdrawn = bool(rule.changes) and rule.changes[-1].what == "withdrawn"
+        ends = None if is_withdrawn or not is_here else rule.expires_at
+        if ends is not None and since < ends.timestamp() <= now.timestamp():
+            what = "ban" if rule.is_checked else "reminder"
+            at = shown_time(ends, rules.zone, now)
+            lines[rule.rule] = f"The {what} “{plain(rule.rule, 160)}” ended on {at}."
+    if lines:
+        rules.store.put(*place, now.timestamp())
+    return [*lines.values()]
 
 
 def prefetch_tool_memory_rules_blocking(

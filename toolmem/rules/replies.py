@@ -1,8 +1,7 @@
 """Follow short replies that act on rules, and sentences that take a rule back.
 
-`undo`, `just this time` and `yes` act on the rules of the message before. `lift <id>` lifts a rule,
-or accepts a request to change it. `undo`, `lift <id>` and `yes, this once` are followed where they
-are a sentence of the user's own, or stand at either end of the message.
+`undo`, `just this time`, `yes, always stop it` and `keep them` are whole messages, and act on what
+the message before did. `lift CODE` and `yes, this once` may also be a sentence of a longer message.
 
 Where a sentence only may take a rule back, the next call that the rule stops asks the user.
 """
@@ -10,74 +9,107 @@ Where a sentence only may take a rule back, the next call that the rule stops as
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.changes import ONLY_ASKS, Actor
+from toolmem.rules.identity import text_key
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn
+from toolmem.store.storable import read_or_new, swap
 from toolmem.text.display import plain
+from toolmem.text.forms import word_set
+from toolmem.text.masking import Masker
 from toolmem.text.patterns import late_pattern
 
 MIN_ID_LENGTH = 6  # characters of an id that `lift` takes; of a shorter one all
+MAX_QUESTIONS = 3  # of a session whether to lift a rule, and one of a message
+_RECENT = ".replies"
 _OUTER = " \t\r\n.!。！*`\"'“”"
 _THIS_SESSION = frozenset(("just this time", "just for now", "仅这次", "只这次"))
-_YES = frozenset(("yes", "yes please", "yes, always", "always stop it", "是", "是的", "好的"))
 _AGREED = r"(?:yes|ok|okay|sure|go ahead|好|好的|可以|行)"
-_POLITE = r"(?:(?:please|pls|请|麻烦|ok|okay|yes|no)[ ,，]{1,3}|请)"
+_POLITE = r"(?:(?:please|pls|请|麻烦|ok|okay|yes|no)[ ,.，]{1,3}|请)"
 # Names are those of `Reply.kind`.
 _FORMS = {
-    "undo": r"undo(?: that| it)?|撤销",
+    "undo": r"undo(?: that| it)?|撤销|取消",
+    "undo_rule": r"undo (?:that|the) rule|撤销(?:那条|这条)?规则",
     "lift": r"(?:lift|解除) (?P<id>[\w-]{1,36})",
     "once": rf"{_AGREED}?[ ,，]{{0,3}}(?:(?:do it|just|only) )?this once(?:, {_AGREED})?"
     rf"|{_AGREED}?[ ,，]{{0,3}}就这一?次",
+    "always": r"(?:yes,? )?always stop (?:it|them|that)|(?:是的?[,，]?)?总是拦(?:住|下)?",
+    "keep": r"keep them(?: all)?|(?:都|全部)?(?:保留|记住)(?:它们)?",
 }
+_IN_SENTENCES = ("lift", "once")  # the others are whole messages
 _ANY_FORM = "|".join(f"(?P<{name}>{form})" for name, form in _FORMS.items())
 _REPLY = late_pattern(
     rf"(?:{_POLITE}){{0,2}}(?:{_ANY_FORM})(?:[ ,，]{{0,3}}(?:please|pls|thanks|吧|谢谢))?", re.I
 )
 _MADE_ID = late_pattern(rf"[0-9a-f-]{{{MIN_ID_LENGTH},36}}")  # as ids are that toolmem makes
 _MAY_REPLY = late_pattern(r"\b(?:undo|lift|this\s+once)\b|撤销|解除|就这", re.I)
+_UNDO_IN = late_pattern(r"\bundo\b|撤销", re.I)
+_LIFT_IN = late_pattern(r"(?:\blift|解除) (?P<id>[\w-]{6,36})(?![\w-])", re.I)
+_CODE_IN = late_pattern(r"\blift [\w-]+")
 _YES_IN = late_pattern(_AGREED, re.I)
 _NO_IN = late_pattern(r"\bno\b", re.I)
 _MAX_REPLY = 60  # characters
+_WORD = late_pattern(r"[^\W_]+")
+_CLAUSE = late_pattern(r"[,;，；]|\b(?:and|but|then|so)\b", re.I)
+_DEMANDS = late_pattern(
+    r"\b(?:never|not|don['’]?t|no|only|always|ask|must|stop|avoid|keep|under)\b|[不别禁只必]", re.I
+)
+_COURTESY = word_set(
+    "thanks thank you please ok okay hi hello hey yes no good great sorry 谢谢 好的"
+)
+_LEADS_UP = word_set("from for in on at by as since because if when while remember note important")
 
 
 class Reply(NamedTuple):
     """What the user asks for in a few words."""
 
-    kind: str  # undo, lift or once
+    kind: str
     rule_id: str = ""  # the start of the id, for `lift`
+
+
+class Recent(Struct, kw_only=True, omit_defaults=True):
+    """What the user's last message did in a session, and the questions of the session."""
+
+    made: list[str] = []  # ids of rules
+    lifted: list[ToolMemoryRule] = []
+    asks_more: bool = False  # it asked for something else, too
+    held: str = ""  # the message, where it had too many demands to be kept
+    questions: list[str] = []  # the messages of which one was made
 
 
 def replies_in(message: str) -> list[Reply]:
     """The replies among the user's own sentences, each once."""
-    if message.strip(_OUTER) == "取消":  # beside other words it cancels something else
-        return [Reply("undo")]
     if whole := _reply(message.strip(_OUTER)):
         return [whole]
     if not _MAY_REPLY.search(message):
         return []
-    from toolmem.rules.reader.own_text import own_sentences  # takes long to load
-
-    own = own_sentences(message, lambda _: False)
-    sentences = [each.masked.strip(_OUTER) for each in own if not each.question]
-    parts = list(sentences)
-    if sentences:
-        parts.append(sentences[0].replace("，", ",").rpartition(",")[0])
-        parts.append(sentences[-1].replace("，", ",").partition(",")[2])
-    found = (_reply(part.strip(_OUTER), is_part=True) for part in parts)
+    found = (_reply(sentence, is_part=True) for sentence in _own_texts(message))
     return list(dict.fromkeys(reply for reply in found if reply is not None))
 
 
+def _own_texts(message: str) -> list[str]:
+    """The user's own sentences but questions, with pasted and quoted text masked."""
+    from toolmem.rules.reader.own_text import own_sentences  # takes long to load
+
+    own = own_sentences(message, lambda _: False)
+    return [each.masked.strip(_OUTER) for each in own if not each.question]
+
+
 def _reply(text: str, *, is_part: bool = False) -> Reply | None:
-    """Read a message, or a part of one, as a reply; `this once` in a part needs a yes."""
+    """Read a message, or a sentence of one, as a reply; `this once` in a sentence needs a yes."""
     found = _REPLY.fullmatch(" ".join(text.split())) if len(text) <= _MAX_REPLY else None
     if found is None:
         return None
     kind = next(name for name in _FORMS if found[name])
+    if is_part and kind not in _IN_SENTENCES:
+        return None
     is_said = not is_part or _YES_IN.search(text)
     if kind == "once" and (_NO_IN.search(text) or not is_said):
         return None
@@ -89,29 +121,154 @@ def is_this_once(message: str) -> bool:
     return any(reply.kind == "once" for reply in replies_in(message))
 
 
+# ------------------------------------------------------------ what a session's last message did
+
+
+def _key_of(session: str) -> tuple[str, str]:
+    return _RECENT, f"session/{session}"[:500]
+
+
+def _recent(rules: ToolMemoryStore, session: str) -> Recent:
+    record = rules.store.get(rules.workspace, *_key_of(session)) if session else None
+    return read_or_new(record, Recent)
+
+
+def remember(rules: ToolMemoryStore, session: str, change: Callable[[Recent], Any]) -> Any:
+    """Change what is known of the last message of a session. Nothing is where none is named."""
+    if session:
+        return swap(rules.store, rules.workspace, _key_of(session), Recent, change)
+    return None
+
+
+def remember_made(
+    rules: ToolMemoryStore, session: str, made: Sequence[ToolMemoryRule], message: str
+) -> None:
+    """Let `undo` reach the rules that a message made."""
+    asks_more = _asks_more(message, {rule.rule for rule in made})
+
+    def add(recent: Recent) -> None:
+        recent.made = list(dict.fromkeys([*recent.made, *(rule.id for rule in made)]))
+        recent.asks_more |= asks_more
+
+    if made:
+        remember(rules, session, add)
+
+
+def remember_lifted(rules: ToolMemoryStore, session: str, lifted: Sequence[ToolMemoryRule]) -> None:
+    """Let `undo` bring rules back that were lifted since the user's last message."""
+    if lifted:
+        remember(rules, session, lambda recent: recent.lifted.extend(lifted))
+
+
+def forget_session(rules: ToolMemoryStore, session: str) -> None:
+    """Forget what is known of the last message of a session that ended."""
+    rules.store.delete(rules.workspace, *_key_of(session))
+
+
+def _asks_more(message: str, kept: set[str]) -> bool:
+    """Whether a message asks for something besides what was kept of it."""
+    from toolmem.rules.reader.own_text import split_sentences
+
+    texts = [text_key(each) for each in kept]
+    for sentence in split_sentences(message):
+        said = text_key(sentence.text)
+        if any(said in each for each in texts):
+            said = _CLAUSE.split(said)[0]  # "fix the tests, but never push"
+            if said in texts or _DEMANDS.search(said):
+                continue
+        elif any(each in said for each in texts):
+            continue
+        words = _WORD.findall(said)
+        if words and words[0] not in _LEADS_UP and len(set(words) - _COURTESY) > 1:
+            return True
+    return False
+
+
+# ------------------------------------------------------------ following
+
+
 def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
     """Do what a reply asks for, or lift the rule that a sentence takes back."""
-    captured = Captured()
-    replies = [r for r in replies_in(turn.user_message) if _is_meant(rules, r, actor)]
+    recent, captured = _recent(rules, turn.session_id), Captured()
+    replies = replies_in(turn.user_message)
     for reply in replies:
-        if reply.kind == "undo":
-            for rule in _rules_of_last_message(rules, turn):
-                _tell(captured, rule, rules.delete(rule, actor), "undone")
-        elif reply.kind == "lift":
+        if reply.kind in ("undo", "undo_rule"):
+            _undo(rules, recent, reply, turn, actor, captured)
+        elif reply.kind == "lift" and _is_meant(rules, reply, actor):
             _lift(rules, reply.rule_id, actor, captured)
-    whole = turn.user_message.strip(_OUTER).casefold()
-    if whole in _THIS_SESSION:
-        _keep_for_session(rules, turn, actor, captured)
-    elif whole in _YES:
-        _stop_always(rules, turn, captured)
+        elif reply.kind == "always":
+            _stop_always(rules, recent, turn, actor, captured)
+        elif reply.kind == "keep":
+            turn.held = recent.held
+    if turn.user_message.strip(_OUTER).casefold() in _THIS_SESSION:
+        _keep_for_session(rules, recent, turn, actor, captured)
     elif not replies:
+        _say_what_was_not_done(rules, recent, turn, captured)
         _take_back(rules, turn, actor, captured)
+
+    def begin(now: Recent) -> None:
+        now.made, now.lifted, now.held, now.asks_more = [], captured.lifted, "", False
+
+    if captured.lifted or recent.made or recent.lifted or recent.held:
+        remember(rules, turn.session_id, begin)
     return captured
+
+
+def _undo(
+    rules: ToolMemoryStore,
+    recent: Recent,
+    reply: Reply,
+    turn: Turn,
+    actor: Actor,
+    captured: Captured,
+) -> None:
+    """Delete the rules that the last message made, and bring back those that it lifted."""
+    made = [r for r in _every_rule_of(rules, turn) if r.id in recent.made]
+    if made and recent.asks_more and reply.kind == "undo":
+        captured.told.append(_not_undone(turn.user_message, made[0]))
+        return
+    for rule in made:
+        _tell(captured, rule, rules.delete(rule, actor), "undone")
+    for rule in recent.lifted:
+        after = rules.restore(rule, actor)
+        captured.told.append(f"Restored, it holds again: “{excerpt(after.rule)}” ({_code(after)})")
+
+
+def _every_rule_of(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemoryRule]:
+    """Rules that hold or wait for the user, with those of this session."""
+    every = rules.every_rule()
+    return [rule for rule in every if rule.session in ("", turn.session_id)]
+
+
+def _say_what_was_not_done(
+    rules: ToolMemoryStore, recent: Recent, turn: Turn, captured: Captured
+) -> None:
+    """Name a reply that stands beside other words, where it may have meant a rule."""
+    message = turn.user_message
+    if recent.made and _UNDO_IN.search(message):
+        for rule in _every_rule_of(rules, turn):
+            if rule.id in recent.made:
+                said = next(filter(_UNDO_IN.search, _own_texts(message)), "")
+                captured.told += [_not_undone(said, rule)] if said else []
+                return
+    elif _LIFT_IN.search(message):
+        for said in _own_texts(message):
+            found = _LIFT_IN.search(said)
+            named = [r for r in _every_rule_of(rules, turn) if found and _has_id(r, found["id"])]
+            if found and named:
+                lift = f"lift {found['id']}"
+                problem = f"To lift “{excerpt(named[0].rule)}”, type as a sentence of its own"
+                captured.told.append(f"Not lifted: “{excerpt(said)}”. {problem}: {lift}")
+
+
+def _not_undone(said: str, rule: ToolMemoryRule) -> str:
+    meant = f"If you meant the rule “{excerpt(rule.rule)}”: lift {_code(rule)}"
+    return f"Not undone: “{excerpt(said)}”. {meant}"
 
 
 def _is_meant(rules: ToolMemoryStore, reply: Reply, actor: Actor) -> bool:
     """Whether a reply is one: a plain word after `lift` has to be the id of a rule."""
-    if reply.kind != "lift" or _MADE_ID.fullmatch(reply.rule_id):
+    if _MADE_ID.fullmatch(reply.rule_id):
         return True
     known = (*rules.requests(), *rules.all_rules(actor.session).rules)
     return any(_has_id(rule, reply.rule_id) for rule in known)
@@ -119,54 +276,44 @@ def _is_meant(rules: ToolMemoryStore, reply: Reply, actor: Actor) -> bool:
 
 def _has_id(rule: ToolMemoryRule, typed: str) -> bool:
     """Whether the user typed the id of a rule, or enough of its start."""
-    rule_id = rule.id.casefold()
-    return rule_id == typed or (len(typed) >= MIN_ID_LENGTH and rule_id.startswith(typed))
+    rule_id, given = rule.id.casefold(), typed.casefold()
+    return rule_id == given or (len(given) >= MIN_ID_LENGTH and rule_id.startswith(given))
 
 
-def _stop_always(rules: ToolMemoryStore, turn: Turn, captured: Captured) -> None:
-    """Let the bans of the last message that only ask stop calls, as the user agrees."""
-    for rule in _rules_of_last_message(rules, turn):
-        if ONLY_ASKS in rule.tags:
+def _stop_always(
+    rules: ToolMemoryStore, recent: Recent, turn: Turn, actor: Actor, captured: Captured
+) -> None:
+    """Let the bans of the last message that only ask stop calls, as the user wants it."""
+    for rule in rules.all_rules(turn.session_id).rules:
+        if rule.id in recent.made and ONLY_ASKS in rule.tags:
             tags = [tag for tag in rule.tags if tag != ONLY_ASKS]
-            after = rules.change(rule, Actor("user"), effect="deny", tags=tags)
-            _tell(captured, rule, after, "stops")
+            _tell(captured, rule, rules.change(rule, actor, effect="deny", tags=tags), "stops")
 
 
-def _keep_for_session(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captured) -> None:
-    for rule in _rules_of_last_message(rules, turn):
-        if not rule.session:
+def _keep_for_session(
+    rules: ToolMemoryStore, recent: Recent, turn: Turn, actor: Actor, captured: Captured
+) -> None:
+    for rule in rules.all_rules(turn.session_id).rules:
+        if rule.id in recent.made and not rule.session:
             given = {name: getattr(rule, name) for name in RuleInput.__struct_fields__}
             given |= {"id": "", "session": turn.session_id, "expires_at": None}
-            rules.put_rule(RuleInput(**given), Actor("user"))
+            rules.put_rule(RuleInput(**given), actor)
             _tell(captured, rule, rules.delete(rule, actor), "holds in this session")
 
 
-def _rules_of_last_message(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemoryRule]:
-    """The rules that the user's message before this one made, read from it or noted by a model."""
-    if not turn.session_id:
-        return []
-    found = [
-        rule
-        for rule in rules.all_rules(turn.session_id).rules
-        if rule.is_users and rule.said.session == turn.session_id and rule.said.turns
-    ]
-    newest = max((rule.updated_at for rule in found), default=None)
-    marks = {rule.said.turns[-1] for rule in found if rule.updated_at == newest}
-    if turn.number is not None:
-        marks = {Turn(session_id=turn.session_id, number=turn.number - 1).mark}
-    return [rule for rule in found if rule.said.turns[-1] in marks]
-
-
 def _lift(rules: ToolMemoryStore, start: str, actor: Actor, captured: Captured) -> None:
-    requests = [r for r in rules.requests() if _has_id(r, start) and not r.is_replaced]
+    requests = [r for r in rules.requests() if _has_id(r, start) and not _question_on(rules, r)]
     meant = [rule for rule in rules.all_rules(actor.session).rules if _has_id(rule, start)]
     for rule in requests:
-        what = "lifted" if rule.is_asked_about else "done, as was asked"
-        _tell(captured, rule, rules.accept(rule, actor), what)
+        _tell(captured, rule, rules.accept(rule, actor), "done, as was asked")
     if not requests and len(meant) == 1:
         _tell(captured, meant[0], rules.delete(meant[0], actor), "lifted")
     elif not requests:
         captured.told.append(f"no single rule's id begins with {start!r}: `toolmem rules list`")
+
+
+def _question_on(rules: ToolMemoryStore, rule: ToolMemoryRule) -> bool:
+    return rule.question_at(rules.local_time()) is not None
 
 
 def _take_back(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captured) -> None:
@@ -174,47 +321,86 @@ def _take_back(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captu
     from toolmem.rules.reader import lifted, possibly_lifted
 
     known = [rule for rule in rules.all_rules(actor.session).rules if rule.is_users]
+    known = [rule for rule in known if not turn.mark or turn.mark not in rule.said.turns]
     texts = list({rule.rule: rule for rule in known}.values())
+    stopped = {rule.rule for rule in known if rule.id in turn.stopped_by}
     if meant := lifted(turn.user_message, texts):
         for rule in known:
             if rule.rule == meant.rule:
                 _tell(captured, rule, rules.delete(rule, actor), "lifted")
-    elif may_ask_to_lift(rules, actor) and (found := possibly_lifted(turn.user_message, texts)):
-        meant, sentence = found
+    elif found := possibly_lifted(
+        turn.user_message, texts, frozenset(rule.id for rule in texts if rule.rule in stopped)
+    ):
+        meant_ones, sentence = found
+        if len(meant_ones) > 1:
+            captured.told.append(several_meant(meant_ones))
+            return
         asking = replace(actor, words=sentence, session=turn.session_id)
-        for rule in known:
-            if rule.rule == meant.rule and rule.is_checked:
-                captured.told.append(ask_to_lift(rules, rule, asking, "deleted"))
+        asked = [r for r in known if r.rule == meant_ones[0].rule and r.is_checked]
+        if asked:
+            is_open = open_question(rules, asked, asking, "deleted", turn.user_message)
+            captured.told.append(still_holds(asked[0], is_open=is_open))
 
 
-def may_ask_to_lift(rules: ToolMemoryStore, actor: Actor) -> bool:
-    """Whether an actor may vouch in this store for words that the user typed in a session.
+def open_question(
+    rules: ToolMemoryStore, meant: Sequence[ToolMemoryRule], actor: Actor, what: str, message: str
+) -> bool:
+    """Have the next call that the rules of one sentence stop ask the user whether to lift them.
 
-    In a guarded store a program may not: it could make the words up.
+    `actor`: its words are what the user typed in its session, in `message`. `what`: deleted or
+    replaced. False where no question may be made: a program could make the words up in a guarded
+    store, and no message and no session makes many.
     """
-    return bool(actor.session) and (actor.evidence == "typed" or not rules.is_guarded())
+    vouches = bool(actor.session) and (actor.evidence == "typed" or not rules.is_guarded())
+    checked = [rule for rule in meant if rule.is_checked]
+    said = text_key(Masker(rules.store.secret_key()).text(message))[:200]
+
+    def may_ask(recent: Recent) -> bool:
+        asks = said not in recent.questions and len(recent.questions) < MAX_QUESTIONS
+        recent.questions += [said] if asks else []
+        return asks
+
+    if not checked or not vouches or not remember(rules, actor.session, may_ask):
+        return False
+    for rule in checked:
+        rules.delete(rule, replace(actor, kind="agent", evidence="typed"), what)
+    return True
 
 
-def ask_to_lift(rules: ToolMemoryStore, rule: ToolMemoryRule, actor: Actor, what: str) -> str:
-    """Have the next call that a rule stops ask the user whether to lift it. Returns what to say.
-
-    `actor`: its words are what the user typed in its session. `what`: deleted or replaced.
-    """
-    rules.delete(rule, replace(actor, kind="agent", evidence="typed"), what)
-    return f"{still_holds(rule)}, or agree if a call that it stops asks you"
+def several_meant(rules: Sequence[ToolMemoryRule]) -> str:
+    """Tell the user that their words may mean several rules, and that nothing changed."""
+    named = ", ".join(f"“{excerpt(rule.rule)}” (lift {_code(rule)})" for rule in rules[:5])
+    return f"This may mean several rules, so all of them hold: {named}. To lift one, type its lift"
 
 
-def still_holds(rule: ToolMemoryRule) -> str:
-    """Tell the user that a rule holds on, and how to lift it."""
-    return f"“{excerpt(rule.rule)}” still holds. To lift it, say: lift {rule.id[:MIN_ID_LENGTH]}"
+def still_holds(rule: ToolMemoryRule, *, is_open: bool = False) -> str:
+    """Tell the user that a rule holds on, and how to lift it. `is_open`: it is asked about."""
+    asks = ", or agree if a call that it stops asks you" if is_open else ""
+    return f"“{excerpt(rule.rule)}” still holds. To lift it, type: lift {_code(rule)}{asks}"
+
+
+def without_codes(text: str) -> str:
+    """A message to the user as a model may read it: ways out are for the user alone."""
+    return _CODE_IN.sub("lift CODE", text)
+
+
+def waiting(rule: ToolMemoryRule, why: str) -> str:
+    """Tell the user that a rule binds only once they agree, and how to."""
+    return f"Heard, and waits for you: “{excerpt(rule.rule)}” ({why}): lift {_code(rule)}"
+
+
+def _code(rule: ToolMemoryRule) -> str:
+    return rule.id[:MIN_ID_LENGTH]
 
 
 def _tell(captured: Captured, rule: ToolMemoryRule, after: ToolMemoryRule, what: str) -> None:
+    back = ""
     if after.status == "deleted":
         captured.lifted.append(rule)
+        back = ". undo brings it back" if rule.status == "active" and "session" not in what else ""
     elif after.request is not None:
         what = "not changed, it waits for the user"
-    captured.told.append(f"{what.capitalize()}: “{excerpt(rule.rule)}” ({rule.id[:MIN_ID_LENGTH]})")
+    captured.told.append(f"{what.capitalize()}: “{excerpt(rule.rule)}” ({_code(rule)}){back}")
 
 
 def excerpt(text: str) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta, tzinfo
-from time import sleep
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -41,17 +40,16 @@ from toolmem.rules.identity import (
     rule_key,
     text_key,
 )
+from toolmem.store.storable import ATTEMPTS, retry_on_conflict
+from toolmem.text.display import shown_time, zone_name
 from toolmem.text.masking import Masker
 from toolmem.view.conditions import read_conditions
 
 log = logging.getLogger("toolmem.rules")
-Written = TypeVar("Written")
-Content = TypeVar("Content")
 
 GUARDED = (".store", ".store", "guarded")  # workspace, namespace and key of the mark
 MAX_SESSION = timedelta(days=7)  # after which rules of a session that was not ended expire
 MAX_TURNS = 20  # marks of the turns in which a rule was said
-_ATTEMPTS = 50  # of a write that meets a conflict
 _CONTENT = ("priority", "source", "tags", "effect", "when", "unless", "stops", "passes", "unread")
 
 
@@ -128,6 +126,11 @@ class ToolMemoryStore:
         following = (day or self.local_time().date()) + timedelta(days=1)
         return datetime.combine(following, time(), self.zone).astimezone(self.zone)
 
+    def until(self, ends: datetime) -> str:
+        """Name an end with its zone: "until Fri 28 Nov 24:00, Europe/Berlin"."""
+        now = self.clock.now()
+        return f"until {shown_time(ends, self.zone, now)}, {zone_name(self.zone, ends)}"
+
     # ------------------------------------------------------------ reading
 
     def get_rule(self, tool_name: str, rule_id: str) -> ToolMemoryRule | None:
@@ -185,10 +188,14 @@ class ToolMemoryStore:
         records = self.store.list_records(
             self.workspace, namespace, prefix=prefix, key_prefix=RULE_PREFIX
         )
-        listing = RuleListing([], [])
+        listing, now = RuleListing([], []), self.local_time()
         for record in records:
             try:
-                listing.rules.append(_read(record))
+                rule = _read(record)
+                is_typed = rule.request is not None and rule.request.evidence == "typed"
+                if is_typed and rule.question_at(now) is None:
+                    rule = replace(rule, request=None)  # nobody answered it on its day
+                listing.rules.append(rule)
             except ValueError as error:
                 listing.damaged.append(record)
                 log.warning("%s/%s is no rule: %.300s", record.namespace, record.key, error)
@@ -221,10 +228,13 @@ class ToolMemoryStore:
     def _put(self, given: RuleInput, actor: Actor, captured: bool) -> ToolMemoryRule:
         place = self._place_of(given)
         before = place.before
+        is_heard = bool(actor.evidence) or not self.is_guarded()  # what a user says is known to be
         if before is None or before.status != "active":
             if before is not None and captured and _is_replayed(before, given):
                 return before
-            return self._write(place, self._new(place, given, actor))
+            return self._write(place, self._new(place, given, actor, is_heard))
+        if not is_heard:
+            given.said = UNSET
         after = _merged(before, given, self.clock.now())
         may_be_mended = ONLY_ASKS in before.tags and after.effect == "deny"
         if captured and not may_be_mended and loosens(before, after, self.clock.now()):
@@ -232,17 +242,18 @@ class ToolMemoryStore:
             after = replace(after, **fields)
         return self._change(place, after, actor, "changed")
 
-    def _new(self, place: _Place, given: RuleInput, actor: Actor) -> ToolMemoryRule:
+    def _new(self, place: _Place, given: RuleInput, actor: Actor, is_heard: bool) -> ToolMemoryRule:
         now = self.clock.now()
         said = Said(actor.kind, actor.session) if given.said is UNSET else given.said
         if actor.kind == "agent":
             said = replace(said, by="agent", noted_by=said.noted_by or actor.name)
+        waits = actor.kind == "agent" or (said.by == "user" and not is_heard)
         content = {name: value for name, value in asdict(given).items() if value is not UNSET}
         return ToolMemoryRule(
             **{**content, "id": place.id, "said": said},
             created_at=now,
             updated_at=now,
-            status="request" if actor.kind == "agent" else "active",
+            status="request" if waits else "active",
         )
 
     def delete_rule(self, tool_name: str, rule_id: str, actor: Actor = PROGRAM) -> bool:
@@ -268,6 +279,20 @@ class ToolMemoryStore:
                 raise RequestError(f"id: there is no rule {rule.id!r} any more", "id")
             after = replace(before, **fields, updated_at=self.clock.now())
             return self._change(place, after, actor, what)
+
+        return retry_on_conflict(write)
+
+    def restore(self, rule: ToolMemoryRule, actor: Actor) -> ToolMemoryRule:
+        """Write a deleted rule again as it was. Returns the rule that is there afterwards."""
+
+        def write() -> ToolMemoryRule:
+            place, now = self._place_at(_namespace(rule), rule.id), self.clock.now()
+            if place.before is not None and place.before.status == "active":
+                return place.before  # it was said again
+            change = Change(now, actor.kind, "restored", actor.evidence, session=actor.session)
+            changes = [*rule.changes, change][-MAX_CHANGES:]
+            again = replace(rule, status="active", request=None, updated_at=now, changes=changes)
+            return self._write(place, again)
 
         return retry_on_conflict(write)
 
@@ -333,8 +358,9 @@ class ToolMemoryStore:
             is_same = rule.session == given.session and folded_name(rule.tool_name) == tool
             if is_same and rule.status == "active" and text_key(rule.rule) == text:
                 return self._place_at(namespace, rule.id)
-        for attempt in range(_ATTEMPTS):
-            parts = (self.workspace, namespace, given.session, tool, text, str(attempt))
+        secret = self.store.secret_key().hex()  # nobody else can tell the id, so `lift ID` is safe
+        for attempt in range(ATTEMPTS):
+            parts = (secret, self.workspace, namespace, given.session, tool, text, str(attempt))
             place = self._place_at(namespace, derived_id("text", *parts))
             before = place.before
             if before is None or before.status != "active" or text_key(before.rule) == text:
@@ -357,46 +383,6 @@ class ToolMemoryStore:
             if record.key == key:
                 tool = record.namespace.removeprefix(TOOL_PREFIX)
                 raise RequestError(f"id: {given.id!r} is a rule of {tool!r}", "id")
-
-
-def retry_on_conflict(write: Callable[[], Written]) -> Written:
-    """Call `write` again while others change the same record. Raises Conflict after 50 times."""
-    for attempt in range(_ATTEMPTS):
-        try:
-            return write()
-        except Conflict:
-            import random
-
-            sleep(random.random() * 0.002 * min(attempt + 1, 20))
-    return write()
-
-
-def swap(
-    store: Store,
-    workspace: str,
-    place: tuple[str, str],
-    kind: type[Content],
-    change: Callable[[Content], Written],
-) -> Written:
-    """Let `change` edit the record at `place` (namespace, key), and return what it returns."""
-
-    def write() -> Written:
-        record = store.get(workspace, *place)
-        content = read_or_new(record, kind)
-        result = change(content)
-        version = 0 if record is None else record.version
-        store.put(workspace, *place, content, expected_version=version)
-        return result
-
-    return retry_on_conflict(write)
-
-
-def read_or_new(record: Record | None, kind: type[Content]) -> Content:
-    """A missing or damaged record counts as an empty one."""
-    try:
-        return kind() if record is None else record.read(kind)
-    except ValueError:
-        return kind()
 
 
 _decode = msgspec.json.Decoder(ToolMemoryRule).decode
@@ -424,6 +410,8 @@ def _merged(before: ToolMemoryRule, given: RuleInput, now: Moment) -> ToolMemory
     if given.said is not UNSET and given.said.by == "user":
         turns = tuple(dict.fromkeys((*said.turns, *given.said.turns)))[-MAX_TURNS:]
         said = replace(given.said, turns=turns)
+        if before.request is not None and before.request.evidence == "typed":
+            before = replace(before, request=None)  # said again: the question is answered
     is_same = not given.id and text_key(given.rule) == text_key(before.rule)
     rule = before.rule if is_same else given.rule
     return replace(before, **fields, rule=rule, said=said, updated_at=now)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from hashlib import blake2s
 from typing import Annotated, Any
 
@@ -13,6 +14,14 @@ from toolmem.errors import RequestError
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
+from toolmem.text.display import plain
+
+log = logging.getLogger("toolmem.operator")
+_GUEST = "guest:"
+Speaker = Annotated[
+    str | None,
+    Meta(description="Who typed: owner, or guest:ID. Left out: the setting session.speaker."),
+]
 
 
 class ToolUse(Struct, kw_only=True):
@@ -26,13 +35,20 @@ class ToolUse(Struct, kw_only=True):
 
 
 class Turn(Struct, kw_only=True):
-    """The user's message and the calls that followed. `tools`: all that the agent has, if known."""
+    """The user's message and the calls that followed.
+
+    `tools`: all that the agent has, if known. `stopped_by`: ids of the rules that stopped calls
+    just before the message.
+    """
 
     user_message: str = ""
     tool_calls: list[ToolUse] = []
     session_id: str = ""
     number: int | None = None  # in the session
     tools: list[ToolSchema] = []
+    is_guests: bool = False  # a guest typed it: it binds in this session alone, and lifts nothing
+    stopped_by: list[str] = []
+    held: str = ""  # an earlier message that the user now wants to be kept
 
     @property
     def ran(self) -> list[str]:
@@ -82,3 +98,19 @@ def read_turn(given: Any) -> Turn:
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
         raise RequestError(f"{place.strip('.`') or 'turn'}: {what[:1].lower()}{what[1:]}") from None
+
+
+def is_guest(speaker: str | None, setting: str) -> bool:
+    """Whether a guest speaks. `setting`: who does where nobody says. Raises RequestError."""
+    given = speaker or setting
+    if given == "owner":
+        return False
+    if given == "guest" or (given.startswith(_GUEST) and given.removeprefix(_GUEST).strip()):
+        return True
+    raise RequestError(f"speaker: expected owner or guest:ID, got {speaker!r}", "speaker")
+
+
+def tell_operator(session: str, told: Iterable[str]) -> None:
+    """Log what would be told to a user who is only a guest."""
+    for line in filter(None, told):
+        log.warning("guest in session %s: %s", plain(session, 80), plain(line, 500))

@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal, Self
 
 import msgspec
@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.records import read_records
-from toolmem.guard.repeats import call_identity
 from toolmem.guard.shown_guidance import permitted_records
 from toolmem.guidance.shown import guidance_section, require_trusted
 from toolmem.llm.tokens import estimated_tokens
@@ -27,14 +26,18 @@ from toolmem.ops.parse_tool_call_result import DEFAULT_WINDOW
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import folded_name
-from toolmem.rules.prompt import changed_since, prefetch_tool_memory_rules_blocking
+from toolmem.rules.prompt import changed_since, ended_since, prefetch_tool_memory_rules_blocking
+from toolmem.rules.replies import forget_session
 from toolmem.rules.store import RuleListing
-from toolmem.rules.turn import Captured, ToolUse, Turn
+from toolmem.rules.turn import Captured, ToolUse, Turn, is_guest
 from toolmem.session.messages import (
     Compressor,
     CountTokens,
     Message,
+    is_same_call,
+    judged_record,
     keep_newest,
+    key_of,
     message_tokens,
     read_object,
     records_of_turn,
@@ -89,7 +92,8 @@ class AgentSession:
             actor=Actor("user", session=self.session_id),
             enabled=None if memory.services.settings.rules.capture else False,
         )
-        self._user_messages: deque[str] = deque(maxlen=MAX_USER_MESSAGES)
+        # (message, when it was typed)
+        self._user_messages: deque[tuple[str, datetime]] = deque(maxlen=MAX_USER_MESSAGES)
         self._open_message: str | None = None  # the user's message of the turn under way
         self._turns = 0
         self._checked_calls: deque[_CheckedCall] = deque(maxlen=MAX_CHECKED_CALLS)
@@ -115,12 +119,14 @@ class AgentSession:
         on_denied: OnDenied = "raise",
         on_ask: OnAsk | None = None,
         session_id: str = "",
+        speaker: str | None = None,
     ) -> Self:
         """Fetch rules and guidance, and freeze the system prompt.
 
         `tools`: names or schemas of all that the agent has; none: rules of all tools are pinned.
         `rules_workspace`: rules may be private where guidance is shared. `max_buffer_tokens`: the
-        conversation is compressed beyond it.
+        conversation is compressed beyond it. `speaker`: `owner`, or `guest:ID`, whose words bind in
+        this session alone and lift nothing; None: the setting `session.speaker`.
 
         Raises StoreError where the store gives no rules within `timeout` seconds: a session without
         its critical rules is unsafe. `on_error="empty"` goes without.
@@ -128,8 +134,14 @@ class AgentSession:
         own = Workspace(memory.engine, workspace or memory.workspace_id)
         rules = Workspace(memory.engine, rules_workspace or own.workspace_id)
         require_trusted(rules.rules.store)
+        guest = is_guest(speaker, memory.services.settings.session.speaker)
         recorder = CallRecorder(
-            rules, conversation_id=session_id, tools=tools, on_denied=on_denied, on_ask=on_ask
+            rules,
+            conversation_id=session_id,
+            tools=tools,
+            on_denied=on_denied,
+            on_ask=on_ask,
+            is_guests=guest,
         )
         session = cls(own, rules, recorder, max_buffer_tokens, compressor, count_tokens)
         session._freeze(base_prompt, timeout, on_error)
@@ -191,14 +203,16 @@ class AgentSession:
 
     def _add_user_message(self, message: str) -> None:
         """Tell the guard and the rules of a message, before the agent acts on it."""
-        self._user_messages.append(message)
-        assert self.recorder.guard is not None
+        self._user_messages.append((message, self.memory.services.clock.now()))
+        guard, turn = self.recorder.guard, self._turn(message, [])
+        assert guard is not None
         try:
-            told = self.recorder.guard.user_spoke(self.session_id, message)
-            self._unreported.told.append(told)
+            told = guard.user_spoke(self.session_id, message, is_guests=turn.is_guests)
+            self._unreported.told += [told, *ended_since(self.rules, self.session_id)]
+            turn.stopped_by = guard.stopped_before(self.session_id)
         except ToolMemError as error:
             log.error("the guard was not told of a message: %s", error)
-        self._unreported.add(self._hook.hear(self._turn(message, [])))
+        self._unreported.add(self._hook.hear(turn))
 
     def _turn(self, message: str, calls: list[ToolUse]) -> Turn:
         return Turn(
@@ -207,6 +221,7 @@ class AgentSession:
             session_id=self.session_id,
             number=self._turns + 1,
             tools=list(self.recorder.schemas.values()),
+            is_guests=self.recorder.is_guests,
         )
 
     @property
@@ -234,7 +249,7 @@ class AgentSession:
         """
         given = read_object(arguments)
         decision = self.recorder.check(tool_name, given, force=force)
-        self._checked_calls.append(_CheckedCall(_key(tool_name, given), decision, given))
+        self._checked_calls.append(_CheckedCall(key_of(tool_name, given), decision, given))
         return decision
 
     def ended(self, decision: Decision, output: str = "", success: bool | None = None) -> None:
@@ -249,7 +264,7 @@ class AgentSession:
             )
         call.has_ended, call.success = True, success
         record = {"output": output, "success": success}
-        judged = _judged(decision.tool_name, call.given, record)
+        judged = judged_record(decision.tool_name, call.given, record)
         self.recorder.report_end(decision, call.given, judged)
 
     @property
@@ -277,7 +292,9 @@ class AgentSession:
         if name not in NOTE_TOOLS:
             raise RequestError(f"name: expected {' or '.join(NOTE_TOOLS)}, got {name!r}", "name")
         given = read_object(arguments) | {"conversation_id": self.session_id}
-        given["user_message"] = list(self._user_messages)
+        given["user_message"] = [message for message, _ in self._user_messages]
+        given["said_at"] = [time.isoformat() for _, time in self._user_messages]
+        given["speaker"] = "guest" if self.recorder.is_guests else "owner"
         if name == "note_demand":
             given["turn"] = self._turn(self._open_message or "", []).mark
             given["tools_available"] = msgspec.to_builtins(list(self.recorder.schemas.values()))
@@ -285,7 +302,9 @@ class AgentSession:
             done = self._rules_memory.perform(OPERATIONS[name], given)
             self._unreported.told.append(done.told)
             problems = msgspec.to_builtins(done.problems)
-            answer = {"outcome": done.outcome, "told": done.told, "problems": problems}
+            answer = {"outcome": done.outcome, "problems": problems}
+            if done.outcome == "kept":  # else it names a way out, which is for the user alone
+                answer["told"] = done.told
         except RequestError as error:
             problem = {"field": error.field, "problem": str(error)}
             answer = {"outcome": "refused", "problems": [problem]}
@@ -342,7 +361,7 @@ class AgentSession:
         for each in records:
             if folded_name(str(each.get("tool_name"))) in NOTE_TOOLS:
                 continue
-            same = next((r for r in unmatched if _is_same_call(r, each)), None)
+            same = next((r for r in unmatched if is_same_call(r, each)), None)
             if same is None:
                 each = self._report_end(each)
             else:
@@ -362,7 +381,7 @@ class AgentSession:
     def _report_end(self, record: dict[str, Any]) -> dict[str, Any]:
         """Tell the guard how a call ended that the host ran itself. Returns what is known of it."""
         name, given = str(record.get("tool_name")), record.get("input")
-        key = _key(name, given)
+        key = key_of(name, given)
         checked = next((each for each in self._checked_calls if each.key == key), None)
         if checked is not None:
             self._checked_calls.remove(checked)
@@ -373,7 +392,7 @@ class AgentSession:
             id="", time=time, tool_name=name, conversation_id=self.session_id, action="allow"
         )
         decision = checked.decision if checked else plain
-        self.recorder.report_end(decision, given, _judged(name, given, record))
+        self.recorder.report_end(decision, given, judged_record(name, given, record))
         return record
 
     def _store(self, calls: list[ToolCallResult]) -> None:
@@ -405,6 +424,7 @@ class AgentSession:
         """Wait until every call is judged (or failed to be: see `errors`). Session rules end."""
         self._judge().result()
         self.rules.end_session(self.session_id)
+        forget_session(self.rules, self.session_id)
 
     def __enter__(self) -> Self:
         return self
@@ -421,23 +441,3 @@ class _CheckedCall(Struct):
     given: dict[str, Any]
     has_ended: bool = False
     success: bool | None = None  # as the host told it
-
-
-def _judged(tool_name: str, given: Any, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A record with `worked`, read from the output where the host does not know `success`."""
-    if record.get("success") is not None:
-        return record
-    read = read_records([{"tool_name": tool_name, "input": given, **record}], datetime.now(UTC))
-    worked = tool_use(read.calls[0].call).success if read.calls else None
-    return {**record, "worked": worked}
-
-
-def _key(tool_name: str, given: Any) -> str:
-    return call_identity(folded_name(tool_name), given, b"")
-
-
-def _is_same_call(recorded: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    if recorded["tool_name"] != other.get("tool_name"):
-        return False
-    same_input = _key("", recorded["input"]) == _key("", other.get("input"))
-    return same_input or (bool(other.get("output")) and recorded.get("output") == other["output"])

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from toolmem.errors import RequestError
 from toolmem.formats.chat import read_arguments, read_chat, text_of
+from toolmem.formats.records import read_records
+from toolmem.guard.repeats import call_identity
 from toolmem.judge.check import check
 from toolmem.models.calls import ToolCallResult
+from toolmem.rules.identity import folded_name
 from toolmem.rules.turn import ToolUse
 
 MAX_OUTPUT = 2_000  # characters of an output that rule capture reads
@@ -99,3 +103,25 @@ def read_object(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
     """The arguments of a call, also where the model wrote no object."""
     value = read_arguments(arguments)
     return dict(value) if isinstance(value, Mapping) else {"": value}
+
+
+def judged_record(tool_name: str, given: Any, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A record with `worked`, read from the output where the host does not know `success`."""
+    if record.get("success") is not None:
+        return record
+    read = read_records([{"tool_name": tool_name, "input": given, **record}], datetime.now(UTC))
+    worked = tool_use(read.calls[0].call).success if read.calls else None
+    return {**record, "worked": worked}
+
+
+def key_of(tool_name: str, given: Any) -> str:
+    """Equal for equal tools and arguments."""
+    return call_identity(folded_name(tool_name), given, b"")
+
+
+def is_same_call(recorded: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether a recorded call is the one that the host reports."""
+    if recorded["tool_name"] != other.get("tool_name"):
+        return False
+    same_input = key_of("", recorded["input"]) == key_of("", other.get("input"))
+    return same_input or (bool(other.get("output")) and recorded.get("output") == other["output"])

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolmem.errors import CallDenied, RequestError, ToolMemError
 from toolmem.guard.decision import apply_answer
@@ -63,7 +64,7 @@ class CallRecorder:
 
     A denied call raises CallDenied, or answers the reason (`on_denied="return"`). A call that asks
     for consent runs only where `on_ask(decision)`, or `on_ask(decision, tool_name, arguments)`,
-    answers True; without it, it is denied.
+    answers True; without it, it is denied. A function that asks nobody has `automatic = True`.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class CallRecorder:
         tools: Sequence[Any] = (),
         on_denied: OnDenied = "raise",
         on_ask: OnAsk | None = None,
+        is_guests: bool = False,
     ) -> None:
         if on_denied not in ("raise", "return"):
             problem = f"on_denied: expected 'raise' or 'return', got {on_denied!r}"
@@ -83,7 +85,10 @@ class CallRecorder:
         self.decisions: deque[Decision] = deque(maxlen=MAX_DECISIONS)
         self.guard = memory.services.guard(memory.workspace_id) if memory else None
         self._returns_reason = on_denied == "return"
+        self.is_guests = is_guests
         self._on_ask = on_ask
+        # A function marked so decides by itself: its yes is nobody's consent to lift a rule.
+        self._asks_user = on_ask is not None and not getattr(on_ask, "automatic", False)
         self._answers = Captured()  # what the user's answers lifted
         self._records: list[dict[str, Any]] = []
         self._lock = threading.Lock()
@@ -131,7 +136,10 @@ class CallRecorder:
         return [{**record, **extra} for record in taken]
 
     def take_answers(self) -> Captured:
-        """Remove and return what the user's answers to `on_ask` lifted."""
+        """Remove and return what the user's answers to `on_ask` lifted.
+
+        `told` also has how they may let calls through that were denied.
+        """
         with self._lock:
             taken, self._answers = self._answers, Captured()
         return taken
@@ -150,7 +158,10 @@ class CallRecorder:
             conversation=self.conversation_id,
             schema=self.schemas.get(folded_name(tool_name)),
             force=force,
+            asks_user=self._asks_user and not self.is_guests,
         )
+        if self.is_guests:
+            decision = replace(decision, notice="")
         if decision.action == "ask" and self._on_ask is not None:
             agreed = _ask(self._on_ask, decision, arguments)
             try:
@@ -160,6 +171,9 @@ class CallRecorder:
             except ToolMemError as error:
                 log.error("the user's answer is not kept: %s", error)
             decision = apply_answer(decision, agreed)
+        elif decision.notice:
+            with self._lock:
+                self._answers.told.append(decision.notice)
         if decision.sources:
             self.decisions.append(decision)
         return decision

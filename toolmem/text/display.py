@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from datetime import datetime, timedelta, tzinfo
+
 from toolmem.text.forms import INVISIBLE
 from toolmem.text.patterns import late_pattern
 
@@ -41,6 +44,25 @@ def marked(text: str) -> str:
         _HIDDEN.sub(lambda run: "".join(f"<U+{ord(c):04X}>" for c in run[0]), line)
         for line in text.expandtabs(4).splitlines()
     )
+
+
+def shown_time(at: datetime, zone: tzinfo | None, now: datetime) -> str:
+    """A time as people say it: Fri 28 Nov 24:00 is the end of that day. `zone`: the user's."""
+    local = at.astimezone(zone)
+    is_midnight = (local.hour, local.minute) == (0, 0)
+    day = local - timedelta(minutes=1) if is_midnight else local
+    year = "" if day.year == now.astimezone(zone).year else f" {day.year}"
+    return f"{day:%a} {day.day} {day:%b}{year} {'24:00' if is_midnight else f'{local:%H:%M}'}"
+
+
+def zone_name(zone: tzinfo | None, at: datetime) -> str:
+    """The name of a zone at a time; None: of the machine's."""
+    found = str(getattr(zone, "key", ""))
+    if zone is None:
+        path = os.environ.get("TZ", "").lstrip(":") or os.path.realpath("/etc/localtime")
+        name = path.partition("zoneinfo/")[2] or path
+        found = name if name.replace("/", "").replace("_", "").isalpha() and name[0] != "/" else ""
+    return found or at.astimezone(zone).tzname() or "UTC"
 
 
 def bounded(text: str, limit: int) -> str:

@@ -61,6 +61,7 @@ _RUN_AFTER = RUNNERS | {
     "gdb": word_set("--args"),
     "vagrant": word_set("ssh"),
 }
+KNOWN_PROGRAMS = _KNOWN | _RUN_AFTER.keys()
 # Programs that treat each of their operands alike.
 _EACH_OPERAND = word_set(
     "rm rmdir unlink shred truncate trash del touch mkdir cat less more head tail wc stat source "

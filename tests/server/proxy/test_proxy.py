@@ -233,7 +233,8 @@ def test_descriptions_tell_the_users_rules_and_stay_until_the_list_changes(host,
     assert tool["description"].startswith("Sends.\n\n[Added by toolmem]")
     assert NEVER in tool["description"] and first["result"]["cacheScope"] == "private"
     with ToolMem(tmp_path / "m.db") as memory:
-        memory.capture_rules("never email bob@example.com", tools=["send_email"])
+        bob = {"rule": "never email bob@example.com", "priority": "critical"}
+        memory.tool_rule_put("send_email", **bob)
     assert host.ask("tools/list")["result"]["tools"] == [tool]
     host.send({"method": "vendor/changes"})
     assert host.message()["method"] == "notifications/tools/list_changed"

@@ -87,5 +87,6 @@ def test_without_a_home_a_guard_protects_the_files_of_its_stores(tmp_path, call,
     with SqliteStore(path) as store:
         store.append_calls("w", [call()], 5)
         monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+        monkeypatch.delenv("XDG_DATA_HOME", raising=False)
         monkeypatch.setenv("HOME", "theirs")
         assert own_paths(store) == [str(path)]

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolmem.models.rules import UNSCOPED, Said, ToolMemoryRule
+from toolmem.models.rules import UNSCOPED, Evidence, Said, Speaker, ToolMemoryRule
 from toolmem.rules.capture import USER_EDICT
 from toolmem.rules.changes import ONLY_ASKS, Actor
-from toolmem.rules.identity import text_key
-from toolmem.rules.notes.note import NoteProblem, NoteRefused, read_note
+from toolmem.rules.identity import folded_name, text_key
+from toolmem.rules.notes.note import DemandNote, NoteProblem, NoteRefused, read_note
+from toolmem.rules.notes.numbers import mentions_time, read_numbers, says_today
+from toolmem.rules.notes.quotes import newest_message_with
 from toolmem.rules.notes.verify import NoteContext, Verified, check_quote, shown_call, verify
 from toolmem.rules.notes.width import content_words
 from toolmem.rules.replies import (
     MIN_ID_LENGTH,
-    ask_to_lift,
     excerpt,
     kept_message,
-    may_ask_to_lift,
+    open_question,
+    remember_lifted,
+    remember_made,
     still_holds,
+    waiting,
 )
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.text.display import plain
@@ -34,6 +39,11 @@ MAX_IN_FORCE = 200
 MAX_REFUSALS = 3  # of one quote in a session; then it is kept as a reminder
 _REFUSALS = ".note-refusals"
 _TODAY = ("today", "今天")
+_DATED = re.compile(
+    r"\b(?:to(?:day|morrow|night)|days?|weeks?|months?|years?|(?:jan|feb|mar|apr|may|jun|jul|aug"
+    r"|sep|oct|nov|dec)[a-z]{0,6})\b|[今明后月年号日]"
+)
+_OPEN_END = re.compile(r"\b(?:until|till|as long as)\b|直到|为止")
 _MIN_FIT = 0.34  # share of the words of a description that the rule must contain
 
 Outcome = Literal["kept", "request", "refused"]
@@ -53,11 +63,14 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     now = rules.local_time()
     try:
         note = read_note(given)
+        if context.is_guests:
+            note = _of_guest(note)
+        if note.lasting == "session" and not note.until and says_today(note.quote):
+            note = replace(note, lasting="always", until=_TODAY[0])  # a session is not a day
         if note.lasting == "session" and not context.session:
             raise NoteRefused(("lasting", "no session is known here: say always"))
-        in_force = rules.all_rules(context.session).rules if note.replaces else []
-        replaced = _rules_meant(note.replaces, in_force, "replaces") if note.replaces else []
         verified = verify(note, context, now)
+        replaced = _replaced(rules, verified, context) if note.replaces else []
         verified.ends = _end_of(note.until, rules)
         if verified.narrowed and not context.session:
             raise NoteRefused(("when", f"{verified.narrowed}: narrow it"))
@@ -66,33 +79,38 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     pending = verified.pending or _limit_reached(rules, context)
     made = _put(rules, verified, pending, context)
     if any(rule.status != "active" or rule.request is not None for rule in made):
-        message = f"Heard, and waits for you: “{excerpt(note.quote)}”"
-        why = pending or "it would let a rule bind less"
-        return NoteResult(
-            outcome="request",
-            rules=made,
-            told=f"{message} ({why}): lift {made[0].id[:MIN_ID_LENGTH]}",
-        )
-    told, problems = _confirmation(verified), []
+        why = pending or "only its user lets a rule bind less here"
+        return NoteResult(outcome="request", rules=made, told=waiting(made[0], why))
+    message = _message_of(note.quote, context)
+    remember_made(rules, context.session, made, message)
+    told, problems = _confirmation(rules, verified), []
     if verified.narrowed:
         problem = f"{verified.narrowed}: it only asks; note it again with a narrower `when`"
         problems.append(NoteProblem("when", problem))
     ids = {rule.id for rule in made}
     if others := [rule for rule in replaced if rule.id not in ids]:
         by = Actor("user", context.evidence, note.quote, context.session, context.noted_by)
-        told += f". {_ask_to_lift_all(rules, others, by, 'replaced')}"
+        is_open = open_question(rules, others, by, "replaced", message)
+        told += f". {still_holds(others[0], is_open=is_open)}"
     return NoteResult(outcome="kept", rules=made, told=told, problems=problems)
 
 
 def _end_of(until: str, rules: ToolMemoryStore) -> datetime | None:
-    """When a note ends: at the end of a date, or at a time. Raises NoteRefused."""
+    """When a note ends: at the end of a date, or at a time. Raises NoteRefused.
+
+    None: not before the user says so, as at "the release".
+    """
     text, now = until.strip(), rules.local_time()
-    if not text:
+    if not (mentions_time(text) or read_numbers(text) or _DATED.search(text.lower())):
         return None
     if text.lower() in _TODAY:
         return rules.end_of_day()
     try:
-        found = _end_of_date(text, rules) or _local_time(text, rules)
+        found = datetime.fromisoformat(text)
+        if "T" not in text and ":" not in text and " " not in text:  # a date
+            found = rules.end_of_day(found.date())
+        elif found.tzinfo is None:
+            found = found.replace(tzinfo=rules.zone).astimezone(rules.zone)
     except ValueError:
         raise NoteRefused(("until", "expected today, or a date or time as 2026-12-24")) from None
     except OverflowError:
@@ -102,30 +120,58 @@ def _end_of(until: str, rules: ToolMemoryStore) -> datetime | None:
     return found
 
 
-def _end_of_date(text: str, rules: ToolMemoryStore) -> datetime | None:
-    """The end of a date; None for another text. Raises OverflowError."""
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        return None
-    return rules.end_of_day(day)
+def _of_guest(note: DemandNote) -> DemandNote:
+    """What a guest demands holds in their session alone. Raises NoteRefused."""
+    if note.replaces:
+        raise NoteRefused(("replaces", "the words of a guest replace no rule: leave it out"))
+    return replace(note, lasting="session")
 
 
-def _local_time(text: str, rules: ToolMemoryStore) -> datetime:
-    """A time, in the user's zone where the text names none. Raises ValueError, OverflowError."""
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=rules.zone).astimezone(rules.zone)
+def _message_of(quote: str, context: NoteContext) -> str:
+    messages = context.user_messages or ()
+    at = newest_message_with(quote, messages)
+    return messages[at] if at >= 0 else quote
 
 
-def _ask_to_lift_all(
-    rules: ToolMemoryStore, meant: Sequence[ToolMemoryRule], actor: Actor, what: str
-) -> str:
-    """Have the next calls that the rules of one sentence stop ask. Returns what to say of them."""
-    told = ""
-    for rule in meant:
-        if rule.is_checked and may_ask_to_lift(rules, actor):
-            told = ask_to_lift(rules, rule, actor, what)
-    return told or still_holds(meant[0])
+def _is_older(rule: ToolMemoryRule, quote: str, context: NoteContext) -> bool:
+    """Whether a rule was said last before the message that a quote stands in: the newest wins."""
+    messages = context.user_messages or ()
+    at = newest_message_with(quote, messages)
+    if at < 0:
+        return True
+    if len(context.said_at) == len(messages) and rule.updated_at > context.said_at[at]:
+        return False
+    return newest_message_with(rule.rule, messages) < at
+
+
+def _replaced(
+    rules: ToolMemoryStore, verified: Verified, context: NoteContext
+) -> list[ToolMemoryRule]:
+    """The rules that a note corrects: of its tools and about the same. Raises NoteRefused."""
+    note = verified.note
+    in_force = rules.all_rules(context.session).rules
+    meant = _rules_meant(note.replaces, in_force, "replaces")
+    told = [note.quote, note.rule, *_values_of(verified.conditions)]
+    own = [meant[0].rule, meant[0].said.understood, *_values_of(meant[0].when)]
+    if not {folded_name(rule.tool_name) for rule in meant} & set(verified.places):
+        problem = "that demand is on other tools"
+    elif not content_words(" ".join(told)) & content_words(" ".join(own)):
+        problem = "that demand has no word in common with this note"
+    elif not all(_is_older(rule, note.quote, context) for rule in meant):
+        problem = "that demand is newer than these words"
+    else:
+        return meant
+    raise NoteRefused(("replaces", f"{problem}: name the one that the user corrects, or none"))
+
+
+def _values_of(value: Any) -> list[str]:
+    """The texts in a condition, without the names of its tests."""
+    built = msgspec.to_builtins(value)
+    if isinstance(built, dict):
+        return [text for each in built.values() for text in _values_of(each)]
+    if isinstance(built, list):
+        return [text for each in built for text in _values_of(each)]
+    return [re.sub(r"[\W_]+", " ", built)] if isinstance(built, str) else []
 
 
 def _refused(
@@ -149,7 +195,7 @@ def _refused(
         return refused
     rules.store.delete(rules.workspace, _REFUSALS, key)
     made = _put(rules, verified, verified.pending, context)
-    told = f"{_confirmation(verified)} (its condition was refused {number} times)"
+    told = f"{_confirmation(rules, verified)} (its condition was refused {number} times)"
     outcome: Outcome = "request" if verified.pending else "kept"
     return NoteResult(outcome=outcome, rules=made, told=told, problems=error.problems)
 
@@ -170,15 +216,15 @@ def _put(
 ) -> list[ToolMemoryRule]:
     """Put one rule under each place. `pending`: why they are requests; "": they are not."""
     note, conditions = verified.note, verified.conditions
-    by: Literal["agent", "user"] = "agent" if pending else "user"
-    tags = [NOTED] if pending else [NOTED, USER_EDICT]
+    by: Speaker = "agent" if pending else context.by
+    tags = [NOTED, USER_EDICT] if by == "user" else [NOTED]
     if verified.narrowed:
         tags.append(ONLY_ASKS)
     given = RuleInput(
         tool_name=UNSCOPED,
         rule=note.quote.strip(),
         priority="critical",
-        source="programmatic" if pending else "user_explicit",
+        source="user_explicit" if by == "user" else "programmatic",
         tags=tags,
         effect=note.effect,
         when=[] if conditions is None else msgspec.to_builtins(conditions.when),
@@ -195,14 +241,15 @@ def _put(
             plain(note.rule, 500),
         ),
     )
-    actor = Actor(by, name=context.noted_by, session=context.session)
+    evidence: Evidence = "" if pending else context.evidence
+    actor = Actor(by, evidence, session=context.session, name=context.noted_by)
     return [
         rules.put_rule(replace(given, tool_name=place), actor, captured=not pending)
         for place in verified.places or [UNSCOPED]
     ]
 
 
-def _confirmation(verified: Verified) -> str:
+def _confirmation(rules: ToolMemoryStore, verified: Verified) -> str:
     """Tell the user of a kept note: a call that is stopped, one that is not, and the way back."""
     note, checks, history = verified.note, "", ""
     if note.effect != "remind":
@@ -214,10 +261,13 @@ def _confirmation(verified: Verified) -> str:
         example = excerpt(verified.example)
         history = f"; it would have stopped {stopped} of your last {total} calls, as `{example}`"
     if verified.ends is not None:
-        history += f", until {verified.ends:%Y-%m-%d %H:%M}"
+        history += f", {rules.until(verified.ends)}"
+    elif note.until.strip() or _OPEN_END.search(note.quote.lower()):
+        history += ", until you say so"
     message = kept_message(note.quote, checks, history, for_session=note.lasting == "session")
     if verified.narrowed:
-        message += f". It only asks, as {verified.narrowed}; to have them stopped, say: yes"
+        message += f". It only asks, as {verified.narrowed}; to have them stopped, say: "
+        message += "yes, always stop it"
     return message
 
 
@@ -227,28 +277,72 @@ def lift_demand(
     """Lift a demand that the user took back. `lifted`: words of it, or its id.
 
     `actor`: who vouches for the user. Only words that surely take back that rule lift it at once;
-    after others that the user typed, the next calls that it stops ask the user whether to lift it.
+    after others that may take it back, the next calls that it stops ask the user about it.
     """
     from toolmem.rules.reader import lifted as lifted_by  # takes long to load
 
     try:
+        if context.is_guests:
+            raise NoteRefused(("lifted", "the words of a guest lift no rule"))
         pending = check_quote(quote, context)
-        meant = _rules_meant(lifted, rules.all_rules(context.session).rules, "lifted")
+        every = rules.all_rules(context.session).rules
+        meant = _rules_meant(lifted, every, "lifted")
+        message = _message_of(quote, context)
+        if not all(_is_older(rule, quote, context) for rule in meant):
+            raise NoteRefused(("quote", "the user said that demand after these words: it holds"))
+        texts = list({rule.rule: rule for rule in every if rule.is_users}.values())
+        found = None if pending else lifted_by(message, texts)
+        if not pending and (found is None or found.rule != meant[0].rule):
+            _require_meant(quote, message, meant[0], every, context)
+            return _ask_whether(rules, meant, message, actor)
     except NoteRefused as error:
         return NoteResult(outcome="refused", problems=error.problems)
-    if not pending and not any(lifted_by(m, meant[:1]) for m in context.user_messages or ()):
-        if may_ask_to_lift(rules, actor) and meant[0].is_checked:
-            told = _ask_to_lift_all(rules, meant, actor, "deleted")
-            return NoteResult(outcome="request", rules=meant, told=told)
-        pending = "the user's words do not say so for sure"
     by = Actor("agent", "", quote, context.session, context.noted_by) if pending else actor
     done = [rules.delete(rule, by) for rule in meant]
     shown, code = excerpt(meant[0].rule), meant[0].id[:MIN_ID_LENGTH]
     if all(rule.status == "deleted" for rule in done):
-        return NoteResult(outcome="kept", rules=done, told=f"Lifted: “{shown}”")
+        remember_lifted(rules, context.session, meant)
+        told = f"Lifted: “{shown}” ({code}). undo brings it back"
+        return NoteResult(outcome="kept", rules=done, told=told)
     why = pending or "only its user lets it bind less here"
-    told = f"“{shown}” still holds ({why}); the message `lift {code}` lifts it"
+    told = f"“{shown}” still holds ({why}). To lift it, type: lift {code}"
     return NoteResult(outcome="request", rules=done, told=told)
+
+
+def _ask_whether(
+    rules: ToolMemoryStore,
+    meant: Sequence[ToolMemoryRule],
+    message: str,
+    actor: Actor,
+) -> NoteResult:
+    """Have the user asked whether their words lift the rules of one sentence."""
+    is_open = open_question(rules, meant, actor, "deleted", message)
+    told = still_holds(meant[0], is_open=is_open)
+    return NoteResult(outcome="request", rules=list(meant), told=told)
+
+
+def _require_meant(
+    quote: str,
+    message: str,
+    meant: ToolMemoryRule,
+    every: Sequence[ToolMemoryRule],
+    context: NoteContext,
+) -> None:
+    """Require that the user's words may mean this rule, and no other. Raises NoteRefused."""
+    from toolmem.rules.reader import may_mean, possibly_lifted
+
+    texts = {rule.rule: rule for rule in every if rule.is_users} | {meant.rule: meant}
+    named = {rule.rule for rule in every if rule.id in context.stopped_by}
+    stopped = frozenset(rule.id for rule in texts.values() if rule.rule in named)
+    found = possibly_lifted(message, list(texts.values()), stopped)
+    fits = found[0] if found else []
+    if not fits and may_mean(quote, message, meant, stopped):
+        return
+    if len(fits) > 1:
+        raise NoteRefused(("lifted", _name_one(fits)))
+    if not fits or fits[0].rule != meant.rule:
+        problem = "these words do not take that demand back: ask the user which one they mean"
+        raise NoteRefused(("quote", problem))
 
 
 def _rules_meant(words: str, rules: Sequence[ToolMemoryRule], field: str) -> list[ToolMemoryRule]:

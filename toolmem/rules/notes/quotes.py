@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from toolmem.text.forms import normalized
@@ -41,6 +41,13 @@ def find_quote(quote: str, user_messages: Iterable[str]) -> QuoteStatus:
         elif found == "unsaid":
             found = "too_short"
     return found
+
+
+def newest_message_with(quote: str, messages: Sequence[str]) -> int:
+    """The index of the newest message that holds a quote; -1 without one."""
+    sought = _comparable(quote)
+    found = [at for at, message in enumerate(messages) if sought in _comparable(message)]
+    return max(found, default=-1)
 
 
 def _comparable(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -18,18 +18,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import RequestError
-from toolmem.models.rules import Evidence
+from toolmem.models.rules import Evidence, Speaker
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
 from toolmem.rules.notes.note import DemandNote, NoteRefused
 from toolmem.rules.notes.quotes import find_quote
 from toolmem.rules.notes.width import (
     Call,
-    count_ordinary_stops,
+    Tried,
     has_in_common,
     names_tool,
+    ordinary_stops,
+    other_tool_named,
     plain_calls,
 )
+from toolmem.text.display import plain
 from toolmem.text.forms import INSIDE
 from toolmem.view.conditions import (
     Alternative,
@@ -59,6 +62,10 @@ class NoteContext(Struct, kw_only=True):
     """What the host of a model that notes demands knows."""
 
     user_messages: Sequence[str] | None  # typed in this conversation; None: not known
+    said_at: Sequence[datetime] = ()  # when each of them was typed, if known
+    stopped_by: Collection[str] = ()  # ids of rules that stopped calls just before the last one
+    is_guests: bool = False  # a guest typed them: they bind in the session alone
+    by: Speaker = "user"  # program: they were read from a file, so they only restrict
     tools: Sequence[ToolSchema] = ()
     session: str = ""
     turn: str = ""  # the mark of the turn
@@ -89,6 +96,8 @@ def verify(note: DemandNote, context: NoteContext, now: datetime) -> Verified:
         trial = _Trial(note, tools, now)
         verified.conditions = trial.conditions
         _narrow(verified, trial, context.kept_calls)
+        if not pending and not verified.narrowed:
+            trial.refuse_contradiction(note)
     return verified
 
 
@@ -136,6 +145,12 @@ class _Tools:
     def properties(self, name: str) -> Mapping[str, Any]:
         found = self.known.get(folded_name(name))
         return found.properties if found is not None else {}
+
+    def described(self, argument: str) -> str:
+        """What the schemas of the note's tools say of an argument."""
+        declared = (self.properties(name).get(argument) for name in self.named)
+        found = (each.get("description") for each in declared if isinstance(each, Mapping))
+        return " ".join(str(each)[:300] for each in found)
 
     def kinds_of(self, name: str) -> list[str]:
         """The classes of a tool, such as `@write` and `@edit`; its name where it has none."""
@@ -189,15 +204,35 @@ class _Trial:
         conditions = self.conditions if replayed else _assume_clock_holds(self.conditions)
         return conditions.check(view, self.now, _AssumedHistory(replayed)) is Match.YES
 
+    def refuse_contradiction(self, note: DemandNote) -> None:
+        """Refuse a condition that belongs to another demand than the user's."""
+        tried = Tried(
+            quote=note.quote,
+            conditions=self.conditions,
+            stops=[(each.tool, each.arguments) for each in note.stops],
+            passes=[(each.tool, each.arguments) for each in note.passes],
+            is_stopped=lambda tool, arguments: self.stops(self.tools.view(tool, arguments)),
+            unit_of=self.tools.described,
+        )
+        if problem := tried.contradiction():
+            raise NoteRefused(("when", problem))
+        tools = self.tools
+        others = {kind: tool for tool in tools.known for kind in tools.kinds_of(tool)}
+        own = {*map(folded_name, tools.named), *tools.places}
+        own.update(kind for name in tools.named for kind in tools.kinds_of(name))
+        if about := other_tool_named(note.quote, sorted(others.keys() - own), self.conditions):
+            problem = f"the user speaks of what {others[about]} does: note it for that tool"
+            raise NoteRefused(("tools", problem))
+
     def _refuse_bare_calls(self) -> None:
-        plain = [
+        tests = [
             each
             for each in self.conditions.when
             if not (each.always or each.clock or each.earlier or each.more_than)
             and not any(test.missing for test in each.arguments)
         ]
-        for tool in self.tools.named if plain else ():
-            bare = Conditions(plain, self.conditions.unless)
+        for tool in self.tools.named if tests else ():
+            bare = Conditions(tests, self.conditions.unless)
             if bare.check(self.tools.view(tool, {}), self.now) is Match.YES:
                 why = 'a call without arguments is stopped: add a test, or write "always": true'
                 raise NoteRefused(("when", why))
@@ -313,20 +348,22 @@ def _why_wide(verified: Verified, trial: _Trial) -> str:
     Whatever the quote is about, it may still be about all calls of the tool.
     """
     note, (stopped, worked) = verified.note, verified.would_stop
-    number, of = count_ordinary_stops(note.quote, verified.places, trial.stops)
-    if number > MAX_ORDINARY * of:
-        return f"{number} of {of} ordinary calls would be stopped that the quote does not name"
-    examples = [(each.tool, each.arguments) for each in note.stops]
-    if has_in_common(note.quote, trial.conditions, examples):
+    found, of = ordinary_stops(note.quote, verified.places, trial.stops)
+    if len(found) > MAX_ORDINARY * of:
+        shown = plain(shown_call(found[0].tool, found[0].arguments), 60)
+        why = "ordinary calls would be stopped that the quote does not name"
+        return f"{len(found)} of {of} {why}, such as `{shown}`"
+    if has_in_common(note.quote, trial.conditions):
         return ""
     if worked >= MIN_WORKED and stopped > MAX_WORKED * worked:
         return f"{stopped} of the last {worked} calls would have been stopped, and no tool is named"
-    plain: list[Call] = []
+    calls: list[Call] = []
     for name in trial.tools.named:
-        plain += plain_calls(name, trial.tools.properties(name))
-    number = sum(trial.stops(trial.tools.view(*call)) for call in plain)
-    if number > MAX_WORKED * len(plain) or any(each.always for each in trial.conditions.when):
-        return "most calls of the tool would be stopped, and the quote does not name it"
+        calls += plain_calls(name, trial.tools.properties(name))
+    number = sum(trial.stops(trial.tools.view(*call)) for call in calls)
+    if number > MAX_WORKED * len(calls) or any(each.always for each in trial.conditions.when):
+        share = f"{number} of {len(calls)} plain calls" if calls else "all calls"
+        return f"{share} of the tool would be stopped, and the quote does not name it"
     return ""
 
 

@@ -10,7 +10,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from toolmem.rules.notes.numbers import mentions_time, read_numbers
+from msgspec import Struct
+
+from toolmem.rules.notes.numbers import (
+    fits_limit,
+    limits_hours,
+    limits_in,
+    mentions_time,
+    read_numbers,
+    weekdays_in,
+)
 from toolmem.text.forms import normalized, word_set
 from toolmem.view.conditions import PATTERNS, Alternative, Conditions
 from toolmem.view.parameters import names_file, words_of
@@ -46,6 +55,26 @@ _PLAIN = word_set(
 _ZH_PLAIN = word_set("不要 别 不许 不准 不得 禁止 不能 绝 千万 再 我 你 问 同意 允许 自己 先")
 _WORD = re.compile(r"[a-z0-9][a-z0-9_+-]*|[\u3400-\u9fff]")
 _ESCAPED = re.compile(r"\\[a-zA-Z]|[\\^$.*+?()\[\]{}|]")
+_ARTICLE = r"(?!(?:the|an?|my|our|this|that|it|any|all)\b)"
+# Parts that a sentence names: an option; an address, a channel, a file; where or whom; a name.
+_PART = re.compile(
+    r"(?<![\w-])(?P<option>--?[A-Za-z][\w-]{0,40})"
+    r"|(?P<place>[\w.+-]{1,64}@[\w.-]{1,64}\w|[#@][\w-]{1,64}"
+    r"|(?<![\w./])(?=[\w-]{0,80}[./][\w-])[\w./-]{2,120})"
+    rf"|(?:\b(?:to|into|onto|from|with|on|at) {_ARTICLE}|(?<=[到往给向在动推碰去])\s?"
+    r"|(?<=[a-z,;] )(?=[A-Z][a-z]{2})|^(?=[A-Z]\w{1,40} (?:is|are|gets?|has|may|must|can|never)\b))"
+    r"(?P<name>[A-Za-z][\w-]{1,40})"
+)
+_NO_PART = dict.fromkeys(_PART.groupindex)
+_NUMBER = re.compile(r'(?<=: )"?-?\d[\d.,]{0,30}"?(?=[,}])')  # a value in JSON
+_EXCEPT = re.compile(
+    r"\b(?:only|except|outside|other than|but|unless|without|instead|use)\b|[只除外用]"
+)
+_EVERYTHING = re.compile(r"\b(?:nothing|nobody|no ?one|any\w*|only|all|every\w*)\b|[任只]|所有")
+_DUTY = re.compile(
+    r"\b(?:ha(?:s|ve) to be|must (?:be|have)|should (?:be|have)|needs? (?:an?|to be))\b|必须|务必"
+)
+_NEGATED = re.compile(r"\b(?:never|not?|nobody|nothing|none|without|\w{2,6}n't|stop)\b|[不别勿禁]")
 _TOO_COMMON = word_set("the and for not any all you are with this that from to")
 _ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s)$")
 
@@ -67,10 +96,21 @@ def names_tool(quote: str, tools: Sequence[str], conditions: Conditions) -> bool
         or any(normalized(tool).removeprefix("@") in text for tool in tools)
         or any(_is_about_all(verb, text) for verb in verbs)
     )
-    if not is_named or _is_timed(quote, conditions):
+    is_exception = conditions.unless and _EVERYTHING.search(text)
+    if not is_named or is_exception or _is_timed(quote, conditions):
         return is_named
     others = _other_words(quote, [*nouns, *verbs, *tools])
     return not others or not others.isdisjoint(_written(conditions))
+
+
+def other_tool_named(quote: str, tools: Iterable[str], conditions: Conditions) -> str:
+    """Which other tool a quote names that shares nothing with a condition; "": none of them."""
+    said = frozenset() if has_in_common(quote, conditions) else content_words(quote)
+    for name in tools:
+        nouns = content_words(_CLASS_WORDS["@mail"].partition("|")[0])
+        if said & nouns if name == "@mail" else name[0] != "@" and said.issuperset(_objects(name)):
+            return name
+    return ""
 
 
 def _is_about_all(verb: str, text: str) -> bool:
@@ -97,19 +137,131 @@ def _objects(tool: str) -> list[str]:
     return words[1:] or words
 
 
-def has_in_common(quote: str, conditions: Conditions, examples: Sequence[Call]) -> bool:
-    """Whether the quote shares a word or number with the condition, or with calls it stops."""
+def has_in_common(quote: str, conditions: Conditions) -> bool:
+    """Whether the quote shares a word or number with the condition."""
     alternatives = (*conditions.when, *conditions.unless)
     if set(_bounds(alternatives)) & read_numbers(quote) or _is_timed(quote, conditions):
         return True
-    shown = [_values_of(arguments) for _, arguments in examples]
-    words = _written(conditions).union(*map(content_words, shown))
-    return not content_words(quote).isdisjoint(words)
+    return not content_words(quote).isdisjoint(_written(conditions))
+
+
+class Tried(Struct, frozen=True, kw_only=True):
+    """A condition with the calls that it was tried on, to compare with the parts of a quote."""
+
+    quote: str
+    conditions: Conditions
+    stops: Sequence[Call]
+    passes: Sequence[Call]
+    is_stopped: Callable[[str, Any], bool]  # tool, arguments
+    unit_of: Callable[[str], str]  # what the schemas say of an argument
+
+    def contradiction(self) -> str:
+        """Which part of the quote the condition contradicts, or does not test; "": none."""
+        return self._wrong_limit() or self._wrong_time() or self._wrong_part() or self._duty()
+
+    def _alternatives(self) -> Iterator[Alternative]:
+        yield from self.conditions.when
+        yield from self.conditions.unless
+
+    def _stops_with(self, piece: re.Pattern[str], other: str) -> bool:
+        """Whether the stopped calls that have a piece are stopped with another in its place."""
+        shown = [(tool, json.dumps(given, ensure_ascii=False)) for tool, given in self.stops]
+        changed = [(tool, piece.sub(other, text)) for tool, text in shown if piece.search(text)]
+        try:
+            calls = [(tool, json.loads(text)) for tool, text in changed]
+        except ValueError:  # the piece was part of the JSON, such as `true`
+            return False
+        return bool(calls) and all(self.is_stopped(*each) for each in calls)
+
+    def _wrong_limit(self) -> str:
+        said = ", ".join(f"{number:g}" for number in sorted(limits_in(self.quote)))
+        for test in (test for each in self._alternatives() for test in each.arguments):
+            unit = f"{test.name} {self.unit_of(test.name)}"
+            for bound in (test.over, test.under):
+                if bound is not None and not fits_limit(bound, self.quote, unit):
+                    wrong = f"`arg` {test.name}: {bound:g} is not what the user said"
+                    return f"{wrong} ({said}): write their number, in the unit of {test.name}"
+        is_counted = any(each.more_than for each in self._alternatives())
+        if said and not is_counted and all(self._stops_with(_NUMBER, n) for n in ("0", "9" * 12)):
+            return f"any amount is stopped, and the user said {said}: test the amount by `arg`"
+        return ""
+
+    def _wrong_time(self) -> str:
+        days = weekdays_in(self.quote)
+        clocks = [each.clock for each in self._alternatives() if each.clock is not None]
+        if not clocks and (days or limits_hours(self.quote)):
+            is_thing = any(day in text for day in days for text in _written(self.conditions))
+            return "" if is_thing else "it holds at any time, and the user named one: add `clock`"
+        tested: set[str] = set()
+        for each in clocks:
+            tested |= {each.weekday} if isinstance(each.weekday, str) else set(each.weekday)
+        is_wider = len(tested) == 7 or (len(days) == 1 and not limits_hours(self.quote))
+        if not days or not tested or _EXCEPT.search(normalized(self.quote)):
+            return ""
+        if days - tested or (is_wider and tested - days):
+            return f"`clock`: the user said {', '.join(sorted(days))}: test these days"
+        return ""
+
+    def _wrong_part(self) -> str:
+        """A file or an address that no stopped call has is wrong if nothing else ties the two."""
+        found = [each.groupdict() for each in _PART.finditer(self.quote)]
+        values = {v.lower() for _, a in self.stops for v in a.values() if isinstance(v, str)}
+        whole = (word for word in values & content_words(self.quote) if len(word) > 2)
+        found += [{**_NO_PART, "name": word} for word in sorted(whole)]
+        written = " ".join(text for each in self._alternatives() for text in _literals(each))
+        tests_option = any(each["option"] and _piece(each["option"], written) for each in found)
+        stopped, passing = (
+            " ".join(_values_of(a) for _, a in c) for c in (self.stops, self.passes)
+        )
+        is_exception = _EXCEPT.search(normalized(self.quote)) is not None
+        for each in found:
+            part = (each["option"] or each["place"] or each["name"] or "").rstrip(".,/-")
+            if piece := _piece(part, stopped):
+                is_tested = tests_option if each["option"] else is_exception
+                at = part.find("@") if "@" in part[1:] else part.rfind(".")
+                others = ["zzz" + (part[at:] if at > 0 else ""), "dev"]
+                if each["option"] or "dev" in self.quote:
+                    others = ["" if each["option"] else others[0]]
+                if not is_tested and any(self._stops_with(piece, other) for other in others):
+                    return f"calls with another than {part!r}, which the user named, are stopped"
+            elif not is_exception and not _piece(part.lstrip(".").partition(".")[0], written):
+                is_tied = has_in_common(self.quote, self.conditions) and "@" not in part
+                if not is_tied and (each["place"] or _piece(part, passing)):
+                    return f"the user named {part!r}, and neither `when` nor `stops` has it"
+        return ""
+
+    def _duty(self) -> str:
+        """Where something is asked for, and nothing shows that what fulfils it passes."""
+        text = normalized(self.quote)
+        is_bare = not (
+            self.conditions.unless or any(e.earlier or e.clock for e in self._alternatives())
+        )
+        if not is_bare or not _DUTY.search(text) or _NEGATED.search(text):
+            return ""
+        passing = content_words(" ".join(_values_of(given) for _, given in self.passes))
+        everyday = any(self.is_stopped("@shell", view.arguments) for view in _ordinary("@shell"))
+        if not everyday or passing & content_words(text):
+            return ""
+        return "the user asks for something: let through in `unless` what fulfils it, or remind"
+
+
+def _piece(part: str, text: str) -> re.Pattern[str] | None:
+    """Find a part in a text; `prod` also stands for production."""
+    word = part.lower() or "-"
+    shorter = (word[:size] for size in range(len(word) - 1, 3, -1) if word.isalpha())
+    for each in (word, *shorter):
+        before, after = (r"(?<![^\W_])" if c.isalnum() else "" for c in (each[0], each[-1]))
+        pattern = re.compile(f"{before}{re.escape(each)}{after.replace('?<!', '?!')}", re.I)
+        if pattern.search(text):
+            return pattern
+    return None
 
 
 def _is_timed(quote: str, conditions: Conditions) -> bool:
     alternatives = (*conditions.when, *conditions.unless)
-    return any(each.clock is not None for each in alternatives) and mentions_time(quote)
+    counts = {float(each.more_than.calls) for each in alternatives if each.more_than is not None}
+    has_clock = any(each.clock is not None for each in alternatives)
+    return has_clock and mentions_time(quote) or bool(counts & read_numbers(quote))
 
 
 def _written(conditions: Conditions) -> frozenset[str]:
@@ -119,18 +271,14 @@ def _written(conditions: Conditions) -> frozenset[str]:
     return frozenset().union(*map(content_words, texts))
 
 
-def count_ordinary_stops(
+def ordinary_stops(
     quote: str, classes: Iterable[str], stops: Callable[[CallView], bool]
-) -> tuple[int, int]:
-    """(stopped, all) ordinary calls of these classes; one that shares a word may be stopped."""
+) -> tuple[list[CallView], int]:
+    """The ordinary calls that are stopped and share no word, and the number of all."""
     said = content_words(quote)
-    total = stopped = 0
-    for name in classes:
-        for view in _ordinary(name):
-            total += 1
-            text = _values_of(view.arguments)
-            stopped += stops(view) and not said & content_words(text)
-    return stopped, total
+    views = [view for name in classes for view in _ordinary(name)]
+    others = (view for view in views if not said & content_words(_values_of(view.arguments)))
+    return [view for view in others if stops(view)], len(views)
 
 
 def _values_of(arguments: Mapping[str, Any]) -> str:

@@ -1,17 +1,27 @@
 """Read plain sentences of a user without a model, in English and Chinese.
 
-`demands(message, ran, tools)` finds the sentences that limit what the agent does with its tools;
-`lifted(message, rules)` finds the rule that a sentence takes back. In doubt, both find nothing;
-`possibly_lifted(message, rules)` finds the rule that may be meant.
+`demands(message, ran, tools)` finds the sentences that limit what the agent does with its tools,
+and `unkept` names those that sound like it and were not kept. `lifted(message, rules)` finds the
+rule that a sentence takes back. In doubt, they find nothing; `possibly_lifted` finds the rule that
+may be meant, and `may_mean` tells of one rule whether a quote may mean it.
 
 `own_text` finds the sentences that the user typed, without those that are pasted; `demands` finds
 those that demand something, and for how long; `tools` the tools that a demand is about;
-`conditions` the calls that it forbids, if every word of it is understood; `lifts` the rule that is
-taken back. `words` is the vocabulary.
+`conditions` the calls that it forbids, if every word of it is understood, and `commands` those of
+command lines; `lifts` the rule that is taken back. `words` is the vocabulary.
 """
 
 from toolmem.models.rules import UNSCOPED
-from toolmem.rules.reader.demands import Demand, demands, too_long
-from toolmem.rules.reader.lifts import lifted, possibly_lifted
+from toolmem.rules.reader.demands import Demand, demands, too_long, unkept
+from toolmem.rules.reader.lifts import lifted, may_mean, possibly_lifted
 
-__all__ = ["UNSCOPED", "Demand", "demands", "possibly_lifted", "lifted", "too_long"]
+__all__ = [
+    "UNSCOPED",
+    "Demand",
+    "demands",
+    "lifted",
+    "may_mean",
+    "possibly_lifted",
+    "too_long",
+    "unkept",
+]

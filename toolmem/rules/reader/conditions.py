@@ -7,7 +7,7 @@ other words, and the demand only reminds. So a condition never stops more than w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import product
 from typing import Any
@@ -17,29 +17,27 @@ from msgspec import Struct, field
 from toolmem.errors import RequestError
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
-from toolmem.rules.reader.tools import is_shell, name_words
+from toolmem.rules.reader.commands import (
+    OF_COMMANDS,
+    CallTests,
+    Term,
+    Test,
+    commands_forbidden,
+)
+from toolmem.rules.reader.tools import (
+    Action,
+    action_parameter,
+    find_action,
+    is_named,
+    is_program,
+    is_shell,
+    name_words,
+)
 from toolmem.text.forms import number_in
 from toolmem.view.conditions import Match, read_conditions
-from toolmem.view.options import bundle_of
-from toolmem.view.parameters import is_target, names_file
-from toolmem.view.tool_classes import ACTIONS, changes_something
+from toolmem.view.parameters import is_target, names_file, words_of
+from toolmem.view.shell_programs import RUNNERS
 from toolmem.view.view import CallView
-
-Test = dict[str, Any]
-
-
-class CallTests(Struct, frozen=True):
-    """The condition on one tool, in the JSON form of `toolmem.view.conditions`."""
-
-    when: list[Test]
-    unless: list[Test] = []
-
-
-class Term(Struct, frozen=True):
-    """A part of a demand that appears literally in the calls that it means."""
-
-    kind: str  # a group of _TERMS, or "name", "program", "branch", "literal"
-    text: str
 
 
 class _Reading(Struct):
@@ -50,18 +48,23 @@ class _Reading(Struct):
     unread: list[str] = field(default_factory=list)
 
 
+_SUBWORD = rf"(?!(?:with|or|and|nor|on|in|{'|'.join(words.NO_SUBCOMMAND)})\b)[a-z][\w-]*"
 _TERMS = re.compile(
     r"(?:more than|over|above|exceeding|超过|大于)\s*(?P<amount>[$€£¥￥]?\d[\d,]*(?:\.\d+)?k?)"
     r"(?:\s*(?:dollars?|usd|euros?|eur|元|块|美元))?"
     r"(?: (?:in|per|at) (?:(?:one|a single|any|a) )?(?:transfer|payment|transaction|go)\b)?"
-    r"|`(?P<quoted>[^`]{1,200})`|(?P<email>[\w.%+-]{1,64}@(?:[\w-]+\.)+[a-z]{2,20})"
+    r"|`(?P<quoted>[^`]{1,200})`|(?P<force>\bforce[- ]?push(?:ing)?\b|强制?推送?)"
+    r"|(?P<email>[\w.%+-]{1,64}@(?:[\w-]+\.)+[a-z]{2,20})"
     rf"|(?P<command>(?<![\w./-])(?:{'|'.join(sorted(words.PROGRAMS))}) "
-    rf"(?:{'|'.join(sorted(words.SUBCOMMANDS))})\b)"
-    r"|(?P<option>(?<!\S)--?[a-z][\w-]*)|(?P<path>(?<![\w/@.])(?:~|\.{1,2})?/[\w.~/-]*[\w~/-]"
+    rf"(?:{_SUBWORD}(?: {_SUBWORD})?(?= --?[a-z])"
+    rf"|(?:{'|'.join(sorted(words.SUBCOMMANDS))})\b(?: \.(?!\S))?))"
+    r"|(?P<option>(?<!\S)--?[a-z][\w-]*(?:=[\w./:-]*\w)?)"
+    r"|(?P<path>(?<![\w/@.])(?:~|\.{1,2})?/[\w.~/-]*[\w~/-]"
     r"|(?<![\w/@.])[\w-]+/[\w./-]*[\w/-]|(?<![\w@.])\.[a-z]\w+|\b[\w-]+\.(?:json|ya?ml|toml|md|py"
     r"|txt|lock|env|cfg|conf|sh|sql)\b)"
-    r"|(?P<host>(?:https?://)?(?<![\w@.-])(?:[\w-]+\.)+[a-z]{2,20}\b)|(?P<channel>#[\w-]+)"
-    r"|(?P<code>\b(?=\w*\d)[\w-]{2,40}\b)"
+    r"|(?P<host>(?:https?://)?(?<![\w@.-])(?:[\w-]+\.)+[a-z]{2,20}\b"
+    r"|(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d))|(?P<channel>#[\w-]+)"
+    r"|(?P<code>\b(?=[\w-]*\d)[\w-]{2,40}\b)"
     r"|[\"“「](?P<literal>[^\"“”「」\n]{2,80})[\"”」]",
     re.I | re.A,
 )
@@ -79,22 +82,59 @@ def find_conditions(
     terms = [Term(m.lastgroup or "", m[m.lastgroup or 0]) for m in _TERMS.finditer(limited)]
     rest = words.REASON.sub("", _TERMS.sub(lambda match: " " * len(match[0]), limited))
     for tool in tools:
-        rest = re.sub(rf"(?<!\w){re.escape(tool.name)}(?!\w)", " ", rest, flags=re.I)
-    reading = _read_chinese(rest, text) if words.CJK.search(text) else _read_english(rest, terms)
+        if is_named(tool.name, limited) or tool.name.lower() not in words.VERBS:
+            rest = re.sub(rf"(?<!\w){re.escape(tool.name)}(?!\w)", " ", rest, flags=re.I)
+    if not tools:
+        return {}, _read(rest, terms, text).unread
+    found: dict[str, CallTests] = {}
+    unread: dict[str, None] = {}
+    for tool in tools:
+        made, left = _condition_of(tool, rest, terms, only, text)
+        unread.update(dict.fromkeys(left))
+        if made:
+            found[tool.name] = made
+    return found, [] if found else list(unread)
+
+
+def _condition_of(
+    tool: ToolSchema, rest: str, terms: Sequence[Term], only: bool, text: str
+) -> tuple[CallTests | None, list[str]]:
+    """The condition on one tool, and the words that were not understood."""
+    action = None if only or not action_parameter(tool) else find_action(tool, rest.lower())
+    reading = _read(rest, terms, text, action.said if action else frozenset())
+    values = [Term("value", word) for word in reading.unread if _takes(tool, word.lower())]
+    if len(values) == len(reading.unread) and (action or _does(tool, reading.verb)):
+        reading.terms += values
+        reading.unread = []
+    if terms and name_words(tool.name).intersection(
+        *(words.stems(word) for word in reading.unread[:1]), words.SAME_ACTION
+    ):
+        reading.unread = reading.unread[1:]  # the verb, as in `restart_server`
     alone = reading.unread and not (terms or reading.terms)
     literal = _named_thing(rest, reading) if alone else None
     if reading.unread and literal is None:
-        whole = [] if terms or only else [t for t in tools if _name_says_all(t, reading)]
-        found = {tool.name: CallTests([{"always": True}]) for tool in whole}
-        return found, [] if found else reading.unread
+        if terms or only or not _name_says_all(tool, reading):
+            return None, reading.unread
+        return CallTests([{"always": True}]), []
     reading.terms[:0] = terms if literal is None else [*terms, literal]
     reading.terms = [_with_its_action(each, reading.verb) for each in reading.terms]
-    found = {}
-    for tool in tools:
-        made = _conditions(tool, reading, only, text)
-        if made and _stops_an_example(made, tool, reading, only):
-            found[tool.name] = made
-    return found, []
+    kinds = {each.kind for each in reading.terms if each.kind in OF_COMMANDS}
+    if kinds == {"option"} and reading.verb in words.GIT_VERBS:
+        reading.terms.insert(0, Term("command", f"git {reading.verb}"))
+    made = _conditions(tool, reading, only, text, action)
+    if made is None or not _stops_an_example(made, tool, reading, only, action):
+        is_vague = action_parameter(tool) and not (action or reading.terms)
+        return None, [f"which action of {tool.name} is meant"] if is_vague else []
+    return made, []
+
+
+def _read(
+    rest: str, terms: Sequence[Term], text: str, understood: Collection[str] = ()
+) -> _Reading:
+    """Read the words that are left; `understood`: those that say an action of the tool."""
+    if words.CJK.search(rest):
+        return _read_chinese(rest, text, understood)
+    return _read_english(rest, terms, understood)
 
 
 def _named_thing(rest: str, reading: _Reading) -> Term | None:
@@ -109,11 +149,24 @@ def _named_thing(rest: str, reading: _Reading) -> Term | None:
     return None
 
 
+def _takes(tool: ToolSchema, word: str) -> str:
+    """The parameter that takes a word as its value: one of its enumeration, or an environment."""
+    for name, schema in tool.properties.items():
+        listed = schema.get("enum") if isinstance(schema, Mapping) else None
+        is_listed = isinstance(listed, list) and word in [str(each).lower() for each in listed]
+        is_place = word in words.ENVIRONMENTS and words_of(name) & {"env", "environment", "stage"}
+        if name != action_parameter(tool) and (is_listed or is_place):
+            return name
+    return ""
+
+
 def _name_says_all(tool: ToolSchema, reading: _Reading) -> bool:
     """Whether a tool's name holds all words of a demand: "change my password"."""
     names = name_words(tool.name)
-    said = (frozenset(words.stems(word.lower())) for word in reading.unread)
-    return _does(tool, reading.verb) and all(names & forms for forms in said)
+    said = [frozenset(words.stems(word.lower())) for word in reading.unread]
+    if not all(names & forms for forms in said):
+        return False
+    return _does(tool, reading.verb) or words_of(tool.name) <= frozenset().union(*said)
 
 
 def _does(tool: ToolSchema, verb: str) -> bool:
@@ -123,24 +176,27 @@ def _does(tool: ToolSchema, verb: str) -> bool:
     return not is_shell(tool) and any(names & each for each in listed)
 
 
-def _read_english(rest: str, terms: Sequence[Term]) -> _Reading:
+def _read_english(rest: str, terms: Sequence[Term], understood: Collection[str]) -> _Reading:
     """Sort the words of a demand into its verb, its terms, and words not understood."""
     reading = _Reading()
-    pushes = any(term.text.endswith("push") for term in terms)
+    pushes = any(term.kind == "force" or term.text.endswith("push") for term in terms)
     before = ""  # the previous word in lower case; "name" after a name, "email" after its verb
     found = _WORD.findall(rest)
     for at, word in enumerate(found):
         lowered, forms = word.lower(), frozenset(words.stems(word.lower()))
-        known = lowered in words.FILLERS or bool(forms & words.NOUNS)
+        known = lowered in words.FILLERS or bool(forms & words.NOUNS) or lowered in understood
         verbs = forms & words.VERBS
         named = word[0].isupper() and not known and not verbs
         kind = ""
         if named and (before == "name" or before in words.BEFORE_NAME):
             kind = "name"
-        elif lowered in words.PROGRAMS and (
-            reading.verb in ("use", "run", "") or before in {"with", "or"}
-        ):
+        elif (
+            lowered in words.PROGRAMS
+            and (reading.verb in ("use", "run", "") or before in {"with", "or"})
+        ) or (before in words.RUN and is_program(word)):
             kind = "program"
+        elif before == "program" and not known and _is_subcommand(reading.terms[-1], word, rest):
+            word, kind = f"{reading.terms.pop().text} {word}", "command"
         elif not reading.verb and verbs:
             reading.verb = next(form for form in words.stems(lowered) if form in verbs)
         elif before == "to" and (pushes or "push" in reading.verb) and not known:
@@ -159,11 +215,21 @@ def _read_english(rest: str, terms: Sequence[Term]) -> _Reading:
     return reading
 
 
-def _read_chinese(rest: str, text: str) -> _Reading:
+def _is_subcommand(program: Term, word: str, rest: str) -> bool:
+    """Whether a word after a program ends the demand: "never run kubectl drain"."""
+    if program.text not in words.PROGRAMS and program.text not in RUNNERS:
+        return False  # "never use test data"
+    ends = re.search(rf"\b{re.escape(word)}\W*$", rest) is not None
+    is_plain = word.islower() and word not in words.NO_SUBCOMMAND and not word.endswith("s")
+    return ends and is_plain
+
+
+def _read_chinese(rest: str, text: str, understood: Collection[str]) -> _Reading:
     """Do the same in Chinese: what is left without the known words is a name or not understood."""
     reading = _Reading()
     left = re.sub(r"[\s，,。！!、：:；;]", " ", rest)
     known = words.ZH_FILLERS | {word for word in words.NOUNS | words.VERBS if not word.isascii()}
+    known = known.union(word for word in understood if not word.isascii())
     for word in sorted(known, key=len, reverse=True):
         if word in left:
             reading.verb = reading.verb or (word if word in words.VERBS else "")
@@ -174,25 +240,32 @@ def _read_chinese(rest: str, text: str) -> _Reading:
             reading.terms.append(Term("name", word))
         elif word.lower() in words.PROGRAMS:
             reading.terms.append(Term("program", word.lower()))
+        elif re.search(rf"推送?\s*到\s*{re.escape(word)}", text, re.I):
+            reading.terms.append(Term("branch", word))
         else:
             reading.unread.append(word)
     return reading
 
 
-def _conditions(tool: ToolSchema, reading: _Reading, only: bool, text: str) -> CallTests | None:
+def _conditions(
+    tool: ToolSchema, reading: _Reading, only: bool, text: str, action: Action | None
+) -> CallTests | None:
     """Make the condition for one tool; None where none can be made."""
     terms = reading.terms
     if any(_is_means(each, reading.verb) for each in terms):
         return None
+    if not terms and action:
+        return CallTests(action.limit([{"always": True}]))
     if not terms:
-        whole = not only and _means_every_call(tool, reading.verb, text)
+        acts = action_parameter(tool) and reading.verb not in ("", *words.RUN)
+        whole = not only and not acts and _means_every_call(tool, reading.verb, text)
         return CallTests([{"always": True}]) if whole else None
     name = tool.name.lower()
     if name in text and all(term.text.lower() in name for term in terms):
         return CallTests([{"always": True}])
-    programs = [each for each in terms if each.kind in ("program", "command", "quoted", "option")]
+    programs = [each for each in terms if each.kind in OF_COMMANDS]
     others = [each for each in terms if each not in programs]
-    tests = [_test(each, tool, reading.verb, text) for each in others]
+    tests = [_test(each, tool, reading.verb, text, action) for each in others]
     if any(test is None for test in tests) or (programs and not is_shell(tool)):
         return None
     amounts = [test for test in tests if test and test.keys() == {"arg"}]
@@ -204,7 +277,16 @@ def _conditions(tool: ToolSchema, reading: _Reading, only: bool, text: str) -> C
         kinds = {"email": "@", "host": "@" if mails else r"\w\.\w"}
         sort = kinds.get(terms[0].kind)
         return CallTests([{"target": sort}], found) if sort and not programs else None
-    return _with_programs(programs, found, text) if programs else CallTests(found)
+    if action and action.is_sure and not any("writes" in test for test in found):
+        found = action.limit(found)
+    if programs:
+        return commands_forbidden(programs, found, text)
+    reads = [test for test in found if test.keys() == {"path"} and is_shell(tool)]
+    if not reads or reading.verb in words.TOUCH:
+        return CallTests(found)
+    return CallTests(
+        found, [{"command": words.NOT_READING}, *({"writes": t["path"]} for t in reads)]
+    )
 
 
 def _with_its_action(term: Term, verb: str) -> Term:
@@ -228,6 +310,7 @@ def _both(test: Test, amount: Test) -> Test:
 
 def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
     """Whether every call is forbidden: "never use the browser", "never delete files"."""
+    text = text.replace(f"the {tool.name.lower()} tool", tool.name.lower())
     names, said = name_words(tool.name), words.words_in(text)
     if any(match[0] not in names for match in words.ONLY_SOME.finditer(text)):
         return False
@@ -241,70 +324,7 @@ def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
     return meant and (does or verb in ("use", "run", "用", "使用"))
 
 
-def _with_programs(programs: Sequence[Term], others: Sequence[Test], text: str) -> CallTests | None:
-    """Combine each named program with each option, or all of them, and with each other test."""
-    options = [each.text for each in programs if each.kind == "option"]
-    starts = [each.text for each in programs if each.kind != "option"]
-    if options and len(starts) > 1 and not _come_first(options, starts, text):
-        return None if others else _each_with_its_own(options, starts, text)
-    if len(options) > 1 and not _are_alternatives(options, text):
-        bundle = bundle_of(starts[0], options) if len(starts) == 1 else ""
-        if not bundle:
-            return None
-        options = [bundle]
-    if options and any("word" in test for test in others):
-        return None
-    commands: list[Test] = [{"command": rf"^{re.escape(each)}(\s|$)"} for each in starts]
-    when = [
-        {**command, **option, **other}
-        for command, option, other in product(
-            commands or [{}], [_option_test(each) for each in options] or [{}], others or [{}]
-        )
-    ]
-    return CallTests(when, [{"command": words.PRINTING}] if options and not commands else [])
-
-
-def _come_first(options: Sequence[str], starts: Sequence[str], text: str) -> bool:
-    """Whether the options are said before the programs: "--force with npm install or yarn add"."""
-    last = max(text.find(each.lower()) for each in options)
-    return all(text.find(each.lower()) > last for each in starts)
-
-
-def _each_with_its_own(
-    options: Sequence[str], starts: Sequence[str], text: str
-) -> CallTests | None:
-    """Each program with the option that follows it: "rm -rf or sudo".
-
-    None where the last word is an option, which may be of all: "npm install or yarn add --force".
-    """
-    places = {text.find(each.lower()): each for each in (*starts, *options)}
-    said = [places[at] for at in sorted(places)]
-    if len(said) < len(starts) + len(options) or said[-1] in options:
-        return None
-    when: list[Test] = []
-    for before, each in zip(["", *said], said, strict=False):
-        if each in starts:
-            when.append({"command": rf"^{re.escape(each)}(\s|$)"})
-        elif before in options:
-            return None
-        else:
-            when[-1] |= _option_test(each)
-    return CallTests(when)
-
-
-def _are_alternatives(options: Sequence[str], text: str) -> bool:
-    """Whether each option is forbidden by itself: "--force or -u"."""
-    said = (re.escape(each.lower()) for each in options)
-    between = r"\s*(?:(?:,|，|、|\bn?or\b|或者?)\s*)+(?:with\s+)?"
-    return re.search(rf"(?<!\S){between.join(said)}(?![\w-])", text) is not None
-
-
-def _option_test(option: str) -> Test:
-    """The test of one option; a short one counts in the letter case that was said: -d is not -D."""
-    return {"word": f"{option.lower()}(=.*)?" if option.startswith("--") else option}
-
-
-def _test(term: Term, tool: ToolSchema, verb: str, text: str) -> Test | None:
+def _test(term: Term, tool: ToolSchema, verb: str, text: str, action: Action | None) -> Test | None:
     """The test that finds a term in the calls of a tool; None where there is none."""
     where = "text" if words.WRITES_INTO.search(text) else "target"
     written = term.text.lower()
@@ -313,9 +333,10 @@ def _test(term: Term, tool: ToolSchema, verb: str, text: str) -> Test | None:
         case "email":
             return {where: rf"(^|[^\w.+-]){quoted}($|[^\w.-])"}
         case "host":
-            return {where: rf"(^|[@./]){quoted}($|[/:?#])"}
+            before = r"^(([\w+.-]+:)*//)?([^/?#]*[@.])?"
+            return {where: rf"{before if where == 'target' else '(^|[@./])'}{quoted}($|[/:?#])"}
         case "path":
-            return _path_test(written, tool, verb)
+            return _path_test(written, tool, verb, action)
         case "channel":
             return {where: rf"(^|[^\w-]){re.escape(written.lstrip('#'))}($|[^\w-])"}
         case "name":
@@ -330,66 +351,36 @@ def _test(term: Term, tool: ToolSchema, verb: str, text: str) -> Test | None:
             declared = tool.properties
             is_sent = any(is_target(name, declared) for name in declared) and " about " not in text
             pattern = rf"(^|[^\w]){quoted}($|[^\w])"
-            return {"target" if is_sent else "text": pattern} if _does(tool, verb) else None
+            return (
+                {"target" if is_sent else "text": pattern} if action or _does(tool, verb) else None
+            )
+        case "value":
+            wide = "prod(uction)?" if written in ("prod", "production") else quoted
+            return {"arg": {"name": _takes(tool, written), "matches": f"^{wide}$"}}
         case "branch":
-            if "force" in text or "强" in text:
-                return None  # a push without force is not meant
             if not is_shell(tool):
                 return {"text": rf"^{quoted}$"}
             return {"command": r"^git push\b", "word": rf"\+?(.*:)?(refs/heads/)?{quoted}"}
     return None
 
 
-def _path_test(path: str, tool: ToolSchema, verb: str) -> Test | None:
+def _path_test(path: str, tool: ToolSchema, verb: str, action: Action | None) -> Test | None:
     at = ("^" if path[0] in "/~" else "(^|/)") + re.escape(path.rstrip("/")) + "(/|$)"
-    action = "" if is_shell(tool) else _action_parameter(tool)
-    if verb in words.TOUCH or not (is_shell(tool) or action):
+    parameter = action_parameter(tool)
+    if verb in words.TOUCH or not (is_shell(tool) or parameter):
         return {"path": at}
-    if action:
-        return _action_test(action, verb, at)
     if verb in words.ACTIONS["write"]:
         return {"writes": at}
-    for action, command in words.PATH_COMMANDS.items():
-        if verb in words.ACTIONS[action]:
+    if parameter and verb in words.ACTIONS["read"]:
+        return {"path": at, "arg": {"name": parameter, "matches": words.READS}}
+    if parameter:
+        return {"path": at} if action else None
+    if verb in words.ACTIONS["read"]:
+        return {"path": at}
+    for does, command in words.PATH_COMMANDS.items():
+        if verb in words.ACTIONS[does]:
             return {"command": command, "path": at}
     return None
-
-
-def _action_parameter(tool: ToolSchema) -> str:
-    """The parameter that says what a tool of many actions does; "" where there is none."""
-    return next((name for name in tool.properties if name.lower() in ACTIONS), "")
-
-
-def _action_test(action: str, verb: str, at: str) -> Test | None:
-    """The test of a path in a tool of many actions, only where it does what the verb says."""
-    if verb in words.ACTIONS["delete"]:
-        return {"writes": at, "arg": {"name": action, "matches": words.DELETES}}
-    if verb in words.ACTIONS["write"]:
-        return {"writes": at}
-    if verb in words.ACTIONS["read"]:
-        return {"path": at, "arg": {"name": action, "matches": words.READS}}
-    return None
-
-
-def _example_action(tool: ToolSchema, verb: str) -> dict[str, str]:
-    """The argument with which a tool of many actions does what a verb says; {} without one."""
-    name = _action_parameter(tool)
-    if not name:
-        return {}
-    kind = next((k for k in ("delete", "read", "write") if verb in words.ACTIONS[k]), "write")
-    schema = tool.properties[name]
-    declared = schema.get("enum") if isinstance(schema, Mapping) else None
-    for value in declared if isinstance(declared, list) and declared else [kind]:
-        if _does_action(str(value), kind):
-            return {name: str(value)}
-    return {}
-
-
-def _does_action(value: str, kind: str) -> bool:
-    """Whether the action of a tool is of a kind: delete, read or write."""
-    if kind == "write":
-        return changes_something(value)
-    return re.search(words.DELETES if kind == "delete" else words.READS, value, re.I) is not None
 
 
 def _amount_parameter(tool: ToolSchema) -> str:
@@ -405,11 +396,16 @@ def _amount_parameter(tool: ToolSchema) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def _stops_an_example(made: CallTests, tool: ToolSchema, reading: _Reading, only: bool) -> bool:
+def _stops_an_example(
+    made: CallTests, tool: ToolSchema, reading: _Reading, only: bool, action: Action | None
+) -> bool:
     """Whether the condition stops an example call that does what the demand forbids."""
     if any("always" in test for test in made.when):
         return True
-    view = CallView(tool.name, _example(tool, reading, only), tool.parameters)
+    example = dict(_example(tool, reading, only))
+    if action:
+        example[action.parameter] = action.example
+    view = CallView(tool.name, example, tool.parameters)
     try:
         conditions = read_conditions(made.when, made.unless)
     except RequestError:  # a pattern that is too long
@@ -423,6 +419,8 @@ def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, An
     declared = tool.properties
     if is_shell(tool):
         starts = [each.text for each in given if each.kind in ("program", "command", "quoted")]
+        if any(each.kind == "force" for each in given):
+            starts, given = ["git push --force"], [e for e in given if e.kind != "force"]
         others = [each.text for each in given if each.text not in starts][:2]
         by_verb = [
             run
@@ -437,7 +435,9 @@ def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, An
     for each in given:
         if each.kind == "amount":
             example[_amount_parameter(tool)] = 10 * (number_in(each.text) or 1)
-    first = next((each for each in given if each.kind != "amount"), None)
+        if each.kind == "value":
+            example[_takes(tool, each.text.lower())] = each.text
+    first = next((each for each in given if each.kind not in ("amount", "value")), None)
     if first is None:
         return example
     text = first.text
@@ -445,5 +445,6 @@ def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, An
         text = words.OTHER_TARGET
     fits = names_file if first.kind == "path" else lambda name: is_target(name, declared)
     fitting = [name for name in declared if fits(name)] if declared else ["to", "path"]
-    action = _example_action(tool, reading.verb)
-    return {**dict.fromkeys(fitting or declared, text), **example, **action}
+    parameter = action_parameter(tool)
+    acts = {parameter: "write" if reading.verb in words.ACTIONS["write"] else "read"}
+    return {**dict.fromkeys(fitting or declared, text), **example, **(acts if parameter else {})}

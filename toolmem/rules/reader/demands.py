@@ -9,7 +9,7 @@ one whose words say so, and any other, holds for good.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -17,9 +17,11 @@ from msgspec import Struct
 from toolmem.models.rules import UNSCOPED
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
-from toolmem.rules.reader.conditions import CallTests, find_conditions
-from toolmem.rules.reader.own_text import MAX_SENTENCE, Sentence, lower, own_sentences
-from toolmem.rules.reader.tools import catalogue_of, tools_meant
+from toolmem.rules.reader.commands import CallTests
+from toolmem.rules.reader.conditions import find_conditions
+from toolmem.rules.reader.own_text import MAX_SENTENCE, Sentence, lower, own_sentences, takes_dot
+from toolmem.rules.reader.tools import acting_tools, action_parameter, catalogue_of, tools_meant
+from toolmem.text.forms import word_set
 
 Kind = Literal["ban", "only", "ask"]
 
@@ -61,6 +63,8 @@ _ADDRESSED = re.compile(
     r"|\bi(?:'d| would) (?:rather|prefer)(?: if)?(?: you(?: to)?)? (?:not|never|didn't"
     r"|don't) (?:be |ever |to )*([a-z-]+)"
 )
+# Verbs of idioms that do something to what is named: "never look at ~/.ssh", "never stop db-1".
+_ACTS_ON = re.compile(r"(?:look(?:ing)?|stop) [^,;.!?]{0,40}?(?:[~/]|`|\w[.-]\w)")
 _ONLY = re.compile(
     r"(?:^|\b(?:you may|you can|you should|please) )(?:only|exclusively) (?!one|two|if|when"
     r"|the\b)([a-z]+)"
@@ -84,7 +88,12 @@ _LEAD = re.compile(
     r"|btw|by the way|seriously|actually|really|kindly|oh|well|anyway|or|from (?:now|here|today) on"
     r"|going forward|in (?:the )?future|for (?:now|today|good|the moment)|at all times|as a rule"
     r"|in (?:this|our) (?:session|chat)|today|thanks|(?:could|can|would|will) you|you|agent|let's"
-    r"|always|make sure(?: to| that| you)*|dont)\b|[,:;.!\s-]+)*+"
+    r"|always|make sure(?: to| that| you)*|dont|no(?: way)?|nope|nah|wait|hold on|hang on|stop"
+    r"|sorry|fine|yes|yeah|yep|sure|right|alright|great|good|hm+|um+|uh+|correction|careful"
+    r"|one (?:more|other) thing)\b|[,:;.!\s-]+)*+"
+)
+_ZH_LEAD = re.compile(
+    r"(?:不行?|不对|等等|等一?下|停|对了?|嗯|行|好的?|哦|算了|抱歉)[，,：:!！\s]+"
 )
 _BOUNDARY = re.compile(r"[,;:()—–]|(?<=\s)-(?=\s)|\b(?:and|but|so|because|then|however|or)\b")
 _QUESTION = re.compile(
@@ -148,6 +157,18 @@ _AT_HAND = re.compile(
     r"|^\W*the (?:order|e-?mail|message|draft|invoice|payment|booking|meeting|report|release"
     r"|refund)\b(?!s)"
 )
+# What `unkept` looks at: words of demand; where they open a clause; idioms of the mind.
+_DEMANDING = re.compile(r"\b(?:never|don'?t|do not|only|always)\b|不要|别")
+_POSITIVE = re.compile(
+    r"(?:^|(?<=[\s,;:(—–]))(?:you (?:should|must|need to|have to) )?(?:only|always) ([a-z]+)"
+)
+_STATES = re.compile(
+    r"^\W*\w+ (?:\w+ )?(?:is|are|was|were|can|could|has|have|had|will|would|does|did)\b"
+)
+_BEHAVIOUR = re.compile(
+    r"\b(?:don'?t|do not|never) (?:be (?!afraid|sorry|silly|shy|surprised)|say|trust|stop)\b"
+)
+_NO_VERB = word_set("same one two my our his her its this that there here when if with")
 _ZH_FORM = re.compile(
     r"(?P<ban>永远不要|永远别|绝不要|绝对不要|绝不能|绝对不能|不[能可](?=超过)|千万不要|千万别|不要再|别再|再也不要|禁止|严禁"
     r"|不准(?=[\u3400-\u9fff])|不许|不得|请勿|停止|不要|别)|(?P<only>只能|只准|只许|仅限)"
@@ -198,8 +219,11 @@ def _read(
     if _NO_NEED.search(text) or _TASK.match(text[: min(form.at for form in forms)]):
         return None
     kinds = {form.kind for form in forms}
-    demanded = " ".join(text[form.start :] for form in forms)
+    demanded = text[min(form.start for form in forms) :]
     meant = tools_meant(said, demanded, catalogue)
+    acting = [tool for tool in catalogue.values() if action_parameter(tool)]
+    if acting:
+        meant = list(dict.fromkeys([*meant, *acting_tools(said, demanded, acting)]))
     acts = words.mentions(demanded, words.words_in(demanded), words.VERBS)
     if not meant and (words.STYLE.search(demanded) or not (acts or _LASTING.search(text))):
         return None  # "don't guess", "stop wasting my time"
@@ -211,7 +235,7 @@ def _read(
         limited = _without_forms(said, text, forms)
         conditions, unread = find_conditions(limited, text, "only" in kinds, schemas)
     return Demand(
-        sentence=said if said.endswith("..") else _FINAL_STOP.sub("", said),
+        sentence=_without_stop(said),
         tools=bound,
         effect="remind" if not conditions else "ask" if "ask" in kinds else "deny",
         session=_is_for_session(text, forms),
@@ -221,10 +245,17 @@ def _read(
     )
 
 
+def _without_stop(said: str) -> str:
+    """A sentence without its final stop; the dot of `git add .` belongs to the command."""
+    if said.endswith("..") or (said[-1] == "." and takes_dot(said[:-1])):
+        return said
+    return _FINAL_STOP.sub("", said)
+
+
 def _without_forms(sentence: str, text: str, forms: Sequence[Form]) -> str:
     """Blank out the forms of a sentence, and the words that lead up to them."""
     spans = [(form.at, form.end) for form in forms]
-    if not words.CJK.search(text) and (lead := _LEAD.match(text)):
+    if lead := (_ZH_LEAD if words.CJK.search(text) else _LEAD).match(text):
         spans.append(lead.span())
     for start, end in spans:
         sentence = sentence[:start] + " " * (end - start) + sentence[end:]
@@ -260,6 +291,59 @@ def _is_for_good(text: str) -> bool:
     return bool(_FOR_GOOD.search(text) or _FROM_TODAY.search(text))
 
 
+def unkept(message: str, kept: Collection[str]) -> list[tuple[str, str]]:
+    """The user's sentences with never, don't, only, always, 不要 or 别 that made no demand.
+
+    Each with the reason, in words for the user. `kept`: the sentences of the demands that were
+    made. Questions, idioms and statements about something else are no demands.
+    """
+    reasons: dict[str, str] = {}
+    for sentence in own_sentences(message, _forms):
+        said = _without_stop(sentence.text)
+        if said not in kept and (reason := _why_unkept(sentence)):
+            reasons.setdefault(said, reason)
+    return list(reasons.items())
+
+
+def _why_unkept(sentence: Sentence) -> str:
+    """Why a sentence makes no demand; "" where it does not try to."""
+    text = lower(sentence.masked)
+    if len(sentence.text) > MAX_SENTENCE:
+        return f"it is longer than {MAX_SENTENCE} characters" if _has_form(sentence) else ""
+    if not _DEMANDING.search(text) or _is_question(text, sentence.question):
+        return ""
+    forms = _forms_within(text)
+    if _NO_NEED.search(text) or any(_is_statement(text, form) for form in forms):
+        return ""
+    if forms and _TASK.match(text[: min(form.at for form in forms)]):
+        return "it is about this one step"
+    if forms or _opens_clause(_BEHAVIOUR, text):
+        return "it says nothing about a tool"
+    if _CONDITION.match(text) and _forms_within(text.partition(",")[2]):
+        return "it is a condition"
+    if found := _opens_clause(_POSITIVE, text):
+        idle = (words.IDLE | _NO_VERB) - {"be"}
+        is_done = idle.isdisjoint(words.stems(found[1]))
+        finite = re.search(r"(?<!s)s$", found[1]) or _STATES.match(text[found.start(1) :])
+        return "it says what to do, not what to leave" if is_done and not finite else ""
+    first = re.match(r"[a-z]+", text[lead.end() if (lead := _LEAD.match(text)) else 0 :])
+    asks = first and first[0] in words.VERBS and not _STATES.match(text)
+    return "it is about this one step" if asks and re.search(r"\b(?:only|always)\b", text) else ""
+
+
+def _is_statement(text: str, form: Form) -> bool:
+    """Whether an "only" tells something: "only admins can see it", "only works on Linux"."""
+    after = text[form.end :]
+    verb = re.match(r"\W*([a-z]+)", after)
+    is_finite = bool(verb and not words.IDLE.isdisjoint(words.stems(verb[1])))
+    return form.kind == "only" and (is_finite or _STATES.match(after) is not None)
+
+
+def _opens_clause(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    found = pattern.search(text)
+    return found if found and _LEAD.fullmatch(_BOUNDARY.split(text[: found.start()])[-1]) else None
+
+
 def too_long(message: str) -> int:
     """Count the user's own sentences that demand something and are too long to be kept."""
     own = own_sentences(message, _forms)
@@ -286,7 +370,8 @@ def _english_forms(text: str) -> Iterator[Form]:
     for kind, imperative, pattern in _FORMS:
         for match in pattern.finditer(text):
             at, verb = match.start(), match.lastindex
-            if _REPORT.search(text[:at]) or (verb and _is_idle(match[verb])):
+            idle = verb and _is_idle(match[verb]) and not _ACTS_ON.match(text, match.start(verb))
+            if _REPORT.search(text[:at]) or idle:
                 continue
             if imperative and not _LEAD.fullmatch(_BOUNDARY.split(text[:at])[-1]):
                 continue  # it does not open its clause

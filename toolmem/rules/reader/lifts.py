@@ -1,153 +1,394 @@
-"""Find the rule that a plain sentence takes back: the only one that contains all its words.
+"""Find the rule that a plain sentence of the user takes back.
 
-A sentence that asks, reports, sets a condition or permits something once takes nothing back.
-`possibly_lifted` finds the rule that another sentence may take back, for the user to decide.
+`lifted` finds the one rule that a sentence surely means: it permits or drops something, names what
+the rule forbids, and nothing that the rule does not say. `possibly_lifted` and `may_mean` find a
+rule that it may mean, for the user to decide. A sentence that asks, reports, forbids, sets a
+condition or permits something for a while takes nothing back.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.reader.own_text import MAX_SENTENCE, Sentence, lower, own_sentences
-from toolmem.rules.reader.words import CJK, FILLERS, NOUNS, VERBS, stems
+from toolmem.rules.reader.words import ACTIONS, CJK, FILLERS, NOUNS, PROGRAMS, SPOKEN, VERBS, stems
 from toolmem.text.forms import word_set
 
+_LEAD = (
+    r"^\W*(?:(?:ok(?:ay)?|actually|hi|thanks|fine|all ?right|yes|so|well|good news|from now on"
+    r"|please|and|also|i(?:'ve| have) changed my mind|we made up)\b\W*)*"
+)
+_FINE = r"(?:fine|ok(?:ay)?|all ?right|allowed|permitted)"
+_RULE = r"(?:rules?|bans?|limits?|restrictions?|prohibitions?)"
+_DROP = (
+    r"(?:forget|scrap|drop|lift|lifting|cancel|disregard|ignore|remove|delete|withdraw|take back"
+    r"|undo|revoke|never ?mind)"
+)
+_OVER = (
+    r"(?:(?:is|are|has been|have been)(?: now| hereby)? (?:lifted|gone|over|off|void|dropped"
+    r"|withdrawn|revoked|cancell?ed)|no longer (?:appl(?:y|ies)|holds?|counts?|stands?|is valid)"
+    r"|(?:does not|doesn't|do not|don't) (?:apply|hold|count|stand) any ?(?:more|longer))"
+)
+_MAY = r"you(?:'re| are)?(?: now)? (?:may|can|(?:allowed|free|welcome) to)\b"
+# The groups hold what is permitted.
 _PERMISSION = re.compile(
-    r"^\W*(?:(?:ok(?:ay)?|actually|fine|yes|so|from now on|please|i've changed my mind|we made up"
-    r"|good news)\W+)*(?:you(?:'re| are)?(?: now)?(?: may| can| are allowed to| allowed to"
-    r"| are free to| free to)(?! not|not)\b(.*)|feel free to (.*)|go back to (.*)|(?:forget|scrap"
-    r"|drop|lift|lifting|cancel|disregard|remove|withdraw|take back)\b ((?:my|the|that|what i)\b.*)"
-    r"|(.*)\b(?:is|are) (?:ok(?:ay)?|fine|allowed)\b (?:again|from now on|now)|(?:no need to"
-    r"|you don't (?:have|need) to|you no longer have to|stop) (?:ask|asking)\b(.*)|(?:the"
-    r"|my) (?:rule|ban|limit) (.*?)(?:no longer applies|is (?:gone|lifted|over)))"
+    rf"{_LEAD}(?:{_MAY}(.*)|feel free to (.*)|go back to (.*)"
+    rf"|(?:it|that)(?:'s| is)(?: now)? {_FINE}(?: again| now)? to (.*)"
+    r"|(?:no need to|you (?:don't (?:have|need) to|no longer (?:have|need) to)|stop) "
+    r"(?P<asking>ask(?:ing)?\b.*)"
+    r"|(the [^,;:]*) (?:may|can)(?: now| again)? (?:get|receive)\b(.*)"
+    r"|(?!(?:the|this|that|these|those|it|she|he|they|we|you|my|our|your)\b)(?:"
+    rf"([^,;:]*) (?:is|are)(?: now)? (?:(?:allowed|permitted)|(?P<state>{_FINE}))\b(.*)"
+    r"|([^,;:]*) (?:may|can)(?: now| again)? ((?:be|get|receive|go|happen|take place)\b.*)"
+    r"|(?P<order>[a-z].*)))"
 )
+# The groups hold which rule is meant.
+_REFERENCE = re.compile(
+    rf"{_LEAD}(?:i (?:hereby )?)?(?:{_DROP} ((?:my|the|that|your|our|\w+'s)\b.*\b{_RULE}\b.*)"
+    rf"|((?:the|my|your|that)\b.*\b{_RULE}\b.*?) {_OVER}\b(.*))"
+)
+_ZH_LEAD = r"^\W*(?:(?:好的?|行|我改主意了|以后|现在|从现在起|今后|从今以后|你|又|也|就)[,，\s]*)*"
 _ZH_PERMISSION = re.compile(
-    r"^\W*(?:好的?|行|我改主意了|以后|现在|从现在起|今后|从今以后|你|又|也|就|[,，\s])*(?:(?:可以"
-    r"|能|允许你?)(?:再|重新|继续|随便)*(.*)|(?:取消|忘掉|忘记|撤销|解除|作废)(.*(?:规定|规则|限制"
-    r"|禁令|说的).*)|(.*)(?:不用|不必|不需要)(?:再|每次|先)*问)"
+    rf"{_ZH_LEAD}(?:(?:可以|能|允许你?)(.*)|(?P<subject>[^,，。可能]+)(?:可以|能)(.*了\W*$)"
+    r"|(.*)(?:不用|不必|不需要)(?:再|每次|先)*(?P<asking>问.*))"
 )
+_ZH_REFERENCE = re.compile(
+    rf"{_ZH_LEAD}(?:(?:取消|忘掉|忘记|撤销|解除|作废|收回)(.*(?:规定|规则|限制|禁令).*)"
+    r"|(.*(?:规定|规则|限制|禁令))(?:已经?|现在|都)?(?:取消|解除|作废|撤销|失效|不再有效)了?\W*$)"
+)
+_ZH_SENDS = re.compile(r"^(?!.*[给向对收被在往]).*(?:发|寄|联系|付|汇|转|打款)")  # no receiver
 # The permission holds for good.
 _FOR_GOOD = re.compile(
-    r"\b(?:again|from now on|any ?more|no longer|any longer|now|whenever|forget|scrap|drop|lift\w*"
-    r"|disregard|withdraw|take back|gone|lifted)\b|以后|今后|从现在|又|了\W*$|再|恢复|取消|解除"
-    r"|撤销|忘"
+    r"\b(?:again|from now on|any ?more|no longer|any longer|whenever|stop asking|no need)\b"
+    r"|以后|今后|从现在|又|了\W*$|再|恢复"
 )
-# It holds only under a condition, for a while or in part, or somebody else said it.
-_LIMITED = re.compile(
-    r"\b(?:if|unless|when(?!ever)|once|as soon as|provided|after|except|but|only|until|till|today"
-    r"|tonight|tomorrow|for now|while|just|about|one time|never|this \w+|on \w+days?|says?"
-    r"|said that|according|she|he|they|maybe|might)\b|如果|只要|等|但|除了|除非|只|之前|的时候"
-    r"|这次|这一次|就这|今天|今晚|暂时|明天|说|也许|可能|周[一二三四五六日]|[吗?？]\W*$"
+# It asks, reports, wishes, forbids or excepts, sets a condition, or permits for a while.
+_DOUBTFUL = re.compile(
+    r"^\W*(?:can|could|may|am|is|are|do|does|did|who|what|why|how|when)\b|\?"
+    r"|\b(?:if|unless|when(?!ever)|once|as (?:soon|long) as|provided|in case|whether|until|till"
+    r"|while|suppos\w+|assum\w+|imagine|pretend|let's say|says?|(?<!\bi )(?:said|told)|tells?"
+    r"|wrote|writes|claim\w*|according|hear[ds]?|reads|reported|apparently|allegedly|thinks?"
+    r"|thought|believes?|announced|asks|asked|mentioned|rumou?rs?|wish|hope|want|would|could"
+    r"|should|must|might|maybe|perhaps|probably|just|only|for (?:now|once|a|an|one|two|the|this"
+    r"|\d+)|one time|this (?!is|was|rule|ban)\w+|temporarily|except|but|apart from|other than"
+    r"|however|though|although|still|stays?|remains?|cannot|never(?! ?mind)|nobody|none|no one"
+    r"|(?:not|\w*n't)(?! (?:apply|hold|count|stand) any| (?:have|need) to ask)|nothing|neither|nor"
+    r"|no(?! longer| need)|hardly|scarcely|barely|rarely|seldom|forbid\w*|avoid|stop(?! ask)"
+    r"|nicht(?! mehr)|kein\w*|nie|wenn)\b"
+    r"|\b(?:can|may|must|to|you|do|does|will) no longer (?!(?:have|need) to)"
+    r"|no longer (?:can|may|welcome|possible|(?:allowed|permitted|free|fine|ok(?:ay)?)\b)"
+    r"|如果|只|等|但|(?<!解)除[了非]|的时候|这次|这一次|就这|暂时|说|也许|可能|[吗?？]|没人|没有|谁|难道"
+    r"|(?<!数)据(?!库)|要是|假如|当|是否|是不是|能不能|不可以|不能|不许|不要|不准"
+    r"|(?<![特级个])别|希望|应该|翻译|告诉|好像|(?<!刚)才|不再?(?:可以|能|允许)"
 )
-# It says that something is still forbidden, unless it also says that this is taken back.
-_FORBIDS = re.compile(
-    r"\b(?:can['’]?t|can ?not|(?:can|may) no longer|(?:not|no longer) (?:allowed|permitted|free to"
-    r"|fine|ok(?:ay)?))\b|n['’]t (?:allowed|permitted|free to|fine|ok(?:ay)?)\b"
-    r"|不再?(?:可以|能|允许)"
+# A sentence of the message says that it is not meant so, or narrows it.
+_NOT_MEANT = re.compile(
+    r"^\W*(?:but|except|only|not|never(?! ?mind)|unless|however|just|though|no|nope|if|when|until"
+    r"|as (?:long|soon)|provided|once|wait|scratch)\b|^\W*(?:但|除|只|不(?!用|必|需)|别|如果|等)"
+    r"|\b(?:kidding|jok\w+|suppose|imagine|pretend|what if|says|(?<!\bi )said|wrote|claims|lol"
+    r"|ha(?:ha)+|as if|yeah|fired)\b|;-?\)|/s\W*$|^\W*(?:sure|great|of course),|开玩笑"
 )
-_TAKES_BACK = re.compile(
-    r"\b(?:lift\w*|gone|forget|scrap|drop\w*|disregard|withdraw\w*|takes? back|revoke\w*|undo"
-    r"|cancel\w*|applies|history|obsolete|over)\b|取消|解除|作废|收回|撤销|忘"
+# The sentence before or after announces a text, says whose words these are, or sets a limit.
+_BESIDE = re.compile(
+    r"\b(?:texts?|messages?|signs?|banner|title|subject|repl(?:y|ies)|answers?|quot\w+|words?|ideas?"
+    r"|lines?|sentences?|follows?|following|told|draft|translat\w+|notes?|rules?|readme)\b"
+    r"|^\W*(?:after|before|today|tonight|tomorrow|for|on|in|by|at|from|ask|that|this|these)\b"
+    r"|文字|消息|标题|回复|翻译|^\W*(?:今天|明天|之后)"
 )
-_HEAD = re.compile(r"\s*[^\W\d_][\w-]{0,20}\s*[:：].*\n")  # as of a mail: the rest may be pasted
-_QUESTION = re.compile(
-    r"^\W*(?:can|could|may|am|is|are|do|does|did|should|who|what|why|how|when)\b|\?\W*$|吗|是不是"
-    r"|能不能"
+# What narrows a permission has to narrow the rule.
+_LIMIT = re.compile(
+    r"\b(?:before|after|without|during|(?<!is )(?<!are )over|under|above|below|today|tonight"
+    r"|tomorrow|\w+days?(?!')|at night|weekends?)\b|(?<=[点号日月天时])(?:以前|以后|之后|前|后)"
+    r"|之前|超过|以上|以下|低于|周.|星期.|今[天晚]|明天"
 )
-# Words that do not say which rule is meant.
-_NO_CONTENT = FILLERS | word_set(
-    "rule rules ban limit again anymore longer mind changed actually said okay ok fine good free "
-    "allowed whenever time have need no gone lifted applies against instruction write contact "
-    "your so run running"
-)
-_ZH_NO_CONTENT = re.compile(
-    r"可以|以后|现在|永远|不要|不许|不准|禁止|绝对?|只能|必须"
-    r"|[再给了的把将向往在用去都就又先问我你每次之前]|规定|规则|取消|解除|不用|不必|继续|重新|随便"
-    r"|使用|那条|关于"
+_REASON = re.compile(
+    r"[,;] (?:(?:because|since|now that) )?(?:(?:i|we)(?='ve| have)|she|he|they|the|our|my)\b"
+    r"(?: [\w-]+){0,4}?(?:'s|'ve| is| are| has| have| was| signed| agreed| approved)\b"
+    r"(?!.*\b(?:\w+days?|rest|deadline|up to)\b).*$|[，,](?:因为|她|他|这).*$",
+    re.I,
 )
 # Words with which people take something back, in sentences of any form.
 _MAY_LIFT = re.compile(
-    r"\b(?:again|any ?more|no longer|lifted|history|obsolete|gone|takes? back|actually"
-    r"|is (?:off|over|back|dead)|(?:is|are) (?:fine|ok(?:ay)?|allowed) now|make (?:that|it)|darf"
-    r"|dürfen|wieder|nicht mehr)\b|可以|取消|恢复|解除|不用|不必|不再|作废|收回|改成|忘"
-    r"|\b(?:undo|drop|scrap|forget|revoke|cancel|lift|raise|increase)\b.{0,40}"
-    r"\b(?:rules?|bans?|limits?|things?|restrictions?|instructions?|what i said)\b"
+    rf"(?:^|[,;] ?(?:and |so )?|\bso ){_MAY}.*\b(?:again|now|from now on|any ?time)\b|feel free to"
+    rf"|\b(?:is|are)(?: now)? {_FINE} (?:again|now|from now on)"
+    rf"|\b(?:may|can) (?:be|get|receive)\b.* again\b|\b{_RULE}\b.*\b{_OVER}\b"
+    r"|\bis (?:history|obsolete|settled|dead|over|off|back|open)\b(?: \w+){0,3}\W*$"
+    r"|\bno longer (?:protected|frozen|locked|blocked|forbidden|banned|off|restricted|away)\b"
+    rf"|^\W*(?:\w+\W+)?(?:{_DROP}|raise|increase)\b.{{0,40}}\b(?:{_RULE}|things?|instructions?"
+    r"|what i said)\b|\b(?:darf|dürfen)\b.*\bwieder\b|\bnicht mehr\b"
+    r"|可以.*了|(?:又|再|重新|以后).{0,10}(?:可以|能)|可以(?:再|重新|继续)"
+    r"|(?:取消|解除|作废|收回|撤销|忘).*(?:规定|规则|限制|禁令|说的)"
+    r"|(?:规定|规则|限制|禁令).*(?:取消|解除|作废)"
 )
-_LIMITS = re.compile(
-    r"\b(?:if|unless|provided|never|don'?t|must|only|stop (?!ask)"
-    r"|(?:do|may|can|should|shall) not|says?|(?<!\bi )said|they|would|maybe|might)\b"
-    r"|如果|只要|除非|不要|不许|不准|禁止|别|也许|可能"
+_RELATIVE = re.compile(
+    rf"\b({_RULE}) (?:about|on|against|concerning|not to|never to|that (?:you|i) (?:cannot|can't"
+    r"|may not|must not|must never|should not))\b"
 )
+_HEAD = re.compile(r"\s*[^\W\d_][\w-]{0,20}\s*[:：].*\n")  # as of a mail: the rest may be pasted
+_SPEAKER = re.compile(r"^\W*(?!update|ps|note|good news|更新|补充)[^\W\d][\w' .-]{0,30}[:：](?!//)")
+# Words that do not say what is meant; of a demand, more.
+_GRAMMAR = word_set(
+    "a an the to in into on at of any anything thing things my our your you me it that with so as "
+    "again now anymore more longer no don't not never nothing nobody and or also be been being is "
+    "are get gets receive have do done go use using used run ok okay fine please back well like "
+    "rule rules ban bans limit limits restriction restrictions yesterday's old earlier always "
+    "often i said what ahead lifted gone off over whenever history"
+)
+_NOISE = FILLERS | word_set("keep leave alone hands stop quit avoid here say so longer rather")
+_FORM = re.compile(
+    rf"\b(?:{_MAY}|feel free to|go ahead|{_FINE}|{_OVER}|{_DROP}|what i said|instructions?|settled"
+    r"|if you|at all|for good|wieder|darf)\b"
+)
+_NARROW = word_set("reply forward notify text cc bcc call query")  # than others of their kind
+_ZH_KNOWN = "|".join(sorted((w for w in NOUNS | VERBS if CJK.match(w)), key=len, reverse=True))
+_ZH_PARTS = re.compile(
+    r"可以|以后|现在|永远|不要|不许|不准|禁止|绝对|规定|规则|限制|禁令|取消|解除|不用|不必|继续|重新"
+    rf"|随便|那条|关于|恢复|允许|今后|({_ZH_KNOWN})"
+    r"|[再给了的把将向往在到都就又先我你能不别下里收被每次]"
+)
+_WORD = re.compile(r"(?<![\w-])--?[a-z][\w-]*|[#.~/]*\w(?:[\w'@./]*\w)?", re.ASCII)
+_ZH_RUN = re.compile(r"[\u3400-\u9fff]+")
+_DIGITS = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7"}
+_DIGITS |= {"eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12"}
 _NAME = re.compile(r"(?<=[a-z,;] )[A-Z][\w'-]+|\b[\w]*\d[\w]*[-_]\w+")
-_ZH_TOOL_WORDS = sorted((word for word in NOUNS | VERBS if CJK.match(word)), key=len, reverse=True)
-_ZH_KNOWN = re.compile("|".join(_ZH_TOOL_WORDS))
-_WORD = re.compile(r"[a-z][\w'@.-]*[\w]|\$?[\d,]{2,}")
+_GO_OUT = re.compile(r"\b(?:go(?:es|ing)?|roll(?:ed|ing)?) (?:out|live)\b")
+_PATTERN_SIGNS = re.compile(r"\\[a-z]|[\\^$*+?()\[\]{}|]")
+# What words are called, and which of that means the same.
+_LABELS = {f"to {name}": words - _NARROW for name, words in ACTIONS.items()} | SPOKEN
+_SAME = {"to push": "to deploy"}
+_CHANNELS = frozenset({"mail", "chat", "message", "phone"})
+# A rule that permits or orders something: a permission agrees with it.
+_NO_BAN = re.compile(
+    r"\b(?:only|always|except|unless|but|must(?! not| never|n't))\b|只|总是|必须|(?<![删解移])除"
+)
+_ASKS = re.compile(r"\bask|\bcheck|\bconfirm|\bapprov|问|确认")
+_MAX_READ = 5  # sentences of a message that take something back
+
+
+class _Rule(NamedTuple):
+    """What a rule forbids, in words to compare a sentence with."""
+
+    words: set[str]  # also of its conditions, and of the model that noted it
+    labels: set[str]  # of what its calls do, and with what
+    needed: set[str]  # a sentence names all of these
+    limits: set[str]
+    text: str
 
 
 def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | None:
     """Find the rule that the user's message takes back; None when in doubt."""
-    if _HEAD.match(message):
+    texts = [lower(each.masked) for each in _sentences(message)]
+    if any(map(_NOT_MEANT.search, texts)):
         return None
-    for sentence in _short_sentences(message):
-        text = lower(sentence.masked)
-        permission = (_ZH_PERMISSION if CJK.search(text) else _PERMISSION).search(text)
-        if not permission or _QUESTION.search(text) or _forbids(text):
-            continue
-        if not _FOR_GOOD.search(text) or _LIMITED.search(text):
-            continue
-        meant = _content(" ".join(group for group in permission.groups() if group))
-        fitting = [rule for rule in rules if meant and meant <= _content(lower(rule.rule))]
+    is_clear = [
+        True,
+        *(not _is_doubtful(each) and not _BESIDE.search(each) for each in texts),
+        True,
+    ]
+    alone = [text for at, text in enumerate(texts) if is_clear[at] and is_clear[at + 2]]
+    forms = [form for text in alone if (form := _form(text)) is not None][:_MAX_READ]
+    meanings = [_meaning(rule) for rule in rules] if forms else []
+    for form in forms:
+        fitting = [at for at, meant in enumerate(meanings) if _surely_means(form, meant)]
         if len(fitting) == 1:
-            return fitting[0]
+            return rules[fitting[0]]
     return None
 
 
 def possibly_lifted(
-    message: str, rules: Sequence[ToolMemoryRule]
-) -> tuple[ToolMemoryRule, str] | None:
-    """Find the rule that the message may take back, and the sentence that does so.
+    message: str, rules: Sequence[ToolMemoryRule], stopped: Collection[str] = frozenset()
+) -> tuple[list[ToolMemoryRule], str] | None:
+    """Find the rules that the message may take back alike, and the sentence that does so.
 
-    It shares more words with the sentence than every other rule.
+    They share more words with the sentence than every other rule. `stopped`: ids of the rules that
+    stopped a call just before; a sentence that names nothing means the only one of them.
     """
-    contents: list[set[str]] | None = None
-    for sentence in _short_sentences(message):
-        text = lower(sentence.masked)
-        if not _MAY_LIFT.search(text) or _QUESTION.search(text) or _LIMITS.search(text):
-            continue
-        if _forbids(text):
-            continue
-        said = _particular(text)
-        names = _content(lower(" ".join(_NAME.findall(sentence.text))))
-        if contents is None:
-            contents = [_particular(lower(rule.rule)) for rule in rules]
-        shared = [len(said & own) if names <= own else 0 for own in contents]
-        most = max(shared, default=0)
-        if most and shared.count(most) == 1:
-            return rules[shared.index(most)], sentence.text
+    doubtful = _taking_back(message)
+    meanings = [_meaning(rule) for rule in rules] if doubtful else []
+    for sentence in doubtful:
+        scores = [_likeness(sentence, meant) for meant in meanings]
+        if not _named(sentence):
+            scores = [int(rule.id in stopped and len(stopped) == 1) for rule in rules]
+        best = [rule for rule, score in zip(rules, scores, strict=True) if 0 < score == max(scores)]
+        if len(best) > 1:
+            best = [rule for rule in best if rule.id in stopped] or best
+        if best:
+            return best, sentence.text
     return None
 
 
-def _forbids(text: str) -> bool:
-    """Whether a sentence forbids what it names: "You can no longer push to main"."""
-    return bool(_FORBIDS.search(text)) and not _TAKES_BACK.search(text)
+def may_mean(
+    quote: str, message: str, rule: ToolMemoryRule, stopped: Collection[str] = frozenset()
+) -> bool:
+    """Whether a sentence of the message that holds the quote may take this rule back."""
+    words, meant = " ".join(quote.split()), _meaning(rule)
+    for sentence in _taking_back(message):
+        text = " ".join(sentence.text.split())
+        if words and (words in text or text in words):
+            if not _named(sentence):
+                return set(stopped) == {rule.id}
+            if _likeness(sentence, meant, by_model=True):
+                return True
+    return False
 
 
-def _particular(text: str) -> set[str]:
-    """The words that say what is meant, without Chinese words for tools and what they do."""
-    return _content(_ZH_KNOWN.sub(" ", text)) - {"over"}
-
-
-def _short_sentences(message: str) -> list[Sentence]:
+def _sentences(message: str) -> list[Sentence]:
     """The user's own sentences but long ones, which the patterns search in quadratic time."""
+    if _HEAD.match(message):
+        return []
     own = own_sentences(message, lambda _: False)
     return [each for each in own if len(each.text) <= MAX_SENTENCE]
 
 
-def _content(text: str) -> set[str]:
-    """The words that say what is meant; of Chinese, pairs of adjacent characters."""
-    english = _WORD.findall(text.replace("-", " ").replace("e mail", "email"))
-    words = {min(stems(word), key=len) for word in english if not _NO_CONTENT & set(stems(word))}
-    chinese = re.sub(r"[^\u3400-\u9fff]", "", _ZH_NO_CONTENT.sub(" ", text))
-    return words | {chinese[at : at + 2] for at in range(len(chinese) - 1)}
+def _taking_back(message: str) -> list[Sentence]:
+    """The sentences that may take something back."""
+    texts = [(each, lower(each.masked)) for each in _sentences(message)]
+    found = [each for each, text in texts if _MAY_LIFT.search(text) and not _is_doubtful(text)]
+    return found[:_MAX_READ]
+
+
+def _is_doubtful(text: str) -> bool:
+    without_options = re.sub(r"(?<!\w)-[\w-]+", " ", _RELATIVE.sub(r"\1", text))
+    return bool(_DOUBTFUL.search(without_options) or _SPEAKER.match(text))
+
+
+def _form(text: str) -> re.Match[str] | None:
+    """Read a sentence that drops a rule, or permits something for good."""
+    if _is_doubtful(text) or re.search(r"\b(?:run|try|rerun) (?:the|it|that)\b", text):
+        return None  # "you can run the deploy again" speaks of one call
+    clause = _REASON.sub("", _RELATIVE.sub(r"\1", text))
+    chinese = CJK.search(clause)
+    if reference := (_ZH_REFERENCE if chinese else _REFERENCE).search(clause):
+        return reference
+    form = (_ZH_PERMISSION if chinese else _PERMISSION).search(clause)
+    groups = form.groupdict() if form else {}
+    lasting = bool(groups.get("asking") or _FOR_GOOD.search(clause))
+    if order := groups.get("order"):
+        lasting = "from now on" in clause and bool(_acts(order.split()[0]))
+    if state := groups.get("state"):  # not "Sarah is fine again" or "deploys are fine again"
+        said = _words(clause) - {state}
+        is_done = len(said) > 1 and any(map(_labels, said))
+        lasting &= is_done or any(word in PROGRAMS or word.endswith("ing") for word in said)
+    if groups.get("subject") and _ZH_SENDS.search(clause):
+        return None
+    return form if lasting else None
+
+
+def _surely_means(form: re.Match[str], meant: _Rule) -> bool:
+    """Whether a sentence names what a rule forbids, and nothing else."""
+    said, limits = _words(" ".join(group for group in form.groups() if group)), _limits(form.string)
+    if not meant.needed or not all(_has(word, said) for word in meant.needed):
+        return False
+    if not all(_is_known(word, meant) for word in said):
+        return False
+    if "order" not in form.re.groupindex:  # it drops a rule
+        return limits <= meant.limits
+    if limits != meant.limits:
+        return False
+    if form["asking"]:
+        return bool(_ASKS.search(meant.text))
+    return not _NO_BAN.search(meant.text)
+
+
+def _named(sentence: Sentence) -> set[str]:
+    """The words of a sentence that say what is meant."""
+    return _words(_FORM.sub(" ", _RELATIVE.sub(r"\1", lower(sentence.masked))))
+
+
+def _likeness(sentence: Sentence, meant: _Rule, *, by_model: bool = False) -> int:
+    """How much a sentence that takes something back shares with a rule; 0: it does not mean it.
+
+    `by_model`: a model named the rule; names in another script than the rule's may be the same.
+    """
+    said = _named(sentence)
+    names = _words(lower(" ".join(_NAME.findall(sentence.text))))
+    strange = {word for word in said | names if not _is_known(word, meant)}
+    if names & strange or not _limits(lower(sentence.masked)) <= meant.limits:
+        return 0
+    acts = [labels for word in said if (labels := _acts(word))]
+    if acts and all(meant.labels.isdisjoint(labels) for labels in acts):
+        return 0
+    shared = {label for word in said for label in _labels(word)} & meant.labels
+    particular = {word for word in said - strange if not _labels(word)}
+    if particular and not any("." in word for word in strange):  # a file
+        return 10 * len(particular) + len(shared)
+    if by_model and not CJK.search(meant.text):
+        strange = {word for word in strange if not CJK.search(word)}
+    return int(not strange and bool(shared))
+
+
+def _meaning(rule: ToolMemoryRule) -> _Rule:
+    """Read what a rule forbids; the words that its conditions use say most of it.
+
+    A model's own words for it never count among those that a sentence has to name.
+    """
+    said, values = _REASON.sub("", rule.rule), _words(" ".join(_texts(rule.when)))
+    own, tool = _words(lower(said)), re.sub(r"[_@]|(?<=[a-z])(?=[A-Z])", " ", rule.tool_name)
+    used = {part for word in values for part in (word, *re.findall(r"\w+", word))}
+    prefixes = tuple(each for each in used if len(each) > 2)  # "prod" of "production"
+    checked = {word for word in own if _has(word, used) or word.startswith(prefixes)}
+    words = checked | {word for word in own if word not in _NOISE}
+    numbers = {word for word in words if word[0].isdigit()}
+    names = (_words(lower(" ".join(_NAME.findall(said)))) | numbers | _NARROW) & words
+    things = {word for word in checked | names if not _acts(word)} - PROGRAMS
+    needed = things or {word for word in words if not _labels(word)} - PROGRAMS or words
+    every = _words(f"{lower(rule.rule)} {lower(rule.said.understood)}") | used
+    labels = {label for word in every | _words(tool.lower()) for label in _labels(word)}
+    if any("/" in word or word.startswith(".") for word in every):
+        labels.add("file")
+    return _Rule(every, labels, needed, _limits(lower(said)), lower(rule.rule))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts and numbers in conditions, without the signs of patterns."""
+    if isinstance(value, dict):
+        value = [each for key, each in value.items() if key != "name"]
+    if isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    else:
+        yield _PATTERN_SIGNS.sub(" ", str(value).lower())
+
+
+def _words(text: str) -> set[str]:
+    """The words that say what is meant; of Chinese, what is left between common words."""
+    text = _GO_OUT.sub("deploy", text.replace("e-mail", "email").replace("from now on", " "))
+    text = re.sub(r"(?<=\d),(?=\d{3}\b)|'s(?= (?:on|in|off|out|away|back|not)\b)", "", text)
+    english = {_DIGITS.get(word, word) for word in _WORD.findall(text)}
+    chinese = {part for run in _ZH_RUN.findall(text) for part in _ZH_PARTS.split(run) if part}
+    return (english - _GRAMMAR) | chinese
+
+
+def _limits(text: str) -> set[str]:
+    return {found.removesuffix("s") for found in _LIMIT.findall(text)}
+
+
+@lru_cache(4096)
+def _labels(word: str) -> frozenset[str]:
+    """What a word is called in the tables of actions and things; of a narrow word, nothing."""
+    forms = set(stems(word)) - _NARROW
+    found = (name for name, words in _LABELS.items() if not words.isdisjoint(forms))
+    return frozenset(_SAME.get(name, name) for name in found)
+
+
+def _acts(word: str) -> frozenset[str]:
+    return _labels(word) - SPOKEN.keys()
+
+
+def _has(word: str, words: Iterable[str]) -> bool:
+    """Whether a word, or an inflection of it, is among others; Chinese may stand inside of one."""
+    if CJK.match(word):
+        return any(word in each for each in words)
+    forms = set(stems(word.strip("#./~")))
+    return any(not forms.isdisjoint(stems(each.strip("#./~"))) for each in words)
+
+
+def _is_known(word: str, meant: _Rule) -> bool:
+    """Whether a rule says a word, or what is done with the same kind of thing."""
+    labels = _labels(word)
+    kinds = labels & _CHANNELS or _acts(word) or labels
+    return _has(word, meant.words) or not meant.labels.isdisjoint(kinds)

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from msgspec import Struct
 
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
+from toolmem.view.known_programs import KNOWN_PROGRAMS
+from toolmem.view.patterns import compiled
+from toolmem.view.tool_classes import ACTIONS
 
+MAX_VALUES = 200  # that are read of one enumeration
+MAX_OBJECTS = 12  # words of one pattern for what an action is done to
+_WORDS = re.compile(r"[a-z][a-z'-]*")
+_JOINS = frozenset({"or", "and", "nor"})
+_ANY_OBJECT = "all|bulk|batch|many|multiple|single|item|object|record|entry|force|soft|hard|by|id"
 _SHELL = frozenset({"shell", "bash", "exec", "terminal"})
+_RUNS = re.compile(r"\b(?:us(?:e|ing)|run(?:ning)?|execut(?:e|ing)) ([a-z][\w.-]*)")
 _OTHER_THINGS = frozenset({"email", "mail", "inbox", "message", "channel"})
 _NAME_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[\u3400-\u9fff]+")
 _TOUCH = re.compile(r"\b(?:touch|access|use)|碰|动")
@@ -21,12 +36,17 @@ _SIGNS = {
     "mail": re.compile(r"\w@\w"),
     "web": re.compile(r"(?<![\w@.])(?:[\w-]+\.)+(?:com|org|net|io|dev|cn|de)\b"),
     "payment": re.compile(r"[$€£¥￥]\s?\d|\d\s?(?:dollars?|euros?|元|美元)"),
+    "phone": re.compile(r"(?<!\w)\+\d[\d -]{6,20}\d"),
     **dict.fromkeys(("chat", "message"), re.compile(r"(?<!\S)#[a-z]")),
     "file": re.compile(rf"{_ABSOLUTE}|\b[\w-]+\.(?:json|ya?ml|toml|md|py|txt|lock|env)\b"),
 }
 _GIT = re.compile(
-    r"(?<!\S)--?[a-z]|\bgit\b|force-?push|\bpush\b.*\b(?:to|main|master)\b|\b(?:re)?base\b|\bcommit\b"
-    r"|推送|强推|提交"
+    r"(?<!\S)--?[a-z]|\bgit\b|force[- ]?push|\bpush\b.*\b(?:to|main|master)\b|\b(?:re)?base\b"
+    r"|\bcommit\b|推送|强推|强制推|提交"
+)
+# A command in quotation marks: "never use `sudo`".
+_QUOTED_COMMAND = re.compile(
+    r"(?:\b(?:use|using|run|running|execute|call|type)\b|[用行]) ?\W?`", re.I
 )
 
 
@@ -39,6 +59,7 @@ def catalogue_of(ran: Sequence[str], tools: Sequence[str | ToolSchema]) -> dict[
     return known
 
 
+@lru_cache(maxsize=2_000)
 def name_words(name: str) -> frozenset[str]:
     """The words of a tool's name, the same for "sendEmail", "send_email" and "sendemail"."""
     found = {word.lower() for word in _NAME_WORD.findall(name)}
@@ -58,13 +79,15 @@ def tools_meant(sentence: str, demanded: str, catalogue: Mapping[str, ToolSchema
     `demanded`: the part of the sentence, in lower case, that says what is limited.
     """
     tools = catalogue.values()
-    if named := [tool.name for tool in tools if _is_named(tool.name, sentence)]:
+    if named := [tool.name for tool in tools if is_named(tool.name, sentence)]:
         return named
     said_words = words.words_in(demanded)
     things = _things(sentence, demanded, said_words)
     actions = words.mentioned(demanded, said_words, words.ACTIONS)
-    path = bool(_PATH.search(_LINK.sub(" ", sentence)))
-    by_shell = path or said_words & words.PROGRAMS or _GIT.search(demanded)
+    plain = _LINK.sub(" ", sentence)
+    path = bool(_PATH.search(plain) or _SIGNS["file"].search(plain))
+    is_command = _GIT.search(demanded) or _QUOTED_COMMAND.search(sentence)
+    by_shell = path or said_words & words.PROGRAMS or is_command or _runs_program(demanded)
     shells = [tool.name for tool in tools if by_shell and is_shell(tool)]
     files = [tool.name for tool in tools if path and _handles_files(tool, demanded, actions)]
     if files:
@@ -75,13 +98,39 @@ def tools_meant(sentence: str, demanded: str, catalogue: Mapping[str, ToolSchema
     return list(dict.fromkeys([*likely, *shells])) or _by_description(said_words, catalogue)
 
 
-def _is_named(name: str, sentence: str) -> bool:
+def action_parameter(tool: ToolSchema) -> str:
+    """The parameter that says what a tool of many actions does; "" where there is none."""
+    if is_shell(tool):
+        return ""
+    says_itself = bool(name_words(tool.name) & words.VERBS - words.NOUNS)
+    for name in tool.properties:
+        how = says_itself and name.lower() in ("mode", "method")  # `pay(method="card")`
+        is_line = name.lower() == "command" and not _values_of(tool, name)
+        if name.lower() in ACTIONS and not how and not is_line:
+            return name
+    return ""
+
+
+def is_named(name: str, sentence: str) -> bool:
     """Whether a sentence names a tool: send_email, `search`, "the search tool"."""
     quoted = re.escape(name)
     form = rf"`{quoted}`|\b{quoted} tool\b"
     if _NO_WORD.search(name):
         form += rf"|(?<![\w-]){quoted}(?!\w)"
     return bool(re.search(form, sentence, re.I))
+
+
+def _runs_program(demanded: str) -> bool:
+    """Whether a program that everybody knows is to be run: "never run poetry publish"."""
+    found = _RUNS.search(demanded)
+    return bool(found and is_program(found[1]) and found[1] not in words.NOUNS)
+
+
+def is_program(word: str) -> bool:
+    """Whether a word that follows "use" or "run" is a program and no ordinary word."""
+    word = word.lower()
+    is_ordinary = word in words.FILLERS or word in words.VERBS or word in words.NOUNS
+    return word in words.PROGRAMS or (word in KNOWN_PROGRAMS and not is_ordinary)
 
 
 def _things(sentence: str, demanded: str, said_words: frozenset[str]) -> set[str]:
@@ -130,3 +179,163 @@ def _by_description(said_words: frozenset[str], catalogue: Mapping[str, ToolSche
     shared = {name: len(long & words.words_in(text)) for name, text in texts.items()}
     best = max(shared.values(), default=0)
     return [name for name, count in shared.items() if count == best] if best >= 2 else []
+
+
+# -- tools of many actions: one parameter says what a call does, as in `tickets(action, id)`
+
+
+class Action(Struct, frozen=True):
+    """What a demand means of a tool of many actions."""
+
+    parameter: str
+    pattern: str  # of the values that mean it
+    example: str  # one of them
+    said: frozenset[str]  # the words of the demand for it and for what it is done to
+    is_sure: bool  # the tool declares it, or everybody knows what else it may be called
+
+    def limit(self, tests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The tests for calls with this action, and for calls that leave their action out."""
+        found = []
+        for more in ({"matches": self.pattern}, {"missing": True}):
+            for test in tests:
+                arguments = test.get("arg", [])
+                given = arguments if isinstance(arguments, list) else [arguments]
+                own = {"name": self.parameter, **more}
+                rest = {name: value for name, value in test.items() if name != "always"}
+                found.append({**rest, "arg": [*given, own] if given else own})
+        return found
+
+
+def find_action(tool: ToolSchema, demanded: str) -> Action | None:
+    """The action that a demand means; None where it says none that the tool has.
+
+    `demanded`: the demand in lower case, without its "never".
+    """
+    parameter = action_parameter(tool)
+    values = _values_of(tool, parameter)
+    verbs, spoken, objects = _verbs_and_objects(demanded, tool, values)
+    own = spoken.union("".join(pair) for pair in pairwise(demanded.split()))
+    own = verbs.intersection(own.union(*(words.stems(word) for word in spoken)))
+    if "delete" not in verbs and any(_means(value, own) for value in values):
+        verbs = own  # where a VM is stopped and terminated, these are two actions
+    meant = [value for value in values if _means(value, verbs)]
+    about = _objects_of(tool) | {form for each in objects for form in words.stems(each)}
+    fitting = [value for value in meant if verbs | about >= set(_parts_of(value))]
+    if not verbs or (values and not meant) or (len(meant) > 1 and not fitting):
+        return None
+    meant = fitting or meant
+    known = _objects_of(tool).union(*map(_parts_of, meant))
+    understood = {
+        each for each in objects if known.intersection((*words.stems(each), each.rstrip("s")))
+    }
+    if any("".join(word[0] for word in pair) in known for pair in pairwise(objects)):
+        understood |= set(objects)  # `merge_pr` for "merge pull requests"
+    free = _in_any_form(verbs, about)
+    others = [value for value in values if value not in meant]
+    if any(compiled(free).search(value.lower()) for value in others):
+        free = ""
+    exact = "|".join(re.escape(value.lower()) for value in meant)
+    patterns = [each for each in (exact and f"^({exact})$", free) if each]
+    return Action(
+        parameter=parameter,
+        pattern="|".join(patterns) if len("|".join(patterns)) <= 500 else patterns[0],
+        example=meant[0] if meant else min(verbs),
+        said=spoken | understood,
+        is_sure=bool(meant) or not verbs.isdisjoint(words.SAME_ACTION),
+    )
+
+
+def acting_tools(sentence: str, demanded: str, tools: Collection[ToolSchema]) -> list[str]:
+    """The tools of many actions that can do what a demand limits, and to what it names."""
+    if any(is_named(tool.name, sentence) for tool in tools):
+        return []
+    found = []
+    for tool in tools:
+        action = find_action(tool, demanded) if action_parameter(tool) else None
+        if action is None:
+            continue
+        values = _values_of(tool, action.parameter)
+        _, spoken, objects = _verbs_and_objects(demanded, tool, values)
+        others = frozenset(each for each in objects if each not in action.said)
+        is_alone = not words.mentions("", others, words.NOUNS)
+        is_amount = any(map(str.isdigit, demanded)) and not words.AMOUNTS.isdisjoint(
+            tool.properties
+        )
+        if action.said - spoken or is_amount or (values and is_alone):
+            found.append(tool.name)
+    return found
+
+
+def _values_of(tool: ToolSchema, parameter: str) -> list[str]:
+    schema = tool.properties.get(parameter)
+    declared = schema.get("enum") if isinstance(schema, Mapping) else None
+    return [str(each) for each in declared[:MAX_VALUES]] if isinstance(declared, list) else []
+
+
+def _verbs_and_objects(
+    demanded: str, tool: ToolSchema, values: Sequence[str]
+) -> tuple[frozenset[str], frozenset[str], list[str]]:
+    """The words for an action, with all that mean the same; those that are said; the others."""
+    said = _WORDS.findall(demanded)
+    if words.CJK.search(demanded):
+        listed = sorted((*values, *words.SAME_ACTION), key=len, reverse=True)
+        verb = next((each for each in listed if words.CJK.search(each) and each in demanded), "")
+        return frozenset(_same([verb] if verb else [])), frozenset([verb]), said
+    content = [at for at, word in enumerate(said) if word not in words.FILLERS]
+    verbs: set[str] = set()
+    spoken: set[str] = set()
+    last = -1
+    for at in content:
+        joined = "".join(said[at : at + 2])  # `rollback` for "roll back"
+        is_pair = joined in words.SAME_ACTION or any(_means(value, {joined}) for value in values)
+        forms = [joined] if is_pair else list(words.stems(said[at]))
+        same = set(_same(forms))
+        fits = any(_means(value, same) for value in values) if values else not verbs
+        follows = last < 0 or (at == last + 2 and said[last + 1] in _JOINS)
+        is_object = not values and not _objects_of(tool).isdisjoint(forms)
+        if follows and not is_object and (fits or (verbs and not values)):
+            last = at + is_pair
+            verbs, spoken = verbs | same, spoken.union(said[at : last + 1])
+        elif last < 0 and not is_object and said[at] not in words.NOUNS:
+            break
+    return (
+        frozenset(verbs),
+        frozenset(spoken),
+        [w for at in content if (w := said[at]) not in spoken],
+    )
+
+
+def _same(forms: Sequence[str]) -> Iterator[str]:
+    """The forms of a verb, and every word that means the same."""
+    for form in forms:
+        yield form
+        yield from words.SAME_ACTION.get(form, ())
+
+
+def _means(value: str, verbs: AbstractSet[str]) -> bool:
+    """Whether a value says one of the verbs: `drop_table`, not `list_deleted`, `undo_delete`."""
+    parts = _parts_of(value)
+    if not parts or parts[0] in verbs or "".join(parts) in verbs:
+        return bool(parts)
+    is_other = parts[0] in words.SAME_ACTION or parts[0] in words.VERBS - words.NOUNS
+    return not is_other and not verbs.isdisjoint(parts)
+
+
+@lru_cache(maxsize=2_000)
+def _parts_of(value: str) -> list[str]:
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", value[:200]).lower()
+    return re.findall(r"[a-z]+|[\u3400-\u9fff]+", spaced)
+
+
+def _objects_of(tool: ToolSchema) -> frozenset[str]:
+    """What a tool's actions are done to, by its name and its parameters."""
+    declared = (form for name in tool.properties for form in name_words(str(name)))
+    return name_words(tool.name).union(declared) - words.VERBS.difference(words.NOUNS)
+
+
+def _in_any_form(verbs: Collection[str], objects: Collection[str]) -> str:
+    """A pattern for values that nobody declared: `DELETE`, `delete_ticket`, `bulk-delete`."""
+    said = "|".join(re.escape(each) for each in sorted(verbs))
+    named = sorted(objects, key=len)[:MAX_OBJECTS]
+    what = "|".join([re.escape(each) for each in named if len(each) > 1] + [_ANY_OBJECT])
+    return f"^(({what})s?[^a-z]*)*({said})([^a-z]*({what})s?)*$"

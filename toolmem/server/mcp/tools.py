@@ -11,16 +11,19 @@ from typing import Any
 import msgspec
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolmem.config.names import hint
 from toolmem.errors import ConfigError, RequestError
 from toolmem.flow.binding import Flow
 from toolmem.memory.toolmem import ToolMem, Workspace
+from toolmem.models.decisions import Decision
 from toolmem.models.tools import FlowResponse
 from toolmem.operations import OPERATIONS
 from toolmem.operations.operation import AgentTool, Operation
 from toolmem.operations.results import Result
 from toolmem.rules.changes import Actor
+from toolmem.rules.notes.keep import NoteResult
 from toolmem.server.openapi import flow_schema
 
 ALL = "all"  # in `mcp.tools`: every flow
@@ -76,7 +79,16 @@ class McpTools:
             return _result(str(error), failed=True)
         if isinstance(done, Result | FlowResponse):
             return _result(done.answer, failed=not done.success)
-        return _result(msgspec.json.encode(done).decode())
+        return _result(msgspec.json.encode(_for_model(done)).decode())
+
+
+def _for_model(done: Any) -> Any:
+    """A result without what is for the user alone: how they let a call through, or lift a rule."""
+    if isinstance(done, Decision):
+        return replace(done, notice="")
+    if isinstance(done, NoteResult) and done.outcome != "kept":
+        return replace(done, told="", rules=[])
+    return done
 
 
 def _operation_offer(operation: Operation[..., Any], agent: AgentTool) -> Offer:

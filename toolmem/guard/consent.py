@@ -1,0 +1,93 @@
+"""What the user's words and answers allow: one call once, or the end of a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from toolmem.guard.conversation import Conversation
+from toolmem.guard.repeats import Failures
+from toolmem.models.decisions import Decision
+from toolmem.rules.changes import Actor
+from toolmem.rules.replies import MIN_ID_LENGTH, excerpt, is_this_once, remember_lifted
+from toolmem.rules.store import ToolMemoryStore
+from toolmem.rules.turn import Captured
+from toolmem.store.storable import micros
+
+ONCE_LASTS = timedelta(hours=1)  # after `yes, this once`
+
+
+def hear(state: Conversation, message: str, now: datetime, *, is_guests: bool) -> str:
+    """Follow `yes, this once`, and let failed calls be tried again. Returns what to tell the user.
+
+    It frees the one call that rules stopped since the user's last message, as it was shown.
+    """
+    stops, old = state.stops, state.failures
+    state.failures = Failures(changed=old.changed + 1, here=old.here)
+    state.stopped_before, state.stopped_by = state.stopped_by, []
+    state.stops = {}
+    state.once = ""
+    state.is_guests |= is_guests
+    if state.is_guests or not stops or not is_this_once(message):
+        return ""
+    if len(stops) > 1:
+        calls = "; ".join(call or "a call that is too long to be shown" for call in stops.values())
+        return (
+            f"Nothing is let through yet, as several calls were stopped: {calls}. Have the "
+            "one that you mean tried again, and say `yes, this once` then."
+        )
+    [(identity, call)] = stops.items()
+    if not call:
+        return "Nothing is let through: the call is too long to be shown whole"
+    state.once, state.once_until = identity, micros(now + ONCE_LASTS)
+    return f"This call may run once, within an hour: {call}"
+
+
+def use_once(state: Conversation, identity: str, now: datetime) -> bool:
+    """Whether the user lets this call through; the first attempt uses that up."""
+    is_let = bool(identity) and state.once == identity and micros(now) < state.once_until
+    if state.once == identity:
+        state.once = ""
+    return is_let
+
+
+def follow_answer(
+    rules: ToolMemoryStore,
+    decision: Decision,
+    agreed: bool,
+    change: Callable[[Callable[[Conversation], Any]], Any],
+) -> Captured:
+    """Lift the rules that a question named, where the user agreed to it; else they hold again.
+
+    `change`: edits the record of the conversation. Raises RequestError where a rule is gone.
+    """
+    captured, session, now = Captured(), decision.conversation_id, rules.local_time()
+    asked = {s.rule_id: s.lifts for s in decision.sources if s.asks}
+    if decision.action != "ask" or not asked:
+        return captured
+    for rule in rules.all_rules(session).rules:
+        question = rule.question_at(now)
+        is_open = question is not None and question.session == session
+        if rule.id not in asked or not (agreed or is_open):
+            continue
+        if question is None or not is_open or (agreed and not asked[rule.id]):
+            code = rule.id[:MIN_ID_LENGTH]
+            captured.told.append(f"You let it through. The ban holds on. To end it: lift {code}")
+            continue
+        actor = Actor("user", "typed", f"{question.words} (and agreed to lift it)", session)
+        if agreed:
+            rules.accept(rule, actor)
+            captured.lifted.append(rule)
+            told = f"Lifted, as you agreed: “{excerpt(rule.rule)}”. undo brings it back"
+            captured.told.append(told)
+        else:
+            rules.reject(rule, actor)
+            change(partial(_remember_declined, rule.id))
+    remember_lifted(rules, session, captured.lifted)
+    return captured.without_repeats()
+
+
+def _remember_declined(rule_id: str, state: Conversation) -> None:
+    state.lift_declined.append(rule_id)

@@ -1,0 +1,127 @@
+"""Find the command lines that a demand forbids: programs, their options and operands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+from msgspec import Struct
+
+from toolmem.rules.reader import words
+from toolmem.view.options import bundle_of
+
+_END = r"(\s|$)"  # of a word of a command
+# `git push -f` and `git push origin +main` are compared as `git push --force` as well.
+_FORCED = {"command": rf"^git push{_END}", "word": "--force(-with-lease|-if-includes)?(=.*)?"}
+OF_COMMANDS = ("program", "command", "quoted", "option", "force")  # kinds of terms
+Test = dict[str, Any]
+
+
+class CallTests(Struct, frozen=True):
+    """The condition on one tool, in the JSON form of `toolmem.view.conditions`."""
+
+    when: list[Test]
+    unless: list[Test] = []
+
+
+class Term(Struct, frozen=True):
+    """A part of a demand that appears literally in the calls that it means."""
+
+    kind: str  # a group of _TERMS, or "name", "program", "branch", "literal"
+    text: str
+
+
+def commands_forbidden(
+    programs: Sequence[Term], others: Sequence[Test], text: str
+) -> CallTests | None:
+    """Combine each named program with each option, or all of them, and with each other test."""
+    if any(each.kind == "force" for each in programs):
+        when = [_with_other(_FORCED, other) for other in others or [{}]]
+        return CallTests(when) if len(programs) == 1 else None
+    options = [each.text for each in programs if each.kind == "option"]
+    starts = [each.text for each in programs if each.kind in ("program", "command")]
+    lines = [each.text.split() for each in programs if each.kind == "quoted"]
+    if options and (lines or len(starts) > 1) and not _come_first(options, starts, text):
+        return None if others or lines else _each_with_its_own(options, starts, text)
+    if len(options) > 1 and not _are_alternatives(options, text):
+        bundle = bundle_of(starts[0], options) if len(starts) == 1 else ""
+        if not bundle:
+            return None
+        options = [bundle]
+    if options and not starts:
+        tests = [_option_test(each) for each in options]
+    else:
+        ends = [[each] for each in options] or [[]]
+        lines += [[*start.split(), *end] for start, end in product(starts, ends)]
+        tests = [_line_test(line) for line in lines]
+    when = [_with_other(test, other) for test, other in product(tests, others or [{}])]
+    return CallTests(when, [{"command": words.PRINTING}] if options and not starts else [])
+
+
+def _with_other(test: Test, other: Test) -> Test:
+    """Both tests; of two words, that of the option goes into the command."""
+    if "word" not in test or "word" not in other:
+        return {**other, **test}
+    command = test["command"].removesuffix(_END)
+    return {**other, "command": rf"{command}(\s.*)?\s{test['word']}{_END}"}
+
+
+def _line_test(line: Sequence[str]) -> Test:
+    """The test of a command line: its first words, its options in any order, its operands."""
+    at = next((i for i, word in enumerate(line) if word.startswith("-")), len(line))
+    options = [word for word in line[at:] if word.startswith("-")]
+    operands = [word for word in (*line[:at][2:], *line[at:]) if word not in options]
+    bundle = bundle_of(" ".join(line[:at]), options) if len(options) > 1 else "".join(options)
+    if options and not bundle:
+        operands = list(line[at:])
+    pattern = "^" + re.escape(" ".join(line[:at][:2]))
+    for word in operands:
+        pattern += rf"(\s.*)?\s{re.escape(word)}" + ("/?" if word == "." else "")
+    test: Test = {"command": pattern + _END}
+    if bundle and (valued := words.VALUED_OPTION.fullmatch(bundle)):
+        name, value = re.escape(valued[1]), re.escape(valued[2])
+        between = "[= ]" if bundle.startswith("--") else " ?"
+        return {"command": rf"{pattern}(\s.*)?\s{name}{between}{value}{_END}"}
+    return test | _option_test(bundle) if bundle else test
+
+
+def _come_first(options: Sequence[str], starts: Sequence[str], text: str) -> bool:
+    """Whether the options are said before the programs: "--force with npm install or yarn add"."""
+    last = max(text.find(each.lower()) for each in options)
+    return all(text.find(each.lower()) > last for each in starts)
+
+
+def _each_with_its_own(
+    options: Sequence[str], starts: Sequence[str], text: str
+) -> CallTests | None:
+    """Each program with the option that follows it: "rm -rf or sudo".
+
+    None where the last word is an option, which may be of all: "npm install or yarn add --force".
+    """
+    places = {text.find(each.lower()): each for each in (*starts, *options)}
+    said = [places[at] for at in sorted(places)]
+    if len(said) < len(starts) + len(options) or said[-1] in options:
+        return None
+    when: list[Test] = []
+    for before, each in zip(["", *said], said, strict=False):
+        if each in starts:
+            when.append({"command": rf"^{re.escape(each)}{_END}"})
+        elif before in options:
+            return None
+        else:
+            when[-1] |= _option_test(each)
+    return CallTests(when)
+
+
+def _are_alternatives(options: Sequence[str], text: str) -> bool:
+    """Whether each option is forbidden by itself: "--force or -u"."""
+    said = (re.escape(each.lower()) for each in options)
+    between = r"\s*(?:(?:,|，|、|\bn?or\b|或者?)\s*)+(?:with\s+)?"
+    return re.search(rf"(?<!\S){between.join(said)}(?![\w-])", text) is not None
+
+
+def _option_test(option: str) -> Test:
+    """The test of one option; a short one counts in the letter case that was said: -d is not -D."""
+    return {"word": f"{option.lower()}(=.*)?" if option.startswith("--") else option}
