@@ -37,8 +37,8 @@ class Chat:
         tools = [MAIL, REFUND]
         self.session = AgentSession.start(memory, tools=tools, session_id="s", on_ask=ask)
 
-    def ask(self, decision, tool_name, arguments):
-        self.asked.append((decision.reason, tool_name, arguments))
+    def ask(self, question):
+        self.asked.append(question)
         return self.agrees
 
     def says(self, words, *notes, lifts=None):
@@ -230,9 +230,8 @@ def test_doubtful_words_and_consent_lift_a_rule(chat, lifts):
     told = one.says(said, lifts=lifts).told
     assert "still holds" in told[0]
     assert one.tries().action == "allow"
-    [(reason, tool, given)] = one.asked
-    assert f"You said: “{said}”. Let it through, and lift the rule" in reason
-    assert (tool, given) == ("send_email", SARAH)
+    [question] = one.asked
+    assert f"You said: “{said}”. Let it through, and lift the rule" in question.reason
     [lifted] = one.says("go on").lifted
     assert lifted.rule == "keep Sarah out of these mails"
     assert one.rules == []
@@ -443,29 +442,24 @@ def test_an_answer_without_a_flag_may_prove_a_failure_and_never_a_success(chat, 
         assert one.tries("refund", {"cents": 5}).action == action
 
 
-@pytest.mark.parametrize(
-    ("ask", "given"),
-    [
-        (lambda decision: True, 1),
-        (lambda decision, timeout=5, tries=3: True, 1),
-        (lambda decision, tool_name, arguments: True, 3),
-    ],
-)
-def test_a_function_that_asks_takes_the_decision_or_also_the_call(memory, ask, given):
-    seen = []
+def test_a_function_that_asks_reads_the_call_the_rule_and_the_words(chat):
+    one = chat(agrees=True)
+    one.says("The thing with Sarah is settled.")
+    assert one.tries().action == "allow"
+    [question] = one.asked
+    assert (question.tool_name, question.arguments) == ("send_email", SARAH)
+    assert question.rule == "keep Sarah out of these mails"
+    assert question.words == "The thing with Sarah is settled."
+    assert question.action == question.decision.action == "ask"
+    assert question.reason == question.decision.reason
 
-    def three(decision, tool_name, arguments):
-        seen.append((decision, tool_name, arguments))
-        return ask(decision, tool_name, arguments)
 
-    def one(decision, timeout=5, tries=3):
-        assert (timeout, tries) == (5, 3)
-        seen.append((decision,))
-        return ask(decision)
-
-    memory.tool_rule_put("refund", "ask me", effect="ask", when=[{"always": True}])
-    chosen = one if given == 1 else three
-    with AgentSession.start(memory, tools=[REFUND], on_ask=chosen) as session:
-        assert session.check("refund", {"cents": 5}).action == "allow"
-    assert len(seen[0]) == given
-    assert seen[0][1:] in ((), ("refund", {"cents": 5}))
+def test_demands_tell_what_binds_with_how_often_and_when_it_stopped_a_call(chat, memory):
+    one = chat()
+    one.tries()
+    one.tries()
+    [demand] = memory.demands()
+    assert (demand.rule, demand.tools) == ("keep Sarah out of these mails", ["@mail"])
+    assert demand.stopped == 2
+    assert demand.last_stopped == memory.decisions()[-1].time
+    assert memory.decisions()[-1].call == '{"to": "sarah@x.example"}'

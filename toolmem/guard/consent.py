@@ -89,5 +89,14 @@ def follow_answer(
     return captured.without_repeats()
 
 
+def asked_about(rules: ToolMemoryStore, decision: Decision) -> tuple[str, str]:
+    """The rules that a decision is about, and what the user typed that may take them back."""
+    ids = {source.rule_id for source in decision.sources}
+    meant = [r for r in rules.all_rules(decision.conversation_id).rules if r.id in ids]
+    questions = filter(None, (rule.question_at(rules.local_time()) for rule in meant))
+    texts = dict.fromkeys(rule.rule for rule in meant)
+    return "; ".join(texts), "; ".join(dict.fromkeys(each.words for each in questions))
+
+
 def _remember_declined(rule_id: str, state: Conversation) -> None:
     state.lift_declined.append(rule_id)

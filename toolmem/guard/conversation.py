@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from toolmem.guard.history import CallHistory
 from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Failures
+from toolmem.models.calls import Moment
 from toolmem.models.rules import Change, ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.view.view import CallView
@@ -42,6 +43,13 @@ class Forgiveness(Struct, kw_only=True, omit_defaults=True):
     def forgive(self, error: str) -> None:
         others = [each for each in self.errors if each != error]
         self.errors = [*others, error][-MAX_FORGIVEN:]
+
+
+class RuleStops(Struct):
+    """How often a rule stopped a call, and when it did last."""
+
+    number: int = 0
+    last: Moment | None = None
 
 
 class RunningCall(NamedTuple):

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from toolmem.models.decisions import Action, Decision, DecisionSource
 from toolmem.models.rules import Change, ToolMemoryRule
+from toolmem.models.tools import ToolSchema
 from toolmem.rules.replies import MIN_ID_LENGTH
 from toolmem.text.display import marked, plain, shown_name
 from toolmem.text.masking import Masker
@@ -169,6 +170,22 @@ def rule_finding(
         remedy = "Ask the user whether the rule still holds."
     source = DecisionSource(kind="rule", rule_id=rule.id, asks=asked is not None)
     return Finding(source, action, text, remedy, "" if is_copy else notice, mode)
+
+
+def schema_findings(
+    arguments: Any, schema: ToolSchema | None, mode: Mode, key: bytes
+) -> list[Finding]:
+    """The finding of arguments that do not fit the tool. `key`: of the store, for the masks."""
+    if schema is None or mode == "off":
+        return []
+    from toolmem.judge.schema import check
+
+    problems = check(arguments, schema)
+    if not problems:
+        return []
+    messages = Masker(key).text("; ".join(problem.message for problem in problems[:3]))
+    text = f"The arguments do not fit the tool: {quoted(messages)}."
+    return [Finding(DecisionSource(kind="schema"), "deny", text, mode=mode)]
 
 
 def times(number: int) -> str:

@@ -24,16 +24,28 @@ from msgspec.structs import replace
 from toolmem.config.sections import GuardSection
 from toolmem.errors import StoreError
 from toolmem.guard import consent
-from toolmem.guard.conversation import Conversation, Forgiveness, PlannedCall, RunningCall
+from toolmem.guard.conversation import (
+    Conversation,
+    Forgiveness,
+    PlannedCall,
+    RuleStops,
+    RunningCall,
+)
 from toolmem.guard.decision import (
     Finding,
     call_in_words,
     decide,
-    quoted,
     rule_finding,
+    schema_findings,
     shown_arguments,
 )
-from toolmem.guard.history import KnownHistory, count_key, record_call, still_counted
+from toolmem.guard.history import (
+    KnownHistory,
+    count_key,
+    record_call,
+    required_call,
+    still_counted,
+)
 from toolmem.guard.known_names import statement_in
 from toolmem.guard.repeats import call_identity, check_repeat, outcome_of, record_outcome
 from toolmem.guard.rule_cache import RuleSet
@@ -46,9 +58,10 @@ from toolmem.rules.identity import folded_name
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured
 from toolmem.store.storable import micros, read_or_new, swap
+from toolmem.text.display import plain
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
-from toolmem.view.conditions import Conditions, Match, MoreThan
+from toolmem.view.conditions import Match, MoreThan
 from toolmem.view.effects import CallEffects
 from toolmem.view.view import CallView
 
@@ -57,6 +70,7 @@ Result = TypeVar("Result")
 
 NAMESPACE = ".guard"
 FORGIVENESS = (NAMESPACE, "forgiveness")
+STOPS = "stops/"  # keys of what each rule stopped
 # Tools of toolmem that keep, lift and read demands: their calls are never stopped.
 OWN_TOOLS = frozenset(
     ["note_demand", "lift_demand", "memory_tools_put", "memory_tools_list", "memory_recall"]
@@ -111,6 +125,7 @@ class Guard:
         folder: str = "",
         force: bool | None = False,
         asks_user: bool = False,
+        call_id: str = "",
     ) -> Decision:
         """Decide about a call. Where the store fails, `guard.on_error` decides; nothing is raised.
 
@@ -126,6 +141,7 @@ class Guard:
             folder=folder,
             force=force,
             asks_user=asks_user,
+            call_id=call_id,
         )
         if remember is not None:
             try:
@@ -145,6 +161,7 @@ class Guard:
         folder: str = "",
         force: bool | None = False,
         asks_user: bool = False,
+        call_id: str = "",
     ) -> tuple[Decision, Callable[[], None] | None]:
         """Like `before`, but without writing the decision; also returns a function that does.
 
@@ -162,7 +179,8 @@ class Guard:
         decision = decide(decision_id, now, tool_name, conversation, findings)
         if not findings:
             return decision, None
-        decision = replace(decision, call=shown_arguments(view.arguments, self._secret))
+        shown = shown_arguments(view.arguments, self._secret)
+        decision = replace(decision, call=shown, call_id=plain(call_id, 100))
         if self._serves_guests or call.known.is_guests:
             decision = replace(decision, notice="")
 
@@ -217,7 +235,7 @@ class Guard:
         findings += self._repeat_findings(call)
         if modes.names != "off" and (statement := statement_in(call.arguments)):
             findings += known.names.check(statement, modes.names)
-        findings += self._schema_findings(call)
+        findings += schema_findings(call.arguments, call.schema, modes.schema, self._secret)
         if not any(f.effective in ("ask", "deny") for f in findings):
             with self._lock:
                 running = RunningCall(view, call.identity, known.failures.changed)
@@ -253,7 +271,7 @@ class Guard:
                 continue
             match = history.match(rule, conditions, view)
             if match is not Match.NO:
-                need = _required_call(conditions)
+                need = required_call(conditions)
                 found.append(self._finding(rule, call, need, sure=match is Match.YES))
             else:
                 counted += [(rule, test) for test in conditions.counting_tests(view, now, history)]
@@ -293,18 +311,6 @@ class Guard:
         effects = CallEffects(call.view.tool, call.view.arguments)
         return check_repeat(failures, call.identity, forgiven, mode, effects, call.force)
 
-    def _schema_findings(self, call: PlannedCall) -> list[Finding]:
-        if call.schema is None or self.modes.schema == "off":
-            return []
-        from toolmem.judge.schema import check
-
-        problems = check(call.arguments, call.schema)
-        if not problems:
-            return []
-        messages = "; ".join(problem.message for problem in problems[:3])
-        text = f"The arguments do not fit the tool: {quoted(Masker(self._secret).text(messages))}."
-        return [Finding(DecisionSource(kind="schema"), "deny", text, mode=self.modes.schema)]
-
     def _remember_stop(self, decision: Decision, call: PlannedCall) -> None:
         """Store that a call was stopped, for the decision on its repeat."""
         kinds = {source.kind for source in decision.sources}
@@ -324,6 +330,9 @@ class Guard:
                 state.stopped_by = list(dict.fromkeys([*state.stopped_by, *rules]))
 
         self._change(call.conversation, change)
+        for rule_id in dict.fromkeys(rules) if is_stopped else ():
+            place = (NAMESPACE, f"{STOPS}{rule_id}")
+            swap(self.store, self.workspace, place, RuleStops, partial(_count_stop, decision.time))
 
     def after(
         self,
@@ -381,6 +390,10 @@ class Guard:
         change = partial(self._change, decision.conversation_id)
         return consent.follow_answer(self._rules, decision, agreed, change)
 
+    def asked_about(self, decision: Decision) -> tuple[str, str]:
+        """The rules that a decision is about, and what the user typed that may take them back."""
+        return consent.asked_about(self._rules, decision)
+
     def user_spoke(self, conversation: str, message: str = "", *, is_guests: bool = False) -> str:
         """Let failed calls be tried again after a message of the user, and follow `yes, this once`.
 
@@ -426,11 +439,5 @@ def _key_of(conversation: str) -> tuple[str, str]:
     return NAMESPACE, f"conversation/{conversation}"
 
 
-def _required_call(conditions: Conditions) -> str:
-    """Name the earlier call that would allow this one; "" where none would."""
-    first = next((each.earlier for each in conditions.unless if each.earlier is not None), None)
-    if first is None:
-        return ""
-    what = next((v for n in ("command", "tool", "target") if (v := getattr(first, n))), "that call")
-    since = " after the last change of files" if first.since else ""
-    return f"First a call that matches {what!r} has to {'work' if first.worked else 'run'}{since}."
+def _count_stop(now: datetime, stops: RuleStops) -> None:
+    stops.number, stops.last = stops.number + 1, now

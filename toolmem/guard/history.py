@@ -145,3 +145,13 @@ def record_call(
                     place.unknown = calls.at
                 else:
                     place.worked = calls.at
+
+
+def required_call(conditions: Conditions) -> str:
+    """Name the earlier call that would allow this one; "" where none would."""
+    first = next((each.earlier for each in conditions.unless if each.earlier is not None), None)
+    if first is None:
+        return ""
+    what = next((v for n in ("command", "tool", "target") if (v := getattr(first, n))), "that call")
+    since = " after the last change of files" if first.since else ""
+    return f"First a call that matches {what!r} has to {'work' if first.worked else 'run'}{since}."

@@ -160,10 +160,15 @@ class Hook(Struct, kw_only=True):
         self, event: Event, asks_user: bool
     ) -> list[tuple[Decision, Callable[[], None] | None]]:
         """The decision of each guard, and a function that writes it."""
-        decide = partial(Guard.decide, conversation=event.session, folder=event.cwd, force=None)
-        return [
-            decide(guard, event.tool, event.input, asks_user=asks_user) for guard in self.guards()
-        ]
+        decide = partial(
+            Guard.decide,
+            conversation=event.session,
+            folder=event.cwd,
+            force=None,
+            asks_user=asks_user,
+            call_id=event.key,
+        )
+        return [decide(guard, event.tool, event.input) for guard in self.guards()]
 
     def _close_questions(self, event: Event, ledger: Ledger, session: Session) -> bool:
         """Count each question as answered no whose call did not run before this event.

@@ -30,6 +30,7 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     time: Moment
     tool_name: str
     call: str = ""  # its arguments as JSON, masked, 500 characters; "" where nothing was found
+    call_id: str = ""  # of the host
     conversation_id: str = ""
     action: Action
     may_run: bool = field(default_factory=bool)  # always sent; False for `ask` and `deny`

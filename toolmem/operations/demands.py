@@ -5,21 +5,25 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from toolmem.errors import RequestError
 from toolmem.flow.services import Memory
+from toolmem.guard.conversation import RuleStops
+from toolmem.guard.guard import NAMESPACE, STOPS
 from toolmem.models.calls import Moment
 from toolmem.models.rules import Effect
 from toolmem.models.tools import ToolSchema
 from toolmem.operations.operation import AgentTool, operation
 from toolmem.operations.rules import Alternatives, schemas_of
 from toolmem.rules.changes import Actor
+from toolmem.rules.identity import text_key
 from toolmem.rules.notes import contract, keep
 from toolmem.rules.notes.keep import NoteResult
 from toolmem.rules.notes.verify import REPLAYED, NoteContext
 from toolmem.rules.notes.width import Call
 from toolmem.rules.turn import Speaker, is_guest, tell_operator
+from toolmem.store.storable import read_or_new
 
 Quote = Annotated[str, Meta(description="The user's words, copied exactly from one message.")]
 Examples = Annotated[
@@ -120,6 +124,46 @@ def lift_demand(
     actor = Actor("user", memory.actor.evidence, quote, context.session, context.noted_by)
     rules = memory.services.rules(memory.workspace_id)
     return keep.lift_demand(rules, quote, lifted, context, actor)
+
+
+class BindingDemand(Struct, kw_only=True):
+    """A demand that binds now, with what it stopped."""
+
+    rule: str  # in the user's words
+    tools: list[str]
+    effect: Effect
+    ids: list[str]  # of its rules, one for each tool
+    session: str = ""  # the only one in which it holds
+    expires_at: Moment | None = None
+    stopped: int = 0  # calls that it stopped or asked about
+    last_stopped: Moment | None = None
+    question: str = ""  # what the user typed that may take it back
+
+
+@operation(rpc="memory.demands", reads_only=True)
+def demands(
+    memory: Memory,
+    *,
+    conversation_id: Annotated[str | None, Meta(description="Also those of this one.")] = None,
+) -> list[BindingDemand]:
+    """What the user demands now, in their words, with how often and when last it stopped a call."""
+    rules = memory.services.rules(memory.workspace_id)
+    records = rules.store.list_records(memory.workspace_id, NAMESPACE, key_prefix=STOPS)
+    stops = {r.key.removeprefix(STOPS): read_or_new(r, RuleStops) for r in records}
+    found: dict[str, BindingDemand] = {}
+    for rule in rules.all_rules(conversation_id or "").rules:
+        if not rule.is_users:
+            continue
+        new = BindingDemand(rule=rule.rule, tools=[], effect=rule.effect, ids=[])
+        demand = found.setdefault(text_key(rule.rule), new)
+        demand.tools.append(rule.tool_name)
+        demand.ids.append(rule.id)
+        demand.session, demand.expires_at = rule.session, rule.expires_at
+        demand.question = rule.request.words if rule.request is not None else ""
+        if (stop := stops.get(rule.id)) is not None and stop.last is not None:
+            demand.stopped += stop.number
+            demand.last_stopped = max(stop.last, demand.last_stopped or stop.last)
+    return list(found.values())
 
 
 def _context(

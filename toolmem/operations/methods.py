@@ -28,6 +28,7 @@ class Methods:
     capture_rules = operations.rules.capture_rules
     note_demand = operations.demands.note_demand
     lift_demand = operations.demands.lift_demand
+    demands = operations.demands.demands
     check_tool_call = operations.guard.check_tool_call
     tool_call_ended = operations.guard.tool_call_ended
     decisions = operations.guard.decisions

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from toolmem.errors import CallDenied, RequestError, ToolMemError
 from toolmem.guard.decision import apply_answer
 from toolmem.memory.toolmem import Workspace
-from toolmem.models.decisions import Decision
+from toolmem.models.decisions import Action, Decision
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.identity import folded_name
 from toolmem.rules.turn import Captured
@@ -29,12 +29,31 @@ from toolmem.session.functions import ToolFunction, as_text
 P = ParamSpec("P")
 R = TypeVar("R")
 OnDenied = Literal["raise", "return"]
-# (decision) or (decision, tool_name, arguments)
-OnAsk = Callable[[Decision], Any] | Callable[[Decision, str, Any], Any]
 
 log = logging.getLogger("toolmem.session")
 MAX_DECISIONS = 1_000
 _INTERRUPTS = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
+
+
+class Question(Struct, frozen=True):
+    """What the user is asked about a call. It reads like the decision."""
+
+    tool_name: str
+    arguments: Any
+    rule: str  # in the user's words; "" where no rule asks
+    words: str  # with which they may have taken it back: a yes lifts it then
+    decision: Decision
+
+    @property
+    def action(self) -> Action:
+        return self.decision.action
+
+    @property
+    def reason(self) -> str:
+        return self.decision.reason
+
+
+OnAsk = Callable[[Question], Any]
 
 
 class RecordedCall(Struct):
@@ -63,8 +82,8 @@ class CallRecorder:
         def send_email(to: str, text: str) -> str: ...
 
     A denied call raises CallDenied, or answers the reason (`on_denied="return"`). A call that asks
-    for consent runs only where `on_ask(decision)`, or `on_ask(decision, tool_name, arguments)`,
-    answers True; without it, it is denied. A function that asks nobody has `automatic = True`.
+    for consent runs only where `on_ask(question)` answers True; without it, it is denied. A
+    function that asks nobody has `automatic = True`.
     """
 
     def __init__(
@@ -149,7 +168,9 @@ class CallRecorder:
         with self._lock:
             self._records[:0] = records
 
-    def check(self, tool_name: str, arguments: Any, *, force: bool | None = None) -> Decision:
+    def check(
+        self, tool_name: str, arguments: Any, *, force: bool | None = None, call_id: str = ""
+    ) -> Decision:
         """Decide on a call, and ask the user (`on_ask`) where the decision says so."""
         assert self.guard is not None
         decision = self.guard.before(
@@ -159,11 +180,16 @@ class CallRecorder:
             schema=self.schemas.get(folded_name(tool_name)),
             force=force,
             asks_user=self._asks_user and not self.is_guests,
+            call_id=call_id,
         )
         if self.is_guests:
             decision = replace(decision, notice="")
         if decision.action == "ask" and self._on_ask is not None:
-            agreed = _ask(self._on_ask, decision, arguments)
+            try:
+                about = self.guard.asked_about(decision)
+            except ToolMemError:
+                about = ("", "")
+            agreed = _ask(self._on_ask, Question(tool_name, arguments, *about, decision))
             try:
                 answer = self.guard.answered(decision, agreed)
                 with self._lock:
@@ -209,7 +235,9 @@ class CallRecorder:
             "create_time": datetime.now(UTC).isoformat(),
             "id": uuid.uuid4().hex,
         }
-        decision = None if self.guard is None else self.check(tool_name, arguments)
+        decision = None
+        if self.guard is not None:
+            decision = self.check(tool_name, arguments, call_id=str(record["id"]))
         return RecordedCall(record, arguments, time.perf_counter(), decision)
 
     async def _await_result(self, call: RecordedCall, running: Awaitable[Any]) -> Any:
@@ -254,24 +282,10 @@ class CallRecorder:
             self._records.append(record)
 
 
-def _ask(on_ask: Callable[..., Any], decision: Decision, arguments: Any) -> bool:
+def _ask(on_ask: OnAsk, question: Question) -> bool:
     """Ask the user about a call. Whatever `on_ask` raises is no consent."""
     try:
-        if _takes_call(on_ask):
-            return on_ask(decision, decision.tool_name, arguments) is True
-        return on_ask(decision) is True
+        return on_ask(question) is True
     except Exception:
         log.exception("on_ask raised: the call is denied")
         return False
-
-
-def _takes_call(on_ask: OnAsk) -> bool:
-    """Whether a function takes the tool's name and the arguments beside the decision."""
-    try:
-        parameters = inspect.signature(on_ask).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    required = [
-        each for each in parameters if each.default is each.empty and each.kind < each.KEYWORD_ONLY
-    ]
-    return len(required) >= 3 or any(each.kind is each.VAR_POSITIONAL for each in parameters)
