@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from toolmem.cli import options
 from toolmem.cli.console import print_error, print_items, print_json, user_actor
 from toolmem.errors import RequestError
 from toolmem.formats.chat import is_conversation, read_chat, text_of
-from toolmem.formats.files import read_json, read_lines, read_reviewed, replace_file
+from toolmem.formats.files import read_json, read_lines, replace_file
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.rules import Effect, Priority, ToolMemoryRule
 from toolmem.operations.rules import schemas_of
@@ -27,8 +26,8 @@ from toolmem.rules.reader import too_long
 from toolmem.rules.team_file import (
     TeamFile,
     compare,
-    entry_of,
     exported,
+    read_bytes,
     read_team_file,
     write_team_file,
 )
@@ -174,26 +173,24 @@ def reject(memory: ToolMem, rule_id: str) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @options.with_memory()
 def export_rules(memory: ToolMem, file: Path) -> None:
-    """Write the rules that hold for good into FILE, which a team keeps in its repository.
+    """Write the rules that stop calls for good into FILE, which a team keeps in its repository.
 
-    What FILE holds beside them stays in it, as do its comments. A toolmem.rules.yaml in the root
-    of a repository is offered to everybody whose agent has the hook.
+    What FILE holds beside them stays in it, as do comments at its head and above a rule. The
+    hook offers a toolmem.rules.yaml in the root of a repository.
 
     \b
     Example:
       toolmem rules export toolmem.rules.yaml
     """
-    known = read_team_file(read_reviewed(file), file.name) if os.path.lexists(file) else TeamFile()
-    written, others = exported(memory.rules.all_rules().rules, known)
+    known = read_team_file(read_bytes(file), file.name) if file.exists() else TeamFile()
+    written = exported(memory.rules.all_rules().rules, known)
     data = write_team_file(written).encode()
     read_team_file(data, file.name)  # raises for what nobody could import
     try:
         replace_file(file.resolve(), data)
     except OSError as error:
-        raise RequestError(f"{file}: {error.strerror or error}", "file") from error
-    click.echo(f"{len(written.entries) - len(others)} rule(s) written to {plain(str(file))}")
-    for entry in others:
-        click.echo(f"only in the file, and left there: {plain(str(entry), 600)}")
+        raise RequestError(f"{file}: {error.strerror}", "file") from error
+    click.echo(f"{plain(str(file))} holds {len(written.entries)} rule(s)")
 
 
 @rules.command("import")
@@ -203,39 +200,28 @@ def export_rules(memory: ToolMem, file: Path) -> None:
 def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
     """Show what FILE changes of the rules, ask, and change it. Exit code 1: something waits.
 
-    A rule that FILE does not hold is named, and stays.
+    A rule that FILE does not hold is named, and binds on.
 
     \b
     Example:
       toolmem rules import toolmem.rules.yaml
     """
-    entries = read_team_file(read_reviewed(file), file.name).entries
-    binding = memory.rules.all_rules().rules
-    found = compare(entries, binding, memory.rules.clock.now())
-    there = {each.rule.id for each in found if each.rule is not None}
-    for each in found:
-        before = f" (before: {entry_of(each.rule)})" if each.kind == "looser" and each.rule else ""
-        click.echo(plain(f"{each.kind + ':':<9} {each.entry}{before}", 100_000))
-    for entry in exported((rule for rule in binding if rule.id not in there), TeamFile())[
-        0
-    ].entries:
-        click.echo(plain(f"missing: {entry} (stays)", 3_000))
-    changes = [each for each in found if each.kind in ("new", "stricter", "looser")]
     user = user_actor()
     is_there = user.evidence == "terminal"
+    found = compare(read_team_file(read_bytes(file), file.name).entries, memory.rules)
+    for each in found:
+        click.echo(str(each))
+    changes = [each for each in found if each.is_change]
     if changes and not yes and not (is_there and click.confirm("Change this?")):
-        how = "" if is_there else ": run this in a terminal of yours, or with --yes"
-        print_error(f"nothing is changed{how}")
+        print_error("nothing is changed: run this in a terminal of yours, or with --yes")
         sys.exit(1)
-    waiting = 0
+    waiting = [each for each in changes if each.kind == "looser" and not is_there]
     for each in changes:
-        asks = each.kind == "looser" and not is_there
-        waiting += asks
-        actor = Actor("agent", name=file.name) if asks else user
-        memory.rules.put_rule(each.entry.as_input(each.rule), actor)
-    click.echo(f"{len(changes) - waiting} of {len(entries)} rule(s) changed")
+        actor = Actor("agent", words=file.name) if each in waiting else user
+        memory.rules.put_rule(each.as_input(), actor)
+    click.echo(f"{len(changes) - len(waiting)} rule(s) changed")
     if waiting:
-        print_error(f"{waiting} that loosen wait for you: toolmem rules review")
+        print_error(f"{len(waiting)} that loosen wait for you: toolmem rules review")
         sys.exit(1)
 
 

@@ -19,7 +19,6 @@ from toolmem.formats.records import without_surrogates
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
-MAX_BYTES = 1_000_000  # of a file that people review
 
 
 class Line(NamedTuple):
@@ -68,25 +67,6 @@ def read_line(number: int, line: bytes) -> Line:
         return Line(number, None, f"no UTF-8 text: {error.reason} at byte {error.start}")
     except (ValueError, RecursionError) as error:
         return Line(number, None, f"no JSON: {error}")
-
-
-def read_reviewed(path: Path) -> bytes:
-    """A small file that people review. Raises RequestError for one outside of its repository."""
-    folder = next((each for each in path.absolute().parents if (each / ".git").exists()), None)
-    if path.is_symlink() and not path.resolve().is_relative_to((folder or path.parent).resolve()):
-        raise RequestError(f"{path}: a link out of the repository; put the file itself there")
-    try:
-        if path.is_dir():
-            raise RequestError(f"{path}: a folder; name the file in it")
-        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise RequestError(f"{path}: expected a file; it is a device or a pipe")
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise RequestError(f"{path}: {error.strerror or error}") from error
-    if len(data) > MAX_BYTES:
-        raise RequestError(f"{path}: larger than {MAX_BYTES:,} bytes; take something out of it")
-    return data
 
 
 def replace_file(target: Path, data: bytes, mode: int = 0o666) -> None:

@@ -48,20 +48,16 @@ class Hook(Struct, kw_only=True):
 
     def handle(self, event: Event) -> Answer:
         """Raises StoreError."""
-        at_start = self._of_team(event, "session_start")  # so that its rules stand in the prompt
-        answer = self._answer(event).with_more(at_start)
-        # Only now: `lift CODE` agrees to what was shown, not to what the file says since.
-        answer = answer.with_more(self._of_team(event, "prompt"))
+        answer = self._answer(event)
+        if event.kind in ("session_start", "prompt") and event.kind in self.agent.notice_at:
+            from toolmem.hooks.team_rules import follow_team_file
+
+            more = follow_team_file(self.stores, event)  # later, as `lift` is for what was shown
+            answer.notice = "\n".join(filter(None, (answer.notice, more.notice)))
+            answer.context = "\n\n".join(filter(None, (answer.context, more.context)))
         self.stores.rules_changed |= event.kind not in ("before_call", "after_call")
         self.stores.keep_copies()
         return answer
-
-    def _of_team(self, event: Event, kind: str) -> Answer:
-        if event.kind != kind:
-            return Answer()
-        from toolmem.hooks.team_rules import follow_team_file
-
-        return follow_team_file(self.agent, self.stores, event)
 
     def _answer(self, event: Event) -> Answer:
         ledger = Ledger(self.stores.main, event.session)

@@ -66,12 +66,6 @@ class Answer(Struct, kw_only=True):
     context: str = ""  # for the model
     notice: str = ""  # for the user
 
-    def with_more(self, other: Answer) -> Answer:
-        """The answer with the texts of another."""
-        self.context = "\n\n".join(filter(None, (self.context, other.context)))
-        self.notice = "\n".join(filter(None, (self.notice, other.notice)))
-        return self
-
 
 def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Event | None:
     """The event of a payload; None for events that toolmem does not handle."""

@@ -150,10 +150,9 @@ def choose(
     return pinned
 
 
-def _urgency(rule: ToolMemoryRule) -> tuple[tuple[bool, int], bool, float, str]:
-    """Sort the repository's last, critical before high, the user's own first, new before old."""
-    place = (rule.is_team, RANK[rule.priority])
-    return place, not rule.is_users, -rule.updated_at.timestamp(), rule.id
+def _urgency(rule: ToolMemoryRule) -> tuple[int, bool, float, str]:
+    """Sort critical before high, the user's own before others, new before old."""
+    return RANK[rule.priority], not rule.is_users, -rule.updated_at.timestamp(), rule.id
 
 
 def render_rules(
@@ -165,13 +164,13 @@ def render_rules(
 ) -> str:
     """Render the block, independently of the order of the rules; "" without any."""
     given = list(rules)
-    team = _by_tool([rule for rule in given if rule.is_team], language)
-    own = _by_tool([rule for rule in given if not rule.is_team], language)
-    if own or (not_shown and not team):
-        introduction = _INTRODUCTION[language] + (_RECALL[language] if recalls else "")
-        own = [_TITLE[language], introduction, *own]
-    parts = [*own, _TEAM[language], *team] if team else own
-    return "\n\n".join([*parts, *([_not_shown_line(not_shown, language)] if not_shown else [])])
+    own = _by_tool((rule for rule in given if not rule.is_team), language)
+    team = _by_tool((rule for rule in given if rule.is_team), language)
+    introduction = _INTRODUCTION[language] + (_RECALL[language] if recalls else "")
+    parts = [_TITLE[language], introduction, *own] if own or (not_shown and not team) else []
+    parts += [_TEAM[language], *team] if team else []
+    parts += [_not_shown_line(not_shown, language)] if not_shown else []
+    return "\n\n".join(parts)
 
 
 def _by_tool(rules: Iterable[ToolMemoryRule], language: Language) -> list[str]:
