@@ -19,18 +19,11 @@ from toolmem.formats.files import read_json, read_lines, replace_file
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.rules import Effect, Priority, ToolMemoryRule
 from toolmem.operations.rules import schemas_of
+from toolmem.rules import team_file
 from toolmem.rules.capture import ToolMemoryCaptureHook, describe_effect
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import find_rule
 from toolmem.rules.reader import too_long
-from toolmem.rules.team_file import (
-    TeamFile,
-    compare,
-    exported,
-    read_bytes,
-    read_team_file,
-    write_team_file,
-)
 from toolmem.rules.turn import Captured, Turn, read_turn
 from toolmem.text.display import plain
 
@@ -175,22 +168,19 @@ def reject(memory: ToolMem, rule_id: str) -> None:
 def export_rules(memory: ToolMem, file: Path) -> None:
     """Write the rules that stop calls for good into FILE, which a team keeps in its repository.
 
-    What FILE holds beside them stays in it, as do comments at its head and above a rule. The
-    hook offers a toolmem.rules.yaml in the root of a repository.
-
-    \b
-    Example:
-      toolmem rules export toolmem.rules.yaml
+    Its other rules stay in it, as do comments at its head and above a rule. Where it is the
+    toolmem.rules.yaml in the root of a repository, the hook offers it.
     """
-    known = read_team_file(read_bytes(file), file.name) if file.exists() else TeamFile()
-    written = exported(memory.rules.all_rules().rules, known)
-    data = write_team_file(written).encode()
-    read_team_file(data, file.name)  # raises for what nobody could import
+    known: Any = ([], {})
+    if file.exists():
+        known = team_file.read_team_file(team_file.read_bytes(file), file.name)
+    data = team_file.write_team_file(memory.rules.all_rules().rules, *known).encode()
+    entries, _ = team_file.read_team_file(data, file.name)  # raises for what nobody could import
     try:
         replace_file(file.resolve(), data)
     except OSError as error:
         raise RequestError(f"{file}: {error.strerror}", "file") from error
-    click.echo(f"{plain(str(file))} holds {len(written.entries)} rule(s)")
+    click.echo(f"{plain(str(file))} holds {len(entries)} rule(s)")
 
 
 @rules.command("import")
@@ -201,27 +191,24 @@ def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
     """Show what FILE changes of the rules, ask, and change it. Exit code 1: something waits.
 
     A rule that FILE does not hold is named, and binds on.
-
-    \b
-    Example:
-      toolmem rules import toolmem.rules.yaml
     """
     user = user_actor()
-    is_there = user.evidence == "terminal"
-    found = compare(read_team_file(read_bytes(file), file.name).entries, memory.rules)
+    entries, _ = team_file.read_team_file(team_file.read_bytes(file), file.name)
+    found = team_file.compare(entries, memory.rules)
     for each in found:
         click.echo(str(each))
-    changes = [each for each in found if each.is_change]
-    if changes and not yes and not (is_there and click.confirm("Change this?")):
+    changes = [each for each in found if each.kind in team_file.CHANGES]
+    if changes and not yes and not (user.evidence and click.confirm("Change this?")):
         print_error("nothing is changed: run this in a terminal of yours, or with --yes")
         sys.exit(1)
-    waiting = [each for each in changes if each.kind == "looser" and not is_there]
+    waiting = 0
     for each in changes:
-        actor = Actor("agent", words=file.name) if each in waiting else user
-        memory.rules.put_rule(each.as_input(), actor)
-    click.echo(f"{len(changes) - len(waiting)} rule(s) changed")
+        waits = each.kind == "looser" and not user.evidence
+        actor = Actor("agent", words=file.name) if waits else user
+        waiting += memory.rules.put_rule(each.as_input(), actor).request is not None
+    click.echo(f"{len(changes) - waiting} rule(s) changed")
     if waiting:
-        print_error(f"{len(waiting)} that loosen wait for you: toolmem rules review")
+        print_error(f"{waiting} that loosen wait for you: toolmem rules review")
         sys.exit(1)
 
 

@@ -22,6 +22,7 @@ from toolmem.text.patterns import late_pattern
 
 MAX_CONTEXT = 10_000  # characters
 MAX_SETTINGS = 1_000_000  # bytes
+_ASKING = ("default", "acceptEdits")  # Claude Code's modes in which its prompt was seen
 Kind = Literal[
     "session_start", "subagent_start", "prompt", "before_call", "after_call", "session_end"
 ]
@@ -102,7 +103,7 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
     if kind in ("before_call", "after_call"):
         event.tool, event.server = own_tool(agent, text_in(given, "tool_name"), given)
         event.input = given.get("tool_input")
-    if given.get("permission_mode") == "default":  # of others it is not known
+    if given.get("permission_mode") in _ASKING:
         event.asks_user = not _answers_itself(event, environment)
     if kind == "after_call":
         event.output, event.failed = read_output(agent.name, claude_name, given, event.key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -21,7 +21,14 @@ from toolmem.rules.changes import PROGRAM, Actor
 from toolmem.rules.prompt import render_rules
 from toolmem.rules.replies import MIN_ID_LENGTH
 from toolmem.rules.store import ToolMemoryStore
-from toolmem.rules.team_file import Compared, compare, digest_of, read_bytes, read_team_file
+from toolmem.rules.team_file import (
+    CHANGES,
+    Compared,
+    compare,
+    digest_of,
+    read_bytes,
+    read_team_file,
+)
 from toolmem.store.storable import read_or_new, swap
 from toolmem.text.patterns import late_pattern
 
@@ -29,12 +36,6 @@ log = logging.getLogger("toolmem.hooks")
 GIT_WAIT = 3.0  # seconds
 _YES = late_pattern(r"(?i)(?:please )?use (?:the )?team rules(?:,? please)?|(?:请)?使用团队规则")
 _FILE = Actor("agent", words=TEAM_FILE)  # what it asks for is a request
-_CHANGED = {
-    "new": "It binds from now on; to end it",
-    "stricter": "It binds from now on; to end it",
-    "looser": "The old one binds on, until you type",
-    "missing": "It is not in the file any more, and binds on, until you type",
-}
 
 
 class Followed(Struct):
@@ -42,11 +43,6 @@ class Followed(Struct):
 
     seen: str = ""  # digest of the file that was told last; "": none was there
     agreed: dict[str, str] = {}  # rule id -> digest of its entry, also of a lifted rule
-
-
-class _Told(Struct):
-    lines: list[str] = []  # for the user
-    bound: list[ToolMemoryRule] = []  # rules that bind from now on
 
 
 def follow_team_file(stores: Stores, event: Event) -> Answer:
@@ -57,78 +53,64 @@ def follow_team_file(stores: Stores, event: Event) -> Answer:
         return Answer()
     words = event.prompt.strip(" \t\r\n.!。！`\"'")
     user = Actor("user", "typed", words, event.session) if _YES.fullmatch(words) else None
-    place = (".team", str(path)[:500])
+    bound: list[ToolMemoryRule] = []
+
+    def follow(state: Followed) -> list[str]:
+        was_listed, state.seen = state.seen == digest, digest
+        if not data:
+            gone = f"{TEAM_FILE} was deleted; its rules that you agreed to bind on"
+            return [gone] if state.agreed else []
+        try:
+            found = compare(read_team_file(data, TEAM_FILE)[0], rules, changes_own=False)
+        except RequestError as error:
+            return [f"{error}. Nothing of it is followed; what you agreed to binds on"]
+        note, is_first = _git_note(path, data), not state.agreed
+        changes = [str(each) for each in found if each.kind in CHANGES]
+        if is_first and changes and not (user is not None and was_listed):
+            about = f"{TEAM_FILE} has {len(changes)} rule(s) for agents{note}"
+            return [f"{about}. They bind nothing until you type: use team rules", *changes]
+        lines: list[str] = []
+        for each in found:
+            known, line = state.agreed.pop(each.rule_id, ""), digest_of(str(each.entry).encode())
+            if each.kind != "missing":
+                state.agreed[each.rule_id] = line
+            if known if each.kind == "missing" else known != line:
+                lines += _change(each, rules, user if is_first else None, bound)
+        if user is not None and is_first:
+            return [f"the rules of {TEAM_FILE} bind from now on", *lines]
+        return [f"{TEAM_FILE} changed{note}:", *lines] if lines else []
+
     try:
         data = read_bytes(path) if path.is_file() else b""
+        digest, place = digest_of(data), (".team", str(path)[:500])
         state = read_or_new(rules.store.get(WORKSPACE, *place), Followed)
-        if state.seen == digest_of(data) and user is None:
+        if state.seen == digest and user is None:
             return Answer()
-        told = swap(
-            rules.store, WORKSPACE, place, Followed, lambda s: _follow(s, rules, path, data, user)
-        )
+        lines = swap(rules.store, WORKSPACE, place, Followed, follow)
     except ToolMemError as error:
         log.warning("%s is not followed: %s", path, error)
         return Answer()
-    notice = "\n".join(f"toolmem: {line}" for line in told.lines)
-    return Answer(notice=notice, context=render_rules(told.bound))
+    notice = "\n".join(f"toolmem: {line}" for line in lines)
+    return Answer(notice=notice, context=render_rules(bound))
 
 
-def _follow(
-    state: Followed, rules: ToolMemoryStore, path: Path, data: bytes, user: Actor | None
-) -> _Told:
-    """`user`: who says yes to what was listed."""
-    was_listed, state.seen = state.seen == digest_of(data), digest_of(data)
-    if not data:
-        gone = f"{TEAM_FILE} was deleted; its rules that you agreed to bind on"
-        return _Told([gone] if state.agreed else [])
-    try:
-        found = compare(read_team_file(data, TEAM_FILE).entries, rules, changes_own=False)
-    except RequestError as error:
-        return _Told([f"{error}. Nothing of it is followed; what you agreed to binds on"])
-    if state.agreed:
-        told = _follow_changes(state, rules, found)
-        if told.lines:
-            told.lines.insert(0, f"{TEAM_FILE} changed{_git_note(path, data)}:")
-        elif user is not None:
-            told.lines.append(f"the rules of {TEAM_FILE} that you agreed to are in use")
-        return told
-    changes = [each for each in found if each.is_change]
-    if changes and not (user is not None and was_listed):
-        about = f"{TEAM_FILE} has {len(changes)} rule(s) for agents{_git_note(path, data)}"
-        how = f"{about}. They bind nothing until you type: use team rules"
-        return _Told([how, *map(str, changes)])
-    state.agreed = {each.rule_id: each.entry.digest for each in found if each.kind != "missing"}
-    bound = [rules.put_rule(each.as_input(), user or PROGRAM) for each in changes]
-    lines = [f"the rules of {TEAM_FILE} bind from now on"] if user is not None else []
-    lines += [f"{each.entry} To end it: {_lift(each)}" for each in changes]
-    return _Told(lines, bound)
-
-
-def _follow_changes(state: Followed, rules: ToolMemoryStore, found: Sequence[Compared]) -> _Told:
-    """Let what only restricts bind, and ask for what loosens."""
-    told = _Told()
-    for each in found:
-        known = state.agreed.pop(each.rule_id, None)
-        if each.kind == "missing" and each.rule is not None:
-            if known is None:
-                continue
-            rules.delete(each.rule, _FILE)
-        else:
-            state.agreed[each.rule_id] = each.entry.digest
-            if known == each.entry.digest:
-                continue
-            if each.rule is not None and each.rule.request is not None:
-                rules.reject(each.rule, PROGRAM)  # what was asked for is not in the file any more
-            if not each.is_change:
-                continue
-            rule = rules.put_rule(each.as_input(), _FILE if each.kind == "looser" else PROGRAM)
-            told.bound += [] if each.kind == "looser" else [rule]
-        told.lines.append(f"{each} {_CHANGED[each.kind]}: {_lift(each)}")
-    return told
-
-
-def _lift(each: Compared) -> str:
-    return f"lift {each.rule_id[:MIN_ID_LENGTH]}"
+def _change(
+    each: Compared, rules: ToolMemoryStore, user: Actor | None, bound: list[ToolMemoryRule]
+) -> list[str]:
+    """Let what only restricts bind, and ask for what loosens, unless the user said yes to it."""
+    actor = PROGRAM if each.kind in ("new", "stricter") else _FILE
+    if each.rule and each.rule.request and each.rule.request.words == TEAM_FILE:
+        rules.reject(each.rule, PROGRAM)  # the file does not ask for it any more
+    if each.kind == "same":
+        return []
+    if each.kind == "missing" and each.rule is not None:
+        after = rules.delete(each.rule, actor)
+    else:
+        after = rules.put_rule(each.as_input(), user or actor)
+    waits = after.request is not None
+    bound += [] if waits else [after]
+    how = "What you agreed to binds until you type" if waits else "It binds; to end it"
+    return [f"{each}. {how}: lift {after.id[:MIN_ID_LENGTH]}"]
 
 
 def _git_note(path: Path, data: bytes) -> str:
@@ -141,12 +123,10 @@ def _git_note(path: Path, data: bytes) -> str:
     command = ["git", "-C", str(path.parent), "cat-file", "blob", f"HEAD:./{path.name}"]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     clean["GIT_ALLOW_PROTOCOL"] = "none"
-    try:
+    with suppress(OSError, SubprocessError):
         done = run(
-            command, capture_output=True, stdin=DEVNULL, env=clean, timeout=GIT_WAIT, check=True
+            command, stdin=DEVNULL, capture_output=True, env=clean, timeout=GIT_WAIT, check=True
         )
         if done.stdout.replace(b"\r\n", b"\n") == data.replace(b"\r\n", b"\n"):
             return ""
-    except (OSError, SubprocessError):
-        log.debug("git does not print %s", path)
     return " (git does not hold this file as committed)"

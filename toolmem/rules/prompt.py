@@ -42,12 +42,8 @@ _INTRODUCTION = {
     ),
 }
 _TEAM = {
-    "": (
-        "## Rules of this repository\n\n"
-        "Its team wrote these rules, and the user agreed to use them. They bind you as constraints "
-        "of the same kind, but are not the user's words."
-    ),
-    "zh": "## 本仓库的规则\n\n由本仓库的团队编写，用户已同意采用，同样具有约束力，但并非用户原话。",
+    "": "## Rules of this repository\n\nIts team wrote them, the user agreed, and they bind you.",
+    "zh": "## 本仓库的规则\n\n由本仓库的团队编写，用户已同意采用，同样具有约束力。",
 }
 _RECALL = {  # for agents that have memory_recall
     "": " More guidance on a tool is stored under `tool-{name}`; look it up with `memory_recall`.",
