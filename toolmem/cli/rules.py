@@ -21,7 +21,6 @@ from toolmem.models.rules import Effect, Priority, ToolMemoryRule
 from toolmem.operations.rules import schemas_of
 from toolmem.rules import team_file
 from toolmem.rules.capture import ToolMemoryCaptureHook, describe_effect
-from toolmem.rules.changes import Actor
 from toolmem.rules.identity import find_rule
 from toolmem.rules.reader import too_long
 from toolmem.rules.turn import Captured, Turn, read_turn
@@ -166,15 +165,12 @@ def reject(memory: ToolMem, rule_id: str) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @options.with_memory()
 def export_rules(memory: ToolMem, file: Path) -> None:
-    """Write the rules that stop calls for good into FILE, which a team keeps in its repository.
-
-    Its other rules stay in it, as do comments at its head and above a rule. Where it is the
-    toolmem.rules.yaml in the root of a repository, the hook offers it.
-    """
-    known: Any = ([], {})
-    if file.exists():
-        known = team_file.read_team_file(team_file.read_bytes(file), file.name)
-    data = team_file.write_team_file(memory.rules.all_rules().rules, *known).encode()
+    """Write the rules that stop calls for good into FILE; its other rules and comments stay."""
+    data = team_file.read_bytes(file) if file.exists() else b""
+    entries, comments = team_file.read_team_file(data, file.name)
+    rules = memory.rules.all_rules().rules
+    entries += [team_file.entry_of(rule) for rule in rules if rule.is_checked]
+    data = team_file.write_team_file(entries, comments).encode()
     entries, _ = team_file.read_team_file(data, file.name)  # raises for what nobody could import
     try:
         replace_file(file.resolve(), data)
@@ -188,28 +184,22 @@ def export_rules(memory: ToolMem, file: Path) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask. Without a terminal, what loosens waits.")
 @options.with_memory(exists=False)
 def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
-    """Show what FILE changes of the rules, ask, and change it. Exit code 1: something waits.
+    """Show what FILE changes of the rules, ask, and change it. What it lacks is named, and stays.
 
-    A rule that FILE does not hold is named, and binds on.
+    Exit code 1: something waits.
     """
     user = user_actor()
     entries, _ = team_file.read_team_file(team_file.read_bytes(file), file.name)
     found = team_file.compare(entries, memory.rules)
-    for each in found:
-        click.echo(str(each))
+    click.echo("\n".join(map(str, found)))
     changes = [each for each in found if each.kind in team_file.CHANGES]
     if changes and not yes and not (user.evidence and click.confirm("Change this?")):
         print_error("nothing is changed: run this in a terminal of yours, or with --yes")
         sys.exit(1)
-    waiting = 0
-    for each in changes:
-        waits = each.kind == "looser" and not user.evidence
-        actor = Actor("agent", words=file.name) if waits else user
-        waiting += memory.rules.put_rule(each.as_input(), actor).request is not None
-    click.echo(f"{len(changes) - waiting} rule(s) changed")
-    if waiting:
-        print_error(f"{waiting} that loosen wait for you: toolmem rules review")
-        sys.exit(1)
+    done = [each.apply(memory.rules, user if user.evidence else None) for each in changes]
+    waiting = sum(rule.request is not None for rule in done)
+    click.echo(f"{len(changes) - waiting} rule(s) changed; {waiting} wait for `rules approve`")
+    sys.exit(1 if waiting else 0)
 
 
 @rules.command("capture")

@@ -148,11 +148,10 @@ def rule_finding(
     known to answer (`asks_user`); else the rule denies. `is_copy`: the rule's store is lost, so
     that no words lift it.
     """
-    who = "The user said on {:%Y-%m-%d}" if rule.is_users else "A rule says on {:%Y-%m-%d}"
-    if rule.is_team:
-        who = "The repository's rules say"
+    who = "The user said" if rule.is_users else "A rule says"
+    who = "The repository's rules say" if rule.is_team else f"{who} on {rule.created_at:%Y-%m-%d}"
     sentence = plain(rule.rule, _MAX_SENTENCE).removesuffix(".")
-    text = f"{who.format(rule.created_at)}: {sentence}. {need}".strip()
+    text = f"{who}: {sentence}. {need}".strip()
     action: Action = "deny" if sure and rule.effect == "deny" else "ask"
     remedy = "Get their consent, or leave it out."
     code = rule.id[:MIN_ID_LENGTH]

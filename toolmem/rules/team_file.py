@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -21,8 +22,8 @@ from msgspec.structs import asdict, replace
 from toolmem.config.layers import Loader
 from toolmem.errors import RequestError
 from toolmem.models.calls import Moment
-from toolmem.models.rules import TEAM, Priority, Said, ToolMemoryRule
-from toolmem.rules.changes import loosens
+from toolmem.models.rules import TEAM, TEAM_FILE, Priority, Said, ToolMemoryRule
+from toolmem.rules.changes import PROGRAM, Actor, loosens
 from toolmem.rules.identity import derived_id, folded_name
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.text.display import shown, shown_name
@@ -32,10 +33,8 @@ Kind = Literal["new", "stricter", "looser", "missing", "same"]
 CHANGES = ("new", "stricter", "looser")
 Comments = dict[str, list[str]]  # above an entry by its id; "": at the head
 _HEAD = ["# Rules for agents in this repository. A person reviews each change."]
-_REMEDY = (
-    "expected YAML in UTF-8 with `rules:`, a list; each has id, tool, rule, effect (deny or ask) "
-    "and when, and may have priority, unless and expires_at (a time with its zone)"
-)
+_REMEDY = "expected `rules:`, each with id, tool, rule, effect (deny or ask), when, in YAML"
+_FILE = Actor("agent", words=TEAM_FILE)  # what it asks for is a request
 _TAG = f"{TEAM}:"  # the beginning of the tag that holds the id in the file
 
 
@@ -76,6 +75,15 @@ class Compared(NamedTuple):
         if self.rule is None:
             given |= {"said": Said("program"), "tags": [TEAM, _TAG + self.entry.id]}
         return RuleInput(**given)
+
+    def apply(self, rules: ToolMemoryStore, user: Actor | None) -> ToolMemoryRule:
+        """Make the change. Without the user's word, what loosens is only requested."""
+        actor = user or (PROGRAM if self.kind in ("new", "stricter") else _FILE)
+        if self.rule and self.rule.request and self.rule.request.words == TEAM_FILE:
+            rules.reject(self.rule, PROGRAM)  # the file does not ask for it any more
+        if self.rule and self.kind in ("same", "missing"):
+            return self.rule if self.kind == "same" else rules.delete(self.rule, actor)
+        return rules.put_rule(self.as_input(), actor)
 
     def __str__(self) -> str:
         before = f" (before: {entry_of(self.rule)})" if self.rule and self.kind in CHANGES else ""
@@ -120,8 +128,9 @@ def read_team_file(data: bytes, name: str) -> tuple[list[Entry], Comments]:
         root = loader.get_single_node()
         given = loader.construct_document(root) if root else {}
         rules = msgspec.convert(given, _Body).rules
-        marks = [node.start_mark for node in root.value[-1][1].value] if given else []
-        for each, mark in zip(rules, marks, strict=True):
+        nodes = root.value[-1][1].value if given else []
+        for each, node in zip(rules, nodes, strict=True):
+            mark = node.start_mark
             entry = msgspec.json.decode(msgspec.json.encode(each), type=Entry)
             if entries.setdefault(entry.id, entry) is not entry:
                 raise ValueError(f"id: another entry has {entry.id!r}, too")
@@ -132,28 +141,20 @@ def read_team_file(data: bytes, name: str) -> tuple[list[Entry], Comments]:
         problem = shown_name(getattr(error, "problem", None) or str(error), 300)
         raise RequestError(f"{place}: {problem}; {_REMEDY}", "file") from None
     lines = text.splitlines()
-    comments = {each: _comments_above(lines, at) for each, at in zip(entries, marks, strict=True)}
-    comments[""] = _comments_above(lines, root.start_mark) if root else []
-    return [*entries.values()], comments
+    named = [*zip(entries, nodes, strict=True), *([("", root)] if root else [])]
+    return [*entries.values()], {i: _comments_above(lines, node.start_mark) for i, node in named}
 
 
 def _comments_above(lines: list[str], mark: Any) -> list[str]:
     """Comments directly above a place, no further in than it: there a text may look like one."""
-    found: list[str] = []
-    for line in reversed(lines[: mark.line]):
-        comment = line.lstrip()
-        if comment and not (comment[0] == "#" and len(line) - len(comment) <= mark.column):
-            break
-        found[:0] = [comment] if comment else []
-    return found
+    above = reversed(lines[: mark.line])
+    above = takewhile(lambda x: x[: mark.column + 1].lstrip()[:1] in ("#", ""), above)
+    return [line.strip() for line in above if line.strip()][::-1]
 
 
-def write_team_file(
-    rules: Iterable[ToolMemoryRule], entries: Iterable[Entry], comments: Comments
-) -> str:
-    """A file with these entries and the rules that stop calls for good, sorted by tool and id."""
+def write_team_file(entries: Iterable[Entry], comments: Comments) -> str:
+    """The text of a file, sorted by tool and id. Of two entries with one id the later counts."""
     known = {entry.id: entry for entry in entries}
-    known |= {entry.id: entry for entry in (entry_of(rule) for rule in rules if rule.is_checked)}
     parts = (comments.get("") or _HEAD) + ["rules:" if known else "rules: []"]
     for entry in sorted(known.values(), key=lambda each: (folded_name(each.tool_name), each.id)):
         fields = [msgspec.to_builtins(entry)]
@@ -172,10 +173,7 @@ def entry_of(rule: ToolMemoryRule) -> Entry:
 def compare(
     entries: Sequence[Entry], rules: ToolMemoryStore, *, changes_own: bool = True
 ) -> list[Compared]:
-    """What the entries change of the rules that hold, and which rules are not among them.
-
-    `changes_own`: also of rules that the user said; else an entry that differs is a new rule.
-    """
+    """What the entries change, also of the user's own rules if so wished, and what they lack."""
     now, secret = rules.clock.now(), rules.store.secret_key().hex()
     known = {}
     for rule in rules.all_rules().rules:
