@@ -238,7 +238,7 @@ def test_words_and_the_users_consent_lift_a_rule(host):
     code = host.rules()[0].id[:6]
     assert told.startswith(("toolmem: proposed", "toolmem: refused")) and code not in told
     told = host.before("git push origin main", key="call_1", **ASKED)
-    assert f"You said: “{BACK}”. Let it through, and lift the rule" in told
+    assert f"You said: “{BACK.rstrip(chr(46))}”. Let it through, and lift the rule" in told
     assert told.endswith("Yes lifts the rule for good.")
     told = host.after("git push origin main", "done", key="call_1", **ASKED)
     assert "Lifted, as you agreed: “Never push to main”. undo" in told["systemMessage"]
@@ -256,9 +256,7 @@ def test_where_another_rule_stops_the_call_too_no_yes_lifts_one(host, own_home):
     assert len(host.rules()) == len(at_home.rules()) == 1
 
 
-@pytest.mark.parametrize(
-    "mode", ["acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions", None]
-)
+@pytest.mark.parametrize("mode", ["plan", "auto", "dontAsk", "bypassPermissions", None])
 def test_where_it_is_not_known_that_a_person_is_asked_the_rule_denies(host, mode):
     taken_back(host)
     fields = {"permission_mode": mode} if mode else {}

@@ -62,15 +62,17 @@ class Program:
         """As its user calls it beside the agent."""
         return self.start([sys.executable, "-P", "-m", "toolmem", *arguments])
 
-    def start(self, command: list[str]) -> str:
+    def environment(self) -> dict[str, str]:
         path = os.pathsep.join(
             [str(PROGRAMS / "node" / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]
         )
-        base = {"HOME": str(self.home), "PATH": path, "LANG": "C.UTF-8"}
+        return {"HOME": str(self.home), "PATH": path, "LANG": "C.UTF-8", **self.variables()}
+
+    def start(self, command: list[str]) -> str:
         ran = subprocess.run(
             command,
             cwd=self.project,
-            env={**base, **self.variables()},
+            env=self.environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -8,7 +8,8 @@ import subprocess
 import pytest
 
 from hosts_live.model import Model
-from hosts_live.programs import EVERY, PROGRAMS
+from hosts_live.programs import EVERY, PROGRAMS, ClaudeCode
+from hosts_live.terminal import ENTER, ESCAPE, Terminal
 from toolmem.hooks.notes import note_command
 
 pytestmark = pytest.mark.hosts
@@ -122,3 +123,66 @@ def test_what_the_user_says_binds_in_the_real_program(agent, record_property):
         check=False,
     )
     assert left.stdout == b""
+
+
+BACK = "The thing with main is settled."
+
+
+@pytest.fixture
+def claude(model, tmp_path):
+    """The real program in a terminal, with the hook, after its first screens."""
+    if not (PROGRAMS / ".bin" / ClaudeCode.program).exists():
+        pytest.skip("`make test-hosts` installs it")
+    found = ClaudeCode(model, tmp_path)
+    found.toolmem("hook", "install", found.agent)
+    known = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+    state = {
+        "hasCompletedOnboarding": True,
+        "theme": "dark",
+        "customApiKeyResponses": {"approved": ["dummy"], "rejected": []},
+        "projects": {str(found.project): known},
+    }
+    (found.home / ".claude.json").write_text(json.dumps(state))
+    return found
+
+
+def terminal(claude, mode):
+    command = [claude.executable, "--permission-mode", mode]
+    return Terminal(command, str(claude.project), claude.environment())
+
+
+@pytest.mark.parametrize("mode", ["default", "acceptEdits"])
+@pytest.mark.parametrize("answer", ["yes", "no"])
+def test_a_question_and_its_answer_are_understood_in_the_real_program(claude, model, mode, answer):
+    is_pushed = repository(claude)
+    push = claude.shell("git push origin main")
+    with terminal(claude, mode) as screen:
+        assert screen.sees("for shortcuts") or screen.sees("accept edits on"), screen.drawn
+        model.then("Understood.")
+        screen.say(RULE)
+        assert screen.sees("Kept: “Never push to main”"), screen.drawn
+        assert screen.sees("Understood."), screen.drawn
+        model.then("All right.")
+        screen.say(BACK)
+        assert screen.sees("still holds"), screen.drawn
+        assert screen.sees("All right."), screen.drawn
+        model.then(push, "That is all.")
+        screen.say("Publish it.")
+        assert screen.sees("Do you want to proceed?"), screen.drawn
+        assert screen.sees("Yes lifts the rule for good."), screen.drawn
+        if answer == "yes":
+            screen.press(ENTER)
+            assert screen.sees("Lifted, as you agreed"), screen.drawn
+            assert screen.sees("That is all."), screen.drawn
+            assert is_pushed()
+            screen.say("undo")
+            assert screen.sees("Restored, it holds again"), screen.drawn
+        else:
+            screen.press(ESCAPE)
+            assert screen.sees("Interrupted") or screen.sees("What should Claude do"), screen.drawn
+            model.then(push, "That is all.")
+            screen.say("Publish it now.")
+            assert screen.sees("That is all."), screen.drawn
+            assert "which rule stands against it" in str(model.requests[-1].results)
+            assert not is_pushed()
+    assert "Never push to main" in claude.toolmem("rules", "list")

@@ -162,7 +162,8 @@ def rule_finding(
     if asked is not None and asked.what == "replaced":
         text += f" It is to be replaced by {quoted(asked.words)}, once the user says yes."
     if asked is not None and action == "deny" and asks_user:
-        text += f" You said: {quoted(asked.words)}. Let it through, and lift the rule ({code})?"
+        said = quoted(asked.words.rstrip(" ."))
+        text += f" You said: {said}. Let it through, and lift the rule ({code})?"
         action, remedy, notice = "ask", "", ""
     elif asked is not None and asked.what != "replaced":
         text += f" Later they said: {quoted(asked.words)}. Whether that ends it is not decided."
