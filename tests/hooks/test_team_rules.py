@@ -40,23 +40,34 @@ def told(host, text="Go on.", session="s1"):
 def agreed(host, write):
     write(PUSH % MAIN, TAG)
     start(host)
-    assert "2 rule(s) of this repository bind" in told(host, "use team rules")
+    assert "toolmem.rules.yaml bind from now on" in told(host, "use team rules")
     return host
+
+
+def notice_of_denial(host):
+    """What the user is told of a push that is stopped."""
+    call = {"tool_name": "Bash", "tool_input": {"command": "git push origin main"}}
+    answer = host.send("PreToolUse", tool_use_id="told", **call)
+    return answer["systemMessage"]
 
 
 def code_of(notice, words):
     line = next(line for line in notice.splitlines() if words in line)
-    return line.partition("lift ")[2][:6]
+    return line.rpartition("lift ")[2][:6]
 
 
 def test_rules_are_listed_to_the_user_and_bind_nothing_before_the_yes(host, write):
     write(PUSH % MAIN, TAG)
     shown, context = start(host)
-    assert "has 2 rule(s)" in shown and "Never push to main" in shown and "^git tag" in shown
+    assert (
+        "has 2 rule(s) for agents (git does not hold" in shown
+        and "Never push to main" in shown
+        and "^git tag" in shown
+    )
     assert "Never push" not in context
     assert host.before("git push origin main") == ""
     assert start(host, "s2") == ("", start(host, "s3")[1])
-    assert "2 rule(s) of this repository bind" in told(host, "Use team rules.")
+    assert "toolmem.rules.yaml bind from now on" in told(host, "Use team rules.")
     reason = host.before("git push origin main", key="call_2")
     assert "The repository's rules say: Never push to main" in reason
     assert "The user said" not in reason
@@ -99,14 +110,13 @@ def test_a_change_that_only_restricts_binds_at_once_and_is_told(agreed, write):
 @pytest.mark.parametrize(
     ("entries", "new"),
     [
-        ((PUSH.replace("deny", "ask") % MAIN, TAG), "new: ask"),
+        ((PUSH.replace("deny", "ask") % MAIN, TAG), "looser: ask"),
         ((PUSH.replace("Never", "You may") % MAIN, TAG), "You may push"),
         (((PUSH % MAIN)[:-1] + ", unless: [{word: --force}]}", TAG), '"unless"'),
-        (((PUSH % MAIN)[:-1] + ", expires_at: '2020-01-01T00:00:00Z'}", TAG), "until 2020"),
-        ((PUSH.replace("effect: deny, when: %s", "effect: remind"), TAG), "no such rule any more"),
-        ((PUSH.replace("@shell", "@mail") % MAIN, TAG), "no such rule any more"),
-        ((TAG,), "no such rule any more"),
-        ((), "no such rule any more"),
+        (((PUSH % MAIN)[:-1] + ", expires_at: '2020-01-01T00:00:00Z'}", TAG), "2020-01-01"),
+        ((PUSH.replace("@shell", "@mail") % MAIN, TAG), "missing: deny"),
+        ((TAG,), "missing: deny"),
+        ((), "missing: deny"),
     ],
 )
 def test_what_loosens_is_asked_with_old_and_new_and_the_old_binds_until_yes(
@@ -114,10 +124,10 @@ def test_what_loosens_is_asked_with_old_and_new_and_the_old_binds_until_yes(
 ):
     write(*entries)
     notice = told(agreed)
-    assert "old: deny" in notice and new in notice
+    assert "deny, @shell: “Never push to main”" in notice and new in notice
     assert agreed.before("git push origin main") != ""
     assert told(agreed) == ""  # asked once
-    told(agreed, f"lift {code_of(notice, 'To agree')}")
+    told(agreed, f"lift {code_of(notice, 'waits until')}")
     reason = agreed.before("git push --force origin main", key="call_2")
     assert reason == "" or "ask the user first" in reason or "You may push" in reason
 
@@ -130,48 +140,24 @@ def test_a_rule_that_binds_from_a_sessions_start_stands_in_its_prompt_once(agree
 
 def test_a_yes_to_what_was_shown_is_none_to_what_the_file_says_since(agreed, write):
     write(PUSH.replace("deny", "ask") % MAIN, TAG)
-    code = code_of(told(agreed), "To agree")
+    code = code_of(told(agreed), "waits until")
     write(PUSH.replace("deny", "ask") % "[{command: no such command}]", TAG)
     notice = told(agreed, f"lift {code}")
-    assert "old: ask" in notice and "no such command" in notice
+    assert "(before: ask" in notice and "no such command" in notice
     assert "ask the user first" in agreed.before("git push origin main")
-
-
-def test_a_yes_that_two_installs_tell_acts_once(host, write):
-    write(TAG)
-    start(host)
-    event = {"prompt": "use team rules", "prompt_id": "p1"}
-    assert "bind from now on" in host.send("UserPromptSubmit", **event)["systemMessage"]
-    assert "systemMessage" not in host.send("UserPromptSubmit", **event)
 
 
 def test_what_was_loosened_and_put_back_asks_no_longer(agreed, write):
     write(TAG)
-    code = code_of(told(agreed), "To agree")
+    code = code_of(told(agreed), "waits until")
     write(PUSH % MAIN, TAG)
     told(agreed)
     assert not any(rule.request for rule in agreed.rules())
     assert "lifted" in told(agreed, f"lift {code}").lower()
 
 
-def test_a_line_with_another_id_is_the_same_rule(agreed, write):
-    write((PUSH % MAIN).replace("no-push", "never-push"), TAG)
-    assert told(agreed) == ""
-    assert agreed.before("git push origin main") != ""
-
-
-def test_the_user_who_wrote_the_file_still_says_yes_to_what_others_add(host, write):
-    told(host, "Never push to main.")
-    [own] = host.rules()
-    write((PUSH % "[]").replace("when: []", f"when: {own.when}"))
-    start(host)
-    write((PUSH % "[]").replace("when: []", f"when: {own.when}"), TAG)
-    assert "They bind nothing until" in told(host)
-    assert host.before("git tag x") == ""
-
-
 def test_what_the_user_lifted_stays_lifted_until_its_line_changes(agreed, write):
-    code = code_of(agreed.before("git push origin main"), "lift")
+    code = code_of(notice_of_denial(agreed), "lift")
     told(agreed, f"lift {code}")
     write(PUSH % MAIN, TAG.replace("ask", "deny"))
     told(agreed)
@@ -184,7 +170,7 @@ def test_what_the_user_lifted_stays_lifted_until_its_line_changes(agreed, write)
 
 def test_a_file_that_is_deleted_leaves_its_rules_and_is_told_once(agreed, project):
     (project / "toolmem.rules.yaml").unlink()
-    assert "2 rule(s) of it that you agreed to bind on" in told(agreed)
+    assert "that you agreed to bind on" in told(agreed)
     assert told(agreed) == ""
     assert agreed.before("git push origin main") != ""
 
@@ -192,7 +178,7 @@ def test_a_file_that_is_deleted_leaves_its_rules_and_is_told_once(agreed, projec
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("<<<<<<< HEAD\nrules:\n", "line 1: a merge conflict"),
+        ("<<<<<<< HEAD\nrules: []\n", "line 2: mapping values are not allowed"),
         ("rules:\n- {id: a}\n", "missing required field"),
         ("x" * 1_100_000, "larger than 1,000,000 bytes"),
     ],
@@ -200,7 +186,7 @@ def test_a_file_that_is_deleted_leaves_its_rules_and_is_told_once(agreed, projec
 def test_a_file_that_cannot_be_read_changes_nothing_and_is_told_once(agreed, project, text, why):
     (project / "toolmem.rules.yaml").write_text(text)
     notice = told(agreed)
-    assert why in notice and "bind on" in notice and len(notice.splitlines()) == 1
+    assert why in notice and "binds on" in notice and len(notice.splitlines()) == 1
     assert told(agreed) == ""
     assert agreed.before("git push origin main") != ""
 
@@ -212,19 +198,6 @@ def test_the_file_is_not_taken_into_a_store_that_binds_in_every_project(own_home
     host = Host("claude-code", project, ["--store", str(own_home / ".toolmem" / "memory.db")])
     assert start(host)[0] == ""
     assert told(host, "use team rules") == ""
-
-
-def test_reminders_are_left_out_and_that_is_told(host, write):
-    write(TAG, "{id: r, tool: t, rule: Be nice to Bob, effect: remind}")
-    assert "1 more only remind" in start(host)[0]
-    told(host, "使用团队规则")
-    assert [rule.rule for rule in host.rules()] == ["Never tag"]
-
-
-def test_a_link_out_of_the_repository_is_not_followed(host, project, tmp_path):
-    (tmp_path / "other.yaml").write_text(f"rules:\n- {TAG}\n")
-    (project / "toolmem.rules.yaml").symlink_to(tmp_path / "other.yaml")
-    assert "a link out of the repository" in start(host)[0]
 
 
 def test_a_program_cannot_loosen_a_rule_of_the_repository(agreed):
@@ -274,15 +247,12 @@ def test_a_file_that_git_does_not_hold_as_committed_is_said_to_be_so(host, write
     (project / ".git").rmdir()
     git("init", "-q")
     write(TAG)
-    assert "git tells of no commit here" in start(host)[0]
-    git("commit", "-q", "--allow-empty", "-m", "x")
-    write(TAG, PUSH % MAIN)
-    assert "it is not committed" in start(host)[0]
+    assert "git does not hold this file as committed" in start(host)[0]
     git("add", "-A", "toolmem.rules.yaml")
     git("commit", "-q", "-m", "y")
-    write(TAG)
-    assert "differs from the one that is committed" in start(host)[0]
     write(TAG, PUSH % MAIN)
+    assert "git does not hold this file as committed" in start(host)[0]
+    write(TAG)
     assert start(host)[0].count("commit") == 0
     text = (project / "toolmem.rules.yaml").read_bytes()
     (project / "toolmem.rules.yaml").write_bytes(text.replace(b"\n", b"\r\n"))

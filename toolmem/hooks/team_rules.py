@@ -20,6 +20,7 @@ from toolmem.models.rules import TEAM_FILE, ToolMemoryRule
 from toolmem.rules import team_file
 from toolmem.rules.changes import Actor
 from toolmem.rules.prompt import render_rules
+from toolmem.rules.replies import MIN_ID_LENGTH
 from toolmem.store.storable import read_or_new, swap
 from toolmem.text.patterns import late_pattern
 

@@ -33,7 +33,7 @@ Kind = Literal["new", "stricter", "looser", "missing", "same"]
 CHANGES = ("new", "stricter", "looser")
 Comments = dict[str, list[str]]  # above an entry by its id; "": at the head
 _HEAD = ["# Rules for agents in this repository. A person reviews each change."]
-_REMEDY = "expected `rules:`, each with id, tool, rule, effect (deny or ask), when, in YAML"
+_REMEDY = "write `rules:`, each with id, tool, rule, effect: deny or ask, when; no merge conflict"
 _FILE = Actor("agent", words=TEAM_FILE)  # what it asks for is a request
 _TAG = f"{TEAM}:"  # the beginning of the tag that holds the id in the file
 
@@ -147,9 +147,9 @@ def read_team_file(data: bytes, name: str) -> tuple[list[Entry], Comments]:
 
 def _comments_above(lines: list[str], mark: Any) -> list[str]:
     """Comments directly above a place, no further in than it: there a text may look like one."""
-    above = reversed(lines[: mark.line])
-    above = takewhile(lambda x: x[: mark.column + 1].lstrip()[:1] in ("#", ""), above)
-    return [line.strip() for line in above if line.strip()][::-1]
+    above = [(line.strip(), line[: mark.column + 1].lstrip()[:1]) for line in lines[: mark.line]]
+    found = takewhile(lambda each: each[0] == "" or each[1] == "#", reversed(above))
+    return [text for text, _ in found if text][::-1]
 
 
 def write_team_file(entries: Iterable[Entry], comments: Comments) -> str:
