@@ -23,7 +23,7 @@ from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
 from toolmem.rules.notes.keep import NoteResult, note_demand
 from toolmem.rules.notes.verify import NoteContext
-from toolmem.rules.reader import demands
+from toolmem.rules.reader import Demand, demands
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore
 from toolmem.view.conditions import Conditions, Match, read_conditions
@@ -91,22 +91,24 @@ def checker(rules: list[tuple[str, Conditions]], tools: list[ToolSchema]) -> Sto
     return stops
 
 
-def read_offline(
-    message: str, tools: list[ToolSchema]
-) -> tuple[bool, list[tuple[str, Conditions]]]:
-    """Whether anything is kept for good, and the conditions by tool."""
+def read_offline(message: str, tools: list[ToolSchema]) -> tuple[bool, list[Any], list[Any]]:
+    """Whether anything is kept for good, and the conditions by tool, now and in a later session."""
     found = demands(message, [], tools)
-    pairs = [
-        (tool, read_conditions(conditions.when, conditions.unless))
-        for demand in found
-        for tool, conditions in demand.conditions.items()
-    ]
-    return any(not demand.session for demand in found), pairs
+
+    def pairs(those: list[Demand]) -> list[Any]:
+        return [
+            (tool, read_conditions(conditions.when, conditions.unless))
+            for demand in those
+            for tool, conditions in demand.conditions.items()
+        ]
+
+    lasting = [demand for demand in found if not demand.session]
+    return bool(lasting), pairs(found), pairs(lasting)
 
 
 def noted(
     labelled: Any, notes: Any, tools: list[ToolSchema], outcomes: Counter[str]
-) -> tuple[bool, list[Any]]:
+) -> tuple[bool, list[Any], list[Any]]:
     """The same by the notes of a model, verified and kept in a store of their own."""
     store = SqliteStore(":memory:")
     rules = ToolMemoryStore(store, "default", SystemClock())
@@ -118,13 +120,16 @@ def noted(
         "weakened" if is_weakened(each, call) else each.outcome
         for each, call in zip(made, calls, strict=True)
     )
-    pairs = [
-        (rule.tool_name, read_conditions(rule.when, rule.unless))
-        for rule in rules.all_rules("here").rules
-        if rule.is_checked
-    ]
+    now, later = (
+        [
+            (rule.tool_name, read_conditions(rule.when, rule.unless))
+            for rule in rules.all_rules(session).rules
+            if rule.is_checked
+        ]
+        for session in ("here", "later")
+    )
     store.close()
-    return any(kept), pairs
+    return any(kept), now, later
 
 
 def is_weakened(made: NoteResult, note: Any) -> bool:
@@ -132,12 +137,14 @@ def is_weakened(made: NoteResult, note: Any) -> bool:
     return made.outcome == "kept" and made.rules[0].effect != note["effect"]
 
 
-def of_demands(name: str, read: Callable[[Any, list[ToolSchema]], tuple[bool, list[Any]]]) -> Any:
+def of_demands(
+    name: str, read: Callable[[Any, list[ToolSchema]], tuple[bool, list[Any], list[Any]]]
+) -> Any:
     count: Counter[str] = Counter()
     for labelled in json_lines(shared_data() / "demands" / "A.jsonl"):
         tools = schemas(labelled["tools"])
-        kept, pairs = read(labelled, tools)
-        stops = checker(pairs, tools)
+        kept, pairs, later = read(labelled, tools)
+        stops, stops_later = checker(pairs, tools), checker(later, tools)
         is_standing = labelled["kind"] == "standing"
         count["standing"] += is_standing
         count["kept"] += is_standing and kept
@@ -146,10 +153,11 @@ def of_demands(name: str, read: Callable[[Any, list[ToolSchema]], tuple[bool, li
             for call in demand["stops"] if is_standing else ():
                 count["forbidden"] += 1
                 count["stopped"] += stops(call["tool"], call["arguments"])
+                count["later"] += stops_later(call["tool"], call["arguments"])
             for call in demand["passes"]:
                 count["near"] += 1
                 count["near stopped"] += stops(call["tool"], call["arguments"])
-    columns = ("standing", "kept", "false", "forbidden", "stopped", "near", "near stopped")
+    columns = ("standing", "kept", "false", "forbidden", "stopped", "later", "near", "near stopped")
     return (name, *(count[each] for each in columns))
 
 
@@ -205,7 +213,7 @@ def main() -> None:
         row["id"]: row["calls"]
         for row in json_lines(shared_data() / "demands" / "A.notes.repaired.jsonl")
     }
-    columns = ("demands/A", "standing", "kept", "false", "forbidden", "stopped", "near")
+    columns = ("demands/A", "standing", "kept", "false", "forbidden", "stopped", "later", "near")
     outcomes: Counter[str] = Counter()
     labelled = [
         of_demands("offline", lambda labelled, tools: read_offline(labelled["text"], tools)),

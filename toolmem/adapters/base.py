@@ -26,9 +26,7 @@ from msgspec.structs import replace
 
 from toolmem.errors import RequestError
 from toolmem.formats.chat import read_arguments
-from toolmem.guard import Guard
 from toolmem.guard.decision import fallback_decision
-from toolmem.guard.self_protection import own_paths
 from toolmem.hooks.protocol import typed
 from toolmem.memory.toolmem import Workspace
 from toolmem.operations.rules import schemas_of
@@ -84,17 +82,10 @@ class Conversation:
                 session = AgentSession.start(
                     memory, tools=tools, on_ask=self.on_ask, session_id=self.name
                 )
-                store, modes = services.store(), services.settings.guard
+                modes = services.settings.guard
                 if modes.repeats == "advise":  # advice would not stop a framework's loop
                     modes = replace(modes, repeats="enforce")
-                session.recorder.guard = Guard(
-                    store,
-                    memory.workspace_id,
-                    services.clock,
-                    modes,
-                    protected=own_paths(store),
-                    zone=session.rules.zone,
-                )
+                    session.recorder.guard = services.guard(memory.workspace_id, modes)
                 self._session = session
             return self._session
 

@@ -115,15 +115,11 @@ def merged(*layers: Layer) -> Layer:
                 for old in [old for old in whole if old[:2] == path[:2]]:
                     del whole[old]
         for path in layer:
-            for old in [old for old in whole if _overlaps(old, path)]:
+            overlapping = (old for old in whole if old[: len(path)] == path[: len(old)])
+            for old in [old for old in overlapping if old != path]:
                 del whole[old]
         whole |= layer
     return whole
-
-
-def _overlaps(old: Path, new: Path) -> bool:
-    shorter = min(len(old), len(new))
-    return len(old) != len(new) and old[:shorter] == new[:shorter]
 
 
 def origin_suffix(layer: Layer, path: Path) -> str:

@@ -25,7 +25,13 @@ def check_flow(node: Node, available_keys: Iterable[str], ops: Mapping[str, type
             after = available
             for branch in node.parts:
                 others = {key: other for key, other in branch_by_key.items() if other is not branch}
-                problems.extend(_cross_branch_reads(branch, others))
+                problems.extend(
+                    f"{op.key} reads {key!r}, which {others[key]} leaves in a parallel branch: "
+                    "compose them by >>"
+                    for op in branch.ops()
+                    for key in (*op.reads, *op.optional)
+                    if key in others
+                )
                 after |= visit(branch, available | others.keys())  # named above, if it is read
             return after
         assert isinstance(node, Op)
@@ -50,16 +56,6 @@ def _branch_by_key(node: Parallel, problems: list[str]) -> dict[str, Node]:
                     "compose them by >>"
                 )
     return branch_by_key
-
-
-def _cross_branch_reads(branch: Node, others: Mapping[str, Node]) -> list[str]:
-    return [
-        f"{op.key} reads {key!r}, which {others[key]} leaves in a parallel branch: "
-        "compose them by >>"
-        for op in branch.ops()
-        for key in (*op.reads, *op.optional)
-        if key in others
-    ]
 
 
 def _out_of_order(visited: list[tuple[Op, frozenset[str]]]) -> list[str]:

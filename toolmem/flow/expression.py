@@ -34,20 +34,7 @@ ALLOWED = (
 MakeOp = Callable[[type[Op], str, dict[str, Any]], Op]  # class, key, literals
 
 
-def make_op(op_class: type[Op], key: str, literals: dict[str, Any]) -> Op:
-    """Make an op from its literals alone, without a configuration."""
-    op = op_class(**literals)
-    op.key = key
-    return op
-
-
-def parse(
-    text: str,
-    ops: Mapping[str, type[Op]],
-    *,
-    source: str = "flow_content",
-    make: MakeOp = make_op,
-) -> Node:
+def parse(text: str, ops: Mapping[str, type[Op]], *, source: str, make: MakeOp) -> Node:
     """Parse a flow. `ops`: classes by the keys that the text may use.
 
     Raises FlowSyntaxError with every problem of the text, and ConfigError with those of params.

@@ -9,7 +9,7 @@ counted is what happened, not what caused it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from toolmem.guidance.differences import NOT_GIVEN, REPEATED, differences, differing
@@ -42,23 +42,18 @@ class Attempts(NamedTuple):
 
 
 def recoveries(attempts: Attempts) -> list[Recovery]:
-    """Every recovered failure."""
+    """Every recovered failure, with the first call that repaired it."""
+    worked, observed = attempts.worked, attempts.observed
     found: list[Recovery] = []
     for group in attempts.groups:
         for place, failure in enumerate(group):
-            if attempts.worked[failure] is False:
-                later = group[place + 1 : place + 1 + WITHIN]
-                found += _first_recovery(attempts, failure, later)
+            later = group[place + 1 : place + 1 + WITHIN] if worked[failure] is False else ()
+            for success in (position for position in later if worked[position]):
+                repairs = differences(observed[failure], observed[success])
+                if REPEATED in repairs or repairs_it(attempts, failure, success, repairs):
+                    found.append(Recovery(failure, success, repairs))
+                    break
     return found
-
-
-def _first_recovery(attempts: Attempts, failure: int, later: Sequence[int]) -> Iterator[Recovery]:
-    for success in (position for position in later if attempts.worked[position]):
-        before, after = attempts.observed[failure], attempts.observed[success]
-        repairs = differences(before, after)
-        if REPEATED in repairs or repairs_it(attempts, failure, success, repairs):
-            yield Recovery(failure, success, repairs)
-            return
 
 
 def repairs_it(attempts: Attempts, failure: int, success: int, repairs: Collection[Repair]) -> bool:

@@ -11,10 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec import Struct
-
 from toolmem.config.names import hint
-from toolmem.config.sections import ModelSection, OpSection, Settings, StoreSection
+from toolmem.config.sections import GuardSection, ModelSection, OpSection, Settings, StoreSection
 from toolmem.errors import ConfigError, RequestError, StoreClosed
 from toolmem.guard import Guard
 from toolmem.guard.self_protection import own_paths
@@ -34,16 +32,8 @@ Service = TypeVar("Service")
 Section = TypeVar("Section")
 
 
-class OwnServices(Struct):
-    """Instances of the caller, by the names that the configuration uses."""
-
-    stores: Mapping[str, Store] = {}
-    judges: Mapping[str, Judge] = {}
-    writers: Mapping[str, GuidanceWriter] = {}
-    llms: Mapping[str, ChatModel] = {}
-    embedders: Mapping[str, Embedder] = {}
-
-
+# Instances of the caller: by kind, then by the names that the configuration uses.
+OwnServices = Mapping[str, Mapping[str, Any]]
 _PROTOCOLS = {
     "stores": Store,
     "judges": Judge,
@@ -54,7 +44,7 @@ _PROTOCOLS = {
 
 
 def own_services(modules: Sequence[str], *handed_over: Mapping[str, Any] | None) -> OwnServices:
-    """What was handed over, in the order of OwnServices, beside what imported modules of
+    """What was handed over, in the order of _PROTOCOLS, beside what imported modules of
     `op_modules` hold under its names. Raises ConfigError where something lacks a method.
     """
     found, problems = {}, []
@@ -70,7 +60,7 @@ def own_services(modules: Sequence[str], *handed_over: Mapping[str, Any] | None)
                 problems.append(f"{kind}.{name}: {type(each).__name__} lacks {', '.join(lacking)}")
     if problems:
         raise ConfigError(problems)
-    return OwnServices(**found)
+    return found
 
 
 def _zone_of(name: str) -> tzinfo | None:
@@ -127,29 +117,32 @@ class MemoryServices:
         """The rules of a workspace, in the default store."""
         return ToolMemoryStore(self.store(), workspace, self.clock, self._zone)
 
-    def guard(self, workspace: str) -> Guard:
-        """The guard of a workspace; it protects the store's own files and the state folder."""
-        store, options = self.store(), self.settings.guard
+    def guard(self, workspace: str, modes: GuardSection | None = None) -> Guard:
+        """The guard of a workspace; it protects the store's own files and the state folder.
+
+        `modes`: in place of those of the configuration.
+        """
+        store, modes = self.store(), modes or self.settings.guard
 
         def make() -> Guard:
             return Guard(
                 store,
                 workspace,
                 self.clock,
-                options,
+                modes,
                 protected=own_paths(store),
                 zone=self._zone,
                 serves_guests=self.settings.session.speaker == "guest",
             )
 
-        return self._cached("guards", workspace, make)
+        return self._cached("guards", workspace, make, str(modes))
 
     def close(self) -> None:
         """Close every store, those of the caller too."""
         with self._opening:
             self._is_closed = True
             stores = [each for key, each in self._cache.items() if key[0] == "stores"]
-            for store in (*self._own.stores.values(), *stores):
+            for store in (*self._own["stores"].values(), *stores):
                 store.close()
 
     def problems(self) -> list[str]:
@@ -179,7 +172,7 @@ class MemoryServices:
 
     def _cached(self, kind: str, name: str, make: Callable[[], Service], *variant: str) -> Service:
         """The caller's instance of this name, else the one that was made at the first use."""
-        own: Mapping[str, Service] = getattr(self._own, kind, {})
+        own: Mapping[str, Service] = self._own.get(kind, {})
         if name in own:
             return own[name]
         key = (kind, name, *variant)
@@ -244,7 +237,7 @@ class MemoryServices:
         return DryRunWriter(writer, card, model) if isinstance(model, DryRunModel) else writer
 
     def _is_offline(self, name: str) -> bool:
-        return name not in self._own.llms and self._model_section(name).backend == "offline"
+        return name not in self._own["llms"] and self._model_section(name).backend == "offline"
 
 
 def _section_of(kind: str, name: str, sections: Mapping[str, Section]) -> Section:

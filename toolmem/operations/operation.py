@@ -1,5 +1,5 @@
 """An operation is a decorated function: its signature is the request, its docstring the
-documentation, and what it returns the result.
+documentation, and what it returns the result. With `flow` it has no body: that flow is run.
 
     @operation(rpc="memory.tools_list", reads_only=True)
     def tools(memory: Memory) -> list[ToolOverview]:
@@ -50,7 +50,7 @@ class Operation(Generic[P, R]):
         self.function = function
         self.name = function.__name__
         self.rpc = rpc  # the method's name over JSON-RPC; "": not offered
-        self.flow = flow  # the flow that it runs; "": none
+        self.flow = flow  # that is run in place of the function, and answers its result; "": none
         self.agent = agent
         self.reads_only = reads_only
         self.__doc__ = inspect.getdoc(function)
@@ -85,8 +85,15 @@ class Operation(Generic[P, R]):
     def run(self, memory: Memory, request: Struct) -> R:
         """Run the operation in this workspace."""
         arguments = {name: getattr(request, name) for name in request.__struct_fields__}
-        function: Callable[..., R] = self.function
-        return function(memory, **arguments)
+        if not self.flow:
+            function: Callable[..., R] = self.function
+            return function(memory, **arguments)
+        # The params of the flow's ops count where a flag is left out.
+        given = {name: None if each is False else each for name, each in arguments.items()}
+        response = memory.run_flow(self.flow, **given)
+        answer = {"answer": response.answer, "success": response.success, **response.metadata}
+        result: R = msgspec.convert(answer, self.signature.return_annotation)
+        return result
 
     def schema(self, hidden: Collection[str] = ()) -> dict[str, Any]:
         """JSON Schema of the request, without the parameters in `hidden`."""
@@ -141,13 +148,6 @@ def operation(
         return described
 
     return describe
-
-
-def run_flow(memory: Memory, flow: str, kind: type[R], **request: Any) -> R:
-    """Run a flow, and convert its response to `kind`. Metadata without a field is dropped."""
-    response = memory.run_flow(flow, **request)
-    arguments = {"answer": response.answer, "success": response.success, **response.metadata}
-    return msgspec.convert(arguments, kind)
 
 
 _UNKNOWN = re.compile(r"unknown field `(.*)`")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -22,13 +21,14 @@ from toolmem.formats.records import read_schemas
 from toolmem.llm.usage import LedgerRow, Usage, read_ledger
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
-from toolmem.models.protocols import Store
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.models.tools import CallFailure, ToolRecord
-from toolmem.operations.results import Summarized
+from toolmem.models.tools import CallFailure, LoggedCall, ToolRecord
+from toolmem.operations import results
+from toolmem.operations.results import Added, Summarized
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.turn import ToolUse, Turn
+from toolmem.store.copying import logged_calls
 from toolmem.text.stopped_calls import was_stopped
 
 WORKSPACE = "evaluate"
@@ -115,8 +115,8 @@ def evaluate(
         store = used.services.store()
         newest = store.call_log(used.workspace_id, newest=True, limit=1)
         added = _add(used, recorded, [*tools, *recorded.tools] or None, progress)
-        stored = _calls_after(store, used.workspace_id, newest[-1].position if newest else 0)
-        calls, failed, refused = _results(recorded, stored, added.failures)
+        logged = logged_calls(store, used.workspace_id, after=newest[-1].position if newest else 0)
+        calls, failed, refused = _results(recorded, logged, added.evaluation.failures)
         names = sorted({call.tool_name for call in recorded.calls})
         if memory is None or begin_anew:
             _capture(used, recorded)
@@ -133,7 +133,7 @@ def evaluate(
             bad_records=sorted([*recorded.bad, *refused], key=lambda bad: (bad.file, bad.line)),
             failed_evaluations=failed,
             notes=recorded.notes,
-            duplicates=added.duplicates,
+            duplicates=added.evaluation.duplicates,
             stopped=added.stopped,
             budget_reached=added.budget_reached,
             usage=usage,
@@ -186,21 +186,13 @@ def clear(memory: ToolMem) -> None:
         store.delete(memory.workspace_id, record.namespace, record.key)
 
 
-class _Added(Struct):
-    """The result of adding the calls."""
-
-    duplicates: int = 0  # calls whose id was known
-    failures: list[CallFailure] = msgspec.field(default_factory=list)  # by position
-    stopped: str = ""  # why the rest was not judged; "" if all were
-    budget_reached: bool = False
-    usage: Usage = msgspec.field(default_factory=Usage)
-
-
 def _add(
     memory: ToolMem, recorded: Recording, tools: list[Any] | None, progress: Progress | None
-) -> _Added:
+) -> Added:
     """Judge and store the calls. After a stop the rest is neither judged nor stored."""
-    done, total = _Added(), len(recorded.calls)
+    total = len(recorded.calls)
+    counts = results.Evaluation(requested=total, evaluated=0, reused=0, duplicates=0, failed=0)
+    done = Added(evaluation=counts)
     for start in range(0, total, BATCH):
 
         def report(event: Event, start: int = start) -> None:
@@ -213,35 +205,25 @@ def _add(
         finally:
             memory.engine.listeners.remove(report)
         done.usage = done.usage.plus(added.usage)
-        done.duplicates += added.evaluation.duplicates
+        for name in ("evaluated", "reused", "duplicates", "failed"):
+            setattr(counts, name, getattr(counts, name) + getattr(added.evaluation, name))
         failures = added.evaluation.failures
-        done.failures += [replace(each, index=start + each.index) for each in failures]
+        counts.failures += [replace(each, index=start + each.index) for each in failures]
         if added.stopped:
             done.stopped, done.budget_reached = added.stopped, added.budget_reached
             break
     return done
 
 
-_Stored = Mapping[tuple[str, str | None], ToolCallResult]
-
-
-def _calls_after(store: Store, workspace: str, after: int) -> _Stored:
-    """The calls stored after a position of the log, by tool and id."""
-    found: dict[tuple[str, str | None], ToolCallResult] = {}
-    while page := store.call_log(workspace, after=after, limit=BATCH):
-        found |= {(each.call.tool_name, each.call.id): each.call for each in page}
-        after = page[-1].position
-    return found
-
-
 def _results(
-    recorded: Recording, stored: _Stored, failures: Sequence[CallFailure]
+    recorded: Recording, logged: Iterable[LoggedCall], failures: Sequence[CallFailure]
 ) -> tuple[list[EvaluatedCall], list[int], list[BadRecord]]:
     """The calls, the rows of stored ones whose evaluation failed, and records that were refused."""
     calls: list[EvaluatedCall] = []
     failed: list[int] = []
     refused: list[BadRecord] = []
     by_index = {each.index: each for each in failures}
+    stored = {(each.call.tool_name, each.call.id): each.call for each in logged}
     for index, (row, call) in enumerate(zip(recorded.rows, recorded.calls, strict=True)):
         judged, failure = stored.get((call.tool_name, call.id)), by_index.get(index)
         if failure is not None and judged is None:

@@ -19,8 +19,9 @@ from toolmem.formats.shapes import MAPPED
 from toolmem.guard.replay import Replay, replay
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
+from toolmem.research.evaluation import BATCH
+from toolmem.store.copying import logged_calls
 
-BATCH = 1000  # calls added at once
 MAX_BAD = 100  # bad records that are kept
 REPLAYED = 10_000  # newest calls
 CARDS = 3  # of the tools with the most failures
@@ -229,11 +230,10 @@ class _Counter:
             self.is_stopped = True
             found.stopped = added.stopped
         ids = {each.call.id for each in batch}
-        while page := self._store.call_log(workspace, after=self._position, limit=BATCH):
-            for logged in page:
-                if logged.call.id in ids:  # others may write at the same time
-                    self._count(logged.call)
-            self._position = page[-1].position
+        for logged in logged_calls(self._store, workspace, after=self._position):
+            if logged.call.id in ids:  # others may write at the same time
+                self._count(logged.call)
+            self._position = logged.position
 
     def _count(self, call: ToolCallResult) -> None:
         found = self.found

@@ -11,7 +11,7 @@ import hmac
 import ipaddress
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterable, Mapping
 from pathlib import Path
 
 from toolmem.config.sections import AuthSection
@@ -74,6 +74,16 @@ def read_token(auth: AuthSection) -> str:
     if not re.fullmatch("[!-~]+", token):
         raise ConfigError([f"{where}: expected a token of visible ASCII characters without blanks"])
     return token
+
+
+async def read_body(chunks: AsyncIterable[bytes], limit: int, shown: str) -> bytes:
+    """The body of a request. Raises Refused if it has over `limit` bytes, `shown` in words."""
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > limit:
+            raise Refused(413, f"body: over {shown}")
+    return bytes(body)
 
 
 def is_loopback(host: str) -> bool:

@@ -27,7 +27,7 @@ from toolmem.formats.files import read_json
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import with_all_fields
 from toolmem.operations.operation import OPERATIONS
-from toolmem.server.access import Access, Refused
+from toolmem.server.access import Access, Refused, read_body
 from toolmem.server.console.app import Console
 from toolmem.server.openapi import openapi_document
 from toolmem.server.rpc import Rpc
@@ -169,12 +169,7 @@ def application(memory: ToolMem, access: Access, code: str = "") -> Starlette:
 
 
 async def _body(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY:
-            raise Refused(413, f"body: over {MAX_BODY >> 20} MB")
-    return bytes(body)
+    return await read_body(request.stream(), MAX_BODY, f"{MAX_BODY >> 20} MB")
 
 
 async def _not_found(request: Request, error: Any) -> Response:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from toolmem.errors import Conflict
-from toolmem.models.calls import ToolCallResult
 from toolmem.models.protocols import Store
-from toolmem.models.tools import CallFailure, Window
+from toolmem.models.tools import CallFailure, LoggedCall, Window
 from toolmem.store.changes import KEEP_ALL
 
 PAGE = 1000  # calls read at once
@@ -37,7 +36,8 @@ def copy_workspace(
     for name in names:
         for window in source.windows(workspace, [name]):
             kept = {call.id for call in window.calls}
-            older = [call for call in _logged_calls(source, workspace, name) if call.id not in kept]
+            logged = (each.call for each in logged_calls(source, workspace, tool=name))
+            older = [call for call in logged if call.id not in kept]
             keep = KEEP_ALL if name in existing else max(window.record.kept, 1)
             whole = Window(window.record, [*older, *window.calls])
             appended = target.merge(workspace, whole, keep)
@@ -55,10 +55,12 @@ def copy_workspace(
     return report
 
 
-def _logged_calls(store: Store, workspace: str, tool: str) -> Iterator[ToolCallResult]:
-    after = 0
+def logged_calls(
+    store: Store, workspace: str, *, tool: str | None = None, after: int = 0
+) -> Iterator[LoggedCall]:
+    """The calls of the log after a position, oldest first, read page by page."""
     while page := store.call_log(workspace, tool=tool, after=after, limit=PAGE):
-        yield from (each.call for each in page)
+        yield from page
         after = page[-1].position
 
 

@@ -315,7 +315,7 @@ def _plain_values(name: str, schema: Any) -> Sequence[Any]:
 @cache
 def _ordinary(name: str) -> list[CallView]:
     """The ordinary calls of a class; read once, as every note is checked against them."""
-    text = Path(__file__).with_name("ordinary_calls.txt").read_text(encoding="utf-8")
+    text = Path(__file__).parents[2].joinpath("data/ordinary_calls.txt").read_text("utf-8")
     calls = text.partition(f"[{name}]\n")[2].partition("\n[")[0].splitlines()
     is_shell = name == "@shell"
     return [CallView(name, {"command": c} if is_shell else json.loads(c)) for c in calls]

@@ -18,7 +18,7 @@ from toolmem import __version__
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.memory.toolmem import ToolMem, Workspace
 from toolmem.pages.html import environment
-from toolmem.server.access import Access, Refused
+from toolmem.server.access import Access, Refused, read_body
 from toolmem.server.console.call_views import raw_output
 from toolmem.server.console.changes import TOLD, change
 from toolmem.server.console.views import VIEWS
@@ -82,7 +82,7 @@ class Console:
                 if error.status != 401:
                     return PlainTextResponse(str(error), error.status, HEADERS)
             try:
-                body = await _form_bytes(request)
+                body = await read_body(request.stream(), MAX_FORM, f"{MAX_FORM >> 10} kB")
             except Refused as error:
                 return PlainTextResponse(str(error), error.status, HEADERS)
             response = await self.run(lambda: self._answer(work, request, visit, body))
@@ -213,15 +213,6 @@ def _then(request: Request) -> str:
         return ""
     query = f"?{request.url.query}" if request.url.query else ""
     return urlencode({"then": request.url.path + query})
-
-
-async def _form_bytes(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_FORM:
-            raise Refused(413, f"body: over {MAX_FORM >> 10} kB")
-    return bytes(body)
 
 
 def _form(body: bytes) -> dict[str, str]:

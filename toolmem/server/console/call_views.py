@@ -32,13 +32,8 @@ OUTCOMES: dict[str, Callable[[ToolCallResult], bool]] = {
 }
 
 
-def calls(memory: Workspace, query: Query) -> dict[str, Any]:
-    """Calls, the newest first: of a tool, a conversation, a card's line, an outcome, a text."""
-    return find_calls(memory, query)
-
-
 def find_calls(memory: Workspace, query: Query, limit: int = PAGE) -> dict[str, Any]:
-    """Find the newest calls that a query asks for.
+    """The newest calls: of a tool, a conversation, a card's line, an outcome, with a text.
 
     `more`: the position before which the next page begins, None at the end; `line`: the card's.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +22,8 @@ from toolmem.server.console.call_views import find_calls
 from toolmem.server.console.paging import Query, cut
 from toolmem.server.console.rule_views import rule_rows
 from toolmem.text.display import plain
+
+Item = TypeVar("Item")
 
 TREND = 60  # calls in a sparkline
 SOON = timedelta(days=7)  # in which a rule that ends is told at home
@@ -55,7 +57,10 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
     records.sort(key=SORTS["lost"])
     first = [tool_row(each) for each in records[:5] if _lost(each)]
     _add_trends(memory, first)
-    _add_reasons(memory, first)
+    with_cards = store.records(memory.workspace_id, [row.tool_name for row in first])
+    guidance = {record.tool_name: record.guidance for record in with_cards}
+    for row in first:
+        row.why = main_failure(guidance.get(row.tool_name))
     every, decisions = memory.rules.every_rule(), memory.decisions(limit=1_000)
     listed = rule_rows(every, decisions, now)
     newest = store.call_log(memory.workspace_id, newest=True, limit=1_000)
@@ -173,21 +178,9 @@ def _add_trends(memory: Workspace, rows: Sequence[ToolRow]) -> None:
         row.trend = trends.get(row.tool_name, [])
 
 
-def _add_reasons(memory: Workspace, rows: Sequence[ToolRow]) -> None:
-    names = [row.tool_name for row in rows]
-    found = memory.services.store().records(memory.workspace_id, names)
-    guidance = {record.tool_name: record.guidance for record in found}
-    for row in rows:
-        row.why = main_failure(guidance.get(row.tool_name))
-
-
 def _errors(calls: Iterable[ToolCallResult]) -> list[tuple[str, int, ToolCallResult]]:
     """Error classes with their number of calls and the newest call, the most frequent first."""
-    groups: dict[str, list[ToolCallResult]] = {}
-    for call in calls:
-        if is_lost(call):
-            groups.setdefault(call.error_class or "other", []).append(call)
-    return sorted(((n, len(c), c[-1]) for n, c in groups.items()), key=lambda each: -each[1])
+    return _most_frequent((call.error_class or "other", call) for call in calls if is_lost(call))
 
 
 def changed_inputs(log: Iterable[LoggedCall]) -> list[tuple[str, int, ToolCallResult]]:
@@ -201,17 +194,19 @@ def changed_inputs(log: Iterable[LoggedCall]) -> list[tuple[str, int, ToolCallRe
         key = (call.tool_name, msgspec.json.encode(call.input))
         worked = key in newest and (newest[key][0] or has_worked(newest[key][1]))
         newest[key] = (worked, call)
-    groups: dict[str, list[ToolCallResult]] = {}
-    for worked, call in newest.values():
-        if worked and is_lost(call):
-            groups.setdefault(call.tool_name, []).append(call)
-    return sorted(((n, len(c), c[-1]) for n, c in groups.items()), key=lambda each: -each[1])
+    broke = (call for worked, call in newest.values() if worked and is_lost(call))
+    return _most_frequent((call.tool_name, call) for call in broke)
 
 
 def _repeats(decisions: Iterable[Decision]) -> list[tuple[str, int, Decision]]:
     """Tools whose failed calls were made again unchanged, the most frequent first."""
-    groups: dict[str, list[Decision]] = {}
-    for each in decisions:
-        if any(source.kind == "repeat" for source in each.sources):
-            groups.setdefault(each.tool_name, []).append(each)
-    return sorted(((n, len(d), d[-1]) for n, d in groups.items()), key=lambda each: -each[1])
+    repeats = (d for d in decisions if any(source.kind == "repeat" for source in d.sources))
+    return _most_frequent((each.tool_name, each) for each in repeats)
+
+
+def _most_frequent(named: Iterable[tuple[str, Item]]) -> list[tuple[str, int, Item]]:
+    """Names with the number of their items and the last one, the most frequent first."""
+    groups: dict[str, list[Item]] = {}
+    for name, item in named:
+        groups.setdefault(name, []).append(item)
+    return sorted(((n, len(g), g[-1]) for n, g in groups.items()), key=lambda each: -each[1])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolmem.memory.toolmem import Workspace
-from toolmem.server.console.call_views import call, calls, find_calls
+from toolmem.server.console.call_views import call, find_calls
 from toolmem.server.console.paging import Query
 from toolmem.server.console.rule_views import decision, decisions, draft, rule, rules
 from toolmem.server.console.tool_views import find_tools, home, tool, tool_row, tools
@@ -29,7 +29,7 @@ VIEWS: dict[str, View] = {
     "": home,
     "tools": tools,
     "tool": tool,
-    "calls": calls,
+    "calls": find_calls,
     "call": call,
     "rules": rules,
     "rule": rule,
