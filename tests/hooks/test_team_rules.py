@@ -127,7 +127,7 @@ def test_what_loosens_is_asked_with_old_and_new_and_the_old_binds_until_yes(
     assert "deny, @shell: “Never push to main”" in notice and new in notice
     assert agreed.before("git push origin main") != ""
     assert told(agreed) == ""  # asked once
-    told(agreed, f"lift {code_of(notice, 'waits until')}")
+    told(agreed, f"lift {code_of(notice, 'old binds until')}")
     reason = agreed.before("git push --force origin main", key="call_2")
     assert reason == "" or "ask the user first" in reason or "You may push" in reason
 
@@ -140,7 +140,7 @@ def test_a_rule_that_binds_from_a_sessions_start_stands_in_its_prompt_once(agree
 
 def test_a_yes_to_what_was_shown_is_none_to_what_the_file_says_since(agreed, write):
     write(PUSH.replace("deny", "ask") % MAIN, TAG)
-    code = code_of(told(agreed), "waits until")
+    code = code_of(told(agreed), "old binds until")
     write(PUSH.replace("deny", "ask") % "[{command: no such command}]", TAG)
     notice = told(agreed, f"lift {code}")
     assert "(before: ask" in notice and "no such command" in notice
@@ -149,7 +149,7 @@ def test_a_yes_to_what_was_shown_is_none_to_what_the_file_says_since(agreed, wri
 
 def test_what_was_loosened_and_put_back_asks_no_longer(agreed, write):
     write(TAG)
-    code = code_of(told(agreed), "waits until")
+    code = code_of(told(agreed), "old binds until")
     write(PUSH % MAIN, TAG)
     told(agreed)
     assert not any(rule.request for rule in agreed.rules())

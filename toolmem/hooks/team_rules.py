@@ -17,7 +17,6 @@ from toolmem.errors import RequestError, ToolMemError
 from toolmem.guard.stores import WORKSPACE, Stores, store_path
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.models.rules import TEAM_FILE, ToolMemoryRule
-from toolmem.rules import team_file
 from toolmem.rules.changes import Actor
 from toolmem.rules.prompt import render_rules
 from toolmem.rules.replies import MIN_ID_LENGTH
@@ -69,19 +68,24 @@ def follow_team_file(stores: Stores, event: Event) -> Answer:
             after = each.apply(rules, user if is_first else None)
             if each.kind != "same":
                 bound.extend([] if after.request else [after])
-                how = "It waits until you type" if after.request else "It binds; to end it"
+                how = "The old binds until you type" if after.request else "It binds; to end it"
                 lines.append(f"{each}. {how}: lift {after.id[:MIN_ID_LENGTH]}")
         if is_first:
             return [f"the rules of {TEAM_FILE} bind from now on:", *lines[1:]] if user else []
         return lines if len(lines) > 1 else []
 
     try:
-        data = team_file.read_bytes(path) if path.is_file() else b""
-        digest, place = team_file.digest_of(data), (".team", str(path)[:500])
+        place = (".team", str(path)[:500])
         state = read_or_new(rules.store.get(WORKSPACE, *place), Followed)
-        if state.seen == digest and user is None:
+        if not (path.is_file() or state.seen):
             return Answer()
-        lines = swap(rules.store, WORKSPACE, place, Followed, follow)
+        from toolmem.rules import team_file  # takes long to load
+
+        data = team_file.read_bytes(path) if path.is_file() else b""
+        if (digest := team_file.digest_of(data)) == state.seen and user is None:
+            return Answer()
+        with rules.store.transaction():
+            lines = swap(rules.store, WORKSPACE, place, Followed, follow)
     except ToolMemError as error:
         log.warning("%s is not followed: %s", path, error)
         return Answer()
