@@ -96,6 +96,21 @@ def test_a_call_that_needs_consent_runs_when_the_user_gives_it(agent, memory, ra
         assert "ask the user first" in seen.results[0]
 
 
+def test_what_is_kept_and_stopped_is_told_and_a_broken_teller_lets_nothing_run(agent, memory, ran):
+    told = []
+
+    def tell(line):
+        told.append(line)
+        raise ValueError("the screen is gone")
+
+    for say in (NEVER, "Write to her."):
+        seen = agent.run(memory, [[SARAH]], say=say, conversation="told", on_told=tell)
+        assert NOT_RUN in seen.results[0]
+    assert ran == []
+    assert any(line.startswith("Kept: “") for line in told)
+    assert any("To lift the rule: lift" in line for line in told)
+
+
 def test_a_failure_is_kept_and_the_framework_treats_it_as_ever(agent, memory, ran):
     for way in agent.ways:
         seen = agent.run(memory, [[GONE]], way=way, conversation=way)

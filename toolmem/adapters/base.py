@@ -39,19 +39,28 @@ log = logging.getLogger("toolmem.adapters")
 MAX_ENTRIES = 1_000  # of each: conversations, calls under way
 
 
+OnTold = Callable[[str], Any]
+
+
 class Conversations:
     """The conversations by name. `conversation` "": each session of the framework is one.
 
-    `on_ask(decision)` asks the user about a call that needs their consent; without it such a call
-    does not run.
+    `on_ask(question)` asks the user about a call that needs their consent; without it such a call
+    does not run. `on_told(line)` shows the user what was kept, refused, asked or lifted.
     """
 
     def __init__(
-        self, memory: Workspace, conversation: str = "", *, on_ask: OnAsk | None = None
+        self,
+        memory: Workspace,
+        conversation: str = "",
+        *,
+        on_ask: OnAsk | None = None,
+        on_told: OnTold | None = None,
     ) -> None:
         if not isinstance(memory, Workspace):
             raise RequestError(f"memory: expected a ToolMem, got {type(memory).__name__}", "memory")
         self.memory, self.on_ask = memory, on_ask
+        self.on_told = on_told
         self._given, self._default = conversation, uuid.uuid4().hex
         self._known: OrderedDict[str, Conversation] = OrderedDict()
         self._lock = threading.Lock()
@@ -61,15 +70,19 @@ class Conversations:
         name = self._given or str(session_id or "") or self._default
         with self._lock:
             if name not in self._known:
-                remember(self._known, name, Conversation(self.memory, name, self.on_ask))
+                chat = Conversation(self.memory, name, self.on_ask, self.on_told)
+                remember(self._known, name, chat)
             return self._known[name]
 
 
 class Conversation:
     """One conversation. Safe to use from several threads."""
 
-    def __init__(self, memory: Workspace, name: str, on_ask: OnAsk | None) -> None:
+    def __init__(
+        self, memory: Workspace, name: str, on_ask: OnAsk | None, on_told: OnTold | None
+    ) -> None:
         self.memory, self.name, self.on_ask = memory, name, on_ask
+        self.on_told = on_told
         self._session: AgentSession | None = None
         self._newest = ""  # message of the user
         self._lock = threading.RLock()
@@ -102,15 +115,25 @@ class Conversation:
             if is_new and session.is_in_turn:
                 session.after_turn(calls=[])
             messages = session.messages(words if is_new else None)
+            self._tell(session)
             return "\n\n".join(m["content"] for m in messages if m["role"] == "system")
         return ""
+
+    def _tell(self, session: AgentSession) -> None:
+        if self.on_told is not None:
+            with _logged("the user was not told"):
+                for line in session.take_told():
+                    self.on_told(line)
 
     def begin(self, tool_name: str, arguments: Any) -> RecordedCall:
         """Check a call before it runs. `arguments`: an object, or its JSON."""
         given = read_arguments(arguments)
         values = as_json(given if isinstance(given, Mapping) else {"": given})
         with _logged("a call is not held against the memory"):
-            return self.session().recorder.begin(tool_name, values)
+            session = self.session()
+            begun = session.recorder.begin(tool_name, values)
+            self._tell(session)
+            return begun
         call = CallRecorder().begin(tool_name, values)
         now, settings = self.memory.services.clock.now(), self.memory.services.settings
         call.decision = fallback_decision(tool_name, self.name, now, settings.guard.on_error)
@@ -159,7 +182,10 @@ class Conversation:
     def note(self, tool_name: str, arguments: Mapping[str, Any] | str) -> str:
         """Run a note tool. Returns its answer to the model, as JSON."""
         with _logged("a demand was not noted"):
-            return self.session().call_tool(tool_name, arguments)
+            session = self.session()
+            answer = session.call_tool(tool_name, arguments)
+            self._tell(session)
+            return answer
         return json.dumps({"outcome": "refused", "told": "the memory cannot be reached"})
 
 

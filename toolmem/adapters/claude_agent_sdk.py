@@ -13,7 +13,7 @@ from typing import Any
 
 from claude_agent_sdk import HookMatcher
 
-from toolmem.adapters.base import Conversation, Conversations, log, remember
+from toolmem.adapters.base import Conversation, Conversations, OnTold, log, remember
 from toolmem.hooks.agents import AGENTS
 from toolmem.hooks.protocol import Answer, Event, read, write
 from toolmem.memory.toolmem import Workspace
@@ -25,10 +25,14 @@ EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure",
 
 
 def toolmem_hooks(
-    memory: Workspace, conversation: str = "", *, on_ask: OnAsk | None = None
+    memory: Workspace,
+    conversation: str = "",
+    *,
+    on_ask: OnAsk | None = None,
+    on_told: OnTold | None = None,
 ) -> dict[Any, list[HookMatcher]]:
     """The hooks, by event. Hooks of others may be added to the lists."""
-    hooks = _Hooks(Conversations(memory, conversation, on_ask=on_ask))
+    hooks = _Hooks(Conversations(memory, conversation, on_ask=on_ask, on_told=on_told))
     return {event: [HookMatcher(hooks=[hooks.handle])] for event in EVENTS}
 
 

@@ -17,7 +17,7 @@ from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphBubbleUp
 
-from toolmem.adapters.base import Conversation, Conversations, joined, log
+from toolmem.adapters.base import Conversation, Conversations, OnTold, joined, log
 from toolmem.formats.records import read_schemas
 from toolmem.memory.toolmem import Workspace
 from toolmem.session.agent_session import NOTE_TOOLS, AgentSession
@@ -28,10 +28,15 @@ class ToolMemMiddleware(AgentMiddleware):
     """Checks and records an agent's calls; puts rules and guidance into its prompt."""
 
     def __init__(
-        self, memory: Workspace, conversation: str = "", *, on_ask: OnAsk | None = None
+        self,
+        memory: Workspace,
+        conversation: str = "",
+        *,
+        on_ask: OnAsk | None = None,
+        on_told: OnTold | None = None,
     ) -> None:
         super().__init__()
-        self._chats = Conversations(memory, conversation, on_ask=on_ask)
+        self._chats = Conversations(memory, conversation, on_ask=on_ask, on_told=on_told)
         self.tools = [
             StructuredTool(
                 name=each["name"],

@@ -5,8 +5,8 @@ rules of a workspace, `rule_copies` what binds where a store is lost. `repeats` 
 calls that failed, and `failure_output` reads their output; `history` knows the earlier calls that
 rules ask for; `known_names` the tables and columns that do not exist; `self_protection` is one rule
 that guards toolmem itself. `decision` combines the findings, and `consent` follows what the user
-says or answers to it. `shown_guidance` is guidance without the calls that a rule stops. `stores` opens the project's and the user's store, `replay` checks a
-recording.
+says or answers to it. `shown_guidance` is guidance without the calls that a rule stops. `stores`
+opens the project's and the user's store, `replay` checks a recording.
 """
 
 from toolmem.guard.guard import Guard

@@ -348,6 +348,13 @@ class AgentSession:
             self.compress(limit)
         return captured
 
+    def take_told(self) -> list[str]:
+        """Remove and return what the user is to be told by now; `after_turn` returns the rest."""
+        self._unreported.add(self.recorder.take_answers())
+        told = self._unreported.without_repeats().told
+        self._unreported.told = []
+        return told
+
     def keep_calls(self) -> None:
         """Store what was recorded, before the turn is over. Raises StoreError."""
         results = self._read_calls([], self._open_message or "")
