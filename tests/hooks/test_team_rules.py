@@ -237,6 +237,7 @@ def test_an_agents_change_of_the_file_is_asked_about(host, write, project):
     tool = {"file_path": str(project / "toolmem.rules.yaml"), "content": "rules: []"}
     answer = host.send("PreToolUse", tool_name="Write", tool_input=tool, tool_use_id="t")
     assert answer["hookSpecificOutput"]["permissionDecision"] == "ask"
+    assert "systemMessage" not in answer  # there is nothing that lets it through for good
 
 
 def test_a_file_that_git_does_not_hold_as_committed_is_said_to_be_so(host, write, project):

@@ -84,7 +84,7 @@ def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Fin
         return []
     text = f"This may change toolmem itself ({what}), which only the user does."
     remedy = "Get their consent, or leave it out."
-    return [Finding(DecisionSource(kind="self"), "ask", text, remedy, mode)]
+    return [Finding(DecisionSource(kind="self"), "ask", text, remedy, mode=mode)]
 
 
 def _changed_part(view: CallView, protected: Sequence[str]) -> str:
