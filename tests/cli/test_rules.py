@@ -202,3 +202,52 @@ def test_commands_of_a_pseudo_terminal_are_the_users(add, run, tmp_path):
     os.close(follower)
     assert done.returncode == 0, done.stderr
     assert "there are no rules" in run("rules", "list", *STORE).stderr
+
+
+TEAM = (
+    "rules:\n- {id: no-push, tool: '@shell', rule: Never push, effect: %s, when: [{command: %s}]}\n"
+)
+
+
+def test_rules_go_to_another_store_through_a_file_of_the_team(run, add, tmp_path):
+    add()
+    assert "t.yaml holds 1 rule(s)" in run("rules", "export", "t.yaml", *STORE).stdout
+    text = (tmp_path / "t.yaml").read_text()
+    (tmp_path / "t.yaml").write_text(text.replace("- id", "# see #42\n- id"))
+    assert "same: " in run("rules", "import", "t.yaml", *STORE).stdout
+    other = ("--store", "n.db")
+    shown = run("rules", "import", "t.yaml", *other)
+    assert (shown.returncode, "nothing is changed" in shown.stderr) == (1, True)
+    assert "new: " in run("rules", "import", "t.yaml", "--yes", *other).stdout
+    assert run("guard", "check", "Bash", "git push origin main", *other).returncode == 5
+    assert run("rules", "export", "t.yaml", *other).returncode == 0
+    assert (tmp_path / "t.yaml").read_text() == text.replace("- id", "# see #42\n- id")
+
+
+def test_outside_of_a_terminal_a_file_restricts_and_what_loosens_waits(run, tmp_path):
+    for effect, pattern in (("ask", "^git push"), ("deny", "^git push")):
+        (tmp_path / "t.yaml").write_text(TEAM % (effect, pattern))
+        assert run("rules", "import", "t.yaml", "--yes", *STORE).returncode == 0
+    (tmp_path / "t.yaml").write_text(TEAM % ("ask", "^git push"))
+    done = run("rules", "import", "t.yaml", "--yes", *STORE)
+    assert (done.returncode, "looser: ask" in done.stdout) == (1, True)
+    assert "(before: deny" in done.stdout
+    assert run("guard", "check", "Bash", "git push", *STORE).returncode == 5
+    assert '"effect":"ask"' in run("rules", "review", *STORE).stdout.replace(" ", "")
+    (tmp_path / "t.yaml").write_text("rules: []\n")
+    done = run("rules", "import", "t.yaml", "--yes", *STORE)
+    assert (done.returncode, "missing: deny" in done.stdout) == (0, True)
+    assert run("guard", "check", "Bash", "git push", *STORE).returncode == 5
+
+
+@pytest.mark.parametrize("text", ["rules: [{id: a}]", "<<<<<<< HEAD\n"])
+def test_a_bad_file_of_the_team_changes_nothing(run, add, tmp_path, text):
+    add()
+    before = (tmp_path / "m.db").read_bytes()
+    (tmp_path / "t.yaml").write_text(text)
+    for arguments in (("import", "t.yaml", "--yes"), ("export", "t.yaml")):
+        done = run("rules", *arguments, *STORE)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert done.stderr.startswith("error: t.yaml")
+    assert (tmp_path / "t.yaml").read_text() == text
+    assert (tmp_path / "m.db").read_bytes() == before

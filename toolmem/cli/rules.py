@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 import click
@@ -14,10 +15,11 @@ from toolmem.cli import options
 from toolmem.cli.console import print_error, print_items, print_json, user_actor
 from toolmem.errors import RequestError
 from toolmem.formats.chat import is_conversation, read_chat, text_of
-from toolmem.formats.files import read_json, read_lines
+from toolmem.formats.files import read_json, read_lines, replace_file
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.rules import Effect, Priority, ToolMemoryRule
 from toolmem.operations.rules import schemas_of
+from toolmem.rules import team_file
 from toolmem.rules.capture import ToolMemoryCaptureHook, describe_effect
 from toolmem.rules.identity import find_rule
 from toolmem.rules.reader import too_long
@@ -157,6 +159,47 @@ def reject(memory: ToolMem, rule_id: str) -> None:
     rule = find_rule(memory.rules.requests(), rule_id)
     memory.rules.reject(rule, user_actor())
     click.echo(f"rejected: {plain(rule.rule, 300)}")
+
+
+@rules.command("export")
+@click.argument("file", type=click.Path(path_type=Path))
+@options.with_memory()
+def export_rules(memory: ToolMem, file: Path) -> None:
+    """Write the rules that stop calls for good into FILE; its other rules and comments stay."""
+    data = team_file.read_bytes(file) if file.exists() else b""
+    entries, comments = team_file.read_team_file(data, file.name)
+    rules = memory.rules.all_rules().rules
+    entries += [team_file.entry_of(rule) for rule in rules if rule.is_checked]
+    data = team_file.write_team_file(entries, comments).encode()
+    entries, _ = team_file.read_team_file(data, file.name)  # raises for what nobody could import
+    try:
+        replace_file(file.resolve(), data)
+    except OSError as error:
+        raise RequestError(f"{file}: {error.strerror}", "file") from error
+    click.echo(f"{plain(str(file))} holds {len(entries)} rule(s)")
+
+
+@rules.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--yes", is_flag=True, help="Do not ask. Without a terminal, what loosens waits.")
+@options.with_memory(exists=False)
+def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
+    """Show what FILE changes of the rules, ask, and change it. What it lacks is named, and stays.
+
+    Exit code 1: something waits.
+    """
+    user = user_actor()
+    entries, _ = team_file.read_team_file(team_file.read_bytes(file), file.name)
+    found = team_file.compare(entries, memory.rules)
+    click.echo("\n".join(map(str, found)))
+    changes = [each for each in found if each.kind in team_file.CHANGES]
+    if changes and not yes and not (user.evidence and click.confirm("Change this?")):
+        print_error("nothing is changed: run this in a terminal of yours, or with --yes")
+        sys.exit(1)
+    done = [each.apply(memory.rules, user if user.evidence else None) for each in changes]
+    waiting = sum(rule.request is not None for rule in done)
+    click.echo(f"{len(changes) - waiting} rule(s) changed; {waiting} wait for `rules approve`")
+    sys.exit(1 if waiting else 0)
 
 
 @rules.command("capture")

@@ -149,8 +149,9 @@ def rule_finding(
     that no words lift it.
     """
     who = "The user said" if rule.is_users else "A rule says"
+    who = "The repository's rules say" if rule.is_team else f"{who} on {rule.created_at:%Y-%m-%d}"
     sentence = plain(rule.rule, _MAX_SENTENCE).removesuffix(".")
-    text = f"{who} on {rule.created_at.date().isoformat()}: {sentence}. {need}".strip()
+    text = f"{who}: {sentence}. {need}".strip()
     action: Action = "deny" if sure and rule.effect == "deny" else "ask"
     remedy = "Get their consent, or leave it out."
     code = rule.id[:MIN_ID_LENGTH]

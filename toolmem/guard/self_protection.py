@@ -31,7 +31,7 @@ _FOLDER = ".toolmem"  # of a project, or of the user
 _STORE = "memory.db"
 # Commands of toolmem that only read: the subcommand, and what may follow it at once.
 _READS: dict[str, frozenset[str]] = {
-    "rules": word_set("list show prompt review export log capture"),
+    "rules": word_set("list show prompt review log capture"),
     "guard": word_set("check log replay"),
     "hook": word_set("doctor status"),
     "run": word_set("retrieve_tool_memory advise_tool_call check_tool_call"),
@@ -84,7 +84,7 @@ def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Fin
         return []
     text = f"This may change toolmem itself ({what}), which only the user does."
     remedy = "Get their consent, or leave it out."
-    return [Finding(DecisionSource(kind="self"), "ask", text, remedy, mode)]
+    return [Finding(DecisionSource(kind="self"), "ask", text, remedy, mode=mode)]
 
 
 def _changed_part(view: CallView, protected: Sequence[str]) -> str:

@@ -28,6 +28,7 @@ from toolmem.guard.self_protection import own_paths
 from toolmem.models.calls import SystemClock, ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
+from toolmem.models.rules import TEAM_FILE
 from toolmem.rules.store import GUARDED, RuleListing, ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore, trust
 
@@ -48,6 +49,7 @@ class Stores(Struct):
     untrusted: str = ""  # why the project's store is not used
     rules_changed: bool = False  # the rules may have changed since they were copied
     zone: tzinfo | None = None  # of the user; None: the machine's
+    project: str = ""  # its root, where the repository's file of rules is
     lost: list[str] = []  # messages for the user: which store lost its rules, and what binds now
 
     @property
@@ -85,7 +87,8 @@ class Stores(Struct):
         if shadow:
             main = GuardSection(rules="shadow", repeats="shadow", names="shadow", schema="shadow")
         further = replace(main, repeats="off", names="off", schema="off")
-        options: dict[str, Any] = {"protected": [*own_paths(*self.all), *protected]}
+        team_file = os.path.join(self.project, TEAM_FILE)
+        options: dict[str, Any] = {"protected": [*own_paths(*self.all), *protected, team_file]}
         options["zone"] = self.zone
         clock = SystemClock()
         guards = [
@@ -173,7 +176,7 @@ def open_stores(folder: str, named: str = "") -> Stores:
     """
     users = _user_store_path()
     main = SqliteStore(named or store_path(folder), busy_timeout=LOCK_TIMEOUT)
-    stores = Stores(main)
+    stores = Stores(main, project=project_root(folder))
     _open(stores, main)
     if stores.untrusted:
         main.close()

@@ -49,6 +49,12 @@ class Hook(Struct, kw_only=True):
     def handle(self, event: Event) -> Answer:
         """Raises StoreError."""
         answer = self._answer(event)
+        if event.kind in ("session_start", "prompt") and event.kind in self.agent.notice_at:
+            from toolmem.hooks.team_rules import follow_team_file
+
+            more = follow_team_file(self.stores, event)  # later, as `lift` is for what was shown
+            answer.notice = "\n".join(filter(None, (answer.notice, more.notice)))
+            answer.context = "\n\n".join(filter(None, (answer.context, more.context)))
         self.stores.rules_changed |= event.kind not in ("before_call", "after_call")
         self.stores.keep_copies()
         return answer

@@ -146,7 +146,7 @@ def _new_requests(stores: Stores, ledger: Ledger, session: Session) -> list[str]
     new = [
         rule
         for rule in stores.rules().requests()
-        if rule.id not in session.shown and rule.question_at(now) is None
+        if not (rule.id in session.shown or rule.question_at(now) or rule.is_team)
     ]
     if new:
         ledger.change(lambda session: session.shown.extend(rule.id for rule in new))

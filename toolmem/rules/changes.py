@@ -1,8 +1,8 @@
 """Decide who may change a rule: loosening a user's rule needs evidence, restricting does not.
 
 Evidence is what the user typed, or a command in an interactive terminal. An agent's change is
-always a request; a program's is one where it loosens a user's rule in a store that an installed
-hook or proxy marked guarded.
+always a request; a program's is one where it loosens a user's rule, or one of the repository's that
+the user agreed to, in a store that an installed hook or proxy marked guarded.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ def loosens(before: ToolMemoryRule, after: ToolMemoryRule, now: datetime) -> boo
         or (before.is_checked and any(each not in after.when for each in before.when))
         or (before.is_checked and any(each not in before.unless for each in after.unless))
         or (before.is_users and not after.is_users)
+        or (before.is_team and not (after.is_team or after.is_users))
         or (ends is not None and (before.expires_at is None or ends < before.expires_at))
     )
 
@@ -60,7 +61,7 @@ def is_allowed(
         return False
     if actor.evidence and actor.kind == "user":
         return True
-    return not (guarded and before.is_users and loosens(before, after, now))
+    return not (guarded and (before.is_users or before.is_team) and loosens(before, after, now))
 
 
 def change_of(

@@ -41,6 +41,10 @@ _INTRODUCTION = {
         "绝不能悄悄绕过。如果某个请求会违反规则，请不要执行，说明是哪条规则并询问用户。"
     ),
 }
+_TEAM = {
+    "": "## Rules of this repository\n\nIts team wrote them, the user agreed, and they bind you.",
+    "zh": "## 本仓库的规则\n\n由本仓库的团队编写，用户已同意采用，同样具有约束力。",
+}
 _RECALL = {  # for agents that have memory_recall
     "": " More guidance on a tool is stored under `tool-{name}`; look it up with `memory_recall`.",
     "zh": "关于某个工具的更多指引保存在 `tool-{name}` 下，可用 `memory_recall` 查询。",
@@ -155,13 +159,22 @@ def render_rules(
     recalls: bool = False,
 ) -> str:
     """Render the block, independently of the order of the rules; "" without any."""
+    given = list(rules)
+    own = _by_tool((rule for rule in given if not rule.is_team), language)
+    team = _by_tool((rule for rule in given if rule.is_team), language)
+    introduction = _INTRODUCTION[language] + (_RECALL[language] if recalls else "")
+    parts = [_TITLE[language], introduction, *own] if own or (not_shown and not team) else []
+    parts += [_TEAM[language], *team] if team else []
+    parts += [_not_shown_line(not_shown, language)] if not_shown else []
+    return "\n\n".join(parts)
+
+
+def _by_tool(rules: Iterable[ToolMemoryRule], language: Language) -> list[str]:
+    """Rules below a heading of their tool."""
     groups: dict[str, list[ToolMemoryRule]] = defaultdict(list)
     for rule in sorted(rules, key=lambda rule: (RANK[rule.priority], shown(rule.rule), rule.id)):
         groups[folded_name(rule.tool_name)].append(rule)
-    if not groups and not not_shown:
-        return ""
-    introduction = _INTRODUCTION[language] + (_RECALL[language] if recalls else "")
-    parts = [_TITLE[language], introduction]
+    parts = []
     # Rules without a tool first, then tools by their highest priority and name.
     order = sorted(
         groups, key=lambda tool: (tool != UNSCOPED, RANK[groups[tool][0].priority], tool)
@@ -171,8 +184,7 @@ def render_rules(
         first = min(group, key=lambda rule: (rule.created_at, rule.id))
         bullets = [f"- **[{rule.priority}]** {_text(rule, language)}" for rule in group]
         parts.append("\n".join([f"### {tool_heading(first.tool_name, language)}", *bullets]))
-    parts += [_not_shown_line(not_shown, language)] if not_shown else []
-    return "\n\n".join(parts)
+    return parts
 
 
 def _text(rule: ToolMemoryRule, language: Language) -> str:
@@ -214,6 +226,7 @@ def changed_since(
     shown_now = [rule for rule in now.rules if rule.is_pinned]
     new = [r for r in shown_now if r.id not in hidden and known.get(r.id) != _text(r, language)]
     lines: list[str] = []
+    of_team: list[str] = []
     rest: list[ToolMemoryRule] = []
     size = 0
     for rule in sorted(new, key=_urgency):
@@ -221,12 +234,13 @@ def changed_since(
         line = f"- **[{mark}]** {named(rule)}"
         size += len(line)
         if size <= limit:
-            lines.append(line)
+            (of_team if rule.is_team else lines).append(line)
         else:
             rest.append(rule)
     binding = {rule.id for rule in now.rules}
     gone = [f"- {named(rule)}" for rule in frozen.rules if rule.id not in binding]
     parts = ["\n".join([_NEW_RULES[language], "", *dict.fromkeys(lines)])] if lines else []
+    parts += ["\n".join([_TEAM[language], "", *dict.fromkeys(of_team)])] if of_team else []
     parts += [_not_shown_line(rest, language)] if rest else []
     parts += ["\n".join([_WITHDRAWN[language], "", *dict.fromkeys(gone)])] if gone else []
     return "\n\n".join(parts)

@@ -268,7 +268,7 @@ class ToolMemoryStore:
         return self.change(rule, actor, what, status="deleted")
 
     def change(
-        self, rule: ToolMemoryRule, actor: Actor, what: str = "changed", **fields: Any
+        self, rule: ToolMemoryRule, actor: Actor, what: str = "changed", /, **fields: Any
     ) -> ToolMemoryRule:
         """Replace fields of a rule, or request that. Returns the rule afterwards."""
 

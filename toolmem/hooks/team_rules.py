@@ -1,0 +1,107 @@
+"""Offer the rules of the repository's file, and follow its changes.
+
+They bind once the user typed `use team rules` after they were listed. From then on a change that
+only restricts binds at once; one that loosens is a request on the rule, which the user accepts.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from toolmem.errors import RequestError, ToolMemError
+from toolmem.guard.stores import WORKSPACE, Stores, store_path
+from toolmem.hooks.protocol import Answer, Event
+from toolmem.models.rules import TEAM_FILE, ToolMemoryRule
+from toolmem.rules.changes import Actor
+from toolmem.rules.prompt import render_rules
+from toolmem.rules.replies import MIN_ID_LENGTH
+from toolmem.store.storable import read_or_new, swap
+from toolmem.text.patterns import late_pattern
+
+log = logging.getLogger("toolmem.hooks")
+_YES = late_pattern(r"(?i)(?:please )?use (?:the )?team rules(?:,? please)?|(?:请)?使用团队规则")
+
+
+class Followed(Struct):
+    """What of the file the user has been told, and agreed to."""
+
+    seen: str = ""  # digest of the file that was told last; "": none was there
+    agreed: dict[str, str] = {}  # rule id -> digest of its entry, also of a lifted rule
+
+
+def follow_team_file(stores: Stores, event: Event) -> Answer:
+    """What to tell of the file; nothing where it is as it was."""
+    if stores.copies or os.path.realpath(stores.main.location) == store_path(os.sep):
+        return Answer()  # the user's own store binds in every project
+    rules, path = stores.rules(), Path(stores.project, TEAM_FILE)
+    words = event.prompt.strip(" \t\r\n.!。！`\"'")
+    user = Actor("user", "typed", words, event.session) if _YES.fullmatch(words) else None
+    bound: list[ToolMemoryRule] = []  # from now on
+
+    def follow(state: Followed) -> list[str]:
+        was_listed, state.seen = state.seen == digest, digest
+        if not data:
+            gone = f"{TEAM_FILE} was deleted; its rules that you agreed to bind on"
+            return [gone] if state.agreed else []
+        try:
+            entries, _ = team_file.read_team_file(data, TEAM_FILE)
+        except RequestError as error:
+            return [f"{error}. Nothing of it is followed; what you agreed to binds on"]
+        found = team_file.compare(entries, rules, changes_own=False)
+        note, is_first = _git_note(path, data), not state.agreed
+        changes = [str(each) for each in found if each.kind in team_file.CHANGES]
+        if is_first and changes and not (user and was_listed):
+            about = f"{TEAM_FILE} has {len(changes)} rule(s) for agents{note}"
+            return [f"{about}. They bind nothing until you type: use team rules", *changes]
+        lines = [f"{TEAM_FILE} changed{note}:"]
+        for each in found:
+            known = state.agreed.pop(each.rule_id, "")
+            line = "" if each.kind == "missing" else team_file.digest_of(str(each.entry).encode())
+            state.agreed |= {each.rule_id: line} if line else {}
+            if known == line:
+                continue
+            after = each.apply(rules, user if is_first else None)
+            if each.kind != "same":
+                bound.extend([] if after.request else [after])
+                how = "The old binds until you type" if after.request else "It binds; to end it"
+                lines.append(f"{each}. {how}: lift {after.id[:MIN_ID_LENGTH]}")
+        if is_first:
+            return [f"the rules of {TEAM_FILE} bind from now on:", *lines[1:]] if user else []
+        return lines if len(lines) > 1 else []
+
+    try:
+        place = (".team", str(path)[:500])
+        state = read_or_new(rules.store.get(WORKSPACE, *place), Followed)
+        if not (path.is_file() or state.seen):
+            return Answer()
+        from toolmem.rules import team_file  # takes long to load
+
+        data = team_file.read_bytes(path) if path.is_file() else b""
+        if (digest := team_file.digest_of(data)) == state.seen and user is None:
+            return Answer()
+        with rules.store.transaction():
+            lines = swap(rules.store, WORKSPACE, place, Followed, follow)
+    except ToolMemError as error:
+        log.warning("%s is not followed: %s", path, error)
+        return Answer()
+    notice = "\n".join(f"toolmem: {line}" for line in lines)
+    return Answer(notice=notice, context=render_rules(bound))
+
+
+def _git_note(path: Path, data: bytes) -> str:
+    """Say that git does not hold the file so. Git runs no filter here, and fetches nothing."""
+    from subprocess import DEVNULL, SubprocessError, run
+
+    command = ["git", "-C", str(path.parent), "cat-file", "blob", f"HEAD:./{path.name}"]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    clean["GIT_ALLOW_PROTOCOL"] = "none"
+    with suppress(OSError, SubprocessError):
+        done = run(command, stdin=DEVNULL, capture_output=True, env=clean, timeout=3, check=True)
+        if done.stdout.replace(b"\r\n", b"\n") == data.replace(b"\r\n", b"\n"):
+            return ""
+    return " (git does not hold this file as committed)"
