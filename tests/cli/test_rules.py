@@ -60,7 +60,7 @@ def test_a_rule_is_added_listed_shown_checked_and_deleted(run, add):
 
 def test_a_rule_without_conditions_is_read_as_a_sentence_and_what_it_does_is_told(run):
     added = run("rules", "add", "send_email", "never email sarah@example.com", *STORE)
-    assert "stops calls of `send_email`" in added.stderr
+    assert "stops such calls of `send_email`" in added.stderr
     stdin = json.dumps({"to": "sarah@example.com"})
     denied = run("guard", "check", "send_email", "-", *STORE, given=stdin)
     assert denied.returncode == 5

@@ -11,6 +11,7 @@ from toolmem.guard.conversation import Conversation
 from toolmem.guard.repeats import Failures
 from toolmem.models.decisions import Decision
 from toolmem.rules.changes import Actor
+from toolmem.rules.identity import text_key
 from toolmem.rules.replies import MIN_ID_LENGTH, excerpt, is_this_once, remember_lifted
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured
@@ -67,12 +68,14 @@ def follow_answer(
     asked = {s.rule_id: s.lifts for s in decision.sources if s.asks}
     if decision.action != "ask" or not asked:
         return captured
-    for rule in rules.all_rules(session).rules:
-        question = rule.question_at(now)
+    every = rules.all_rules(session).rules
+    lifts = {text_key(rule.rule): asked[rule.id] for rule in every if rule.id in asked}
+    for rule in every:  # one sentence may have rules on several tools
+        key, question = text_key(rule.rule), rule.question_at(now)
         is_open = question is not None and question.session == session
-        if rule.id not in asked or not (agreed or is_open):
+        if (rule.id not in asked and not (is_open and key in lifts)) or not (agreed or is_open):
             continue
-        if question is None or not is_open or (agreed and not asked[rule.id]):
+        if question is None or not is_open or (agreed and not lifts[key]):
             code = rule.id[:MIN_ID_LENGTH]
             captured.told.append(f"You let it through. The ban holds on. To end it: lift {code}")
             continue

@@ -151,7 +151,8 @@ def rule_finding(
     who = "The user said" if rule.is_users else "A rule says"
     who = "The repository's rules say" if rule.is_team else f"{who} on {rule.created_at:%Y-%m-%d}"
     sentence = plain(rule.rule, _MAX_SENTENCE).removesuffix(".")
-    text = f"{who}: {sentence}. {need}".strip()
+    instead = f" (in place of {quoted(rule.replaces)})" if rule.replaces else ""
+    text = f"{who}: {sentence}{instead}. {need}".strip()
     action: Action = "deny" if sure and rule.effect == "deny" else "ask"
     remedy = "Get their consent, or leave it out."
     code = rule.id[:MIN_ID_LENGTH]

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 from toolmem.errors import RequestError
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.ledger import Session
-from toolmem.hooks.protocol import Answer, Event
+from toolmem.hooks.protocol import Answer, Event, own_tool
 from toolmem.models.tools import ToolSchema
+from toolmem.rules.replies import without_ways_out
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Turn
 from toolmem.text.masking import Masker
@@ -104,11 +105,12 @@ def answer_note(
     masked = Masker(rules.store.secret_key()).text  # stored prompts hold no secrets
     if isinstance(fields.get("quote"), str):
         fields["quote"] = masked(fields["quote"])
+    own = _with_own_names(agent, fields)
     context = NoteContext(
         user_messages=session.prompts,
         said_at=session.said_at,
         stopped_by=turn.stopped_by,
-        tools=[*tools_of(agent), *map(ToolSchema, agent.tools)],
+        tools=[*tools_of(agent, own), *map(ToolSchema, agent.tools)],
         session=turn.session_id,
         turn=turn.mark,
         noted_by=agent.title,
@@ -132,11 +134,33 @@ def answer_note(
     word = {"kept": "kept", "request": "proposed"}.get(done.outcome, "refused")
     texts = [f"{each.field}: {each.problem}" for each in done.problems]
     if word == "kept":  # else it names a way out, which is for the user alone
-        texts.insert(0, done.told)
+        texts.insert(0, without_ways_out(done.told))
     reason = f"toolmem: {word}. {'; '.join(filter(None, texts))}"
     if word != "refused":
         reason += " Nothing ran, and nothing more is to be done for it: go on with the task."
     return Answer(action="deny", reason=reason, notice=done.told)
+
+
+def _with_own_names(agent: Agent, note: dict[str, Any]) -> list[str]:
+    """Put the names that MCP tools have at their servers into a note, as calls are checked by them.
+
+    Returns the names: which MCP tools there are, only the agent knows.
+    """
+    found: dict[str, None] = {}
+
+    def own(name: Any) -> Any:
+        if not isinstance(name, str) or name in agent.tools or name.startswith("@"):
+            return name
+        tool, _ = own_tool(agent, name, {})
+        found[tool] = None
+        return tool
+
+    if isinstance(note.get("tools"), list):
+        note["tools"] = [own(name) for name in note["tools"]]
+    for each in (*(note.get("stops") or ()), *(note.get("passes") or ())):
+        if isinstance(each, dict):
+            each["tool"] = own(each.get("tool"))
+    return list(found)
 
 
 def tools_of(agent: Agent, known: Sequence[str] = ()) -> list[ToolSchema]:

@@ -21,7 +21,7 @@ from toolmem.models.protocols import Store
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.prompt import ended_since
-from toolmem.rules.replies import without_codes
+from toolmem.rules.replies import without_ways_out
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn
 from toolmem.store.sqlite import SqliteStore
@@ -48,7 +48,7 @@ def answer_prompt(
             stores.main.renew_trust_note()  # so that its loss is told once
     notice = "\n".join(filter(None, [answer.notice, *more]))
     is_shown = "prompt" in agent.notice_at  # else the model has to tell the user
-    return Answer(context=without_codes(notice) if is_shown else notice, notice=notice)
+    return Answer(context=without_ways_out(notice) if is_shown else notice, notice=notice)
 
 
 def _not_kept(agent: Agent, stores: Stores, event: Event, error: StoreError) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,13 +27,14 @@ from toolmem.rules.replies import (
     kept_message,
     remember,
     remember_made,
-    split_keep_prefix,
+    undo_words,
     waiting,
 )
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn, tell_operator
 from toolmem.text.display import plain
 from toolmem.text.masking import Masker
+from toolmem.text.patterns import late_pattern
 
 if TYPE_CHECKING:  # the reader is loaded when a sentence is read
     from toolmem.rules.reader import Demand
@@ -135,7 +137,8 @@ class ToolMemoryCaptureHook:
         for rule in captured.kept:
             if rule.status == "active":
                 by_text.setdefault(rule.rule, []).append(rule)
-        captured.told += (_confirmation(self.rules, each) for each in by_text.values())
+        undo = undo_words(message, set(by_text))
+        captured.told += (_confirmation(self.rules, each, undo) for each in by_text.values())
         remember_made(self.rules, turn.session_id, captured.kept, message)
         waits = {rule.rule: rule for rule in captured.kept if rule.status == "request"}
         captured.told += (waiting(rule, "nobody saw you type it") for rule in waits.values())
@@ -234,17 +237,40 @@ def describe_effect(rules: Sequence[ToolMemoryRule]) -> str:
     first = rules[0]
     checked = [tool_heading(rule.tool_name, "") for rule in rules if rule.is_checked]
     if checked:
-        verb = "stops calls of" if first.effect == "deny" else "asks you before calls of"
-        return f"{verb} {', '.join(checked[:5])} that it means"
+        verb = "stops such calls of" if first.effect == "deny" else "asks you before such calls of"
+        return f"{verb} {', '.join(checked[:5])}"
     if first.unread:
         words = ", ".join(plain(each, 40) for each in first.unread[:3])
         return f"a reminder: no call is checked, as this was not understood: {words}"
     return ""
 
 
-def _confirmation(store: ToolMemoryStore, rules: list[ToolMemoryRule]) -> str:
+def _confirmation(store: ToolMemoryStore, rules: list[ToolMemoryRule], undo: str) -> str:
     """Say that the rules of one sentence are kept, and how to take them back."""
     first = rules[0]
     ends = None if first.session else first.expires_at
     until = "" if ends is None else f", {store.until(ends)}"
-    return kept_message(first.rule, describe_effect(rules), until, for_session=bool(first.session))
+    checks, for_session = describe_effect(rules), bool(first.session)
+    return kept_message(first.rule, checks, until, for_session=for_session, undo=undo)
+
+
+_KEEP_PREFIX = late_pattern(r"\s*(always|never|remember|记住)\s*[:：]\s*(.*)", re.I | re.S)
+_IS_DEMAND = late_pattern(
+    r"(?:always|never|do not|don['’]t|no|not|you|must|ask|only)\b|[\u3400-\u9fff]", re.I
+)
+_PARAGRAPH = late_pattern(r"\n[ \t]*\n")
+
+
+def split_keep_prefix(message: str) -> tuple[str, str]:
+    """The text to keep after `never:` or `remember:` ("" without one), and the whole message.
+
+    `never: push to main` says "Never push to main".
+    """
+    found = _KEEP_PREFIX.match(message)
+    if found is None:
+        return "", message
+    word, body = found[1].lower(), found[2].strip()
+    if word in ("always", "never") and not _IS_DEMAND.match(body):
+        body = f"{word.capitalize()} {body[:1].lower()}{body[1:]}"
+    first = " ".join(_PARAGRAPH.split(body, maxsplit=1)[0].split())
+    return first or " ", body

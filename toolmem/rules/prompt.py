@@ -83,6 +83,7 @@ _WITHDRAWN = {
     "zh": "用户已撤回以下置顶规则，它们不再有约束力：",
 }
 _THIS_SESSION = {"": "this session", "zh": "本次会话"}
+_INSTEAD = {"": " (in place of “{words}”)", "zh": "（替代“{words}”）"}
 _REPLACED = {
     "": " (to be replaced by “{words}”, once the user says yes)",
     "zh": "（用户同意后由“{words}”替代）",
@@ -188,9 +189,10 @@ def _by_tool(rules: Iterable[ToolMemoryRule], language: Language) -> list[str]:
 
 
 def _text(rule: ToolMemoryRule, language: Language) -> str:
-    """A rule's text, and by what it is to be replaced."""
-    words = plain(rule.replacement, 200)
-    return shown(rule.rule) + (_REPLACED[language].format(words=words) if words else "")
+    """A rule's text, with the user's words that it corrects, or by which it is to be replaced."""
+    words, old = plain(rule.replacement, 200), plain(rule.replaces, 200)
+    text = shown(rule.rule) + (_INSTEAD[language].format(words=old) if old else "")
+    return text + (_REPLACED[language].format(words=words) if words else "")
 
 
 def tool_heading(tool_name: str, language: Language) -> str:

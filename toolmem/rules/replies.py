@@ -52,7 +52,12 @@ _MADE_ID = late_pattern(rf"[0-9a-f-]{{{MIN_ID_LENGTH},36}}")  # as ids are that 
 _MAY_REPLY = late_pattern(r"\b(?:undo|lift|this\s+once)\b|撤销|解除|就这", re.I)
 _UNDO_IN = late_pattern(r"\bundo\b|撤销", re.I)
 _LIFT_IN = late_pattern(r"(?:\blift|解除) (?P<id>[\w-]{6,36})(?![\w-])", re.I)
-_CODE_IN = late_pattern(r"\blift [\w-]+")
+_WAYS_OUT = late_pattern(
+    r"\. undo(?: that rule)?, or just this time|\. undo brings it back| \([0-9a-f]{6}\)"
+    r"|; to have them stopped, say: yes, always stop it"
+    r"|(?:[.:] To (?:lift|end|agree)\b[^.“]{0,60}|: )\blift [\w-]{1,36}(?:, or agree[^.\n]*)?"
+)
+_LIFT_CODE = late_pattern(r"\blift (?!it\b|the\b|one\b)[\w-]{1,36}")
 _YES_IN = late_pattern(_AGREED, re.I)
 _NO_IN = late_pattern(r"\bno\b", re.I)
 _MAX_REPLY = 60  # characters
@@ -307,9 +312,16 @@ def _lift(rules: ToolMemoryStore, start: str, actor: Actor, captured: Captured) 
     for rule in requests:
         _tell(captured, rule, rules.accept(rule, actor), "done, as was asked")
     if not requests and len(meant) == 1:
-        _tell(captured, meant[0], rules.delete(meant[0], actor), "lifted")
+        for rule in _of_one_sentence(meant[0], rules.all_rules(actor.session).rules):
+            _tell(captured, rule, rules.delete(rule, actor), "lifted")
     elif not requests:
         captured.told.append(f"no single rule's id begins with {start!r}: `toolmem rules list`")
+
+
+def _of_one_sentence(rule: ToolMemoryRule, rules: Sequence[ToolMemoryRule]) -> list[ToolMemoryRule]:
+    """A rule with those that the same words of the user made on other tools."""
+    same = text_key(rule.rule)
+    return [r for r in rules if r.id == rule.id or (r.is_users and text_key(r.rule) == same)]
 
 
 def _question_on(rules: ToolMemoryStore, rule: ToolMemoryRule) -> bool:
@@ -353,6 +365,8 @@ def open_question(
     """
     vouches = bool(actor.session) and (actor.evidence == "typed" or not rules.is_guarded())
     checked = [rule for rule in meant if rule.is_checked]
+    if checked and all(_question_on(rules, rule) for rule in checked):
+        return True  # it is asked already
     said = text_key(Masker(rules.store.secret_key()).text(message))[:200]
 
     def may_ask(recent: Recent) -> bool:
@@ -379,9 +393,9 @@ def still_holds(rule: ToolMemoryRule, *, is_open: bool = False) -> str:
     return f"“{excerpt(rule.rule)}” still holds. To lift it, type: lift {_code(rule)}{asks}"
 
 
-def without_codes(text: str) -> str:
-    """A message to the user as a model may read it: ways out are for the user alone."""
-    return _CODE_IN.sub("lift CODE", text)
+def without_ways_out(text: str) -> str:
+    """A message to the user as a model may read it: how to lift a rule is for the user alone."""
+    return _LIFT_CODE.sub("lift …", _WAYS_OUT.sub("", text))
 
 
 def waiting(rule: ToolMemoryRule, why: str) -> str:
@@ -400,7 +414,8 @@ def _tell(captured: Captured, rule: ToolMemoryRule, after: ToolMemoryRule, what:
         back = ". undo brings it back" if rule.status == "active" and "session" not in what else ""
     elif after.request is not None:
         what = "not changed, it waits for the user"
-    captured.told.append(f"{what.capitalize()}: “{excerpt(rule.rule)}” ({_code(rule)}){back}")
+    code = "" if "session" in what else f" ({_code(rule)})"
+    captured.told.append(f"{what.capitalize()}: “{excerpt(rule.rule)}”{code}{back}")
 
 
 def excerpt(text: str) -> str:
@@ -408,30 +423,15 @@ def excerpt(text: str) -> str:
     return plain(text, 160)
 
 
-def kept_message(sentence: str, checks: str, history: str = "", *, for_session: bool) -> str:
+def undo_words(message: str, kept: set[str]) -> str:
+    """What undoes the rules that a message made."""
+    return "undo that rule" if _asks_more(message, kept) else "undo"
+
+
+def kept_message(
+    sentence: str, checks: str, history: str = "", *, for_session: bool, undo: str = "undo"
+) -> str:
     """Tell the user that a sentence was kept, which calls it checks, and how to take it back."""
     kept = "Kept for this session" if for_session else "Kept"
     checks = checks or "a reminder: no call is checked against it"
-    return f"{kept}: “{excerpt(sentence)}” ({checks}){history}. undo, or just this time"
-
-
-_KEEP_PREFIX = late_pattern(r"\s*(always|never|remember|记住)\s*[:：]\s*(.*)", re.I | re.S)
-_IS_DEMAND = late_pattern(
-    r"(?:always|never|do not|don['’]t|no|not|you|must|ask|only)\b|[\u3400-\u9fff]", re.I
-)
-_PARAGRAPH = late_pattern(r"\n[ \t]*\n")
-
-
-def split_keep_prefix(message: str) -> tuple[str, str]:
-    """The text to keep after `never:` or `remember:` ("" without one), and the whole message.
-
-    `never: push to main` says "Never push to main".
-    """
-    found = _KEEP_PREFIX.match(message)
-    if found is None:
-        return "", message
-    word, body = found[1].lower(), found[2].strip()
-    if word in ("always", "never") and not _IS_DEMAND.match(body):
-        body = f"{word.capitalize()} {body[:1].lower()}{body[1:]}"
-    first = " ".join(_PARAGRAPH.split(body, maxsplit=1)[0].split())
-    return first or " ", body
+    return f"{kept}: “{excerpt(sentence)}” ({checks}){history}. {undo}, or just this time"

@@ -50,7 +50,18 @@ log = logging.getLogger("toolmem.rules")
 GUARDED = (".store", ".store", "guarded")  # workspace, namespace and key of the mark
 MAX_SESSION = timedelta(days=7)  # after which rules of a session that was not ended expire
 MAX_TURNS = 20  # marks of the turns in which a rule was said
-_CONTENT = ("priority", "source", "tags", "effect", "when", "unless", "stops", "passes", "unread")
+_CONTENT = (
+    "priority",
+    "source",
+    "tags",
+    "effect",
+    "when",
+    "unless",
+    "stops",
+    "passes",
+    "replaces",
+    "unread",
+)
 
 
 class RuleInput(Struct, kw_only=True):
@@ -68,6 +79,7 @@ class RuleInput(Struct, kw_only=True):
     stops: list[dict[str, Any]] | UnsetType = UNSET
     passes: list[dict[str, Any]] | UnsetType = UNSET
     unread: list[str] | UnsetType = UNSET
+    replaces: str | UnsetType = UNSET
     expires_at: Moment | None | UnsetType = UNSET
     session: str = ""  # the only one in which it holds
     said: Said | UnsetType = UNSET

@@ -85,7 +85,11 @@ class Captured(Struct):
         kept = {rule.id: rule for rule in self.kept}
         lifted = {rule.id: rule for rule in self.lifted}
         told = dict.fromkeys(line for line in self.told if line)
-        return Captured(list(kept.values()), list(lifted.values()), list(told))
+        newest: dict[str, str] = {}  # of a sentence that was kept twice, what was understood last
+        for line in told:
+            is_kept = line.startswith("Kept") and "” (" in line
+            newest[line.partition("” (")[0] if is_kept else line] = line
+        return Captured(list(kept.values()), list(lifted.values()), list(newest.values()))
 
 
 def read_turn(given: Any) -> Turn:

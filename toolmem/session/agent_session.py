@@ -27,7 +27,7 @@ from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import folded_name
 from toolmem.rules.prompt import changed_since, ended_since, prefetch_tool_memory_rules_blocking
-from toolmem.rules.replies import forget_session
+from toolmem.rules.replies import forget_session, without_ways_out
 from toolmem.rules.store import RuleListing
 from toolmem.rules.turn import Captured, ToolUse, Turn, is_guest
 from toolmem.session.messages import (
@@ -303,8 +303,8 @@ class AgentSession:
             self._unreported.told.append(done.told)
             problems = msgspec.to_builtins(done.problems)
             answer = {"outcome": done.outcome, "problems": problems}
-            if done.outcome == "kept":  # else it names a way out, which is for the user alone
-                answer["told"] = done.told
+            if done.outcome == "kept":
+                answer["told"] = without_ways_out(done.told)
         except RequestError as error:
             problem = {"field": error.field, "problem": str(error)}
             answer = {"outcome": "refused", "problems": [problem]}

@@ -28,6 +28,7 @@ from toolmem.rules.replies import (
     remember_lifted,
     remember_made,
     still_holds,
+    undo_words,
     waiting,
 )
 from toolmem.rules.store import RuleInput, ToolMemoryStore
@@ -77,13 +78,13 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     except NoteRefused as error:
         return _refused(rules, error, given, context, now)
     pending = verified.pending or _limit_reached(rules, context)
-    made = _put(rules, verified, pending, context)
+    made = _put(rules, verified, pending, context, replaced[0].rule if replaced else "")
     if any(rule.status != "active" or rule.request is not None for rule in made):
         why = pending or "only its user lets a rule bind less here"
         return NoteResult(outcome="request", rules=made, told=waiting(made[0], why))
     message = _message_of(note.quote, context)
     remember_made(rules, context.session, made, message)
-    told, problems = _confirmation(rules, verified), []
+    told, problems = _confirmation(rules, verified, undo_words(message, {note.quote})), []
     if verified.narrowed:
         problem = f"{verified.narrowed}: it only asks; note it again with a narrower `when`"
         problems.append(NoteProblem("when", problem))
@@ -160,8 +161,28 @@ def _replaced(
     elif not all(_is_older(rule, note.quote, context) for rule in meant):
         problem = "that demand is newer than these words"
     else:
-        return meant
+        return _with_parts(meant, in_force)
     raise NoteRefused(("replaces", f"{problem}: name the one that the user corrects, or none"))
+
+
+def _with_parts(
+    meant: Sequence[ToolMemoryRule], rules: Sequence[ToolMemoryRule]
+) -> list[ToolMemoryRule]:
+    """Rules with those of the user whose sentence holds theirs, or is a part of it.
+
+    Of one message the reader keeps a sentence, and a model's note may quote a part of it.
+    """
+    texts = {text_key(rule.rule) for rule in meant}
+    ids = {rule.id for rule in meant}
+    return [
+        rule
+        for rule in rules
+        if rule.id in ids
+        or (
+            rule.is_users
+            and any(t in text_key(rule.rule) or text_key(rule.rule) in t for t in texts)
+        )
+    ]
 
 
 def _values_of(value: Any) -> list[str]:
@@ -195,7 +216,8 @@ def _refused(
         return refused
     rules.store.delete(rules.workspace, _REFUSALS, key)
     made = _put(rules, verified, verified.pending, context)
-    told = f"{_confirmation(rules, verified)} (its condition was refused {number} times)"
+    kept = _confirmation(rules, verified, "undo that rule")
+    told = f"{kept} (its condition was refused {number} times)"
     outcome: Outcome = "request" if verified.pending else "kept"
     return NoteResult(outcome=outcome, rules=made, told=told, problems=error.problems)
 
@@ -212,7 +234,11 @@ def _limit_reached(rules: ToolMemoryStore, context: NoteContext) -> str:
 
 
 def _put(
-    rules: ToolMemoryStore, verified: Verified, pending: str, context: NoteContext
+    rules: ToolMemoryStore,
+    verified: Verified,
+    pending: str,
+    context: NoteContext,
+    replaces: str = "",
 ) -> list[ToolMemoryRule]:
     """Put one rule under each place. `pending`: why they are requests; "": they are not."""
     note, conditions = verified.note, verified.conditions
@@ -231,6 +257,7 @@ def _put(
         unless=[] if conditions is None else msgspec.to_builtins(conditions.unless),
         stops=msgspec.to_builtins(note.stops),
         passes=msgspec.to_builtins(note.passes),
+        replaces=plain(replaces, 500),
         session=context.session if note.lasting == "session" else "",
         expires_at=verified.ends,
         said=Said(
@@ -249,7 +276,7 @@ def _put(
     ]
 
 
-def _confirmation(rules: ToolMemoryStore, verified: Verified) -> str:
+def _confirmation(rules: ToolMemoryStore, verified: Verified, undo: str) -> str:
     """Tell the user of a kept note: a call that is stopped, one that is not, and the way back."""
     note, checks, history = verified.note, "", ""
     if note.effect != "remind":
@@ -264,7 +291,8 @@ def _confirmation(rules: ToolMemoryStore, verified: Verified) -> str:
         history += f", {rules.until(verified.ends)}"
     elif note.until.strip() or _OPEN_END.search(note.quote.lower()):
         history += ", until you say so"
-    message = kept_message(note.quote, checks, history, for_session=note.lasting == "session")
+    for_session = note.lasting == "session"
+    message = kept_message(note.quote, checks, history, for_session=for_session, undo=undo)
     if verified.narrowed:
         message += f". It only asks, as {verified.narrowed}; to have them stopped, say: "
         message += "yes, always stop it"

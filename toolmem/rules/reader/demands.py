@@ -141,7 +141,9 @@ _FROM_TODAY = re.compile(
     r"|今天(?:起|开始)|不[只仅]今天"
 )
 # Today as all the time for which a "never" holds.
-_NEVER_TODAY = re.compile(r"^\W*today\b(?!['’])|(?<!even )(?<!until )(?<!till )\btoday\W*$")
+_NEVER_TODAY = re.compile(
+    r"^\W*(?:for |just |only )?today\b(?!['’])|(?<!even )(?<!until )(?<!till )\btoday\W*$"
+)
 _NOW = re.compile(
     r"\b(?:yet|until|till|for now|for the moment|this session)\b"
     r"|(?<![只仅])今天(?!起|开始)|先别|本次"

@@ -124,6 +124,11 @@ _MAY_LIFT = re.compile(
     r"|(?:取消|解除|作废|收回|撤销|忘).*(?:规定|规则|限制|禁令|说的)"
     r"|(?:规定|规则|限制|禁令).*(?:取消|解除|作废)"
 )
+# Words that take back what just stopped a call, whatever they name.
+_LETS_GO = re.compile(
+    rf"(?:^|[,;] ?)\W*(?:and |so )?{_MAY}|changed my mind|\bscrap (?:that|it)\b|what i said"
+    rf"|\bthings?\b.*\b{_OVER}\b|\b(?:is|are)(?: now)? {_FINE} now|不算了|算了吧"
+)
 _RELATIVE = re.compile(
     rf"\b({_RULE}) (?:about|on|against|concerning|not to|never to|that (?:you|i) (?:cannot|can't"
     r"|may not|must not|must never|should not))\b"
@@ -225,12 +230,15 @@ def may_mean(
     quote: str, message: str, rule: ToolMemoryRule, stopped: Collection[str] = frozenset()
 ) -> bool:
     """Whether a sentence of the message that holds the quote may take this rule back."""
-    words, meant = " ".join(quote.split()), _meaning(rule)
-    for sentence in _taking_back(message):
+    words, meant, is_stop = " ".join(quote.split()), _meaning(rule), set(stopped) == {rule.id}
+    for sentence in _taking_back(message, is_stop):
         text = " ".join(sentence.text.split())
         if words and (words in text or text in words):
+            names = _words(lower(" ".join(_NAME.findall(sentence.text))))
+            if is_stop and all(_is_known(name, meant) for name in names):
+                return True
             if not _named(sentence):
-                return set(stopped) == {rule.id}
+                return False
             if _likeness(sentence, meant, by_model=True):
                 return True
     return False
@@ -244,10 +252,15 @@ def _sentences(message: str) -> list[Sentence]:
     return [each for each in own if len(each.text) <= MAX_SENTENCE]
 
 
-def _taking_back(message: str) -> list[Sentence]:
-    """The sentences that may take something back."""
+def _taking_back(message: str, is_stop: bool = False) -> list[Sentence]:
+    """The sentences that may take something back. `is_stop`: a rule just stopped a call."""
     texts = [(each, lower(each.masked)) for each in _sentences(message)]
-    found = [each for each, text in texts if _MAY_LIFT.search(text) and not _is_doubtful(text)]
+    found = [
+        each
+        for each, text in texts
+        if (_MAY_LIFT.search(text) or (is_stop and _LETS_GO.search(text)))
+        and not _is_doubtful(text)
+    ]
     return found[:_MAX_READ]
 
 

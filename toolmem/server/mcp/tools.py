@@ -24,6 +24,7 @@ from toolmem.operations.operation import AgentTool, Operation
 from toolmem.operations.results import Result
 from toolmem.rules.changes import Actor
 from toolmem.rules.notes.keep import NoteResult
+from toolmem.rules.replies import without_ways_out
 from toolmem.server.openapi import flow_schema
 
 ALL = "all"  # in `mcp.tools`: every flow
@@ -86,8 +87,8 @@ def _for_model(done: Any) -> Any:
     """A result without what is for the user alone: how they let a call through, or lift a rule."""
     if isinstance(done, Decision):
         return replace(done, notice="")
-    if isinstance(done, NoteResult) and done.outcome != "kept":
-        return replace(done, told="", rules=[])
+    if isinstance(done, NoteResult):
+        return replace(done, told=without_ways_out(done.told), rules=[])
     return done
 
 
