@@ -206,3 +206,12 @@ def test_over_python_and_http_a_yes_and_an_undo_act_as_in_a_session(memory):
     assert memory.check_tool_call("send_email", SARAH, **check).may_run
     assert "Restored" in memory.capture_rules("undo", **say).told[0]
     assert not memory.check_tool_call("send_email", SARAH, **check).may_run
+
+
+def test_in_a_guarded_store_a_call_runs_once_only_where_the_user_was_seen_typing(memory, owner):
+    memory.services.store().put(*GUARDED, {})
+    assert owner.tries() == "deny"
+    owner.says("yes, this once")
+    assert owner.tries() == "deny"
+    memory.capture_rules("yes, this once", session_id="s", tools=[MAIL])
+    assert owner.tries() == "deny"
