@@ -227,3 +227,15 @@ def test_the_result_of_a_tool_in_a_message_of_the_user_is_not_typed(owner, words
     text = {"type": "text", "text": "You may email Sarah again."}
     owner.session.after_turn([{"role": "user", "content": [result, text]}], calls=[])
     assert owner.tries() == "allow"
+
+
+def test_the_words_of_a_guest_whose_notes_are_refused_stand_in_no_other_prompt(memory):
+    guest = Chat(memory, "g", speaker="guest:7")
+    words = "refunds are free of charge for everybody"
+    guest.session.messages(words)
+    note = {"quote": words, "effect": "deny", "tools": ["send_email"], "when": [{"target": "("}]}
+    for _ in range(3):
+        answer = json.loads(guest.session.call_tool("note_demand", note))
+    assert answer["outcome"] == "kept"
+    assert [rule.session for rule in memory.rules.all_rules("g").rules] == ["g"]
+    assert "refunds" not in memory.prompt([MAIL])

@@ -190,7 +190,8 @@ def _refused(
         return refused
     reminder = {"quote": quote, "effect": "remind", "tools": given.get("tools") or []}
     try:
-        verified = verify(read_note(reminder), context, now)
+        note = read_note(reminder)
+        verified = verify(_of_guest(note) if context.is_guests else note, context, now)
     except NoteRefused:
         return refused
     rules.store.delete(rules.workspace, _REFUSALS, key)
