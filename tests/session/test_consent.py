@@ -239,3 +239,17 @@ def test_the_words_of_a_guest_whose_notes_are_refused_stand_in_no_other_prompt(m
     assert answer["outcome"] == "kept"
     assert [rule.session for rule in memory.rules.all_rules("g").rules] == ["g"]
     assert "refunds" not in memory.prompt([MAIL])
+
+
+@pytest.mark.parametrize("automatic", [True, False])
+def test_a_yes_lifts_a_rule_that_asks_only_where_a_person_gave_it(memory, automatic):
+    def agree(question):
+        return True
+
+    agree.automatic = automatic
+    chat = Chat(memory, on_ask=agree)
+    chat.says("Ask me before you email Sarah.")
+    chat.says(BACK)
+    assert chat.tries() == "allow"
+    assert [rule.effect for rule in memory.rules.all_rules().rules] == ["ask"] * automatic
+    chat.session.close()
