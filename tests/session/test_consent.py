@@ -253,3 +253,11 @@ def test_a_yes_lifts_a_rule_that_asks_only_where_a_person_gave_it(memory, automa
     assert chat.tries() == "allow"
     assert [rule.effect for rule in memory.rules.all_rules().rules] == ["ask"] * automatic
     chat.session.close()
+
+
+def test_in_a_guarded_store_no_program_marks_a_ban_as_one_that_a_note_may_narrow(memory, owner):
+    memory.services.store().put(*GUARDED, {})
+    rule = owner.rule
+    memory.tool_rule_put(rule.tool_name, rule.rule, id=rule.id, tags=["only-asks"])
+    assert owner.rule.tags == rule.tags
+    assert owner.rule.request.after == {"tags": ["only-asks"]}

@@ -48,6 +48,7 @@ def loosens(before: ToolMemoryRule, after: ToolMemoryRule, now: datetime) -> boo
         or (before.is_checked and any(each not in after.when for each in before.when))
         or (before.is_checked and any(each not in before.unless for each in after.unless))
         or (before.is_users and not after.is_users)
+        or (ONLY_ASKS in after.tags and ONLY_ASKS not in before.tags)  # a note may narrow it then
         or (ends is not None and (before.expires_at is None or ends < before.expires_at))
     )
 
