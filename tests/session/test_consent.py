@@ -261,3 +261,34 @@ def test_in_a_guarded_store_no_program_marks_a_ban_as_one_that_a_note_may_narrow
     memory.tool_rule_put(rule.tool_name, rule.rule, id=rule.id, tags=["only-asks"])
     assert owner.rule.tags == rule.tags
     assert owner.rule.request.after == {"tags": ["only-asks"]}
+
+
+@pytest.mark.parametrize(
+    ("understood", "target"),
+    [
+        ("Never email or call Sarah about invoices, offers or reports", "sarah"),
+        ("", "sarah|invoices?"),
+    ],
+)
+def test_what_a_model_wrote_lets_no_narrower_permission_lift_the_whole_ban(
+    memory, understood, target
+):
+    chat = Chat(memory)
+    quote = "Mailing Sarah is a no-go for you"
+    chat.session.messages(quote)
+    note = {
+        "quote": quote,
+        "effect": "deny",
+        "tools": ["send_email"],
+        "rule": understood,
+        "when": [{"target": target}],
+        "stops": [{"tool": "send_email", "arguments": SARAH}],
+        "passes": [{"tool": "send_email", "arguments": BOB}],
+    }
+    assert json.loads(chat.session.call_tool("note_demand", note))["outcome"] == "kept"
+    chat.session.after_turn()
+    chat.says("You may email invoices to Sarah again.")
+    assert chat.tries() == "deny"
+    chat.says("You may email Sarah again.")
+    assert chat.tries() == "allow"
+    chat.session.close()

@@ -15,6 +15,7 @@ from toolmem.models.rules import RANK, Change, Evidence, Speaker, ToolMemoryRule
 from toolmem.rules.identity import text_key
 
 MAX_CHANGES = 20
+NOTED = "noted"  # the tag of rules made from a note
 ONLY_ASKS = "only-asks"  # the tag of a ban that asks, as its condition is far wider than the words
 MAX_WORDS = 500  # of the user or the agent, kept with a change
 _STRICTNESS = {"remind": 0, "ask": 1, "deny": 2}
