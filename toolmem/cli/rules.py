@@ -14,7 +14,7 @@ import msgspec
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_items, print_json, user_actor
 from toolmem.errors import RequestError
-from toolmem.formats.chat import is_conversation, read_chat, text_of
+from toolmem.formats.chat import is_conversation, read_chat, text_of, typed_text
 from toolmem.formats.files import read_json, read_lines, replace_file
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.rules import Effect, Priority, ToolMemoryRule
@@ -265,7 +265,8 @@ def _turns_of_chats(path: str) -> Iterator[dict[str, Any]]:
             if isinstance(message, dict) and message.get("role") == "user":
                 text = text_of(message.get("content"))
                 calls = [{"name": call.name} for call in chat.calls if call.context == text]
-                yield {"user_message": text, "tool_calls": calls, "tools": tools}
+                typed = typed_text(message.get("content"))
+                yield {"user_message": typed, "tool_calls": calls, "tools": tools}
 
 
 def _all_rules(memory: ToolMem) -> list[ToolMemoryRule]:

@@ -194,6 +194,9 @@ def read_arguments(arguments: Any) -> Any:
     return value if isinstance(value, dict | list | str) else {} if value is None else arguments
 
 
+_TYPED_PARTS = ("text", "input_text")
+
+
 def text_of(content: Any) -> str:
     """A text, or the texts of a list of parts; an image or a sound is named, not carried."""
     if content is None:
@@ -203,6 +206,18 @@ def text_of(content: Any) -> str:
     if isinstance(content, list):
         return "\n".join(_part_text(part) for part in content)
     return json.dumps(content, ensure_ascii=False, default=str)
+
+
+def typed_text(content: Any) -> str:
+    """The texts of a user's message; some hosts put the results of tools into one, too."""
+    if isinstance(content, list):
+        content = [
+            part
+            for part in content
+            if isinstance(part, str)
+            or (isinstance(part, Mapping) and part.get("type", "text") in _TYPED_PARTS)
+        ]
+    return text_of(content)
 
 
 def _part_text(part: Any) -> str:

@@ -20,10 +20,13 @@ from toolmem.store.storable import micros
 ONCE_LASTS = timedelta(hours=1)  # after `yes, this once`
 
 
-def hear(state: Conversation, message: str, now: datetime, *, is_guests: bool) -> str:
+def hear(
+    state: Conversation, message: str, now: datetime, *, is_guests: bool, is_heard: bool
+) -> str:
     """Follow `yes, this once`, and let failed calls be tried again. Returns what to tell the user.
 
     It frees the one call that rules stopped since the user's last message, as it was shown.
+    `is_heard`: the user is known to have typed the message.
     """
     stops, old = state.stops, state.failures
     state.failures = Failures(changed=old.changed + 1, here=old.here)
@@ -33,6 +36,8 @@ def hear(state: Conversation, message: str, now: datetime, *, is_guests: bool) -
     state.is_guests |= is_guests
     if state.is_guests or not stops or not is_this_once(message):
         return ""
+    if not is_heard:
+        return "Nothing is let through, as nobody saw you type it"
     if len(stops) > 1:
         calls = "; ".join(call or "a call that is too long to be shown" for call in stops.values())
         return (

@@ -126,9 +126,9 @@ def _named(finding: Finding, findings: Sequence[Finding]) -> Finding:
     """Say what a yes to a question does: it lifts the rule where nothing else is asked."""
     if not finding.source.asks or finding.action != "ask":
         return finding
-    is_alone = len({f.text for f in findings}) == 1
-    answer = "Yes lifts the rule for good." if is_alone else "Yes lets this call run alone."
-    source = replace(finding.source, lifts=is_alone)
+    lifts = finding.source.lifts and len({f.text for f in findings}) == 1
+    answer = "Yes lifts the rule for good." if lifts else "Yes lets this call run alone."
+    source = replace(finding.source, lifts=lifts)
     return replace(finding, source=source, text=f"{finding.text} {answer}")
 
 
@@ -169,7 +169,8 @@ def rule_finding(
     elif asked is not None and asked.what != "replaced":
         text += f" Later they said: {quoted(asked.words)}. Whether that ends it is not decided."
         remedy = "Ask the user whether the rule still holds."
-    source = DecisionSource(kind="rule", rule_id=rule.id, asks=asked is not None)
+    asks = asked is not None
+    source = DecisionSource(kind="rule", rule_id=rule.id, asks=asks, lifts=asks and asks_user)
     return Finding(source, action, text, remedy, "" if is_copy else notice, mode)
 
 

@@ -394,15 +394,25 @@ class Guard:
         """The rules that a decision is about, and what the user typed that may take them back."""
         return consent.asked_about(self._rules, decision)
 
-    def user_spoke(self, conversation: str, message: str = "", *, is_guests: bool = False) -> str:
+    def user_spoke(
+        self,
+        conversation: str,
+        message: str = "",
+        *,
+        is_guests: bool = False,
+        is_typed: bool = False,
+    ) -> str:
         """Let failed calls be tried again after a message of the user, and follow `yes, this once`.
 
+        `is_typed`: the host saw them type it. In a guarded store no other words let a call run.
         Returns a message for the user; "" where there is nothing to say.
         """
+        is_heard = is_typed or not message or not self._rules.is_guarded()
         now = self.clock.now()
-        return self._change(
-            conversation, lambda state: consent.hear(state, message, now, is_guests=is_guests)
+        hear = partial(
+            consent.hear, message=message, now=now, is_guests=is_guests, is_heard=is_heard
         )
+        return self._change(conversation, hear)
 
     def stopped_before(self, conversation: str) -> list[str]:
         """The rules that stopped calls just before the user's last message. Raises StoreError."""

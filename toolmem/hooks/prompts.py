@@ -102,7 +102,8 @@ def _act_on(
         stopped: dict[str, list[str]] = {}  # by the location of a store
         for guard in guards:
             with _told_unless_main(stores, guard.store, notices):
-                notices.append(guard.user_spoke(event.session, event.prompt))
+                told = guard.user_spoke(event.session, event.prompt, is_typed=True)
+                notices.append(told)
                 stopped[guard.store.location] = guard.stopped_before(event.session)
         notices += _capture(stores, replace(turn, user_message=event.prompt), stopped)
     for message in read:  # an agent can write to a transcript: its words only restrict

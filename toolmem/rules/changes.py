@@ -15,6 +15,7 @@ from toolmem.models.rules import RANK, Change, Evidence, Speaker, ToolMemoryRule
 from toolmem.rules.identity import text_key
 
 MAX_CHANGES = 20
+NOTED = "noted"  # the tag of rules made from a note
 ONLY_ASKS = "only-asks"  # the tag of a ban that asks, as its condition is far wider than the words
 MAX_WORDS = 500  # of the user or the agent, kept with a change
 _STRICTNESS = {"remind": 0, "ask": 1, "deny": 2}
@@ -49,6 +50,7 @@ def loosens(before: ToolMemoryRule, after: ToolMemoryRule, now: datetime) -> boo
         or (before.is_checked and any(each not in before.unless for each in after.unless))
         or (before.is_users and not after.is_users)
         or (before.is_team and not (after.is_team or after.is_users))
+        or (ONLY_ASKS in after.tags and ONLY_ASKS not in before.tags)  # a note may narrow it then
         or (ends is not None and (before.expires_at is None or ends < before.expires_at))
     )
 

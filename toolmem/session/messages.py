@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from toolmem.errors import RequestError
-from toolmem.formats.chat import read_arguments, read_chat, text_of
+from toolmem.formats.chat import read_arguments, read_chat, typed_text
 from toolmem.formats.records import read_records
 from toolmem.guard.repeats import call_identity
 from toolmem.judge.check import check
@@ -79,8 +79,8 @@ def records_of_turn(messages: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def user_message_of(messages: Sequence[Mapping[str, Any]]) -> str:
-    """The texts of the user's messages, joined by line ends."""
-    texts = [text_of(m.get("content")) for m in messages if m.get("role") == "user"]
+    """The texts of the user's messages, joined by line ends; not the results of tools in them."""
+    texts = [typed_text(m.get("content")) for m in messages if m.get("role") == "user"]
     return "\n".join(filter(None, texts))
 
 

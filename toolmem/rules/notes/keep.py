@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from toolmem.models.rules import UNSCOPED, Evidence, Said, Speaker, ToolMemoryRule
 from toolmem.rules.capture import USER_EDICT
-from toolmem.rules.changes import ONLY_ASKS, Actor
+from toolmem.rules.changes import NOTED, ONLY_ASKS, Actor
 from toolmem.rules.identity import folded_name, text_key
 from toolmem.rules.notes.note import DemandNote, NoteProblem, NoteRefused, read_note
 from toolmem.rules.notes.numbers import mentions_time, read_numbers, says_today
@@ -34,7 +34,6 @@ from toolmem.rules.replies import (
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.text.display import plain
 
-NOTED = "noted"  # the tag of rules made from a note
 MAX_IN_SESSION = 10  # notes that are kept at once; further ones become requests
 MAX_IN_FORCE = 200
 MAX_REFUSALS = 3  # of one quote in a session; then it is kept as a reminder
@@ -211,7 +210,8 @@ def _refused(
         return refused
     reminder = {"quote": quote, "effect": "remind", "tools": given.get("tools") or []}
     try:
-        verified = verify(read_note(reminder), context, now)
+        note = read_note(reminder)
+        verified = verify(_of_guest(note) if context.is_guests else note, context, now)
     except NoteRefused:
         return refused
     rules.store.delete(rules.workspace, _REFUSALS, key)

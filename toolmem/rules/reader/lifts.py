@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from toolmem.models.rules import ToolMemoryRule
+from toolmem.rules.changes import NOTED
 from toolmem.rules.reader.own_text import MAX_SENTENCE, Sentence, lower, own_sentences
 from toolmem.rules.reader.words import ACTIONS, CJK, FILLERS, NOUNS, PROGRAMS, SPOKEN, VERBS, stems
 from toolmem.text.forms import word_set
@@ -182,6 +183,8 @@ class _Rule(NamedTuple):
     needed: set[str]  # a sentence names all of these
     limits: set[str]
     text: str
+    own: set[str]  # of `words`, what no model put there
+    own_labels: set[str]
 
 
 def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | None:
@@ -296,6 +299,7 @@ def _surely_means(form: re.Match[str], meant: _Rule) -> bool:
     said, limits = _words(" ".join(group for group in form.groups() if group)), _limits(form.string)
     if not meant.needed or not all(_has(word, said) for word in meant.needed):
         return False
+    meant = meant._replace(words=meant.own, labels=meant.own_labels)
     if not all(_is_known(word, meant) for word in said):
         return False
     if "order" not in form.re.groupindex:  # it drops a rule
@@ -337,7 +341,8 @@ def _likeness(sentence: Sentence, meant: _Rule, *, by_model: bool = False) -> in
 def _meaning(rule: ToolMemoryRule) -> _Rule:
     """Read what a rule forbids; the words that its conditions use say most of it.
 
-    A model's own words for it never count among those that a sentence has to name.
+    A model's own words for it never count among those that a sentence has to name, nor do they let
+    one name more than the user forbade.
     """
     said, values = _REASON.sub("", rule.rule), _words(" ".join(_texts(rule.when)))
     own, tool = _words(lower(said)), re.sub(r"[_@]|(?<=[a-z])(?=[A-Z])", " ", rule.tool_name)
@@ -350,10 +355,16 @@ def _meaning(rule: ToolMemoryRule) -> _Rule:
     things = {word for word in checked | names if not _acts(word)} - PROGRAMS
     needed = things or {word for word in words if not _labels(word)} - PROGRAMS or words
     every = _words(f"{lower(rule.rule)} {lower(rule.said.understood)}") | used
-    labels = {label for word in every | _words(tool.lower()) for label in _labels(word)}
-    if any("/" in word or word.startswith(".") for word in every):
-        labels.add("file")
-    return _Rule(every, labels, needed, _limits(lower(said)), lower(rule.rule))
+    meant = _words(lower(rule.rule)) | (set() if NOTED in rule.tags else used)
+    tools = _words(tool.lower())
+    limits, text = _limits(lower(said)), lower(rule.rule)
+    labels, own_labels = _labels_of(every, tools), _labels_of(meant, tools)
+    return _Rule(every, labels, needed, limits, text, meant, own_labels)
+
+
+def _labels_of(words: set[str], tools: set[str]) -> set[str]:
+    labels = {label for word in words | tools for label in _labels(word)}
+    return labels | ({"file"} if any("/" in word or word[0] == "." for word in words) else set())
 
 
 def _texts(value: Any) -> Iterator[str]:
