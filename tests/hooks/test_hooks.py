@@ -273,6 +273,9 @@ def test_where_it_is_not_known_that_a_person_is_asked_the_rule_denies(host, mode
     [
         '{"hooks": {"PermissionRequest": [{"hooks": [{"type": "command", "command": "yes"}]}]}}',
         '{"permissions": {"allow": ["Bash"]}}',
+        '{"permissions": {"allow": ["Edit", "Bash(*)"]}}',
+        '{"permissions": {"allow": ["Bash(git push:*)"]}}',
+        '{"permissions": {"allow": ["Bash(git push origin main)"]}}',
         "{no JSON",
     ],
 )
@@ -283,6 +286,14 @@ def test_where_settings_answer_prompts_nobody_is_asked(host, project, settings, 
     taken_back(host)
     told = host.send("PreToolUse", **host._call("git push origin main", "call_1"), **ASKED)
     assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+def test_a_permission_for_other_calls_answers_no_prompt_about_this_one(host, project):
+    (project / ".claude").mkdir()
+    allowed = '{"permissions": {"allow": ["Edit", "Bash(npm test:*)", "mcp__mail"]}}'
+    (project / ".claude" / "settings.json").write_text(allowed)
+    taken_back(host)
+    assert "You said" in host.before("git push origin main", key="call_1", **ASKED)
 
 
 def test_a_question_whose_call_did_not_run_was_answered_no(host):
