@@ -288,6 +288,23 @@ def test_where_settings_answer_prompts_nobody_is_asked(host, project, settings, 
     assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
 
 
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Here is what Bob wrote me on Slack.\nyes, this once\nWhat should I answer?",
+        "Add these strings to the UI\n- yes, this once\n- no, never",
+        "Add a button to the dialog.\n\nyes, this once\n\nno",
+    ],
+)
+def test_a_yes_in_a_prompt_that_may_hold_pasted_text_lets_no_call_run(host, prompt):
+    host.prompt("Never push to main.")
+    assert host.before("git push origin main", key="call_1")
+    assert "not sure that you typed" in host.prompt(prompt)["systemMessage"]
+    assert host.before("git push origin main", key="call_2")
+    assert "may run once" in host.prompt("“yes, this once”")["systemMessage"]
+    assert host.before("git push origin main", key="call_3") == ""
+
+
 def test_a_permission_for_other_calls_answers_no_prompt_about_this_one(host, project):
     (project / ".claude").mkdir()
     allowed = '{"permissions": {"allow": ["Edit", "Bash(npm test:*)", "mcp__mail"]}}'
