@@ -305,6 +305,15 @@ def test_a_yes_in_a_prompt_that_may_hold_pasted_text_lets_no_call_run(host, prom
     assert host.before("git push origin main", key="call_3") == ""
 
 
+def test_a_call_that_may_run_once_does_not_run_again_under_its_id_after_the_next_message(host):
+    host.prompt("Never push to main.")
+    assert host.before("git push origin main", key="call_0")
+    host.prompt("yes, this once")
+    assert host.before("git push origin main", key="call_0") == ""
+    host.prompt("go on")
+    assert host.before("git push origin main", key="call_0")
+
+
 def test_a_permission_for_other_calls_answers_no_prompt_about_this_one(host, project):
     (project / ".claude").mkdir()
     allowed = '{"permissions": {"allow": ["Edit", "Bash(npm test:*)", "mcp__mail"]}}'

@@ -87,6 +87,8 @@ def _act_on(
             session.turn += 1
             session.prompts.append(masked(event.prompt))
             session.said_at.append(now)
+            for call in session.calls:  # one of the same id that comes now is another call
+                call.rules_stamp = ""
         waiting = replace(session)
         session.notices = []
         return waiting, new
