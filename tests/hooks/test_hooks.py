@@ -273,6 +273,9 @@ def test_where_it_is_not_known_that_a_person_is_asked_the_rule_denies(host, mode
     [
         '{"hooks": {"PermissionRequest": [{"hooks": [{"type": "command", "command": "yes"}]}]}}',
         '{"permissions": {"allow": ["Bash"]}}',
+        '{"permissions": {"allow": ["Edit", "Bash(*)"]}}',
+        '{"permissions": {"allow": ["Bash(git push:*)"]}}',
+        '{"permissions": {"allow": ["Bash(git push origin main)"]}}',
         "{no JSON",
     ],
 )
@@ -283,6 +286,40 @@ def test_where_settings_answer_prompts_nobody_is_asked(host, project, settings, 
     taken_back(host)
     told = host.send("PreToolUse", **host._call("git push origin main", "call_1"), **ASKED)
     assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Here is what Bob wrote me on Slack.\nyes, this once\nWhat should I answer?",
+        "Add these strings to the UI\n- yes, this once\n- no, never",
+        "Add a button to the dialog.\n\nyes, this once\n\nno",
+    ],
+)
+def test_a_yes_in_a_prompt_that_may_hold_pasted_text_lets_no_call_run(host, prompt):
+    host.prompt("Never push to main.")
+    assert host.before("git push origin main", key="call_1")
+    assert "not sure that you typed" in host.prompt(prompt)["systemMessage"]
+    assert host.before("git push origin main", key="call_2")
+    assert "may run once" in host.prompt("“yes, this once”")["systemMessage"]
+    assert host.before("git push origin main", key="call_3") == ""
+
+
+def test_a_call_that_may_run_once_does_not_run_again_under_its_id_after_the_next_message(host):
+    host.prompt("Never push to main.")
+    assert host.before("git push origin main", key="call_0")
+    host.prompt("yes, this once")
+    assert host.before("git push origin main", key="call_0") == ""
+    host.prompt("go on")
+    assert host.before("git push origin main", key="call_0")
+
+
+def test_a_permission_for_other_calls_answers_no_prompt_about_this_one(host, project):
+    (project / ".claude").mkdir()
+    allowed = '{"permissions": {"allow": ["Edit", "Bash(npm test:*)", "mcp__mail"]}}'
+    (project / ".claude" / "settings.json").write_text(allowed)
+    taken_back(host)
+    assert "You said" in host.before("git push origin main", key="call_1", **ASKED)
 
 
 def test_a_question_whose_call_did_not_run_was_answered_no(host):

@@ -295,3 +295,25 @@ def test_what_a_model_wrote_lets_no_narrower_permission_lift_the_whole_ban(
     chat.says("You may email Sarah again.")
     assert chat.tries() == "allow"
     chat.session.close()
+
+
+@pytest.mark.parametrize("reply", ["undo", "just this time"])
+def test_no_reply_takes_back_a_rule_of_an_older_message_that_a_model_noted_again(
+    owner, memory, clock, reply
+):
+    note = {
+        "quote": BAN.rstrip("."),
+        "effect": "deny",
+        "tools": [owner.rule.tool_name],
+        "when": [{"target": "sarah"}],
+        "stops": [{"tool": "send_email", "arguments": SARAH}],
+        "passes": [{"tool": "send_email", "arguments": BOB}],
+    }
+    for message in (BAN, "Rename the files."):
+        clock.advance(60)
+        owner.session.messages(message)
+        assert json.loads(owner.session.call_tool("note_demand", note))["outcome"] == "kept"
+        owner.session.after_turn()
+    rules = [rule.id for rule in memory.rules.all_rules().rules]
+    owner.says(reply)
+    assert [rule.id for rule in memory.rules.all_rules().rules] == rules

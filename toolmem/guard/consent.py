@@ -37,7 +37,7 @@ def hear(
     if state.is_guests or not stops or not is_this_once(message):
         return ""
     if not is_heard:
-        return "Nothing is let through, as nobody saw you type it"
+        return "Nothing is let through, as it is not sure that you typed this"
     if len(stops) > 1:
         calls = "; ".join(call or "a call that is too long to be shown" for call in stops.values())
         return (

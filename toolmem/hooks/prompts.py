@@ -87,6 +87,8 @@ def _act_on(
             session.turn += 1
             session.prompts.append(masked(event.prompt))
             session.said_at.append(now)
+            for call in session.calls:  # one of the same id that comes now is another call
+                call.rules_stamp = ""
         waiting = replace(session)
         session.notices = []
         return waiting, new
@@ -102,7 +104,8 @@ def _act_on(
         stopped: dict[str, list[str]] = {}  # by the location of a store
         for guard in guards:
             with _told_unless_main(stores, guard.store, notices):
-                told = guard.user_spoke(event.session, event.prompt, is_typed=True)
+                is_typed = is_plain(event.prompt.strip("`\"'“” \n"))
+                told = guard.user_spoke(event.session, event.prompt, is_typed=is_typed)
                 notices.append(told)
                 stopped[guard.store.location] = guard.stopped_before(event.session)
         notices += _capture(stores, replace(turn, user_message=event.prompt), stopped)

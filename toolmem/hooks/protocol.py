@@ -127,13 +127,25 @@ def _answers_itself(event: Event, environment: Mapping[str, str]) -> bool:
             with open(path, "rb") as file:
                 found = json.loads(file.read(MAX_SETTINGS))
             hooks, allowed = found.get("hooks") or {}, found.get("permissions") or {}
-            if hooks.get("PermissionRequest") or {"*", event.tool} & set(allowed.get("allow", ())):
+            is_allowed = any(_allows(entry, event) for entry in allowed.get("allow", ()))
+            if hooks.get("PermissionRequest") or is_allowed:
                 return True
         except FileNotFoundError:
             continue
         except (OSError, ValueError, TypeError, AttributeError):
             return True  # what it says cannot be known
     return False
+
+
+def _allows(entry: str, event: Event) -> bool:
+    """Whether a permission in Claude Code's settings may let a call run: `Bash(git push:*)`."""
+    name, _, scope = entry.partition("(")
+    server = f"mcp__{event.server}"
+    own = (server, f"{server}__*", f"{server}__{event.tool}") if event.server else (event.tool,)
+    begins = re.split(r"[:*)]", scope, maxsplit=1)[0].strip()
+    is_shell = isinstance(event.input, Mapping) and "command" in event.input
+    fits = not is_shell or begins in str(event.input["command"])
+    return name == "*" or (name in own and fits)
 
 
 def _project(agent: Agent, given: Mapping[str, Any], environment: Mapping[str, str]) -> str:

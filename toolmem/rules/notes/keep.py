@@ -82,7 +82,10 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
         why = pending or "only its user lets a rule bind less here"
         return NoteResult(outcome="request", rules=made, told=waiting(made[0], why))
     message = _message_of(note.quote, context)
-    remember_made(rules, context.session, made, message)
+    messages = context.user_messages or ()
+    is_newest = newest_message_with(note.quote, messages) == len(messages) - 1
+    new = [rule for rule in made if is_newest or rule.created_at == rule.updated_at]
+    remember_made(rules, context.session, new, message)  # `undo` reaches no old rule noted again
     told, problems = _confirmation(rules, verified, undo_words(message, {note.quote})), []
     if verified.narrowed:
         problem = f"{verified.narrowed}: it only asks; note it again with a narrower `when`"
