@@ -51,6 +51,9 @@ class RuleStops(Struct):
     number: int = 0
     last: Moment | None = None
 
+    def count(self, now: datetime) -> None:
+        self.number, self.last = self.number + 1, now
+
 
 class RunningCall(NamedTuple):
     """A call that was allowed and has not ended."""

@@ -164,7 +164,7 @@ def rule_finding(
         text += f" It is to be replaced by {quoted(asked.words)}, once the user says yes."
     if asked is not None and action == "deny" and asks_user:
         said = quoted(asked.words.rstrip(" ."))
-        text += f" You said: {said}. Let it through, and lift the rule ({code})?"
+        text += f" You said: {said}. Let it through, and lift the rule?"
         action, remedy, notice = "ask", "", ""
     elif asked is not None and asked.what != "replaced":
         text += f" Later they said: {quoted(asked.words)}. Whether that ends it is not decided."

@@ -332,7 +332,13 @@ class Guard:
         self._change(call.conversation, change)
         for rule_id in dict.fromkeys(rules) if is_stopped else ():
             place = (NAMESPACE, f"{STOPS}{rule_id}")
-            swap(self.store, self.workspace, place, RuleStops, partial(_count_stop, decision.time))
+            swap(
+                self.store,
+                self.workspace,
+                place,
+                RuleStops,
+                partial(RuleStops.count, now=decision.time),
+            )
 
     def after(
         self,
@@ -447,7 +453,3 @@ class Guard:
 
 def _key_of(conversation: str) -> tuple[str, str]:
     return NAMESPACE, f"conversation/{conversation}"
-
-
-def _count_stop(now: datetime, stops: RuleStops) -> None:
-    stops.number, stops.last = stops.number + 1, now

@@ -132,9 +132,8 @@ def answer_note(
     else:
         done = keep.note_demand(rules, fields, context)
     word = {"kept": "kept", "request": "proposed"}.get(done.outcome, "refused")
-    texts = [f"{each.field}: {each.problem}" for each in done.problems]
-    if word == "kept":  # else it names a way out, which is for the user alone
-        texts.insert(0, without_ways_out(done.told))
+    told = without_ways_out(done.told) if word == "kept" else ""
+    texts = [told, *(f"{each.field}: {each.problem}" for each in done.problems)]
     reason = f"toolmem: {word}. {'; '.join(filter(None, texts))}"
     if word != "refused":
         reason += " Nothing ran, and nothing more is to be done for it: go on with the task."
@@ -157,9 +156,10 @@ def _with_own_names(agent: Agent, note: dict[str, Any]) -> list[str]:
 
     if isinstance(note.get("tools"), list):
         note["tools"] = [own(name) for name in note["tools"]]
-    for each in (*(note.get("stops") or ()), *(note.get("passes") or ())):
-        if isinstance(each, dict):
-            each["tool"] = own(each.get("tool"))
+    for examples in (note.get("stops"), note.get("passes")):
+        for each in examples if isinstance(examples, list) else ():
+            if isinstance(each, dict):
+                each["tool"] = own(each.get("tool"))
     return list(found)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from toolmem.flow.services import Memory
 from toolmem.models.decisions import Decision
 from toolmem.operations.operation import AgentTool, operation
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.identity import folded_name
+from toolmem.rules.turn import Speaker, is_guest
 
 Arguments = Annotated[Any, Meta(description="The arguments of the call.")]
 Conversation = Annotated[str | None, Meta(description="In which the call is made.")]
@@ -21,7 +23,7 @@ Conversation = Annotated[str | None, Meta(description="In which the call is made
     agent=AgentTool(
         "check_tool_call",
         "Whether a call may run: allow, advise, ask (the user first) or deny, and why.",
-        ("tools", "folder"),
+        ("tools", "folder", "speaker"),
     ),
 )
 def check_tool_call(
@@ -33,10 +35,12 @@ def check_tool_call(
     tools: Annotated[list[Any] | None, Meta(description="Schemas of tools.")] = None,
     folder: Annotated[str | None, Meta(description="In which commands run.")] = None,
     force: Annotated[bool, Meta(description="Run a call that failed before.")] = False,
+    speaker: Speaker = None,
 ) -> Decision:
     """What is to become of a call: allow, advise, ask or deny, and why."""
+    serves_guest = is_guest(speaker, memory.services.settings.session.speaker)
     schemas = {folded_name(schema.name): schema for schema in schemas_of(tools)}
-    return memory.services.guard(memory.workspace_id).before(
+    decision = memory.services.guard(memory.workspace_id).before(
         tool_name,
         {} if input is None else input,
         conversation=conversation_id or "",
@@ -44,6 +48,7 @@ def check_tool_call(
         folder=folder or "",
         force=force,
     )
+    return replace(decision, notice="") if serves_guest else decision
 
 
 @operation(rpc="memory.tool_call_ended")

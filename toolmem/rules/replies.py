@@ -60,6 +60,12 @@ _WAYS_OUT = late_pattern(
 _LIFT_CODE = late_pattern(r"\blift (?!it\b|the\b|one\b)[\w-]{1,36}")
 _YES_IN = late_pattern(_AGREED, re.I)
 _NO_IN = late_pattern(r"\bno\b", re.I)
+_UNSURE = late_pattern(
+    r"\b(?:if|unless|only if|until|when|after|before|once the|provided|don['’]?t|do not|not|never"
+    r"|wait|actually|translate|says?|said|wrote|reply|message|text|line|title|this reads)\b"
+    r"|如果|只有|等|不|别|翻译|说|写",
+    re.I,
+)
 _MAX_REPLY = 60  # characters
 _WORD = late_pattern(r"[^\W_]+")
 _CLAUSE = late_pattern(r"[,;，；]|\b(?:and|but|then|so)\b", re.I)
@@ -96,7 +102,10 @@ def replies_in(message: str) -> list[Reply]:
     if not _MAY_REPLY.search(message):
         return []
     found = (_reply(sentence, is_part=True) for sentence in _own_texts(message))
-    return list(dict.fromkeys(reply for reply in found if reply is not None))
+    replies = list(dict.fromkeys(reply for reply in found if reply is not None))
+    if _UNSURE.search(message):  # a yes beside a condition or its withdrawal is none
+        replies = [reply for reply in replies if reply.kind != "once"]
+    return replies
 
 
 def _own_texts(message: str) -> list[str]:

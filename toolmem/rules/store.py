@@ -249,6 +249,10 @@ class ToolMemoryStore:
             given.said = UNSET
         after = _merged(before, given, self.clock.now())
         may_be_mended = ONLY_ASKS in before.tags and after.effect == "deny"
+        if may_be_mended:  # by the model that was told to, in the same turn
+            turns = () if given.said is UNSET else given.said.turns[-1:]
+            may_be_mended = bool(turns) and before.said.turns[-1:] == turns
+            after = replace(after, expires_at=before.expires_at)
         if captured and not may_be_mended and loosens(before, after, self.clock.now()):
             fields = {name: getattr(before, name) for name in (*_CONTENT, "expires_at", "rule")}
             after = replace(after, **fields)

@@ -90,6 +90,9 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     if verified.narrowed:
         problem = f"{verified.narrowed}: it only asks; note it again with a narrower `when`"
         problems.append(NoteProblem("when", problem))
+    if verified.conditions and made[0].when != msgspec.to_builtins(verified.conditions.when):
+        told = f"“{excerpt(note.quote)}” holds on as it was kept before: no note loosens it"
+        problems.append(NoteProblem("when", "it would let that demand bind less: nothing changed"))
     ids = {rule.id for rule in made}
     if others := [rule for rule in replaced if rule.id not in ids]:
         by = Actor("user", context.evidence, note.quote, context.session, context.noted_by)
@@ -397,8 +400,8 @@ def _rules_meant(words: str, rules: Sequence[ToolMemoryRule], field: str) -> lis
 
 
 def _name_one(rules: Sequence[ToolMemoryRule]) -> str:
-    shown = ", ".join(f"{rule.id} “{plain(rule.rule, 60)}”" for rule in rules[:3])
-    return f"several rules fit: name one by its id: {shown}"
+    shown = ", ".join(f"“{plain(rule.rule, 60)}”" for rule in rules[:3])
+    return f"several rules fit: use more words of one, or ask the user which they mean: {shown}"
 
 
 def _fit(described: frozenset[str], rule: ToolMemoryRule) -> float:
