@@ -15,7 +15,7 @@ from toolmem.models.rules import UNSCOPED, Evidence, Said, Speaker, ToolMemoryRu
 from toolmem.rules.capture import USER_EDICT
 from toolmem.rules.changes import ONLY_ASKS, Actor
 from toolmem.rules.identity import folded_name, text_key
-from toolmem.rules.notes.note import DemandNote, NoteProblem, NoteRefused, read_note
+from toolmem.rules.notes.note import NoteProblem, NoteRefused, read_note
 from toolmem.rules.notes.numbers import TIME, TODAY, mentions, read_numbers
 from toolmem.rules.notes.quotes import newest_message_with
 from toolmem.rules.notes.verify import NoteContext, Verified, check_quote, shown_call, verify
@@ -63,8 +63,10 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     now = rules.local_time()
     try:
         note = read_note(given)
-        if context.is_guests:
-            note = _of_guest(note)
+        if context.is_guests and note.replaces:
+            raise NoteRefused(("replaces", "the words of a guest replace no rule: leave it out"))
+        if context.is_guests:  # what a guest demands holds in their session alone
+            note = replace(note, lasting="session")
         if note.lasting == "session" and not note.until and mentions(note.quote, TODAY):
             note = replace(note, lasting="always", until=_TODAY[0])  # a session is not a day
         if note.lasting == "session" and not context.session:
@@ -118,13 +120,6 @@ def _end_of(until: str, rules: ToolMemoryStore) -> datetime | None:
     if found <= now:
         raise NoteRefused(("until", f"{text} is over: now it is {now:%Y-%m-%d %H:%M}"))
     return found
-
-
-def _of_guest(note: DemandNote) -> DemandNote:
-    """What a guest demands holds in their session alone. Raises NoteRefused."""
-    if note.replaces:
-        raise NoteRefused(("replaces", "the words of a guest replace no rule: leave it out"))
-    return replace(note, lasting="session")
 
 
 def _message_of(quote: str, context: NoteContext) -> str:
@@ -204,11 +199,8 @@ def _limit_reached(rules: ToolMemoryStore, context: NoteContext) -> str:
     noted = [r for r in rules.all_rules(context.session).rules if NOTED in r.tags]
     quotes = {(rule.rule, rule.said.session) for rule in noted}
     here = sum(session == context.session for _, session in quotes) if context.session else 0
-    if here >= MAX_IN_SESSION or len(quotes) >= MAX_IN_FORCE:
-        return (
-            f"there are more than {MAX_IN_SESSION} notes in a session, or {MAX_IN_FORCE} in force"
-        )
-    return ""
+    why = f"there are more than {MAX_IN_SESSION} notes in a session, or {MAX_IN_FORCE} in force"
+    return why if here >= MAX_IN_SESSION or len(quotes) >= MAX_IN_FORCE else ""
 
 
 def _put(

@@ -130,15 +130,6 @@ def _condition_of(
     return made, []
 
 
-def _read(
-    rest: str, terms: Sequence[Term], text: str, understood: Collection[str] = ()
-) -> _Reading:
-    """Read the words that are left; `understood`: those that say an action of the tool."""
-    if words.CJK.search(rest):
-        return _read_chinese(rest, text, understood)
-    return _read_english(rest, terms, understood)
-
-
 def _named_thing(rest: str, reading: _Reading) -> Term | None:
     """The name or identifier that holds every word that was not understood, if there is one."""
     for found in words.NAMED.finditer(rest):
@@ -177,8 +168,15 @@ def _does(tool: ToolSchema, verb: str) -> bool:
     return not is_shell(tool) and any(names & each for each in listed)
 
 
-def _read_english(rest: str, terms: Sequence[Term], understood: Collection[str]) -> _Reading:
-    """Sort the words of a demand into its verb, its terms, and words not understood."""
+def _read(
+    rest: str, terms: Sequence[Term], text: str, understood: Collection[str] = ()
+) -> _Reading:
+    """Sort the words of a demand into its verb, its terms, and words not understood.
+
+    `understood`: the words that say an action of the tool.
+    """
+    if words.CJK.search(rest):
+        return _read_chinese(rest, text, understood)
     reading = _Reading()
     pushes = any(term.kind == "force" or term.text.endswith("push") for term in terms)
     before = ""  # the previous word in lower case; "name" after a name, "email" after its verb
