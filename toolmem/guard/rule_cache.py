@@ -35,7 +35,7 @@ class RuleSet:
                 continue
             of_tool = self._by_tool.setdefault(folded_name(rule.tool_name), [])
             of_tool.append((rule, conditions))
-            for each in (*conditions.when, *conditions.unless):
+            for each in conditions.alternatives:
                 if each.earlier is not None and len(self.earlier_tests) < MAX_EARLIER_TESTS:
                     self.earlier_tests[each.earlier.key] = each.earlier
 

@@ -15,8 +15,8 @@ from toolmem.models.rules import UNSCOPED, Evidence, Said, Speaker, ToolMemoryRu
 from toolmem.rules.capture import USER_EDICT
 from toolmem.rules.changes import NOTED, ONLY_ASKS, Actor
 from toolmem.rules.identity import folded_name, text_key
-from toolmem.rules.notes.note import DemandNote, NoteProblem, NoteRefused, read_note
-from toolmem.rules.notes.numbers import mentions_time, read_numbers, says_today
+from toolmem.rules.notes.note import NoteProblem, NoteRefused, read_note
+from toolmem.rules.notes.numbers import TIME, TODAY, mentions, read_numbers
 from toolmem.rules.notes.quotes import newest_message_with
 from toolmem.rules.notes.verify import NoteContext, Verified, check_quote, shown_call, verify
 from toolmem.rules.notes.width import content_words
@@ -63,9 +63,11 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     now = rules.local_time()
     try:
         note = read_note(given)
-        if context.is_guests:
-            note = _of_guest(note)
-        if note.lasting == "session" and not note.until and says_today(note.quote):
+        if context.is_guests and note.replaces:
+            raise NoteRefused(("replaces", "the words of a guest replace no rule: leave it out"))
+        if context.is_guests:  # what a guest demands holds in their session alone
+            note = replace(note, lasting="session")
+        if note.lasting == "session" and not note.until and mentions(note.quote, TODAY):
             note = replace(note, lasting="always", until=_TODAY[0])  # a session is not a day
         if note.lasting == "session" and not context.session:
             raise NoteRefused(("lasting", "no session is known here: say always"))
@@ -107,7 +109,7 @@ def _end_of(until: str, rules: ToolMemoryStore) -> datetime | None:
     None: not before the user says so, as at "the release".
     """
     text, now = until.strip(), rules.local_time()
-    if not (mentions_time(text) or read_numbers(text) or _DATED.search(text.lower())):
+    if not (mentions(text, TIME) or read_numbers(text) or _DATED.search(text.lower())):
         return None
     if text.lower() in _TODAY:
         return rules.end_of_day()
@@ -124,13 +126,6 @@ def _end_of(until: str, rules: ToolMemoryStore) -> datetime | None:
     if found <= now:
         raise NoteRefused(("until", f"{text} is over: now it is {now:%Y-%m-%d %H:%M}"))
     return found
-
-
-def _of_guest(note: DemandNote) -> DemandNote:
-    """What a guest demands holds in their session alone. Raises NoteRefused."""
-    if note.replaces:
-        raise NoteRefused(("replaces", "the words of a guest replace no rule: leave it out"))
-    return replace(note, lasting="session")
 
 
 def _message_of(quote: str, context: NoteContext) -> str:
@@ -232,11 +227,8 @@ def _limit_reached(rules: ToolMemoryStore, context: NoteContext) -> str:
     noted = [r for r in rules.all_rules(context.session).rules if NOTED in r.tags]
     quotes = {(rule.rule, rule.said.session) for rule in noted}
     here = sum(session == context.session for _, session in quotes) if context.session else 0
-    if here >= MAX_IN_SESSION or len(quotes) >= MAX_IN_FORCE:
-        return (
-            f"there are more than {MAX_IN_SESSION} notes in a session, or {MAX_IN_FORCE} in force"
-        )
-    return ""
+    why = f"there are more than {MAX_IN_SESSION} notes in a session, or {MAX_IN_FORCE} in force"
+    return why if here >= MAX_IN_SESSION or len(quotes) >= MAX_IN_FORCE else ""
 
 
 def _put(
@@ -328,7 +320,9 @@ def lift_demand(
         found = None if pending else lifted_by(message, texts)
         if not pending and (found is None or found.rule != meant[0].rule):
             _require_meant(quote, message, meant[0], every, context)
-            return _ask_whether(rules, meant, message, actor)
+            is_open = open_question(rules, meant, actor, "deleted", message)
+            told = still_holds(meant[0], is_open=is_open)
+            return NoteResult(outcome="request", rules=meant, told=told)
     except NoteRefused as error:
         return NoteResult(outcome="refused", problems=error.problems)
     by = Actor("agent", "", quote, context.session, context.noted_by) if pending else actor
@@ -341,18 +335,6 @@ def lift_demand(
     why = pending or "only its user lets it bind less here"
     told = f"“{shown}” still holds ({why}). To lift it, type: lift {code}"
     return NoteResult(outcome="request", rules=done, told=told)
-
-
-def _ask_whether(
-    rules: ToolMemoryStore,
-    meant: Sequence[ToolMemoryRule],
-    message: str,
-    actor: Actor,
-) -> NoteResult:
-    """Have the user asked whether their words lift the rules of one sentence."""
-    is_open = open_question(rules, meant, actor, "deleted", message)
-    told = still_holds(meant[0], is_open=is_open)
-    return NoteResult(outcome="request", rules=list(meant), told=told)
 
 
 def _require_meant(

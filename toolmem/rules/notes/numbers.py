@@ -24,7 +24,7 @@ _WORDS |= {word: 20 + 10 * at for at, word in enumerate(_TENS.split())}
 _IN_WORDS = re.compile(rf"\b(?:{'|'.join([*_WORDS, 'hundred', 'thousand', 'million'])})\b")
 _DIGITS = {"零": 0, "两": 2} | {sign: at + 1 for at, sign in enumerate("一二三四五六七八九")}
 _IN_CHINESE = re.compile(r"[零一二两三四五六七八九十百千万]{1,20}")
-_TIME = re.compile(
+TIME = re.compile(
     r"\b(?:hours?|o'?clock|am|pm|a\.m|p\.m|mornings?|noon|midday|afternoons?|evenings?|nights?"
     r"|overnight|midnight|weekends?|weekdays?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b"
     r"|\d ?[ap]m\b|\d:\d\d|[点早晚夜周]|星期|礼拜|中午|下午|凌晨"
@@ -52,11 +52,12 @@ _DAY = re.compile(
     r"|wednes|thurs|fri|satur|sun|weekend)(?:days?|s)?\b(?!['’])"
     r"|(?:周|星期|礼拜)(?P<zh>[一二三四五六日天末])(?![前到至]))"
 )
-_HOUR = re.compile(
+# Some hours of the day, on which alone a demand holds; a day with which it ends.
+HOURS = re.compile(
     r"\b(?:after|before|past|between) (?:\d{1,2} ?(?:[ap]\.?m\b|o'?clock\b|:\d\d)|hours|noon)"
     r"|\bat night\b|\d ?点[半钟]?(?:以|之)?[前后]|晚上|半夜|夜里|下班[前后]"
 )
-_TODAY = re.compile(r"(?<!from )(?<!since )(?<!as of )\btoday\b(?!['’])|今天(?![起开的])")
+TODAY = re.compile(r"(?<!from )(?<!since )(?<!as of )\btoday\b(?!['’])|今天(?![起开的])")
 
 
 def read_numbers(text: str) -> frozenset[float]:
@@ -103,19 +104,9 @@ def weekdays_in(text: str) -> frozenset[str]:
     return frozenset(_WEEK[_WEEK.index(name) % 7] for name in names - {"wee", "末"})
 
 
-def limits_hours(text: str) -> bool:
-    """Whether a demand holds at some hours of the day alone."""
-    return _HOUR.search(normalized(text[:_MAX_READ])) is not None
-
-
-def says_today(text: str) -> bool:
-    """Whether a demand ends with the day."""
-    return _TODAY.search(normalized(text[:_MAX_READ])) is not None
-
-
-def mentions_time(text: str) -> bool:
-    """Whether a text names a time of day, or a day of the week."""
-    return _TIME.search(normalized(text[:_MAX_READ])) is not None
+def mentions(text: str, times: re.Pattern[str]) -> bool:
+    """Whether a text names one of these times: TIME, HOURS or TODAY."""
+    return times.search(normalized(text[:_MAX_READ])) is not None
 
 
 def _in_words(text: str) -> Iterator[float]:

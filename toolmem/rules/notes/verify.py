@@ -51,9 +51,8 @@ MAX_ORDINARY = 0.03  # share of ordinary calls that a demand may stop if it name
 MAX_WORKED = 0.5  # the same of the tool's recorded calls that worked
 MIN_WORKED = 5  # such calls before their share counts
 REPLAYED = 500  # of the newest calls that worked
-_SPACE = re.compile(
-    r"\\.|\[(?:\\.|[^\]\\])*\]| "
-)  # in a pattern; escapes and sets are matched whole
+# In a pattern; escapes and sets are matched whole.
+_SPACE = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]| ")
 _UNSAID = "the user did not say this: copy their words from one message, with nothing left out"
 _TOO_SHORT = "a whole sentence, or at least three words of one (four Chinese characters)"
 
@@ -138,17 +137,12 @@ class _Tools:
     def has(self, name: str) -> bool:
         return folded_name(name) in self.known or folded_name(name) in CLASSES
 
-    def schema(self, name: str) -> Mapping[str, Any]:
-        found = self.known.get(folded_name(name))
-        return found.parameters if found is not None else {}
-
-    def properties(self, name: str) -> Mapping[str, Any]:
-        found = self.known.get(folded_name(name))
-        return found.properties if found is not None else {}
+    def schema(self, name: str) -> ToolSchema:
+        return self.known.get(folded_name(name)) or ToolSchema(name)
 
     def described(self, argument: str) -> str:
         """What the schemas of the note's tools say of an argument."""
-        declared = (self.properties(name).get(argument) for name in self.named)
+        declared = (self.schema(name).properties.get(argument) for name in self.named)
         found = (each.get("description") for each in declared if isinstance(each, Mapping))
         return " ".join(str(each)[:300] for each in found)
 
@@ -156,11 +150,11 @@ class _Tools:
         """The classes of a tool, such as `@write` and `@edit`; its name where it has none."""
         if folded_name(name) in CLASSES:
             return [folded_name(name)]
-        declared = self.properties(name)
+        declared = self.schema(name).properties
         return list(classes_of(name, dict.fromkeys(declared, ""), declared)) or [folded_name(name)]
 
     def view(self, tool: str, arguments: Mapping[str, Any]) -> CallView:
-        return CallView(tool, arguments, self.schema(tool))
+        return CallView(tool, arguments, self.schema(tool).parameters)
 
     def binds(self, view: CallView) -> bool:
         return not {folded_name(view.tool), *view.classes}.isdisjoint(self.places)
@@ -207,10 +201,8 @@ class _Trial:
     def refuse_contradiction(self, note: DemandNote) -> None:
         """Refuse a condition that belongs to another demand than the user's."""
         tried = Tried(
-            quote=note.quote,
+            note=note,
             conditions=self.conditions,
-            stops=[(each.tool, each.arguments) for each in note.stops],
-            passes=[(each.tool, each.arguments) for each in note.passes],
             is_stopped=lambda tool, arguments: self.stops(self.tools.view(tool, arguments)),
             unit_of=self.tools.described,
         )
@@ -251,8 +243,7 @@ class _Trial:
         shown = f"{view.tool} {json.dumps(view.arguments, ensure_ascii=False)[:200]}"
         lines = [line for unit in view.units for line in unit.lines][:4]
         read = f"; its commands are read as {lines}"[:300] if lines else ""
-        tests = (*self.conditions.when, *self.conditions.unless)
-        if lines and any(each.word for each in tests):
+        if lines and any(each.word for each in self.conditions.alternatives):
             read += "; `word` must match a word from its beginning to its end"
         if must_stop:
             return f"must be stopped and is not: {shown}{read}: widen `when` or narrow `unless`"
@@ -359,7 +350,7 @@ def _why_wide(verified: Verified, trial: _Trial) -> str:
         return f"{stopped} of the last {worked} calls would have been stopped, and no tool is named"
     calls: list[Call] = []
     for name in trial.tools.named:
-        calls += plain_calls(name, trial.tools.properties(name))
+        calls += plain_calls(name, trial.tools.schema(name).properties)
     number = sum(trial.stops(trial.tools.view(*call)) for call in calls)
     if number > MAX_WORKED * len(calls) or any(each.always for each in trial.conditions.when):
         share = f"{number} of {len(calls)} plain calls" if calls else "all calls"

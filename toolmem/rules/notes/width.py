@@ -12,11 +12,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from toolmem.rules.notes.note import DemandNote, ExampleCall
 from toolmem.rules.notes.numbers import (
+    HOURS,
+    TIME,
     fits_limit,
-    limits_hours,
     limits_in,
-    mentions_time,
+    mentions,
     read_numbers,
     weekdays_in,
 )
@@ -139,19 +141,16 @@ def _objects(tool: str) -> list[str]:
 
 def has_in_common(quote: str, conditions: Conditions) -> bool:
     """Whether the quote shares a word or number with the condition."""
-    alternatives = (*conditions.when, *conditions.unless)
-    if set(_bounds(alternatives)) & read_numbers(quote) or _is_timed(quote, conditions):
+    if set(_bounds(conditions.alternatives)) & read_numbers(quote) or _is_timed(quote, conditions):
         return True
     return not content_words(quote).isdisjoint(_written(conditions))
 
 
 class Tried(Struct, frozen=True, kw_only=True):
-    """A condition with the calls that it was tried on, to compare with the parts of a quote."""
+    """A note with its condition as it is kept, to compare with the parts of its quote."""
 
-    quote: str
+    note: DemandNote
     conditions: Conditions
-    stops: Sequence[Call]
-    passes: Sequence[Call]
     is_stopped: Callable[[str, Any], bool]  # tool, arguments
     unit_of: Callable[[str], str]  # what the schemas say of an argument
 
@@ -159,13 +158,9 @@ class Tried(Struct, frozen=True, kw_only=True):
         """Which part of the quote the condition contradicts, or does not test; "": none."""
         return self._wrong_limit() or self._wrong_time() or self._wrong_part() or self._duty()
 
-    def _alternatives(self) -> Iterator[Alternative]:
-        yield from self.conditions.when
-        yield from self.conditions.unless
-
     def _stops_with(self, piece: re.Pattern[str], other: str) -> bool:
         """Whether the stopped calls that have a piece are stopped with another in its place."""
-        shown = [(tool, json.dumps(given, ensure_ascii=False)) for tool, given in self.stops]
+        shown = [(e.tool, json.dumps(e.arguments, ensure_ascii=False)) for e in self.note.stops]
         changed = [(tool, piece.sub(other, text)) for tool, text in shown if piece.search(text)]
         try:
             calls = [(tool, json.loads(text)) for tool, text in changed]
@@ -174,29 +169,29 @@ class Tried(Struct, frozen=True, kw_only=True):
         return bool(calls) and all(self.is_stopped(*each) for each in calls)
 
     def _wrong_limit(self) -> str:
-        said = ", ".join(f"{number:g}" for number in sorted(limits_in(self.quote)))
-        for test in (test for each in self._alternatives() for test in each.arguments):
+        said = ", ".join(f"{number:g}" for number in sorted(limits_in(self.note.quote)))
+        for test in (test for each in self.conditions.alternatives for test in each.arguments):
             unit = f"{test.name} {self.unit_of(test.name)}"
             for bound in (test.over, test.under):
-                if bound is not None and not fits_limit(bound, self.quote, unit):
+                if bound is not None and not fits_limit(bound, self.note.quote, unit):
                     wrong = f"`arg` {test.name}: {bound:g} is not what the user said"
                     return f"{wrong} ({said}): write their number, in the unit of {test.name}"
-        is_counted = any(each.more_than for each in self._alternatives())
+        is_counted = any(each.more_than for each in self.conditions.alternatives)
         if said and not is_counted and all(self._stops_with(_NUMBER, n) for n in ("0", "9" * 12)):
             return f"any amount is stopped, and the user said {said}: test the amount by `arg`"
         return ""
 
     def _wrong_time(self) -> str:
-        days = weekdays_in(self.quote)
-        clocks = [each.clock for each in self._alternatives() if each.clock is not None]
-        if not clocks and (days or limits_hours(self.quote)):
+        days = weekdays_in(self.note.quote)
+        clocks = [each.clock for each in self.conditions.alternatives if each.clock is not None]
+        if not clocks and (days or mentions(self.note.quote, HOURS)):
             is_thing = any(day in text for day in days for text in _written(self.conditions))
             return "" if is_thing else "it holds at any time, and the user named one: add `clock`"
         tested: set[str] = set()
         for each in clocks:
             tested |= {each.weekday} if isinstance(each.weekday, str) else set(each.weekday)
-        is_wider = len(tested) == 7 or (len(days) == 1 and not limits_hours(self.quote))
-        if not days or not tested or _EXCEPT.search(normalized(self.quote)):
+        is_wider = len(tested) == 7 or (len(days) == 1 and not mentions(self.note.quote, HOURS))
+        if not days or not tested or _EXCEPT.search(normalized(self.note.quote)):
             return ""
         if days - tested or (is_wider and tested - days):
             return f"`clock`: the user said {', '.join(sorted(days))}: test these days"
@@ -204,41 +199,43 @@ class Tried(Struct, frozen=True, kw_only=True):
 
     def _wrong_part(self) -> str:
         """A file or an address that no stopped call has is wrong if nothing else ties the two."""
-        found = [each.groupdict() for each in _PART.finditer(self.quote)]
-        values = {v.lower() for _, a in self.stops for v in a.values() if isinstance(v, str)}
-        whole = (word for word in values & content_words(self.quote) if len(word) > 2)
+        found = [each.groupdict() for each in _PART.finditer(self.note.quote)]
+        given = [value for each in self.note.stops for value in each.arguments.values()]
+        values = {value.lower() for value in given if isinstance(value, str)}
+        whole = (word for word in values & content_words(self.note.quote) if len(word) > 2)
         found += [{**_NO_PART, "name": word} for word in sorted(whole)]
-        written = " ".join(text for each in self._alternatives() for text in _literals(each))
-        tests_option = any(each["option"] and _piece(each["option"], written) for each in found)
-        stopped, passing = (
-            " ".join(_values_of(a) for _, a in c) for c in (self.stops, self.passes)
+        written = " ".join(
+            text for each in self.conditions.alternatives for text in _literals(each)
         )
-        is_exception = _EXCEPT.search(normalized(self.quote)) is not None
+        tests_option = any(each["option"] and _piece(each["option"], written) for each in found)
+        stopped, passing = _values_in(self.note.stops), _values_in(self.note.passes)
+        is_exception = _EXCEPT.search(normalized(self.note.quote)) is not None
         for each in found:
             part = (each["option"] or each["place"] or each["name"] or "").rstrip(".,/-")
             if piece := _piece(part, stopped):
                 is_tested = tests_option if each["option"] else is_exception
                 at = part.find("@") if "@" in part[1:] else part.rfind(".")
                 others = ["zzz" + (part[at:] if at > 0 else ""), "dev"]
-                if each["option"] or "dev" in self.quote:
+                if each["option"] or "dev" in self.note.quote:
                     others = ["" if each["option"] else others[0]]
                 if not is_tested and any(self._stops_with(piece, other) for other in others):
                     return f"calls with another than {part!r}, which the user named, are stopped"
             elif not is_exception and not _piece(part.lstrip(".").partition(".")[0], written):
-                is_tied = has_in_common(self.quote, self.conditions) and "@" not in part
+                is_tied = has_in_common(self.note.quote, self.conditions) and "@" not in part
                 if not is_tied and (each["place"] or _piece(part, passing)):
                     return f"the user named {part!r}, and neither `when` nor `stops` has it"
         return ""
 
     def _duty(self) -> str:
         """Where something is asked for, and nothing shows that what fulfils it passes."""
-        text = normalized(self.quote)
+        text = normalized(self.note.quote)
         is_bare = not (
-            self.conditions.unless or any(e.earlier or e.clock for e in self._alternatives())
+            self.conditions.unless
+            or any(e.earlier or e.clock for e in self.conditions.alternatives)
         )
         if not is_bare or not _DUTY.search(text) or _NEGATED.search(text):
             return ""
-        passing = content_words(" ".join(_values_of(given) for _, given in self.passes))
+        passing = content_words(_values_in(self.note.passes))
         everyday = any(self.is_stopped("@shell", view.arguments) for view in _ordinary("@shell"))
         if not everyday or passing & content_words(text):
             return ""
@@ -258,16 +255,15 @@ def _piece(part: str, text: str) -> re.Pattern[str] | None:
 
 
 def _is_timed(quote: str, conditions: Conditions) -> bool:
-    alternatives = (*conditions.when, *conditions.unless)
-    counts = {float(each.more_than.calls) for each in alternatives if each.more_than is not None}
-    has_clock = any(each.clock is not None for each in alternatives)
-    return has_clock and mentions_time(quote) or bool(counts & read_numbers(quote))
+    counted = [each.more_than for each in conditions.alternatives if each.more_than is not None]
+    has_clock = any(each.clock is not None for each in conditions.alternatives)
+    is_counted = not read_numbers(quote).isdisjoint(float(each.calls) for each in counted)
+    return (has_clock and mentions(quote, TIME)) or is_counted
 
 
 def _written(conditions: Conditions) -> frozenset[str]:
     """The words of a condition."""
-    alternatives = (*conditions.when, *conditions.unless)
-    texts = (text for each in alternatives for text in _literals(each))
+    texts = (text for each in conditions.alternatives for text in _literals(each))
     return frozenset().union(*map(content_words, texts))
 
 
@@ -277,13 +273,13 @@ def ordinary_stops(
     """The ordinary calls that are stopped and share no word, and the number of all."""
     said = content_words(quote)
     views = [view for name in classes for view in _ordinary(name)]
-    others = (view for view in views if not said & content_words(_values_of(view.arguments)))
+    others = (view for view in views if not said & content_words(_values_in([view])))
     return [view for view in others if stops(view)], len(views)
 
 
-def _values_of(arguments: Mapping[str, Any]) -> str:
+def _values_in(calls: Iterable[ExampleCall | CallView]) -> str:
     """The values without the names: every call of a shell has a `command`."""
-    return json.dumps(list(arguments.values()), ensure_ascii=False)
+    return json.dumps([list(each.arguments.values()) for each in calls], ensure_ascii=False)
 
 
 def plain_calls(tool: str, properties: Mapping[str, Any]) -> list[Call]:

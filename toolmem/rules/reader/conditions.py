@@ -32,6 +32,8 @@ from toolmem.rules.reader.tools import (
     is_program,
     is_shell,
     name_words,
+    values_of,
+    with_argument,
 )
 from toolmem.text.forms import number_in
 from toolmem.view.conditions import Match, read_conditions
@@ -128,15 +130,6 @@ def _condition_of(
     return made, []
 
 
-def _read(
-    rest: str, terms: Sequence[Term], text: str, understood: Collection[str] = ()
-) -> _Reading:
-    """Read the words that are left; `understood`: those that say an action of the tool."""
-    if words.CJK.search(rest):
-        return _read_chinese(rest, text, understood)
-    return _read_english(rest, terms, understood)
-
-
 def _named_thing(rest: str, reading: _Reading) -> Term | None:
     """The name or identifier that holds every word that was not understood, if there is one."""
     for found in words.NAMED.finditer(rest):
@@ -151,9 +144,8 @@ def _named_thing(rest: str, reading: _Reading) -> Term | None:
 
 def _takes(tool: ToolSchema, word: str) -> str:
     """The parameter that takes a word as its value: one of its enumeration, or an environment."""
-    for name, schema in tool.properties.items():
-        listed = schema.get("enum") if isinstance(schema, Mapping) else None
-        is_listed = isinstance(listed, list) and word in [str(each).lower() for each in listed]
+    for name in tool.properties:
+        is_listed = word in [each.lower() for each in values_of(tool, name)]
         is_place = word in words.ENVIRONMENTS and words_of(name) & {"env", "environment", "stage"}
         if name != action_parameter(tool) and (is_listed or is_place):
             return name
@@ -176,8 +168,15 @@ def _does(tool: ToolSchema, verb: str) -> bool:
     return not is_shell(tool) and any(names & each for each in listed)
 
 
-def _read_english(rest: str, terms: Sequence[Term], understood: Collection[str]) -> _Reading:
-    """Sort the words of a demand into its verb, its terms, and words not understood."""
+def _read(
+    rest: str, terms: Sequence[Term], text: str, understood: Collection[str] = ()
+) -> _Reading:
+    """Sort the words of a demand into its verb, its terms, and words not understood.
+
+    `understood`: the words that say an action of the tool.
+    """
+    if words.CJK.search(rest):
+        return _read_chinese(rest, text, understood)
     reading = _Reading()
     pushes = any(term.kind == "force" or term.text.endswith("push") for term in terms)
     before = ""  # the previous word in lower case; "name" after a name, "email" after its verb
@@ -271,7 +270,8 @@ def _conditions(
     amounts = [test for test in tests if test and test.keys() == {"arg"}]
     found = [test for test in tests if test and test not in amounts]
     if amounts:  # "no more than 500 to Sarah" means both
-        found = [_both(test, amount) for test, amount in product(found or [{}], amounts)]
+        pairs = product(found or [{}], amounts)
+        found = [with_argument(test, amount["arg"]) for test, amount in pairs]
     if only:  # every other target of this kind is forbidden
         mails = name_words(tool.name) & {"mail", "email", "gmail"}
         kinds = {"email": "@", "host": "@" if mails else r"\w\.\w"}
@@ -301,13 +301,6 @@ def _is_means(term: Term, verb: str) -> bool:
     return term.kind == "program" and not is_use and term.text.lower() not in words.RUN_ANYTHING
 
 
-def _both(test: Test, amount: Test) -> Test:
-    """A test that also compares an amount."""
-    if "arg" not in test:
-        return test | amount
-    return test | {"arg": [test["arg"], amount["arg"]]}
-
-
 def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
     """Whether every call is forbidden: "never use the browser", "never delete files"."""
     text = text.replace(f"the {tool.name.lower()} tool", tool.name.lower())
@@ -320,8 +313,7 @@ def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
         return bool(words.WHOLE_SHELL.search(text))
     spoken = words.mentioned(text, said, words.SPOKEN)
     meant = any(names & words.IN_NAMES[name] for name in spoken)
-    does = any(verb in listed and names & listed for listed in words.ACTIONS.values())
-    return meant and (does or verb in ("use", "run", "用", "使用"))
+    return meant and (_does(tool, verb) or verb in ("use", "run", "用", "使用"))
 
 
 def _test(term: Term, tool: ToolSchema, verb: str, text: str, action: Action | None) -> Test | None:
@@ -329,6 +321,7 @@ def _test(term: Term, tool: ToolSchema, verb: str, text: str, action: Action | N
     where = "text" if words.WRITES_INTO.search(text) else "target"
     written = term.text.lower()
     quoted = re.escape(written.removeprefix("www."))
+    whole = rf"(^|[^\w]){quoted}($|[^\w])"
     match term.kind:
         case "email":
             return {where: rf"(^|[^\w.+-]){quoted}($|[^\w.-])"}
@@ -340,20 +333,17 @@ def _test(term: Term, tool: ToolSchema, verb: str, text: str, action: Action | N
         case "channel":
             return {where: rf"(^|[^\w-]){re.escape(written.lstrip('#'))}($|[^\w-])"}
         case "name":
-            bounded = not words.CJK.search(written)
-            return {where: rf"(^|[^\w]){quoted}($|[^\w])" if bounded else quoted}
+            return {where: quoted if words.CJK.search(written) else whole}
         case "amount":
             name, over = _amount_parameter(tool), number_in(written.replace("￥", "¥"))
             return {"arg": {"name": name, "over": over}} if name and over is not None else None
         case "code":
-            return {"text": rf"(^|[^\w]){quoted}($|[^\w])"}
+            return {"text": whole}
         case "literal":
             declared = tool.properties
             is_sent = any(is_target(name, declared) for name in declared) and " about " not in text
-            pattern = rf"(^|[^\w]){quoted}($|[^\w])"
-            return (
-                {"target" if is_sent else "text": pattern} if action or _does(tool, verb) else None
-            )
+            is_meant = action or _does(tool, verb)
+            return {"target" if is_sent else "text": whole} if is_meant else None
         case "value":
             wide = "prod(uction)?" if written in ("prod", "production") else quoted
             return {"arg": {"name": _takes(tool, written), "matches": f"^{wide}$"}}
@@ -400,8 +390,6 @@ def _stops_an_example(
     made: CallTests, tool: ToolSchema, reading: _Reading, only: bool, action: Action | None
 ) -> bool:
     """Whether the condition stops an example call that does what the demand forbids."""
-    if any("always" in test for test in made.when):
-        return True
     example = dict(_example(tool, reading, only))
     if action:
         example[action.parameter] = action.example

@@ -273,7 +273,7 @@ def _is_question(text: str, marked: bool) -> bool:
 
 def _is_for_session(text: str, forms: Sequence[Form]) -> bool:
     """Whether a demand holds for a while, or is about an object of the task at hand."""
-    if _is_for_good(text):
+    if _FOR_GOOD.search(text) or _FROM_TODAY.search(text):
         return bool(_NOW.search(text))
     if _FOR_A_WHILE.search(text):
         return True
@@ -287,10 +287,6 @@ def _ends_today(text: str) -> bool:
         return False
     lasting = {found[0] for found in _FOR_GOOD.finditer(text)}
     return not lasting or (lasting <= {"never", "ever"} and bool(_NEVER_TODAY.search(text)))
-
-
-def _is_for_good(text: str) -> bool:
-    return bool(_FOR_GOOD.search(text) or _FROM_TODAY.search(text))
 
 
 def unkept(message: str, kept: Collection[str]) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ condition or permits something for a while takes nothing back.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from toolmem.rules.changes import NOTED
 from toolmem.rules.reader.own_text import MAX_SENTENCE, Sentence, lower, own_sentences
 from toolmem.rules.reader.words import ACTIONS, CJK, FILLERS, NOUNS, PROGRAMS, SPOKEN, VERBS, stems
 from toolmem.text.forms import word_set
+from toolmem.view.parameters import scalars
 
 _LEAD = (
     r"^\W*(?:(?:ok(?:ay)?|actually|hi|thanks|fine|all ?right|yes|so|well|good news|from now on"
@@ -344,7 +345,7 @@ def _meaning(rule: ToolMemoryRule) -> _Rule:
     A model's own words for it never count among those that a sentence has to name, nor do they let
     one name more than the user forbade.
     """
-    said, values = _REASON.sub("", rule.rule), _words(" ".join(_texts(rule.when)))
+    said, values = _REASON.sub("", rule.rule), _words(_text_of(rule.when))
     own, tool = _words(lower(said)), re.sub(r"[_@]|(?<=[a-z])(?=[A-Z])", " ", rule.tool_name)
     used = {part for word in values for part in (word, *re.findall(r"\w+", word))}
     prefixes = tuple(each for each in used if len(each) > 2)  # "prod" of "production"
@@ -367,15 +368,10 @@ def _labels_of(words: set[str], tools: set[str]) -> set[str]:
     return labels | ({"file"} if any("/" in word or word[0] == "." for word in words) else set())
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _text_of(when: list[dict[str, Any]]) -> str:
     """The texts and numbers in conditions, without the signs of patterns."""
-    if isinstance(value, dict):
-        value = [each for key, each in value.items() if key != "name"]
-    if isinstance(value, list):
-        for each in value:
-            yield from _texts(each)
-    else:
-        yield _PATTERN_SIGNS.sub(" ", str(value).lower())
+    values = (str(value) for _, name, value in scalars({"": when}) if name != "name")
+    return _PATTERN_SIGNS.sub(" ", " ".join(values).lower())
 
 
 def _words(text: str) -> set[str]:

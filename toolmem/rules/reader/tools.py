@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import pairwise
@@ -26,7 +26,6 @@ _SHELL = frozenset({"shell", "bash", "exec", "terminal"})
 _RUNS = re.compile(r"\b(?:us(?:e|ing)|run(?:ning)?|execut(?:e|ing)) ([a-z][\w.-]*)")
 _OTHER_THINGS = frozenset({"email", "mail", "inbox", "message", "channel"})
 _NAME_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[\u3400-\u9fff]+")
-_TOUCH = re.compile(r"\b(?:touch|access|use)|碰|动")
 _LINK = re.compile(r"\S+://\S+")
 _NO_WORD = re.compile(r"[_\-./:\d]|[a-z][A-Z]")  # a name that is no ordinary word: send_email
 _ABSOLUTE = r"(?:^|\s)(?:~|\.{1,2})?/[\w.]"
@@ -89,7 +88,8 @@ def tools_meant(sentence: str, demanded: str, catalogue: Mapping[str, ToolSchema
     is_command = _GIT.search(demanded) or _QUOTED_COMMAND.search(sentence)
     by_shell = path or said_words & words.PROGRAMS or is_command or _runs_program(demanded)
     shells = [tool.name for tool in tools if by_shell and is_shell(tool)]
-    files = [tool.name for tool in tools if path and _handles_files(tool, demanded, actions)]
+    is_touch = words.mentions(demanded, said_words, words.TOUCH)
+    files = [tool.name for tool in tools if path and _handles_files(tool, actions, is_touch)]
     if files:
         return list(dict.fromkeys([*files, *shells]))
     scores = {tool.name: _score(tool, demanded, said_words, things, actions) for tool in tools}
@@ -105,7 +105,7 @@ def action_parameter(tool: ToolSchema) -> str:
     says_itself = bool(name_words(tool.name) & words.VERBS - words.NOUNS)
     for name in tool.properties:
         how = says_itself and name.lower() in ("mode", "method")  # `pay(method="card")`
-        is_line = name.lower() == "command" and not _values_of(tool, name)
+        is_line = name.lower() == "command" and not values_of(tool, name)
         if name.lower() in ACTIONS and not how and not is_line:
             return name
     return ""
@@ -162,12 +162,12 @@ def _score(
     return score + any(len(word) > 3 for word in shared)
 
 
-def _handles_files(tool: ToolSchema, demanded: str, actions: set[str]) -> bool:
+def _handles_files(tool: ToolSchema, actions: set[str], is_touch: bool) -> bool:
     """Whether a tool does with files what is said. Touching one is reading or changing it."""
     names = name_words(tool.name)
-    does = {name for name in ("read", "write", "delete") if names & words.ACTIONS[name]}
-    touch = _TOUCH.search(demanded) or not actions & {"read", "write", "delete"}
-    wanted = {"read", "write", "delete"} if touch else actions
+    of_files = {"read", "write", "delete"}
+    does = {name for name in of_files if names & words.ACTIONS[name]}
+    wanted = of_files if is_touch or not actions & of_files else actions
     plain = names & {"read", "write", "edit"} and not names & _OTHER_THINGS
     return bool(does & wanted and (plain or names & {"file", "files", "document"}))
 
@@ -195,15 +195,18 @@ class Action(Struct, frozen=True):
 
     def limit(self, tests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """The tests for calls with this action, and for calls that leave their action out."""
-        found = []
-        for more in ({"matches": self.pattern}, {"missing": True}):
-            for test in tests:
-                arguments = test.get("arg", [])
-                given = arguments if isinstance(arguments, list) else [arguments]
-                own = {"name": self.parameter, **more}
-                rest = {name: value for name, value in test.items() if name != "always"}
-                found.append({**rest, "arg": [*given, own] if given else own})
-        return found
+        own = ({"matches": self.pattern}, {"missing": True})
+        return [
+            with_argument(test, {"name": self.parameter, **more}) for more in own for test in tests
+        ]
+
+
+def with_argument(test: dict[str, Any], argument: dict[str, Any]) -> dict[str, Any]:
+    """A test that also compares an argument."""
+    given = test.get("arg", [])
+    given = given if isinstance(given, list) else [given]
+    rest = {name: value for name, value in test.items() if name != "always"}
+    return {**rest, "arg": [*given, argument] if given else argument}
 
 
 def find_action(tool: ToolSchema, demanded: str) -> Action | None:
@@ -212,10 +215,10 @@ def find_action(tool: ToolSchema, demanded: str) -> Action | None:
     `demanded`: the demand in lower case, without its "never".
     """
     parameter = action_parameter(tool)
-    values = _values_of(tool, parameter)
+    values = values_of(tool, parameter)[:MAX_VALUES]
     verbs, spoken, objects = _verbs_and_objects(demanded, tool, values)
     own = spoken.union("".join(pair) for pair in pairwise(demanded.split()))
-    own = verbs.intersection(own.union(*(words.stems(word) for word in spoken)))
+    own = verbs.intersection(own.union(*map(words.stems, spoken)))
     if "delete" not in verbs and any(_means(value, own) for value in values):
         verbs = own  # where a VM is stopped and terminated, these are two actions
     meant = [value for value in values if _means(value, verbs)]
@@ -254,7 +257,7 @@ def acting_tools(sentence: str, demanded: str, tools: Collection[ToolSchema]) ->
         action = find_action(tool, demanded) if action_parameter(tool) else None
         if action is None:
             continue
-        values = _values_of(tool, action.parameter)
+        values = values_of(tool, action.parameter)[:MAX_VALUES]
         _, spoken, objects = _verbs_and_objects(demanded, tool, values)
         others = frozenset(each for each in objects if each not in action.said)
         is_alone = not words.mentions("", others, words.NOUNS)
@@ -266,10 +269,10 @@ def acting_tools(sentence: str, demanded: str, tools: Collection[ToolSchema]) ->
     return found
 
 
-def _values_of(tool: ToolSchema, parameter: str) -> list[str]:
+def values_of(tool: ToolSchema, parameter: str) -> list[str]:
     schema = tool.properties.get(parameter)
     declared = schema.get("enum") if isinstance(schema, Mapping) else None
-    return [str(each) for each in declared[:MAX_VALUES]] if isinstance(declared, list) else []
+    return [str(each) for each in declared] if isinstance(declared, list) else []
 
 
 def _verbs_and_objects(
@@ -280,7 +283,7 @@ def _verbs_and_objects(
     if words.CJK.search(demanded):
         listed = sorted((*values, *words.SAME_ACTION), key=len, reverse=True)
         verb = next((each for each in listed if words.CJK.search(each) and each in demanded), "")
-        return frozenset(_same([verb] if verb else [])), frozenset([verb]), said
+        return _same([verb] if verb else []), frozenset([verb]), said
     content = [at for at, word in enumerate(said) if word not in words.FILLERS]
     verbs: set[str] = set()
     spoken: set[str] = set()
@@ -289,7 +292,7 @@ def _verbs_and_objects(
         joined = "".join(said[at : at + 2])  # `rollback` for "roll back"
         is_pair = joined in words.SAME_ACTION or any(_means(value, {joined}) for value in values)
         forms = [joined] if is_pair else list(words.stems(said[at]))
-        same = set(_same(forms))
+        same = _same(forms)
         fits = any(_means(value, same) for value in values) if values else not verbs
         follows = last < 0 or (at == last + 2 and said[last + 1] in _JOINS)
         is_object = not values and not _objects_of(tool).isdisjoint(forms)
@@ -305,11 +308,9 @@ def _verbs_and_objects(
     )
 
 
-def _same(forms: Sequence[str]) -> Iterator[str]:
+def _same(forms: Iterable[str]) -> frozenset[str]:
     """The forms of a verb, and every word that means the same."""
-    for form in forms:
-        yield form
-        yield from words.SAME_ACTION.get(form, ())
+    return frozenset().union(*(words.SAME_ACTION.get(form, {form}) for form in forms))
 
 
 def _means(value: str, verbs: AbstractSet[str]) -> bool:
