@@ -127,7 +127,8 @@ def test_what_loosens_is_asked_with_old_and_new_and_the_old_binds_until_yes(
     assert "deny, @shell: “Never push to main”" in notice and new in notice
     assert agreed.before("git push origin main") != ""
     assert told(agreed) == ""  # asked once
-    line = next(each for each in notice.splitlines() if "Never push to main" in each)
+    lines = [each for each in notice.splitlines() if "old binds until" in each]
+    line = next((each for each in lines if "Never push to main" in each), lines[0])
     told(agreed, f"lift {code_of(line, 'old binds until')}")
     reason = agreed.before("git push --force origin main", key="call_2")
     assert reason == "" or "ask the user first" in reason or "You may push" in reason

@@ -347,7 +347,7 @@ def test_the_start_of_several_ids_names_none_of_the_rules(chat, memory):
     one.says("you may mail again", lifts="no-mail")
     [problem] = one.answers[0]["problems"]
     assert problem["field"] == "lifted"
-    assert "no-mail-a “no-mail-a”" in problem["problem"]
+    assert "“no-mail-a”, “no-mail-b”" in problem["problem"]
     assert one.tries("no-mail-a").action == "deny"
     assert one.asked == []
 

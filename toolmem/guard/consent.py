@@ -12,7 +12,13 @@ from toolmem.guard.repeats import Failures
 from toolmem.models.decisions import Decision
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import text_key
-from toolmem.rules.replies import MIN_ID_LENGTH, excerpt, is_this_once, remember_lifted
+from toolmem.rules.replies import (
+    MIN_ID_LENGTH,
+    excerpt,
+    is_this_once,
+    may_say_else,
+    remember_lifted,
+)
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured
 from toolmem.store.storable import micros
@@ -38,6 +44,8 @@ def hear(
         return ""
     if not is_heard:
         return "Nothing is let through, as it is not sure that you typed this"
+    if may_say_else(message):
+        return "Nothing is let through yet: say `yes, this once` alone, as the whole message"
     if len(stops) > 1:
         calls = "; ".join(call or "a call that is too long to be shown" for call in stops.values())
         return (

@@ -15,7 +15,14 @@ from toolmem.models.rules import Change, ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.view.view import CallView
 
+NAMESPACE = ".guard"
+# Tools of toolmem that keep, lift and read demands: their calls are never stopped.
+OWN_TOOLS = frozenset(
+    ["note_demand", "lift_demand", "memory_tools_put", "memory_tools_list", "memory_recall"]
+)
 MAX_FORGIVEN = 500  # errors
+MAX_STOPS = 20  # of a conversation, since the user spoke
+MAX_RUNNING = 1_000  # calls in this process
 
 
 class Conversation(Struct, kw_only=True, omit_defaults=True):
@@ -83,3 +90,8 @@ class PlannedCall(Struct):
         if asked is None or asked.session != self.conversation:
             return None
         return None if rule.id in self.known.lift_declined else asked
+
+
+def record_key(conversation: str) -> tuple[str, str]:
+    """The namespace and key of a conversation's record."""
+    return NAMESPACE, f"conversation/{conversation}"

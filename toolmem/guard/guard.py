@@ -25,11 +25,16 @@ from toolmem.config.sections import GuardSection
 from toolmem.errors import StoreError
 from toolmem.guard import consent
 from toolmem.guard.conversation import (
+    MAX_RUNNING,
+    MAX_STOPS,
+    NAMESPACE,
+    OWN_TOOLS,
     Conversation,
     Forgiveness,
     PlannedCall,
     RuleStops,
     RunningCall,
+    record_key,
 )
 from toolmem.guard.decision import (
     Finding,
@@ -68,15 +73,8 @@ from toolmem.view.view import CallView
 log = logging.getLogger("toolmem.guard")
 Result = TypeVar("Result")
 
-NAMESPACE = ".guard"
 FORGIVENESS = (NAMESPACE, "forgiveness")
 STOPS = "stops/"  # keys of what each rule stopped
-# Tools of toolmem that keep, lift and read demands: their calls are never stopped.
-OWN_TOOLS = frozenset(
-    ["note_demand", "lift_demand", "memory_tools_put", "memory_tools_list", "memory_recall"]
-)
-MAX_STOPS = 20  # of a conversation, since the user spoke
-MAX_RUNNING = 1_000  # calls in this process
 USE_WAIT = 1.0  # seconds that writing waits for others, where a decision uses something up
 WRITE_WAIT = 0.2  # seconds that writing waits for others, once a decision is made
 
@@ -426,7 +424,7 @@ class Guard:
 
     def _read_state(self, conversation: str) -> tuple[Conversation, Forgiveness, RuleSet]:
         """Read the records and the rules in one snapshot."""
-        snapshot = self.store.get_many(self.workspace, [_key_of(conversation), FORGIVENESS])
+        snapshot = self.store.get_many(self.workspace, [record_key(conversation), FORGIVENESS])
         known, forgiven = snapshot.records
         rule_set = self._rule_set
         if rule_set is None or rule_set.stamp != snapshot.rules_stamp:
@@ -434,7 +432,7 @@ class Guard:
         return read_or_new(known, Conversation), read_or_new(forgiven, Forgiveness), rule_set
 
     def _change(self, conversation: str, change: Callable[[Conversation], Result]) -> Result:
-        return swap(self.store, self.workspace, _key_of(conversation), Conversation, change)
+        return swap(self.store, self.workspace, record_key(conversation), Conversation, change)
 
     def _count(self, conversation: str, rule_id: str, test: MoreThan, now: datetime) -> bool:
         """Count a call; False where other processes reached the limit meanwhile."""
@@ -449,7 +447,3 @@ class Guard:
             if test.per == "conversation":
                 return self._change(conversation, change)
             return swap(self.store, self.workspace, FORGIVENESS, Forgiveness, change)
-
-
-def _key_of(conversation: str) -> tuple[str, str]:
-    return NAMESPACE, f"conversation/{conversation}"

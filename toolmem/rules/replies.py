@@ -102,10 +102,7 @@ def replies_in(message: str) -> list[Reply]:
     if not _MAY_REPLY.search(message):
         return []
     found = (_reply(sentence, is_part=True) for sentence in _own_texts(message))
-    replies = list(dict.fromkeys(reply for reply in found if reply is not None))
-    if _UNSURE.search(message):  # a yes beside a condition or its withdrawal is none
-        replies = [reply for reply in replies if reply.kind != "once"]
-    return replies
+    return list(dict.fromkeys(reply for reply in found if reply is not None))
 
 
 def _own_texts(message: str) -> list[str]:
@@ -133,6 +130,11 @@ def _reply(text: str, *, is_part: bool = False) -> Reply | None:
 def is_this_once(message: str) -> bool:
     """Whether the user allows the call that was stopped last, once."""
     return any(reply.kind == "once" for reply in replies_in(message))
+
+
+def may_say_else(message: str) -> bool:
+    """Whether a message may set a condition to a yes, take it back, or speak of a text."""
+    return bool(_UNSURE.search(message))
 
 
 # ------------------------------------------------------------ what a session's last message did

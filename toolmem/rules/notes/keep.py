@@ -211,8 +211,9 @@ def _refused(
         return refused
     reminder = {"quote": quote, "effect": "remind", "tools": given.get("tools") or []}
     try:
-        note = read_note(reminder)
-        verified = verify(_of_guest(note) if context.is_guests else note, context, now)
+        lasting = "session" if context.is_guests else "always"
+        note = read_note({**reminder, "lasting": lasting})
+        verified = verify(note, context, now)
     except NoteRefused:
         return refused
     rules.store.delete(rules.workspace, _REFUSALS, key)
