@@ -1,13 +1,13 @@
 """Who speaks, and what a yes means: each line is an attack, or a promise to the user."""
 
 import json
-import logging
 from datetime import timedelta
 
 import pytest
 
 from toolmem import AgentSession, ToolMem
 from toolmem.rules.store import GUARDED
+from toolmem.rules.turn import log
 
 MAIL = {"name": "send_email", "parameters": {"properties": {"to": {"type": "string"}}}}
 SARAH = {"to": "sarah@x.example"}
@@ -53,7 +53,7 @@ def owner(memory):
 
 
 @pytest.mark.parametrize("speaker", ["guest:7", "guest:Ann Lee"])
-def test_a_guest_lifts_undoes_allows_and_replaces_nothing(owner, memory, speaker, caplog):
+def test_a_guest_lifts_undoes_allows_and_replaces_nothing(owner, memory, speaker):
     guest = Chat(memory, "g", speaker=speaker, on_ask=lambda decision: True)
     assert guest.tries() == "deny"
     assert guest.session.decisions[-1].notice == ""
@@ -78,13 +78,13 @@ def test_a_guest_lifts_undoes_allows_and_replaces_nothing(owner, memory, speaker
 
 
 def test_what_a_guest_demands_holds_in_their_session_and_is_told_to_the_operator(
-    memory, caplog, monkeypatch
+    memory, monkeypatch
 ):
-    monkeypatch.setattr(logging.getLogger("toolmem"), "propagate", True)  # a hook turns it off
+    logged = []
+    monkeypatch.setattr(log, "warning", lambda text, *given: logged.append(text % given))
     guest = Chat(memory, "g", speaker="guest:7")
-    with caplog.at_level(logging.WARNING, "toolmem.operator"):
-        assert guest.says("Never email Bob.") == []
-    assert "session g: Kept for this session: “Never email Bob”" in caplog.text
+    assert guest.says("Never email Bob.") == []
+    assert "session g: Kept for this session: “Never email Bob”" in logged[0]
     assert guest.tries(BOB) == "deny"
     assert memory.check_tool_call("send_email", BOB, conversation_id="other").action == "allow"
     assert "Bob" not in memory.prompt([MAIL])

@@ -90,8 +90,3 @@ class PlannedCall(Struct):
         if asked is None or asked.session != self.conversation:
             return None
         return None if rule.id in self.known.lift_declined else asked
-
-
-def record_key(conversation: str) -> tuple[str, str]:
-    """The namespace and key of a conversation's record."""
-    return NAMESPACE, f"conversation/{conversation}"

@@ -34,7 +34,6 @@ from toolmem.guard.conversation import (
     PlannedCall,
     RuleStops,
     RunningCall,
-    record_key,
 )
 from toolmem.guard.decision import (
     Finding,
@@ -104,7 +103,7 @@ class Guard:
         self._is_copy = is_copy
         self._serves_guests = serves_guests
         self.has_copy = False  # of its rules, which another guard holds calls against
-        self._rules = ToolMemoryStore(store, workspace, clock, zone)
+        self.rules = ToolMemoryStore(store, workspace, clock, zone)
         self._rule_set: RuleSet | None = None
         self._running: dict[str, RunningCall] = {}  # by the id of the decision
         self._lock = threading.Lock()
@@ -244,7 +243,7 @@ class Guard:
 
     def _rule_findings(self, call: PlannedCall, rule_set: RuleSet) -> list[Finding]:
         found, counted = self._broken_rules(call, rule_set)
-        now = self._rules.local_time()
+        now = self.rules.local_time()
         for rule, test in counted if not found else ():
             try:
                 if not self._count(call.conversation, rule.id, test, now):
@@ -260,7 +259,7 @@ class Guard:
         mode = self.modes.rules
         if mode == "off":
             return [], []
-        view, known, now = call.view, call.known, self._rules.local_time()
+        view, known, now = call.view, call.known, self.rules.local_time()
         history = KnownHistory(known.history, {**call.forgiven.counted, **known.counted}, now)
         found: list[Finding] = []
         counted: list[tuple[ToolMemoryRule, MoreThan]] = []
@@ -281,7 +280,7 @@ class Guard:
         return rule_finding(
             rule,
             self.modes.rules,
-            call.question_about(rule, self._rules.local_time()),
+            call.question_about(rule, self.rules.local_time()),
             need,
             sure=sure,
             is_copy=self._is_copy,
@@ -392,11 +391,7 @@ class Guard:
         StoreError.
         """
         change = partial(self._change, decision.conversation_id)
-        return consent.follow_answer(self._rules, decision, agreed, change)
-
-    def asked_about(self, decision: Decision) -> tuple[str, str]:
-        """The rules that a decision is about, and what the user typed that may take them back."""
-        return consent.asked_about(self._rules, decision)
+        return consent.follow_answer(self.rules, decision, agreed, change)
 
     def user_spoke(
         self,
@@ -411,7 +406,7 @@ class Guard:
         `is_typed`: the host saw them type it. In a guarded store no other words let a call run.
         Returns a message for the user; "" where there is nothing to say.
         """
-        is_heard = is_typed or not message or not self._rules.is_guarded()
+        is_heard = is_typed or not message or not self.rules.is_guarded()
         now = self.clock.now()
         hear = partial(
             consent.hear, message=message, now=now, is_guests=is_guests, is_heard=is_heard
@@ -424,15 +419,15 @@ class Guard:
 
     def _read_state(self, conversation: str) -> tuple[Conversation, Forgiveness, RuleSet]:
         """Read the records and the rules in one snapshot."""
-        snapshot = self.store.get_many(self.workspace, [record_key(conversation), FORGIVENESS])
+        snapshot = self.store.get_many(self.workspace, [_key_of(conversation), FORGIVENESS])
         known, forgiven = snapshot.records
         rule_set = self._rule_set
         if rule_set is None or rule_set.stamp != snapshot.rules_stamp:
-            rule_set = self._rule_set = RuleSet(self._rules, snapshot.rules_stamp)
+            rule_set = self._rule_set = RuleSet(self.rules, snapshot.rules_stamp)
         return read_or_new(known, Conversation), read_or_new(forgiven, Forgiveness), rule_set
 
     def _change(self, conversation: str, change: Callable[[Conversation], Result]) -> Result:
-        return swap(self.store, self.workspace, record_key(conversation), Conversation, change)
+        return swap(self.store, self.workspace, _key_of(conversation), Conversation, change)
 
     def _count(self, conversation: str, rule_id: str, test: MoreThan, now: datetime) -> bool:
         """Count a call; False where other processes reached the limit meanwhile."""
@@ -447,3 +442,7 @@ class Guard:
             if test.per == "conversation":
                 return self._change(conversation, change)
             return swap(self.store, self.workspace, FORGIVENESS, Forgiveness, change)
+
+
+def _key_of(conversation: str) -> tuple[str, str]:
+    return NAMESPACE, f"conversation/{conversation}"

@@ -38,7 +38,6 @@ def check_tool_call(
     speaker: Speaker = None,
 ) -> Decision:
     """What is to become of a call: allow, advise, ask or deny, and why."""
-    serves_guest = is_guest(speaker, memory.services.settings.session.speaker)
     schemas = {folded_name(schema.name): schema for schema in schemas_of(tools)}
     decision = memory.services.guard(memory.workspace_id).before(
         tool_name,
@@ -48,7 +47,9 @@ def check_tool_call(
         folder=folder or "",
         force=force,
     )
-    return replace(decision, notice="") if serves_guest else decision
+    if speaker is not None and is_guest(speaker, "owner"):
+        return replace(decision, notice="")
+    return decision
 
 
 @operation(rpc="memory.tool_call_ended")

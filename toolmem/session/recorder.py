@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import CallDenied, RequestError, ToolMemError
+from toolmem.guard.consent import asked_about
 from toolmem.guard.decision import apply_answer
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.decisions import Action, Decision
@@ -186,7 +187,7 @@ class CallRecorder:
             decision = replace(decision, notice="")
         if decision.action == "ask" and self._on_ask is not None:
             try:
-                about = self.guard.asked_about(decision)
+                about = asked_about(self.guard.rules, decision)
             except ToolMemError:
                 about = ("", "")
             agreed = _ask(self._on_ask, Question(tool_name, arguments, *about, decision))
