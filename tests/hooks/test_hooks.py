@@ -305,6 +305,14 @@ def test_a_yes_in_a_prompt_that_may_hold_pasted_text_lets_no_call_run(host, prom
     assert host.before("git push origin main", key="call_3") == ""
 
 
+def test_without_ids_of_calls_a_yes_is_used_up_by_the_first_of_them(host):
+    host.prompt("Never push to main.")
+    assert host.before("git push origin main", key="")
+    host.prompt("yes, this once")
+    assert host.before("git push origin main", key="") == ""
+    assert host.before("git push origin main", key="")
+
+
 def test_a_call_that_may_run_once_does_not_run_again_under_its_id_after_the_next_message(host):
     host.prompt("Never push to main.")
     assert host.before("git push origin main", key="call_0")

@@ -317,6 +317,11 @@ def test_a_sentence_binds_the_shell_to_what_it_says(message, stopped, passing):
         ("别啰嗦。", "it says nothing about a tool"),
         ("Always run the tests first.", "it says what to do, not what to leave"),
         ("If the tests fail, don't push.", "it is a condition"),
+        (
+            "Until Monday don't push to main.",
+            "it begins with a time or a condition: begin with never or don't",
+        ),
+        ("Push to main? Never.", "it does not say what"),
         ("Write a parser and never use eval.", "it is about this one step"),
         ("never push " + "x" * 510, "it is longer than 500 characters"),
     ],
@@ -329,6 +334,7 @@ def test_a_sentence_that_was_not_kept_is_named_with_the_reason(message, reason):
     "message",
     [
         "Never mind, don't worry. I don't know why it fails; it never worked.",
+        "After the update it never worked. Until last week I never used it.",
         "We only have two servers. Only two are left. The test always fails.",
         "别客气。Why don't you push? Always the same error. Always fails on CI.",
         "> never push to main",

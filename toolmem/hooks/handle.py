@@ -115,7 +115,7 @@ class Hook(Struct, kw_only=True):
         earlier = session.open_call(event.key, digest)
         if earlier and (earlier.key, earlier.digest) != (event.key, digest):
             earlier = None
-        if earlier and earlier.rules_stamp == stamp:  # the event came twice
+        if earlier and event.key and earlier.rules_stamp == stamp:  # the event came twice
             return _answer(earlier.decisions)
         asks_user = self._close_questions(event, ledger, session) and event.asks_user
         decided = self._decide(event, asks_user)

@@ -107,6 +107,10 @@ _REPORT = re.compile(
     r"\b(?:says?|told|claims?|wrote|states?|according to|suppose|imagine|pretend|heard|(?:he|she"
     r"|they|boss) said|used to|what if)\b"
 )
+_FOR_A_TIME = re.compile(
+    r"^\W*(?:until|till|while|during|after|before|from|as long as)\b[^,]{1,60}?"
+    r"(?<!\bi )(?<!\bit )(?<!\bwe )(?<!\bhe )(?<!\bthey )\b(?:never|don'?t|do not) [a-z]"
+)
 _CONDITION = re.compile(r"^\W*(?:if|in case|unless|should)\b")
 # A demand inside of what is to be made: "write a parser that never fails".
 _TASK = re.compile(
@@ -319,6 +323,10 @@ def _why_unkept(sentence: Sentence) -> str:
         return "it says nothing about a tool"
     if _CONDITION.match(text) and _forms_within(text.partition(",")[2]):
         return "it is a condition"
+    if _FOR_A_TIME.match(text):
+        return "it begins with a time or a condition: begin with never or don't"
+    if text.strip(" .!") == "never":
+        return "it does not say what"
     if found := _opens_clause(_POSITIVE, text):
         idle = (words.IDLE | _NO_VERB) - {"be"}
         is_done = idle.isdisjoint(words.stems(found[1]))
