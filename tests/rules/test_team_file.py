@@ -55,7 +55,7 @@ def of(*entries):
         ("a: &a [x]\nrules: [*a, *a]\n", "line 1", "stands in quotes"),
         (of(entry(rule="!!python/object:os.system x")), "line 2", "stands in quotes"),
         (of(entry(rule="!!str 12")), "line 2", "stands in quotes"),
-        (of(entry(when="[" * 600 + "]" * 600)), "line 2", "$.when"),
+        (of(entry(when="[" * 600 + "]" * 600)), "line 2", "nesting"),
         ("rules: " + "[" * 400_000, "line 1", "nesting"),
         (of(entry()) + "---\n" + of(entry()), "line 3", "another document"),
         (of(entry(rule="caf\xe9")).encode("latin-1"), "t.yaml", "utf-8"),
