@@ -206,6 +206,11 @@ def test_over_python_and_http_a_yes_and_an_undo_act_as_in_a_session(memory):
     assert memory.check_tool_call("send_email", SARAH, **check).may_run
     assert not memory.check_tool_call("send_email", SARAH, **check).may_run
     assert memory.capture_rules("You may email Sarah again.", **say).lifted
+    once_more = memory.capture_rules("Never email Bob.", tools=[MAIL])
+    assert once_more.kept
+    told = memory.capture_rules("You may email Bob again.", tools=[MAIL]).told
+    assert told[0].startswith("Lifted: “Never email Bob”")
+    assert "undo" not in told[0]  # without a session nothing is known of the message before
     assert memory.check_tool_call("send_email", SARAH, **check).may_run
     assert "Restored" in memory.capture_rules("undo", **say).told[0]
     assert not memory.check_tool_call("send_email", SARAH, **check).may_run

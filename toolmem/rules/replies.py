@@ -29,6 +29,7 @@ from toolmem.text.patterns import late_pattern
 MIN_ID_LENGTH = 6  # characters of an id that `lift` takes; of a shorter one all
 MAX_QUESTIONS = 3  # of a session whether to lift a rule, and one of a message
 _RECENT = ".replies"
+_BACK = ". undo brings it back"
 _OUTER = " \t\r\n.!。！*`\"'“”"
 _THIS_SESSION = frozenset(("just this time", "just for now", "仅这次", "只这次"))
 _AGREED = r"(?:yes|ok|okay|sure|go ahead|好|好的|可以|行)"
@@ -150,10 +151,9 @@ def _recent(rules: ToolMemoryStore, session: str) -> Recent:
 
 
 def remember(rules: ToolMemoryStore, session: str, change: Callable[[Recent], Any]) -> Any:
-    """Change what is known of the last message of a session. Nothing is where none is named."""
-    if session:
-        return swap(rules.store, rules.workspace, _key_of(session), Recent, change)
-    return None
+    """Change what is known of the last message of a session; of none that has no name."""
+    key = _key_of(session)
+    return swap(rules.store, rules.workspace, key, Recent, change) if session else None
 
 
 def remember_made(
@@ -222,6 +222,9 @@ def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
         _say_what_was_not_done(rules, recent, turn, captured)
         _take_back(rules, turn, actor, captured)
 
+    if not turn.session_id:  # nothing is known of it at the next message
+        captured.told = [line.removesuffix(_BACK) for line in captured.told]
+
     def begin(now: Recent) -> None:
         now.made, now.lifted, now.held, now.asks_more = [], captured.lifted, "", False
 
@@ -252,8 +255,7 @@ def _undo(
 
 def _every_rule_of(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemoryRule]:
     """Rules that hold or wait for the user, with those of this session."""
-    every = rules.every_rule()
-    return [rule for rule in every if rule.session in ("", turn.session_id)]
+    return [rule for rule in rules.every_rule() if rule.session in ("", turn.session_id)]
 
 
 def _say_what_was_not_done(
@@ -272,9 +274,9 @@ def _say_what_was_not_done(
             found = _LIFT_IN.search(said)
             named = [r for r in _every_rule_of(rules, turn) if found and _has_id(r, found["id"])]
             if found and named:
-                lift = f"lift {found['id']}"
                 problem = f"To lift “{excerpt(named[0].rule)}”, type as a sentence of its own"
-                captured.told.append(f"Not lifted: “{excerpt(said)}”. {problem}: {lift}")
+                line = f"Not lifted: “{excerpt(said)}”. {problem}: lift {found['id']}"
+                captured.told.append(line)
 
 
 def _not_undone(said: str, rule: ToolMemoryRule) -> str:
@@ -422,7 +424,7 @@ def _tell(captured: Captured, rule: ToolMemoryRule, after: ToolMemoryRule, what:
     back = ""
     if after.status == "deleted":
         captured.lifted.append(rule)
-        back = ". undo brings it back" if rule.status == "active" and "session" not in what else ""
+        back = _BACK if rule.status == "active" and "session" not in what else ""
     elif after.request is not None:
         what = "not changed, it waits for the user"
     code = "" if "session" in what else f" ({_code(rule)})"
