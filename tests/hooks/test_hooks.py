@@ -474,6 +474,7 @@ def test_sessions_that_ended_long_ago_are_forgotten(host):
     from toolmem.hooks.ledger import Ledger, forget_old_sessions
 
     host.before("ls")
+    host.after("ls", "a")
     with host.store() as store:
         forget_old_sessions(store, datetime.now(UTC) + timedelta(days=29))
         assert Ledger(store, "s1").read()[0].calls
@@ -570,7 +571,7 @@ def test_a_folder_that_is_not_trusted_changes_no_clock(host, tmp_path, monkeypat
     host.options = ["--config", str(settings)]
     write_notes(INSTALLS, [Install("claude-code", str(host.project), host.options)])
     told = json.dumps(host.prompt("Never rebase main today."))
-    assert "do not bind" in told and "24:00" in told and "Auckland" not in told
+    assert "rules only ask" in told and "24:00" in told and "Auckland" not in told
 
 
 def test_a_ban_that_ended_is_told_at_the_next_prompt_once(host):

@@ -21,7 +21,7 @@ from toolmem.cli.console import (
 )
 from toolmem.errors import RequestError
 from toolmem.formats.dump import read_dump
-from toolmem.guard.rule_copies import copy_path, keep_copy, put_copy, read_copy
+from toolmem.guard.rule_copies import drop_copy, keep_copy, put_copy, read_copy
 from toolmem.guard.stores import WORKSPACE, store_path
 from toolmem.memory.toolmem import ToolMem
 from toolmem.rules.store import GUARDED
@@ -91,7 +91,7 @@ def restore(store: str | None, drop: bool) -> None:
     if drop:
         if user_actor().evidence != "terminal":
             raise RequestError("only you let rules go: run this in a terminal of yours", "drop")
-        copy_path(path).unlink(missing_ok=True)
+        drop_copy(path)
         click.echo(f"dropped: {len(copy.rules)} rule(s) of {path}")
         return
     with SqliteStore(path) as opened:
@@ -99,7 +99,8 @@ def restore(store: str | None, drop: bool) -> None:
             raise RequestError(f"{opened.untrusted}: move it away, or toolmem store trust", "store")
         number = put_copy(copy, opened, WORKSPACE)
         opened.put(*GUARDED, {"by": "toolmem store restore"})
-        keep_copy(opened, WORKSPACE)  # else a store without the newest change still counts as old
+        drop_copy(path)  # it is of a state that the store is no longer in
+        keep_copy(opened, WORKSPACE)
     click.echo(f"{number} of {len(copy.rules)} rule(s) written to {path}")
 
 

@@ -81,6 +81,7 @@ class PlannedCall(Struct):
     asks_user: bool = False  # a person is known to answer a question about it
     identity: str = ""
     once: str = ""  # its identity with the folder that it runs in
+    uses_up: bool = False  # a count or a permission, which was written before the answer
     known: Conversation = field(default_factory=Conversation)
     forgiven: Forgiveness = field(default_factory=Forgiveness)
 

@@ -14,10 +14,9 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, tzinfo
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -69,20 +68,25 @@ from toolmem.view.conditions import Match, MoreThan
 from toolmem.view.effects import CallEffects
 from toolmem.view.view import CallView
 
+if TYPE_CHECKING:
+    from toolmem.guard.aside import Aside
+
 log = logging.getLogger("toolmem.guard")
 Result = TypeVar("Result")
 
 FORGIVENESS = (NAMESPACE, "forgiveness")
 STOPS = "stops/"  # keys of what each rule stopped
 USE_WAIT = 1.0  # seconds that writing waits for others, where a decision uses something up
+HEAR_WAIT = 0.6  # seconds that a message of the user waits for others that write
 WRITE_WAIT = 0.2  # seconds that writing waits for others, once a decision is made
 
 
 class Guard:
     """Decides about calls, from several threads. `protected`: paths that only the user changes.
 
-    `zone`: the user's time zone; None: the machine's. `is_copy`: the store copies the rules of one
-    that is lost, and no reply lifts them. `serves_guests`: no denial names a way out.
+    `zone`: the user's time zone; None: the machine's. `serves_guests`: no denial names a way out.
+    `only_asks`: the store is not trusted, so that its rules deny nothing. `copies`: of rules that
+    stores lost; they bind too, and no reply lifts them. `lost`: what to tell the user about them.
     """
 
     def __init__(
@@ -94,15 +98,18 @@ class Guard:
         *,
         protected: Sequence[str] = (),
         zone: tzinfo | None = None,
-        is_copy: bool = False,
         serves_guests: bool = False,
+        only_asks: bool = False,
+        copies: Sequence[Store] = (),
+        lost: str = "",
     ) -> None:
         self.store, self.workspace, self.clock = store, workspace, clock
         self.modes = modes or GuardSection()
         self.protected = protected
-        self._is_copy = is_copy
-        self._serves_guests = serves_guests
-        self.has_copy = False  # of its rules, which another guard holds calls against
+        self._serves_guests, self._only_asks = serves_guests, only_asks
+        self.lost = lost
+        self.asides: dict[str, Aside] = {}  # by conversation: demands that the store did not take
+        self._copied = [RuleSet(ToolMemoryStore(c, workspace, clock, zone), "") for c in copies]
         self.rules = ToolMemoryStore(store, workspace, clock, zone)
         self._rule_set: RuleSet | None = None
         self._running: dict[str, RunningCall] = {}  # by the id of the decision
@@ -163,7 +170,7 @@ class Guard:
         """Like `before`, but without writing the decision; also returns a function that does.
 
         Only what a decision uses up is written at once: the count of a rule with a limit, and the
-        user's `yes, this once`.
+        user's `yes, this once`. None: there is nothing to write.
         """
         view = CallView(tool_name, arguments, schema.parameters if schema else None, folder)
         call = PlannedCall(view, arguments, conversation, schema, force, asks_user)
@@ -172,10 +179,11 @@ class Guard:
             findings = self._findings(call, decision_id)
         except StoreError as error:
             findings = self._without_store(call, error)
-            return decide(decision_id, now, tool_name, conversation, findings), None
-        decision = decide(decision_id, now, tool_name, conversation, findings)
-        if not findings:
-            return decision, None
+            decision = decide(decision_id, now, tool_name, conversation, findings)
+            return self._with_loss(decision), None
+        decision = self._with_loss(decide(decision_id, now, tool_name, conversation, findings))
+        if not findings:  # what it uses up is written already
+            return decision, (lambda: None) if call.uses_up else None
         shown = shown_arguments(view.arguments, self._secret)
         decision = replace(decision, call=shown, call_id=plain(call_id, 100))
         if self._serves_guests or call.known.is_guests:
@@ -205,18 +213,21 @@ class Guard:
         """Read the rules now, so that they bind even if the store fails later."""
         self._read_state("")
 
+    def _with_loss(self, decision: Decision) -> Decision:
+        """Have the agent tell the user, where a call is stopped, that a store lost its rules."""
+        if not self.lost or decision.may_run or self._serves_guests:
+            return decision
+        return replace(decision, reason=f"{decision.reason} Also tell the user: {self.lost}")
+
     def _without_store(self, call: PlannedCall, error: StoreError) -> list[Finding]:
         """Report that the store failed, and check the rules that were read before."""
         log.warning("calls are not held against rules: %s", error)
-        if self.has_copy and self.modes.on_error != "closed":
-            return []
         text = f"The user's rules could not be read ({type(error).__name__})."
         action: Action = "deny" if self.modes.on_error == "closed" else "advise"
         findings = [Finding(DecisionSource(kind="self"), action, text, "Tell the user.")]
-        if self._rule_set is not None:
-            with suppress(StoreError):  # calls cannot be counted
-                findings += self._rule_findings(call, self._rule_set)
-        return findings
+        if self.lost and action == "advise":  # their copy is read
+            findings = []
+        return findings + self._rule_findings(call, self._rule_set)
 
     def _findings(self, call: PlannedCall, decision_id: str) -> list[Finding]:
         view, modes = call.view, self.modes
@@ -241,19 +252,24 @@ class Guard:
                     del self._running[next(iter(self._running))]
         return findings
 
-    def _rule_findings(self, call: PlannedCall, rule_set: RuleSet) -> list[Finding]:
+    def _rule_findings(self, call: PlannedCall, rule_set: RuleSet | None) -> list[Finding]:
         found, counted = self._broken_rules(call, rule_set)
+        if found or not counted:
+            return found
         now = self.rules.local_time()
-        for rule, test in counted if not found else ():
-            try:
-                if not self._count(call.conversation, rule.id, test, now):
-                    found.append(self._finding(rule, call))
-            except StoreError:
-                found.append(self._finding(rule, call, "It cannot be counted now.", sure=False))
+        call.uses_up = True
+        try:
+            with self.store.transaction(USE_WAIT):
+                for rule, test in counted:
+                    if not self._count(call.conversation, rule.id, test, now):
+                        found.append(self._finding(rule, call))
+        except StoreError:
+            need = "It cannot be counted now."
+            found = [self._finding(rule, call, need, sure=False) for rule, _ in counted]
         return found
 
     def _broken_rules(
-        self, call: PlannedCall, rule_set: RuleSet
+        self, call: PlannedCall, rule_set: RuleSet | None
     ) -> tuple[list[Finding], list[tuple[ToolMemoryRule, MoreThan]]]:
         """The rules that a call breaks, and the tests that count it where it breaks none."""
         mode = self.modes.rules
@@ -263,19 +279,29 @@ class Guard:
         history = KnownHistory(known.history, {**call.forgiven.counted, **known.counted}, now)
         found: list[Finding] = []
         counted: list[tuple[ToolMemoryRule, MoreThan]] = []
-        for rule, conditions in rule_set.rules_for(view, call.conversation):
-            if not rule.holds_at(now):
-                continue
-            match = history.match(rule, conditions, view)
-            if match is not Match.NO:
-                need = required_call(conditions)
-                found.append(self._finding(rule, call, need, sure=match is Match.YES))
-            else:
-                counted += [(rule, test) for test in conditions.counting_tests(view, now, history)]
+        aside = self.asides.get(call.conversation)
+        held = [RuleSet(aside.rules, "")] if aside else []
+        for each in (rule_set, *self._copied, *held):
+            for rule, conditions in each.rules_for(view, call.conversation) if each else ():
+                if not rule.holds_at(now):
+                    continue
+                match, is_copy = history.match(rule, conditions, view), each is not rule_set
+                if match is not Match.NO:
+                    need, sure = required_call(conditions), match is Match.YES
+                    found.append(self._finding(rule, call, need, sure=sure, is_copy=is_copy))
+                elif not is_copy:
+                    tests = conditions.counting_tests(view, now, history)
+                    counted += [(rule, test) for test in tests]
         return found, counted
 
     def _finding(
-        self, rule: ToolMemoryRule, call: PlannedCall, need: str = "", *, sure: bool = True
+        self,
+        rule: ToolMemoryRule,
+        call: PlannedCall,
+        need: str = "",
+        *,
+        sure: bool = True,
+        is_copy: bool = False,
     ) -> Finding:
         return rule_finding(
             rule,
@@ -283,7 +309,8 @@ class Guard:
             call.question_about(rule, self.rules.local_time()),
             need,
             sure=sure,
-            is_copy=self._is_copy,
+            is_copy=is_copy,
+            is_foreign=self._only_asks,
             asks_user=call.asks_user,
         )
 
@@ -296,7 +323,8 @@ class Guard:
         use = partial(consent.use_once, identity=call.once, now=now)
         try:
             with self.store.transaction(USE_WAIT):
-                return self._change(call.conversation, use)
+                call.uses_up = self._change(call.conversation, use)
+                return call.uses_up
         except StoreError as error:
             log.warning("`yes, this once` does not count: %s", error)
             return False
@@ -438,10 +466,9 @@ class Guard:
             state.counted[key] = [*counted, micros(now)][: test.calls]
             return len(counted) < test.calls
 
-        with self.store.transaction(USE_WAIT):
-            if test.per == "conversation":
-                return self._change(conversation, change)
-            return swap(self.store, self.workspace, FORGIVENESS, Forgiveness, change)
+        if test.per == "conversation":
+            return self._change(conversation, change)
+        return swap(self.store, self.workspace, FORGIVENESS, Forgiveness, change)
 
 
 def _key_of(conversation: str) -> tuple[str, str]:

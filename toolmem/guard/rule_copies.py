@@ -1,7 +1,8 @@
 """Copies of the binding rules in the user's state folder, so that rules survive their store.
 
-A store may be deleted, damaged or put back to an older state, by an agent too. Hooks update its
-copy at each event. Where a store lost rules, its copy binds until the user writes the rules back
+A store may be deleted, damaged or put back to an older state, by an agent too. Each change of a
+rule is copied: one small file for each rule that binds, and a head that says which state of the
+store this is. Where a store lost rules, its copy binds until the user writes the rules back
 (`toolmem store restore`) or drops the copy.
 """
 
@@ -9,24 +10,32 @@ from __future__ import annotations
 
 import logging
 import os
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from toolmem.errors import StoreError
 from toolmem.models.protocols import Store
 from toolmem.models.records import Record
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.identity import RULE_PREFIX, SESSION_RULES, TOOL_PREFIX
-from toolmem.store.sqlite import SqliteStore
+from toolmem.store.sqlite import SqliteStore, trust
+from toolmem.store.sqlite.database import RuleChange
 from toolmem.store.sqlite.files import MEMORY, OWN_FOLDER, is_missing
-from toolmem.store.sqlite.trust import state_folder
 
 log = logging.getLogger("toolmem.guard")
 _read_rule = msgspec.json.Decoder(ToolMemoryRule).decode
+DEFAULT = "default"  # the workspace of hooks
+HEAD = "head.json"
+MAX_EARLIER = 200  # stamps that a copy remembers
+KEPT_SECONDS = 90 * 24 * 3600  # that a copy outlives its project
 
 
 class CopiedRule(Struct, frozen=True):
@@ -38,20 +47,22 @@ class CopiedRule(Struct, frozen=True):
 
 
 class RuleCopy(Struct, frozen=True):
-    """The rules of one store that bind, as of a stamp."""
+    """The rules of one store that bind, as of a stamp. On disk the rules stand beside the head."""
 
     path: str  # of the store: tells a person which copy this is
     stamp: str  # of the store's rules
     newest: datetime  # when a rule of the store was changed last
-    rules: list[CopiedRule]
+    rules: list[CopiedRule] = []
+    earlier: list[str] = []  # stamps that the store had before
+    store_id: str = ""
+    project: int = 0  # inode of the folder that the store belongs to
 
 
-def copy_path(store: str) -> Path:
+def copy_folder(store: str, workspace: str = DEFAULT) -> Path:
     """Where the copy of a store's rules is: named after the path, as the store may be gone."""
-    from hashlib import blake2b
-
-    name = blake2b(os.fsencode(_real_path(store)), digest_size=16).hexdigest()
-    return state_folder() / "rules" / f"{name}.json"
+    named = os.fsencode(_real_path(store))
+    named += b"" if workspace == DEFAULT else b"\0" + workspace.encode()
+    return trust.state_folder() / "rules" / blake2b(named, digest_size=16).hexdigest()
 
 
 def _real_path(store: str) -> str:
@@ -63,51 +74,210 @@ def _real_path(store: str) -> str:
     return os.path.join(os.path.realpath(folder), name)
 
 
-def read_copy(store: str) -> RuleCopy | None:
-    """The copy of a store's rules; None where there is none that can be read."""
+def _project_of(store: str) -> str:
+    """The folder that a store belongs to."""
+    folder = os.path.dirname(_real_path(store))
+    return os.path.dirname(folder) if os.path.basename(folder) == OWN_FOLDER else folder
+
+
+def read_head(store: str, workspace: str = DEFAULT) -> RuleCopy | None:
+    """The copy of a store's rules, without the rules; None where there is none to be read."""
     with suppress(OSError, ValueError):
-        return msgspec.json.decode(copy_path(store).read_bytes(), type=RuleCopy)
+        return _head_in(copy_folder(store, workspace))
     return None
 
 
-def is_current(store: SqliteStore, copy: RuleCopy | None, workspace: str) -> bool:
+def _head_in(folder: Path) -> RuleCopy:
+    """Raises OSError, ValueError."""
+    return msgspec.json.decode((folder / HEAD).read_bytes(), type=RuleCopy)
+
+
+def read_copy(store: str, workspace: str = DEFAULT) -> RuleCopy | None:
+    """The copy of a store's rules; None where there is none to be read."""
+    head = read_head(store, workspace)
+    if head is None:
+        return None
+    rules = []
+    for file in copy_folder(store, workspace).glob("rule-*.json"):
+        try:
+            rules.append(msgspec.json.decode(file.read_bytes(), type=CopiedRule))
+        except (OSError, ValueError) as error:
+            log.warning("a copied rule cannot be read: %s: %s", file, error)
+    return replace(head, rules=rules)
+
+
+def is_current(store: SqliteStore, head: RuleCopy | None, workspace: str) -> bool:
     """Whether a copy holds the store's rules as they are now. Raises StoreError."""
     if is_missing(store.location):
-        return copy is None or not copy.rules
-    return copy is not None and store.get_many(workspace, []).rules_stamp == copy.stamp
+        return head is None
+    return head is not None and store.get_many(workspace, []).rules_stamp == head.stamp
 
 
 def lost_rules(store: SqliteStore, copy: RuleCopy, workspace: str) -> str:
-    """What the store lost, so that its copy binds; "" where it lost nothing. Raises StoreError."""
+    """What the store lost, so that its copy binds; "" where it lost nothing. Raises StoreError.
+
+    A rule that the user lifted is no loss: its record stays, and is newer.
+    """
     emptied = f"{store.location} was deleted or emptied"
-    if is_missing(store.location):
+    if is_missing(store.location) or store.store_id() != copy.store_id:
         return emptied
-    records = _records(store, workspace)
-    if _newest(records) >= copy.newest:
+    lasting = [each for each in copy.rules if each.namespace != SESSION_RULES]
+    snapshot = store.get_many(workspace, [(each.namespace, each.key) for each in lasting])
+    pairs = zip(snapshot.records, lasting, strict=True)
+    lacks = [record is None or _is_older(record.value, each.value) for record, each in pairs]
+    if not any(lacks) and snapshot.rules_stamp not in copy.earlier:
         return ""
-    return f"{store.location} was put back to an older state" if records else emptied
+    when = f"{copy.newest:%Y-%m-%d %H:%M} UTC"
+    is_empty = all(record is None for record in snapshot.records)
+    return emptied if is_empty else f"{store.location} was put back to a state before {when}"
 
 
-def keep_copy(store: Store, workspace: str) -> None:
-    """Bring the copy of a store's rules up to date. A failure is logged."""
+def is_elsewhere(copy: RuleCopy) -> bool:
+    """Whether another folder is where the copy's project was: its rules then ask."""
+    with suppress(OSError):
+        return copy.project not in (0, os.stat(_project_of(copy.path)).st_ino)
+    return False
+
+
+def watch(store: SqliteStore) -> None:
+    """From now on each change of a rule in a store file is copied as soon as it is committed."""
+    if store.location != MEMORY:
+        store.watch_rules(lambda store, change: keep_copy(store, change.workspace, change))
+
+
+def keep_copy(store: Store, workspace: str, change: RuleChange | None = None) -> str:
+    """Bring the copy of a store's rules up to date; returns why it could not be, "" if it was.
+
+    `change`: what was just committed, so that only this is written where nothing else came between.
+    The copy of a store that lost rules is left as it is.
+    """
     if store.location in ("", MEMORY) or not os.path.exists(store.location):
-        return
-    from toolmem.formats.files import replace_file
-
+        return ""
     try:
-        stamp = store.get_many(workspace, []).rules_stamp
-        copy = read_copy(store.location)
-        if copy is not None and copy.stamp == stamp:
-            return
-        records = _records(store, workspace)
-        bind = [(r, rule) for r in records if (rule := _rule(r.value)) and rule.status == "active"]
-        rules = [CopiedRule(r.namespace, r.key, r.value) for r, _ in bind]
-        new = RuleCopy(_real_path(store.location), stamp, _newest(records), rules)
-        path = copy_path(store.location)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        replace_file(path, msgspec.json.format(msgspec.json.encode(new)), mode=0o600)
+        head = read_head(store.location, workspace)
+        places = change.places if change else []
+        snapshot = store.get_many(workspace, places)
+        stamp, records = snapshot.rules_stamp, snapshot.records
+        if head is not None and head.stamp == stamp:
+            return ""
+        is_next = bool(change and head and (change.before, change.after) == (head.stamp, stamp))
+        if not is_next and isinstance(store, SqliteStore):
+            copy = read_copy(store.location, workspace)
+            if copy is not None and copy.rules and lost_rules(store, copy, workspace):
+                return ""
+        folder = copy_folder(store.location, workspace)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        ends = (
+            ns != SESSION_RULES for (ns, _), each in zip(places, records, strict=True) if not each
+        )
+        if is_next and places and not any(ends):
+            assert head is not None
+            newest = max(head.newest, _newest(list(filter(None, records))))
+            for place, record in zip(places, records, strict=True):
+                _write_rule(folder, *place, record)
+        else:
+            every = _records(store, workspace)
+            newest, kept = (
+                _newest(every),
+                {_write_rule(folder, e.namespace, e.key, e) for e in every},
+            )
+            for file in set(folder.glob("rule-*.json")) - kept:
+                file.unlink(missing_ok=True)
+        _write_head(folder, store, stamp, newest, head)
     except (OSError, StoreError) as error:
         log.warning("the copy of the rules is not up to date: %s", error)
+        return f"the copy of the rules could not be written: {error}"
+    return ""
+
+
+def _write_head(
+    folder: Path, store: Store, stamp: str, newest: datetime, old: RuleCopy | None
+) -> None:
+    from toolmem.formats.files import replace_file
+
+    earlier = [*old.earlier, old.stamp] if old else []
+    head = RuleCopy(
+        _real_path(store.location),
+        stamp,
+        newest,
+        earlier=[each for each in earlier if each][-MAX_EARLIER:],
+        store_id=store.store_id() if isinstance(store, SqliteStore) else "",
+        project=os.stat(_project_of(store.location)).st_ino,
+    )
+    replace_file(folder / HEAD, msgspec.json.format(msgspec.json.encode(head)), mode=0o600)
+
+
+def _write_rule(folder: Path, namespace: str, key: str, record: Record | None) -> Path:
+    """Write the file of a rule, or remove it where the rule does not bind."""
+    from toolmem.formats.files import replace_file
+
+    name = blake2b(f"{namespace}\0{key}".encode(), digest_size=16).hexdigest()
+    file = folder / f"rule-{name}.json"
+    rule = _rule(record.value) if record else None
+    if record is None or rule is None or rule.status != "active":
+        file.unlink(missing_ok=True)
+    else:
+        body = msgspec.json.encode(CopiedRule(namespace, key, record.value))
+        replace_file(file, msgspec.json.format(body), mode=0o600)
+    return file
+
+
+def drop_copy(store: str, workspace: str = DEFAULT) -> None:
+    """Forget the copy of a store's rules. Raises OSError."""
+    from shutil import rmtree
+
+    rmtree(copy_folder(store, workspace))
+
+
+def forget_old_copies() -> None:
+    """Remove the copies of projects that have been gone for 90 days."""
+    from shutil import rmtree
+
+    for folder in _copy_folders():
+        with suppress(OSError, ValueError):
+            is_old = time.time() - (folder / HEAD).stat().st_mtime > KEPT_SECONDS
+            if is_old and not os.path.isdir(_project_of(_head_in(folder).path)):
+                rmtree(folder)
+
+
+def _copy_folders() -> Iterator[Path]:
+    with suppress(OSError):
+        yield from (trust.state_folder() / "rules").iterdir()
+
+
+def recognize(store: SqliteStore, workspace: str) -> str:
+    """Trust a store of this user that is in another place now, and return what happened to it.
+
+    It is recognized by its id, together with its file's inode or the stamp of its rules. "" where
+    it is unknown. Raises StoreError.
+    """
+    store_id, stamp = store.store_id(), store.get_many(workspace, []).rules_stamp
+    old = trust.known_place(store_id, store.location)
+    for folder in _copy_folders() if stamp else ():
+        with suppress(OSError, ValueError):
+            head = _head_in(folder)
+            if (head.store_id, head.stamp) == (store_id, stamp):
+                old = old or head.path
+    if not old:
+        return ""
+    store.trust()
+    if not is_missing(old):
+        return f"{store.location} is a copy of {old}; it keeps its rules and goes its own way"
+    with suppress(OSError):
+        drop_copy(old, workspace)
+    return f"{old} was moved to {store.location}; its rules bind there"
+
+
+def aside_file(store: str, session: str) -> Path:
+    """Where hooks hold the demands of a session that a store could not take."""
+    name = blake2b(os.fsencode(f"{store}\0{session}"), digest_size=16).hexdigest()
+    return aside_folder() / f"{name}.json"
+
+
+def aside_folder() -> Path:
+    """Of this user alone. Nothing in it outlives a restart of the machine."""
+    folder = os.environ.get("TMPDIR") or "/tmp"
+    return Path(folder, f"toolmem-{os.getuid() if hasattr(os, 'getuid') else 0}")
 
 
 def put_copy(copy: RuleCopy, store: Store, workspace: str) -> int:
@@ -115,9 +285,14 @@ def put_copy(copy: RuleCopy, store: Store, workspace: str) -> int:
 
     Raises StoreError.
     """
+    return put_records(copy.rules, store, workspace)
+
+
+def put_records(rules: Sequence[CopiedRule], store: Store, workspace: str) -> int:
+    """The same for the records of rules."""
     number = 0
     with store.transaction():
-        for each in copy.rules:
+        for each in rules:
             record = store.get(workspace, each.namespace, each.key)
             if record is None or _is_older(record.value, each.value):
                 store.put(workspace, each.namespace, each.key, each.value)
@@ -132,12 +307,22 @@ def copy_as_store(copy: RuleCopy, workspace: str) -> SqliteStore:
     return store
 
 
+def copy_records(store: Store, workspace: str) -> list[CopiedRule]:
+    """The records of the rules of a store that bind. Raises StoreError."""
+    every = ((each, _rule(each.value)) for each in _records(store, workspace))
+    return [
+        CopiedRule(e.namespace, e.key, e.value)
+        for e, rule in every
+        if rule and rule.status == "active"
+    ]
+
+
 def _records(store: Store, workspace: str) -> list[Record]:
     of_session = store.list_records(workspace, SESSION_RULES, key_prefix=RULE_PREFIX)
     return [*store.list_records(workspace, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX), *of_session]
 
 
-def _newest(records: list[Record]) -> datetime:
+def _newest(records: Sequence[Record]) -> datetime:
     """When a rule was changed last. Those of a session do not count: they end by themselves."""
     lasting = (_rule(each.value) for each in records if each.namespace != SESSION_RULES)
     times = (rule.updated_at for rule in lasting if rule is not None)

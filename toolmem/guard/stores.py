@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import tzinfo
 from pathlib import Path
 from shlex import quote
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,11 +19,17 @@ from toolmem.errors import StoreError
 from toolmem.guard.guard import Guard
 from toolmem.guard.rule_copies import (
     RuleCopy,
+    aside_file,
+    aside_folder,
     copy_as_store,
     is_current,
+    is_elsewhere,
     keep_copy,
     lost_rules,
     read_copy,
+    read_head,
+    recognize,
+    watch,
 )
 from toolmem.guard.self_protection import own_paths
 from toolmem.models.calls import SystemClock, ToolCallResult
@@ -32,12 +39,16 @@ from toolmem.models.rules import TEAM_FILE
 from toolmem.rules.store import GUARDED, RuleListing, ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore, trust
 
+if TYPE_CHECKING:  # loaded where a demand could not be kept
+    from toolmem.guard.aside import Aside
+
 log = logging.getLogger("toolmem.guard")
 WORKSPACE = "default"
 OWN_STORE = os.path.join(".toolmem", "memory.db")
 KEPT_CALLS = 100  # of a tool
 MAX_OUTPUT = 100_000  # characters of an output that is kept
 LOCK_TIMEOUT = 4.0  # seconds to wait for a locked store; agents give a hook ten
+DECISION_WAIT = 1.0  # the same before a call, and when the user is to be answered at once
 
 
 class Stores(Struct):
@@ -46,11 +57,15 @@ class Stores(Struct):
     main: Store
     further: list[Store] = []
     copies: dict[str, Store] = {}  # by location: in memory, the rules that the store there lost
+    foreign: SqliteStore | None = None  # the project's, which is not trusted: its rules only ask
+    elsewhere: list[Store] = []  # copies of rules of a project that another has replaced: they ask
     untrusted: str = ""  # why the project's store is not used
+    workspace: str = WORKSPACE
     rules_changed: bool = False  # the rules may have changed since they were copied
     zone: tzinfo | None = None  # of the user; None: the machine's
     project: str = ""  # its root, where the repository's file of rules is
     lost: list[str] = []  # messages for the user: which store lost its rules, and what binds now
+    moved: list[str] = []  # messages for the user: which store was recognized in another place
 
     @property
     def all(self) -> list[Store]:
@@ -72,6 +87,12 @@ class Stores(Struct):
         rules = {rule.id: rule for each in reversed(found) for rule in each.rules}
         return RuleListing([*rules.values()], [r for each in found for r in each.damaged])
 
+    def aside(self, session: str) -> Aside:
+        """The demands of a session that the main store could not take."""
+        from toolmem.guard.aside import Aside
+
+        return Aside(self.rules(), aside_file(self.main.location, session))
+
     def guards(
         self,
         on_error: Literal["open", "closed"] = "open",
@@ -88,18 +109,22 @@ class Stores(Struct):
             main = GuardSection(rules="shadow", repeats="shadow", names="shadow", schema="shadow")
         further = replace(main, repeats="off", names="off", schema="off")
         team_file = os.path.join(self.project, TEAM_FILE)
-        options: dict[str, Any] = {"protected": [*own_paths(*self.all), *protected, team_file]}
-        options["zone"] = self.zone
+        own = [*own_paths(*self.all), str(aside_folder()), team_file]
+        options: dict[str, Any] = {"protected": [*own, *protected]}
+        options |= {"zone": self.zone, "lost": "; ".join(self.lost)}
+        options["copies"] = list(self.copies.values())
         clock = SystemClock()
         guards = [
             Guard(store, WORKSPACE, clock, main if store is self.main else further, **options)
             for store in self.all
         ]
-        for guard in guards:
-            guard.has_copy = guard.store.location in self.copies
-        for copy in self.copies.values():
-            guards.append(Guard(copy, WORKSPACE, clock, further, **options, is_copy=True))
         return guards
+
+    def asking_guards(self) -> list[Guard]:
+        """Guards of rules that only ask: nothing is written for them, and no reply is theirs."""
+        modes = GuardSection(repeats="off", names="off", schema="off")
+        stores = filter(None, [self.foreign, *self.elsewhere])
+        return [Guard(s, WORKSPACE, SystemClock(), modes, only_asks=True) for s in stores]
 
     def keep_call(
         self,
@@ -130,15 +155,18 @@ class Stores(Struct):
             if not self.rules(store).is_guarded():
                 store.put(*GUARDED, {"by": by})
 
-    def keep_copies(self) -> None:
-        """Update the copies of rules, except those that bind in place of a store."""
-        for store in self.all if self.rules_changed else ():
-            if store.location not in self.copies:
-                keep_copy(store, WORKSPACE)
+    def keep_copies(self) -> list[str]:
+        """Update the copies of rules, except those that bind in place of a store.
+
+        Returns what to tell the user where that fails.
+        """
+        stores = self.all if self.rules_changed else []
         self.rules_changed = False
+        kept = (keep_copy(s, self.workspace) for s in stores if s.location not in self.copies)
+        return [f"toolmem: {problem}" for problem in kept if problem]
 
     def close(self) -> None:
-        for store in (*self.all, *self.copies.values()):
+        for store in (*self.all, *self.copies.values(), *filter(None, [self.foreign])):
             store.close()
 
     def find_loss(self, store: SqliteStore) -> None:
@@ -146,11 +174,11 @@ class Stores(Struct):
 
         Raises StoreError.
         """
-        copy = read_copy(store.location)
-        if is_current(store, copy, WORKSPACE):
+        if is_current(store, read_head(store.location, self.workspace), self.workspace):
             return
         self.rules_changed = True
-        if copy is not None and (loss := lost_rules(store, copy, WORKSPACE)):
+        copy = read_copy(store.location, self.workspace)
+        if copy is not None and (loss := lost_rules(store, copy, self.workspace)):
             self.bind_copy(store, copy, loss)
 
     def bind_copy(self, store: SqliteStore, copy: RuleCopy, why: str, first: str = "") -> None:
@@ -160,30 +188,36 @@ class Stores(Struct):
         """
         if not copy.rules or store.location in self.copies:
             return
-        self.copies[store.location] = copy_as_store(copy, WORKSPACE)
+        copied, effect = copy_as_store(copy, self.workspace), "bind"
+        if is_elsewhere(copy):  # a path is no project
+            self.elsewhere.append(copied)
+            effect = "ask, as another folder is in its place,"
+        else:
+            self.copies[store.location] = copied
         command = f"toolmem store restore --store {quote(store.location)}"
         self.lost.append(
-            f"{why}; {len(copy.rules)} rule(s) bind from their copy. To write them back"
+            f"{why}; {len(copy.rules)} rule(s) {effect} from their copy. To write them back"
             f"{first}: {command}; to let them go: {command} --drop"
         )
 
 
-def open_stores(folder: str, named: str = "") -> Stores:
+def open_stores(folder: str, named: str = "", wait: float = LOCK_TIMEOUT) -> Stores:
     """Open the store of the project that `folder` belongs to, and the user's.
 
     `folder`: where the agent was started. `named`: a store file to open in place of the project's.
-    A store that came with the folder (its author wrote the rules) is not used until it is trusted.
+    `wait`: seconds to wait for one that is locked. The rules of a store that came with the folder
+    (its author wrote them) only ask, until it is trusted.
     """
     users = _user_store_path()
-    main = SqliteStore(named or store_path(folder), busy_timeout=LOCK_TIMEOUT)
+    main = SqliteStore(named or store_path(folder), busy_timeout=wait)
     stores = Stores(main, project=project_root(folder))
     _open(stores, main)
     if stores.untrusted:
-        main.close()
-        stores.main = SqliteStore(users, busy_timeout=LOCK_TIMEOUT)
+        stores.foreign = main
+        stores.main = SqliteStore(users, busy_timeout=wait)
         _open(stores, stores.main)
     elif os.path.realpath(main.location) != users:
-        further = SqliteStore(users, busy_timeout=LOCK_TIMEOUT)
+        further = SqliteStore(users, busy_timeout=wait)
         if _open(stores, further) and os.path.exists(users):
             stores.further.append(further)
     if trust.is_forgotten(main.location):
@@ -194,20 +228,42 @@ def open_stores(folder: str, named: str = "") -> Stores:
     return stores
 
 
+def compare_with_copy(store: SqliteStore, workspace: str) -> Stores:
+    """The copies that bind in place of what a store lost, for programs; the copy is kept else.
+
+    What was found is logged, for whoever runs the program.
+    """
+    stores = Stores(store, workspace=workspace, rules_changed=True)
+    with suppress(StoreError):  # the guard says what that means, call by call
+        if _open(stores, store):
+            stores.keep_copies()
+    for line in (*stores.moved, *stores.lost):
+        logging.getLogger("toolmem.operator").error("%s", line)
+    return stores
+
+
 def _open(stores: Stores, store: SqliteStore) -> bool:
     """Whether a store can be read and is trusted; where it is not, its copy binds.
 
     Raises StoreError for a store that cannot be read and has no copy.
     """
     try:
-        if untrusted := store.untrusted:
-            stores.untrusted = stores.untrusted or untrusted
-            if copy := read_copy(store.location):
+        untrusted = store.untrusted
+        if untrusted and (moved := recognize(store, stores.workspace)):
+            stores.moved.append(moved)
+        elif untrusted:
+            stores.untrusted = (
+                f"{untrusted}: its rules only ask, and nothing else of it is used. To trust it: "
+                f"toolmem store trust --store {quote(store.location)}"
+            )
+            if copy := read_copy(store.location, stores.workspace):
                 stores.bind_copy(store, copy, f"{store.location} was replaced")
             return False
         stores.find_loss(store)
+        if store.location not in stores.copies:
+            watch(store)
     except StoreError as error:
-        copy = read_copy(store.location)
+        copy = read_copy(store.location, stores.workspace)
         if copy is None:
             raise
         log.warning("%s", error)

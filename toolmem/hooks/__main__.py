@@ -3,7 +3,8 @@
     python -P -m toolmem.hooks AGENT [--store FILE] [--project DIR] [--on-error open|closed]
 
 The exit code is always 0, the output JSON or nothing. An error is logged to `hooks.log`, and denies
-a call only if the hook was installed with `--on-error closed`.
+a call only if the hook was installed with `--on-error closed`. What takes too long is answered in
+time: a call is then asked about.
 """
 
 from __future__ import annotations
@@ -12,14 +13,21 @@ import json
 import os
 import re
 import sys
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from io import BufferedIOBase
 from typing import Any
 
 MAX_BYTES = 64 * 1024 * 1024  # of a payload
+MAX_SECONDS = 7.0  # for an answer; agents give a hook ten
 CHUNK = 65_536  # bytes read at once
 _OPTIONS = ("--store", "--project", "--on-error", "--config")
+_LATE = (
+    "toolmem: not run; ask the user first. Not sure: this call took too long to check. Write it in "
+    "a shorter and plainer way."
+)
 _CLOSED = (
     "toolmem: not run. This call could not be checked, and toolmem is installed to stop what it "
     "cannot check (--on-error closed)."
@@ -28,14 +36,33 @@ _CLOSED = (
 
 def main() -> None:
     """Answer the event on standard input, and end the process with code 0."""
+    raw = bytearray()
+    answering = threading.Lock()  # of two answers only the first is written
+
+    def write(answer: bytes) -> None:
+        if answering.acquire(blocking=False):
+            sys.stdout.buffer.write(answer)
+            sys.stdout.buffer.flush()
+        else:
+            time.sleep(MAX_SECONDS)  # the other one ends the process
+
+    def answer_late() -> None:
+        try:
+            error = TimeoutError(f"no answer within {MAX_SECONDS:g} s")
+            _log(error)
+            write(_answer_error(*_read_options(sys.argv[1:]), bytes(raw), error))
+        finally:
+            os._exit(0)
+
+    late = threading.Timer(MAX_SECONDS, answer_late)
+    late.daemon = True
     try:
+        late.start()
         from toolmem.hooks.state import log_to_file
 
         log_to_file()
         with open(sys.stdin.fileno(), "rb", closefd=False) as stdin:
-            answer = answer_event(sys.argv[1:], stdin, os.environ)
-        sys.stdout.buffer.write(answer)
-        sys.stdout.buffer.flush()
+            write(answer_event(sys.argv[1:], stdin, os.environ, raw))
     except BaseException as error:
         _log(error)
     finally:
@@ -43,27 +70,32 @@ def main() -> None:
 
 
 def answer_event(
-    arguments: Sequence[str], stdin: BufferedIOBase, environment: Mapping[str, str]
+    arguments: Sequence[str],
+    stdin: BufferedIOBase,
+    environment: Mapping[str, str],
+    raw: bytearray | None = None,
 ) -> bytes:
-    """The bytes for standard output; b"" where there is no answer. Raises nothing."""
-    raw, name = b"", ""
+    """The bytes for standard output; b"" where there is no answer. Raises nothing.
+
+    `raw`: is filled with what was read so far.
+    """
+    raw, name = bytearray() if raw is None else raw, ""
     options: dict[str, str] = {}
     try:
         name, options = _read_options(arguments)
-        raw = read_payload(stdin)
-        return _answer(name, options, raw, environment)
+        read_payload(stdin, raw)
+        return _answer(name, options, bytes(raw), environment)
     except BaseException as error:
         _log(error, name)
-        return _answer_error(name, options, raw, error)
+        return _answer_error(name, options, bytes(raw), error)
 
 
-def read_payload(stdin: BufferedIOBase) -> bytes:
-    """Standard input until its JSON is complete, its end, or MAX_BYTES: a pipe may stay open.
+def read_payload(stdin: BufferedIOBase, raw: bytearray) -> None:
+    """Read standard input until its JSON is complete, its end, or MAX_BYTES: it may stay open.
 
     A part that ends in `}` may be the last, so the JSON is tried. Where many parts end so, some
     tries are left out: together they parse at most five times the bytes that were read.
     """
-    raw = bytearray()
     parsed = 0
     while len(raw) <= MAX_BYTES and (part := stdin.read1(CHUNK)):
         raw += part
@@ -72,7 +104,6 @@ def read_payload(stdin: BufferedIOBase) -> bytes:
             with suppress(ValueError, RecursionError):
                 json.loads(raw.decode("utf-8-sig", "replace"))
                 break
-    return bytes(raw)
 
 
 def _read_options(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
@@ -100,14 +131,16 @@ def _answer(
     event = read(agent, _payload(raw), environment)
     if event is None:
         return b""
-    from toolmem.guard.stores import open_stores
+    from toolmem.guard.guard import HEAR_WAIT
+    from toolmem.guard.stores import DECISION_WAIT, LOCK_TIMEOUT, open_stores
     from toolmem.hooks.handle import Hook, guard_is_on
     from toolmem.hooks.state import zone_of
 
     folder = options.get("--project") or event.project or event.cwd
+    waits = {"before_call": DECISION_WAIT, "prompt": HEAR_WAIT}
     hook = Hook(
         agent=agent,
-        stores=open_stores(folder, options.get("--store", "")),
+        stores=open_stores(folder, options.get("--store", ""), waits.get(event.kind, LOCK_TIMEOUT)),
         on_error="closed" if options.get("--on-error") == "closed" else "open",
         guard_is_on=guard_is_on(environment),
         config=options.get("--config", ""),
@@ -143,8 +176,11 @@ def _answer_error(name: str, options: Mapping[str, str], raw: bytes, error: Base
         event, answer = read(AGENTS[name], payload, {}), Answer()
         if event is not None and event.kind == "session_start":
             answer.notice = f"toolmem: no rule binds and nothing is kept: {error}"[:1_000]
-        elif event is not None and event.kind == "before_call" and is_closed:
-            answer = Answer(action="deny", reason=_CLOSED)
+        elif event is not None and event.kind == "before_call":
+            if is_closed:
+                answer = Answer(action="deny", reason=_CLOSED)
+            elif isinstance(error, TimeoutError):
+                answer = Answer(action="ask", reason=_LATE)
         if event is not None and (written := write(AGENTS[name], event, answer)):
             return json.dumps(written).encode()
     return b""

@@ -94,7 +94,7 @@ def _run(agent: Agent, install: Install) -> Finding:
     path = words[words.index("--store") + 1] if "--store" in words else ""
     store = open_stores(folder, path).main
     ledger = Ledger(store, session)
-    is_recorded = bool(ledger.read()[0].calls)
+    is_recorded = bool(ledger.read()[0].events)
     store.delete(WORKSPACE, NAMESPACE, ledger.key)
     if ran.returncode or not is_recorded:
         errors = ran.stderr.decode("utf-8", "replace").strip()[-300:]
@@ -104,16 +104,15 @@ def _run(agent: Agent, install: Install) -> Finding:
 
 
 def sample_event(agent: Agent, session: str, folder: str) -> dict[str, Any]:
-    """A payload as this agent writes it before a call that reads a file."""
-    tool = next(name for name, kind in agent.tools.items() if kind in ("read", "shell"))
+    """A payload as this agent writes it when its user types something: here nothing."""
     own_names = {ours: theirs for theirs, ours in agent.rename.items()}
-    event = next(own for own, name in agent.events.items() if name == "PreToolUse")
+    event = next(own for own, name in agent.events.items() if name == "UserPromptSubmit")
     payload = {
         "hook_event_name": event,
         "session_id": session,
         "cwd": folder,
-        "tool_name": tool,
-        "tool_input": {"path": "toolmem-doctor", "command": "true"},
-        "tool_use_id": f"call_{session}",
+        "prompt": "",
+        "prompt_id": session,
+        "timestamp": session,
     }
     return {own_names.get(name, name): value for name, value in payload.items()}

@@ -18,6 +18,7 @@ from toolmem.errors import StoreError, ToolMemError
 from toolmem.guard import Guard
 from toolmem.guard.decision import strictest
 from toolmem.guard.guard import WRITE_WAIT
+from toolmem.guard.rule_copies import aside_file
 from toolmem.guard.stores import MAX_OUTPUT, WORKSPACE, Stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.ledger import Ledger, Session, SessionCall, digest_of
@@ -26,6 +27,7 @@ from toolmem.hooks.protocol import Answer, Event
 from toolmem.hooks.state import installed
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
+from toolmem.store.sqlite import SqliteStore
 from toolmem.text.display import bounded
 
 log = logging.getLogger("toolmem.hooks")
@@ -48,6 +50,14 @@ class Hook(Struct, kw_only=True):
 
     def handle(self, event: Event) -> Answer:
         """Raises StoreError."""
+        if aside_file(self.stores.main.location, event.session).exists():
+            aside = self.stores.aside(event.session)
+            self.stores.copies[str(aside.file)] = aside.rules.store
+            if event.kind == "after_call":
+                with suppress(StoreError):
+                    kept = aside.give_back()
+                    ledger = Ledger(self.stores.main, event.session)
+                    ledger.change(lambda session: session.notices.extend(kept))
         answer = self._answer(event)
         if event.kind in ("session_start", "prompt") and event.kind in self.agent.notice_at:
             from toolmem.hooks.team_rules import follow_team_file
@@ -56,7 +66,8 @@ class Hook(Struct, kw_only=True):
             answer.notice = "\n".join(filter(None, (answer.notice, more.notice)))
             answer.context = "\n\n".join(filter(None, (answer.context, more.context)))
         self.stores.rules_changed |= event.kind not in ("before_call", "after_call")
-        self.stores.keep_copies()
+        if problems := self.stores.keep_copies():
+            answer.notice = "\n".join(filter(None, (answer.notice, *problems)))
         return answer
 
     def _answer(self, event: Event) -> Answer:
@@ -144,12 +155,10 @@ class Hook(Struct, kw_only=True):
                         remember()
 
         answer = _answer(decisions)
+        is_plain = all(remember is None for _, remember in decided)  # and nothing is used up
+        problem = "" if is_plain and self.agent.times_calls else _why_not_kept(write)
         if answer.action in ("ask", "deny"):
-            answer.notice = "\n".join(filter(None, (answer.notice, _why_not_kept(write))))
-        else:
-            _why_not_kept(write)
-        if answer.action in ("ask", "deny") and self.stores.lost:
-            answer.reason += f" Also tell the user: {'; '.join(self.stores.lost)}"
+            answer.notice = "\n".join(filter(None, (answer.notice, problem)))
         return answer
 
     def _decide(
@@ -164,7 +173,8 @@ class Hook(Struct, kw_only=True):
             asks_user=asks_user,
             call_id=event.key,
         )
-        return [decide(guard, event.tool, event.input) for guard in self.guards()]
+        asking = self.stores.asking_guards() if self.guard_is_on else []
+        return [decide(guard, event.tool, event.input) for guard in (*self.guards(), *asking)]
 
     def _close_questions(self, event: Event, ledger: Ledger, session: Session) -> bool:
         """Count each question as answered no whose call did not run before this event.
@@ -190,6 +200,8 @@ class Hook(Struct, kw_only=True):
                     guard.answered(decision, False)
         except ToolMemError as error:
             log.warning("a question cannot be closed: %s", error)
+            if isinstance(self.stores.main, SqliteStore):
+                self.stores.main.wait_no_longer()
             return False
         return True
 
@@ -199,6 +211,8 @@ class Hook(Struct, kw_only=True):
         def end(session: Session) -> SessionCall | None:
             call = session.open_call(event.key, digest, by_input=not self.agent.call_ids)
             ended = ((each.key, each.digest) for each in session.calls if each.ended)
+            if call and call.digest != digest and any(not d.may_run for d in call.decisions):
+                call = None  # it has not run; another call has its id
             if call is None and (event.key, digest) in ended:  # the event came twice
                 return None
             if call is None:  # no hook ran before it
@@ -216,7 +230,8 @@ class Hook(Struct, kw_only=True):
             return Answer()  # it has not run; one that the user agreed to has
         session, _ = ledger.read()
         record, guards = self._record(event, call, session), self.guards()
-        self.stores.keep_call(record, event.input, guards, call.decisions)
+        decisions = call.decisions or [_plain_decision(event)] * len(guards)
+        self.stores.keep_call(record, event.input, guards, decisions)
         told: list[str] = []
         for guard, decision in zip(guards, call.decisions, strict=False):
             if decision.action == "ask":
@@ -253,6 +268,12 @@ def _why_not_kept(write: Callable[[], None]) -> str:
         log.warning("a decision is not kept: %s", error)
         return f"toolmem: this decision holds, but nothing can be kept of it: {error}"
     return ""
+
+
+def _plain_decision(event: Event) -> Decision:
+    """That of a call which was allowed without a word, of which nothing was written."""
+    session, now = event.session, datetime.now(UTC)
+    return Decision(id="", time=now, tool_name=event.tool, conversation_id=session, action="allow")
 
 
 def _as_answered(decision: Decision, call: SessionCall, event: Event) -> Decision:

@@ -56,6 +56,7 @@ class Session(Struct, omit_defaults=True):
     calls: list[SessionCall] = []
     shown: list[str] = []  # ids of rules whose request the user has seen
     notices: list[str] = []  # for the user, at the next prompt
+    told: list[str] = []  # which stores are lost or not trusted, as the user was told
 
     def open_call(self, key: str, digest: str, *, by_input: bool = False) -> SessionCall | None:
         """The newest call that has not ended: by id and input, else by id.

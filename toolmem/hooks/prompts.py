@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from toolmem.errors import StoreError
 from toolmem.guard import Guard
+from toolmem.guard.guard import HEAR_WAIT
 from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.ledger import Ledger, Session
@@ -22,10 +23,8 @@ from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.prompt import ended_since
 from toolmem.rules.replies import without_ways_out
-from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn
 from toolmem.store.sqlite import SqliteStore
-from toolmem.store.sqlite.files import MEMORY
 from toolmem.text.display import plain
 from toolmem.text.masking import Masker
 
@@ -37,36 +36,28 @@ def answer_prompt(
     agent: Agent, stores: Stores, guards: Sequence[Guard], event: Event, ledger: Ledger
 ) -> Answer:
     """Store what was typed, and act on it. What cannot be kept is told, with the reason."""
+    states = [line for line in (stores.untrusted, *stores.lost) if line]
+    more = [*stores.moved, *states]
     try:
-        answer = _act_on(agent, stores, guards, event, ledger)
+        with stores.main.transaction(HEAR_WAIT):
+            if known := ledger.read()[0].told:
+                more = [*stores.moved, *(each for each in states if each not in known)]
+            if states != known:
+                ledger.change(lambda session: setattr(session, "told", states))
+            answer = _act_on(agent, stores, guards, event, ledger)
     except StoreError as error:
-        answer = Answer(notice=_not_kept(agent, stores, event, error))
-    lost = [stores.untrusted and f"{stores.untrusted}; its rules do not bind", *stores.lost]
-    more = [f"toolmem: {line}" for line in lost if line]
+        if isinstance(stores.main, SqliteStore):
+            stores.main.wait_no_longer()
+        turn = Turn(session_id=event.session, number=1, tools=tools_of(agent))
+        turn.user_message = event.prompt
+        told = stores.aside(event.session).take(turn, error)
+        answer = Answer(notice="\n".join(f"toolmem: {line}" for line in told))
     if stores.lost and isinstance(stores.main, SqliteStore):
         with suppress(StoreError):
             stores.main.renew_trust_note()  # so that its loss is told once
-    notice = "\n".join(filter(None, [answer.notice, *more]))
+    notice = "\n".join(filter(None, [answer.notice, *(f"toolmem: {line}" for line in more)]))
     is_shown = "prompt" in agent.notice_at  # else the model has to tell the user
     return Answer(context=without_ways_out(notice) if is_shown else notice, notice=notice)
-
-
-def _not_kept(agent: Agent, stores: Stores, event: Event, error: StoreError) -> str:
-    """Which demands of a prompt are not kept, and why; or that the prompt was not followed."""
-    bound: set[str] = set()
-    with suppress(StoreError):
-        bound = {rule.rule for rule in stores.listing(event.session).rules}
-    with SqliteStore(MEMORY) as store:
-        rules = ToolMemoryStore(store, WORKSPACE, SystemClock())
-        turn = Turn(
-            user_message=event.prompt, session_id=event.session, number=1, tools=tools_of(agent)
-        )
-        kept = ToolMemoryCaptureHook(rules, actor=Actor("user")).after_turn(turn).kept
-    missing = [plain(rule.rule, 160) for rule in kept if rule.rule not in bound]
-    told = [f"not kept: “{rule}” does not bind: {error}" for rule in missing]
-    if event.prompt and not told:
-        told = [f"this message was not followed: {error}"]
-    return "\n".join(f"toolmem: {line}" for line in told)
 
 
 def _act_on(
@@ -96,7 +87,7 @@ def _act_on(
     if (added := ledger.change(add)) is None:
         return Answer()
     session, read = added
-    notices = list(session.notices)
+    notices = [*session.notices, *stores.aside(event.session).give_back()]
     stores.mark_guarded(agent.name)
     turn = Turn(session_id=event.session, number=session.turn)
     turn.tools = tools_of(agent, stores.main.tool_names(WORKSPACE))
@@ -141,6 +132,8 @@ def _told_unless_main(stores: Stores, store: Store, notices: list[str]) -> Itera
     except StoreError as error:
         if store is stores.main:
             raise
+        if isinstance(store, SqliteStore):
+            store.wait_no_longer()
         notices.append(f"the rules of {store.location} did not follow this message: {error}")
 
 

@@ -14,11 +14,12 @@ from pathlib import Path
 
 from toolmem.errors import StoreError, ToolMemError
 from toolmem.guard import Guard
+from toolmem.guard.rule_copies import forget_old_copies
 from toolmem.guard.shown_guidance import permitted_records
 from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.guidance.shown import guidance_section
 from toolmem.hooks.agents import Agent
-from toolmem.hooks.ledger import forget_old_sessions
+from toolmem.hooks.ledger import Ledger, forget_old_sessions
 from toolmem.hooks.notes import note_command
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.hooks.state import write_line
@@ -53,11 +54,12 @@ def answer_start(agent: Agent, stores: Stores, guards: Sequence[Guard], event: E
     if records:
         records = permitted_records(records, guards, conversation=event.session)
     cards = guidance_section(records, left) if records else ""
-    notices = [
-        stores.untrusted
-        and f"{stores.untrusted}; its rules do not bind. To trust it: toolmem store trust",
-        *stores.lost,
-    ]
+    states = [line for line in (stores.untrusted, *stores.lost) if line]
+    notices = [*stores.moved, *states]
+    if states:
+        with suppress(StoreError):  # so that they are told once
+            ledger = Ledger(stores.main, event.session)
+            ledger.change(lambda session: setattr(session, "told", states))
     context = "\n\n".join(filter(None, (rules, cards, contract)))
     return Answer(context=context, notice="\n".join(f"toolmem: {n}" for n in notices if n))
 
@@ -83,6 +85,7 @@ def summarize(path: str, config: str) -> None:
     with ToolMem(config or None, overrides=[setting]) as memory:
         memory.run("retry_evaluations")
         memory.run("summary_tool_memory")
+        forget_old_copies()
         forget_old_sessions(memory.services.store(), memory.services.clock.now())
 
 

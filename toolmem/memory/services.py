@@ -16,6 +16,7 @@ from toolmem.config.sections import GuardSection, ModelSection, OpSection, Setti
 from toolmem.errors import ConfigError, RequestError, StoreClosed
 from toolmem.guard import Guard
 from toolmem.guard.self_protection import own_paths
+from toolmem.guard.stores import Stores, compare_with_copy
 from toolmem.guidance.card import CardWriter
 from toolmem.judge.check import RuleBasedJudge
 from toolmem.llm.budget import Budget
@@ -114,17 +115,21 @@ class MemoryServices:
         return self._cached("embedders", name, lambda: self._open_embedder(name))
 
     def rules(self, workspace: str) -> ToolMemoryStore:
-        """The rules of a workspace, in the default store."""
-        return ToolMemoryStore(self.store(), workspace, self.clock, self._zone)
+        """The rules of a workspace, in the default store. Each change of them is copied."""
+        store = self.store()
+        self._compared(store, workspace)
+        return ToolMemoryStore(store, workspace, self.clock, self._zone)
 
     def guard(self, workspace: str, modes: GuardSection | None = None) -> Guard:
         """The guard of a workspace; it protects the store's own files and the state folder.
 
-        `modes`: in place of those of the configuration.
+        `modes`: in place of those of the configuration. Where a store file lost rules, their copy
+        binds.
         """
         store, modes = self.store(), modes or self.settings.guard
 
         def make() -> Guard:
+            found = self._compared(store, workspace)
             return Guard(
                 store,
                 workspace,
@@ -133,9 +138,22 @@ class MemoryServices:
                 protected=own_paths(store),
                 zone=self._zone,
                 serves_guests=self.settings.session.speaker == "guest",
+                only_asks=bool(found.untrusted),
+                copies=[*found.copies.values(), *found.elsewhere],
+                lost="; ".join(found.lost),
             )
 
         return self._cached("guards", workspace, make, str(modes))
+
+    def _compared(self, store: Store, workspace: str) -> Stores:
+        """What binds in place of what a store file lost."""
+
+        def make() -> Stores:
+            if isinstance(store, SqliteStore):
+                return compare_with_copy(store, workspace)
+            return Stores(store)
+
+        return self._cached("copies", workspace, make)
 
     def close(self) -> None:
         """Close every store, those of the caller too."""

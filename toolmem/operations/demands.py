@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from toolmem.errors import RequestError
 from toolmem.flow.services import Memory
 from toolmem.guard.conversation import NAMESPACE, RuleStops
-from toolmem.guard.guard import STOPS
+from toolmem.guard.guard import HEAR_WAIT, STOPS
 from toolmem.models.calls import Moment
 from toolmem.models.rules import Effect
 from toolmem.models.tools import ToolSchema
@@ -96,7 +96,9 @@ def note_demand(
     names = [*(tools or ()), *(schema.name for schema in schemas)]
     context.kept_calls = _kept_calls(memory, names[:20])
     rules = memory.services.rules(memory.workspace_id)
-    return _told_to_whom(keep.note_demand(rules, note, context), context)
+    with rules.store.transaction(HEAR_WAIT):
+        done = keep.note_demand(rules, note, context)
+    return _told_to_whom(done, context)
 
 
 @operation(
@@ -123,7 +125,8 @@ def lift_demand(
         context.stopped_by = guard.stopped_before(context.session)
     actor = Actor("user", memory.actor.evidence, quote, context.session, context.noted_by)
     rules = memory.services.rules(memory.workspace_id)
-    return keep.lift_demand(rules, quote, lifted, context, actor)
+    with rules.store.transaction(HEAR_WAIT):
+        return keep.lift_demand(rules, quote, lifted, context, actor)
 
 
 class BindingDemand(Struct, kw_only=True):

@@ -8,13 +8,15 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, Self
 
 import msgspec
-from msgspec import Struct
 
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.records import read_records
+from toolmem.guard import Guard
+from toolmem.guard.aside import hear_in_time
 from toolmem.guard.shown_guidance import permitted_records
 from toolmem.guidance.shown import guidance_section, require_trusted
 from toolmem.llm.tokens import estimated_tokens
@@ -31,6 +33,7 @@ from toolmem.rules.replies import forget_session, without_ways_out
 from toolmem.rules.store import RuleListing
 from toolmem.rules.turn import Captured, ToolUse, Turn, is_guest
 from toolmem.session.messages import (
+    CheckedCall,
     Compressor,
     CountTokens,
     Message,
@@ -96,7 +99,7 @@ class AgentSession:
         self._user_messages: deque[tuple[str, datetime]] = deque(maxlen=MAX_USER_MESSAGES)
         self._open_message: str | None = None  # the user's message of the turn under way
         self._turns = 0
-        self._checked_calls: deque[_CheckedCall] = deque(maxlen=MAX_CHECKED_CALLS)
+        self._checked_calls: deque[CheckedCall] = deque(maxlen=MAX_CHECKED_CALLS)
         self._unreported = Captured()  # what `after_turn` is to return
         self._judge_thread = ThreadPoolExecutor(1, "toolmem judging")
         self._tools_to_judge: dict[str, None] = {}
@@ -164,11 +167,10 @@ class AgentSession:
         self._listing = RuleListing(section.pinned.rules, [])
         budget, guidance = settings.guidance.max_tokens_prompt, ""
         if on_error == "raise":
-            assert self.recorder.guard is not None
-            self.recorder.guard.load()
+            self._guard.load()
             if names and budget:
                 records = self.memory.services.store().records(self.memory.workspace_id, names)
-                guards, conversation = [self.recorder.guard], self.recorder.conversation_id
+                guards, conversation = [self._guard], self.recorder.conversation_id
                 records = permitted_records(records, guards, settings.language, conversation)
                 guidance = guidance_section(records, budget, settings.language)
         parts = (base_prompt.strip(), section.text, guidance)
@@ -193,6 +195,8 @@ class AgentSession:
             found.append({"role": "user", "content": self._open_message})
         try:
             self._listing = self.rules.all_rules(self.session_id)
+            if aside := self._guard.asides.get(self.session_id):
+                self._listing.rules.extend(aside.held)
         except ToolMemError as error:
             log.error("the rules could not be read again: %s", error)
         settings = self.memory.services.settings
@@ -204,15 +208,23 @@ class AgentSession:
     def _add_user_message(self, message: str) -> None:
         """Tell the guard and the rules of a message, before the agent acts on it."""
         self._user_messages.append((message, self.memory.services.clock.now()))
-        guard, turn = self.recorder.guard, self._turn(message, [])
-        assert guard is not None
-        try:
+        guard, turn = self._guard, self._turn(message, [])
+        if self._turns == 0 and not turn.is_guests:
+            self._unreported.told += [guard.lost] if guard.lost else []
+
+        def hear() -> Captured:
             told = guard.user_spoke(self.session_id, message, is_guests=turn.is_guests)
-            self._unreported.told += [told, *ended_since(self.rules, self.session_id)]
             turn.stopped_by = guard.stopped_before(self.session_id)
-        except ToolMemError as error:
-            log.error("the guard was not told of a message: %s", error)
-        self._unreported.add(self._hook.hear(turn))
+            heard = Captured(told=[told, *ended_since(self.rules, self.session_id)])
+            heard.add(self._hook.hear(turn))
+            return heard
+
+        self._unreported.add(hear_in_time(guard, turn, hear))
+
+    @property
+    def _guard(self) -> Guard:
+        assert self.recorder.guard is not None
+        return self.recorder.guard
 
     def _turn(self, message: str, calls: list[ToolUse]) -> Turn:
         return Turn(
@@ -249,7 +261,7 @@ class AgentSession:
         """
         given = read_object(arguments)
         decision = self.recorder.check(tool_name, given, force=force)
-        self._checked_calls.append(_CheckedCall(key_of(tool_name, given), decision, given))
+        self._checked_calls.append(CheckedCall(key_of(tool_name, given), decision, given))
         return decision
 
     def ended(self, decision: Decision, output: str = "", success: bool | None = None) -> None:
@@ -337,7 +349,8 @@ class AgentSession:
         self.buffer += messages
         finished_turn = self._turn(user_text, list(map(tool_use, [*self._stored_calls, *results])))
         self._unreported.add(self.recorder.take_answers())
-        self._unreported.add(self._hook.after_turn(finished_turn, heard=True))
+        learn = partial(self._hook.after_turn, finished_turn, heard=True)
+        self._unreported.add(hear_in_time(self._guard, finished_turn, learn))
         captured, self._unreported = self._unreported.without_repeats(), Captured()
         self._turns, self._stored_calls = self._turns + 1, []
         under_way = (call for call in self._checked_calls if not call.has_ended)
@@ -438,13 +451,3 @@ class AgentSession:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _CheckedCall(Struct):
-    """A call that the host runs itself."""
-
-    key: str
-    decision: Decision
-    given: dict[str, Any]
-    has_ended: bool = False
-    success: bool | None = None  # as the host told it

@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import Struct
+
 from toolmem.errors import RequestError
 from toolmem.formats.chat import read_arguments, read_chat, typed_text
 from toolmem.formats.records import read_records
 from toolmem.guard.repeats import call_identity
 from toolmem.judge.check import check
 from toolmem.models.calls import ToolCallResult
+from toolmem.models.decisions import Decision
 from toolmem.rules.identity import folded_name
 from toolmem.rules.turn import ToolUse
 
@@ -25,6 +28,16 @@ Compressor = Callable[[list[Message], int, CountTokens], Sequence[Message]]
 PER_MESSAGE = 4  # tokens that a chat template adds around a message, roughly
 # Keys that a host may add to a `tool` message; APIs of models refuse them.
 HOST_KEYS = ("success", "time_cost", "token_cost", "create_time")
+
+
+class CheckedCall(Struct):
+    """A call that the host runs itself."""
+
+    key: str
+    decision: Decision
+    given: dict[str, Any]
+    has_ended: bool = False
+    success: bool | None = None  # as the host told it
 
 
 def message_tokens(message: Message, count: CountTokens) -> int:

@@ -65,6 +65,7 @@ def test_without_a_place_to_remember_it_a_new_store_is_trusted_by_its_process_al
 ):
     Path(tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
     made(tmp_path / "a.db", call)
     with SqliteStore(tmp_path / "a.db") as store, pytest.raises(StoreUnavailable, match="trusted"):
         store.trust()

@@ -53,6 +53,7 @@ class ProxyMemory:
         self._lock = threading.Lock()
         self._stores: Stores | None = None
         self._guards: list[Guard] = []
+        self._asking: list[Guard] = []
         self._schemas: dict[str, ToolSchema] = {}
         self.descriptions: dict[str, str] = {}  # by tool, until the server's list changes
         self._logged: dict[str, float] = {}  # by failure: when
@@ -64,11 +65,10 @@ class ProxyMemory:
             if self._stores is None:
                 stores = self._open_stores()
                 self._guards = stores.guards(self.on_error, shadow=self.shadow)
+                self._asking = [] if self.shadow else stores.asking_guards()
                 stores.mark_guarded(f"proxy of {self.name}")
                 stores.keep_copies()
-                if stores.untrusted:
-                    log.warning("%s; its rules do not bind", stores.untrusted)
-                for line in stores.lost:
+                for line in filter(None, (stores.untrusted, *stores.moved, *stores.lost)):
                     log.warning("%s", line)
                 self._stores = stores
             return self._stores
@@ -94,7 +94,7 @@ class ProxyMemory:
                     folder=self.folder,
                     force=None,
                 )
-                for guard in self._guards
+                for guard in (*self._guards, *self._asking)
             ]
 
         fallback = fallback_decision(call.tool, self.conversation, datetime.now(UTC), self.on_error)

@@ -20,14 +20,37 @@ _made_here: set[tuple[str, str]] = set()  # by this process, where no file can b
 
 
 def reason_against(path: str, store_id: str) -> str:
-    """Why a store is not trusted; "" where it is trusted, or does not exist yet."""
-    if not store_id or (os.path.realpath(path), store_id) in _made_here:
+    """Why a store is not trusted; "" where it is trusted, or does not exist yet.
+
+    The store in the user's home is: who can put a file there can also note that it is trusted.
+    """
+    real = os.path.realpath(path)
+    if not store_id or (real, store_id) in _made_here or os.path.dirname(real) == home_folder():
         return ""
     for entry in _entry_paths(path):
         with suppress(OSError):
             if entry.read_bytes() == _content(path, store_id):
                 return ""
     return f"the store {path} was not made by this user's toolmem, and is not trusted"
+
+
+def known_place(store_id: str, path: str) -> str:
+    """Where a store was trusted whose file is now at `path`, by its id and inode; "" if nowhere."""
+    with suppress(OSError):
+        inode = os.stat(path).st_ino
+        for folder in {entry.parent for entry in _entry_paths(path)}:
+            for entry in folder.glob("*.json"):
+                with suppress(OSError, ValueError, KeyError, TypeError):
+                    found = json.loads(entry.read_bytes())
+                    if (found["id"], found["inode"]) == (store_id, inode):
+                        return str(found["path"])
+    return ""
+
+
+def home_folder() -> str:
+    """Of the user's own store; "" where this user has no home folder."""
+    home = os.path.expanduser("~")
+    return os.path.join(os.path.realpath(home), ".toolmem") if os.path.isabs(home) else ""
 
 
 def is_forgotten(path: str) -> bool:
@@ -47,15 +70,19 @@ def remember_made(path: str, store_id: str) -> None:
 
 
 def remember(path: str, store_id: str) -> None:
-    """Trust a store. Raises StoreUnavailable where the state folder cannot be written."""
+    """Trust a store. Raises StoreUnavailable where neither place can be written."""
+    failures = []
     try:
-        first, *others = _entry_paths(path)
-        _write(first, path, store_id)
+        entries = _entry_paths(path)
     except OSError as error:
         raise StoreUnavailable(f"cannot remember that {path} is trusted: {error}") from error
-    for entry in others:
-        with suppress(OSError):
+    for entry in entries:  # one full disk does not take both
+        try:
             _write(entry, path, store_id)
+        except OSError as error:
+            failures.append(error)
+    if len(failures) == len(entries):
+        raise StoreUnavailable(f"cannot remember that {path} is trusted: {failures[0]}")
 
 
 def _write(entry: Path, path: str, store_id: str) -> None:
