@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 import pytest
@@ -35,7 +34,7 @@ class Host:
         return self.raw(json.dumps(payload).encode())
 
     def raw(self, data, environment=None):
-        said = answer_event([self.agent.name, *self.options], io.BytesIO(data), environment or {})
+        said = answer_event([self.agent.name, *self.options], data, environment or {})
         return json.loads(said) if said else {}
 
     def prompt(self, text, session="s1"):

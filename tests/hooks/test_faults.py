@@ -70,8 +70,8 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_a_payload_that_cannot_be_read_stops_a_call_only_where_the_user_chose_that(name, project):
-    open_ = answer_event(["claude-code"], io.BytesIO(BAD[name]), {})
-    closed = answer_event(["claude-code", "--on-error", "closed"], io.BytesIO(BAD[name]), {})
+    open_ = answer_event(["claude-code"], BAD[name], {})
+    closed = answer_event(["claude-code", "--on-error", "closed"], BAD[name], {})
     assert open_ == b""
     is_call = b"PreToolUse" in BAD[name]
     assert (b"could not be checked" in closed) is is_call
@@ -104,8 +104,8 @@ def test_an_unknown_event_an_unknown_agent_and_unknown_options_say_nothing(proje
     data = json.dumps(payload(project, "SomethingNew")).encode()
     assert run(project, data) == {}
     assert run(project, data, "--new-option", "--verbose") == {}
-    assert answer_event(["no-such-agent"], io.BytesIO(data), {}) == b""
-    assert answer_event([], io.BytesIO(data), {}) == b""
+    assert answer_event(["no-such-agent"], data, {}) == b""
+    assert answer_event([], data, {}) == b""
 
 
 def test_three_megabytes_are_read(host, project):
@@ -513,7 +513,7 @@ def test_a_reply_that_cannot_be_stored_is_told_so(host):
     with closing(apsw.Connection(host.store().location)) as other:
         other.execute("BEGIN IMMEDIATE")
         told = host.prompt("yes, this once")["systemMessage"]
-    assert "this message was not followed" in told
+    assert "no reply in it was followed" in told
 
 
 def test_a_copy_that_cannot_be_read_counts_as_none(host, project):

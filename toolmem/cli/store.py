@@ -57,19 +57,19 @@ def info(memory: ToolMem, as_json: bool) -> None:
 
 
 @store.command()
-@options.with_memory(options.config, options.store, options.overrides)
-def trust(memory: ToolMem) -> None:
-    """Follow the guidance of a store that was made elsewhere.
+@store_file
+def trust(store: str | None) -> None:
+    """Follow the rules and guidance of a store that was made elsewhere.
 
     \b
     Example:
       toolmem store trust --store memory.db
     """
-    opened = memory.services.store()
-    if not isinstance(opened, SqliteStore):
-        raise click.UsageError("only a store file can be trusted")
-    opened.trust()
-    click.echo(f"{opened.location} is trusted")
+    with SqliteStore(store or store_path(os.getcwd())) as opened:
+        if not os.path.exists(opened.location):
+            raise RequestError(f"there is no store at {opened.location}", "store")
+        opened.trust()
+        click.echo(f"{opened.location} is trusted")
 
 
 @store.command()

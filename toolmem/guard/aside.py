@@ -56,9 +56,15 @@ class Aside:
         kept = ToolMemoryCaptureHook(self.rules, actor=Actor("user")).after_turn(turn).kept
         missing = dict.fromkeys(plain(each.rule, 160) for each in kept if each.rule not in bound)
         if turn.user_message and not kept:
-            return [f"this message was not followed: {error}"]
-        effect = "it binds in this session" if binds and self._write() else "it does not bind"
-        return [f"not kept: “{rule}”: {effect}, as {error}" for rule in missing]
+            return [f"this message is not kept, and no reply in it was followed: {error}"]
+        checked = {plain(each.rule, 160) for each in kept if each.is_checked}
+        is_held = binds and self._write()
+        told = []
+        for rule in missing:
+            effect = "binds" if rule in checked else "is a reminder"
+            what = f"it {effect} in this session alone" if is_held else "it does not bind"
+            told.append(f"not kept: “{rule}”: {what}, as {error}")
+        return told
 
     def give_back(self) -> list[str]:
         """Put what is held into the store; returns what to tell the user. Raises StoreError."""

@@ -140,18 +140,18 @@ def rule_finding(
     *,
     sure: bool = True,
     is_copy: bool = False,
-    is_foreign: bool = False,
+    only_asks: str = "",
     asks_user: bool = False,
 ) -> Finding:
     """The finding of a rule that a call breaks, surely or perhaps. `need`: what to do before.
 
     `asked`: the open question whether the user took the rule back. It is asked where a person is
     known to answer (`asks_user`); else the rule denies. `is_copy`: the rule's store is lost, so
-    that no words lift it. `is_foreign`: the user does not trust its store, so that it only asks.
+    that no words lift it. `only_asks`: what has the rule, where that is not trusted to deny.
     """
-    if is_foreign:
-        text = f"A store that is not trusted has this rule: {quoted(rule.rule)}."
-        remedy = "Ask the user, who trusts it by `toolmem store trust` or agrees to this call."
+    if only_asks:
+        text = f"{only_asks} has this rule: {quoted(rule.rule)}."
+        remedy = "Get their consent, or leave it out."
         source = DecisionSource(kind="rule", rule_id=rule.id)
         return Finding(source, "ask", text, remedy, mode=mode)
     who = "The user said" if rule.is_users else "A rule says"

@@ -77,7 +77,7 @@ Result = TypeVar("Result")
 FORGIVENESS = (NAMESPACE, "forgiveness")
 STOPS = "stops/"  # keys of what each rule stopped
 USE_WAIT = 1.0  # seconds that writing waits for others, where a decision uses something up
-HEAR_WAIT = 0.6  # seconds that a message of the user waits for others that write
+HEAR_WAIT = 0.4  # seconds that a message of the user waits for others that write
 WRITE_WAIT = 0.2  # seconds that writing waits for others, once a decision is made
 
 
@@ -85,7 +85,7 @@ class Guard:
     """Decides about calls, from several threads. `protected`: paths that only the user changes.
 
     `zone`: the user's time zone; None: the machine's. `serves_guests`: no denial names a way out.
-    `only_asks`: the store is not trusted, so that its rules deny nothing. `copies`: of rules that
+    `only_asks`: what the store is, if it is not trusted to deny anything. `copies`: of rules that
     stores lost; they bind too, and no reply lifts them. `lost`: what to tell the user about them.
     """
 
@@ -99,7 +99,7 @@ class Guard:
         protected: Sequence[str] = (),
         zone: tzinfo | None = None,
         serves_guests: bool = False,
-        only_asks: bool = False,
+        only_asks: str = "",
         copies: Sequence[Store] = (),
         lost: str = "",
     ) -> None:
@@ -310,7 +310,7 @@ class Guard:
             need,
             sure=sure,
             is_copy=is_copy,
-            is_foreign=self._only_asks,
+            only_asks=self._only_asks,
             asks_user=call.asks_user,
         )
 

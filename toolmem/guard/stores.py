@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # loaded where a demand could not be kept
 
 log = logging.getLogger("toolmem.guard")
 WORKSPACE = "default"
+UNTRUSTED = "A store that is not trusted"
 OWN_STORE = os.path.join(".toolmem", "memory.db")
 KEPT_CALLS = 100  # of a tool
 MAX_OUTPUT = 100_000  # characters of an output that is kept
@@ -123,8 +124,12 @@ class Stores(Struct):
     def asking_guards(self) -> list[Guard]:
         """Guards of rules that only ask: nothing is written for them, and no reply is theirs."""
         modes = GuardSection(repeats="off", names="off", schema="off")
-        stores = filter(None, [self.foreign, *self.elsewhere])
-        return [Guard(s, WORKSPACE, SystemClock(), modes, only_asks=True) for s in stores]
+        found = [(UNTRUSTED, self.foreign), *(("Another project here", s) for s in self.elsewhere)]
+        return [
+            Guard(store, WORKSPACE, SystemClock(), modes, only_asks=what)
+            for what, store in found
+            if store is not None
+        ]
 
     def keep_call(
         self,

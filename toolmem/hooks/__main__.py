@@ -22,11 +22,12 @@ from typing import Any
 
 MAX_BYTES = 64 * 1024 * 1024  # of a payload
 MAX_SECONDS = 7.0  # for an answer; agents give a hook ten
+MAX_DIGITS = 1_000  # of a number
 CHUNK = 65_536  # bytes read at once
 _OPTIONS = ("--store", "--project", "--on-error", "--config")
 _LATE = (
-    "toolmem: not run; ask the user first. Not sure: this call took too long to check. Write it in "
-    "a shorter and plainer way."
+    "toolmem: not run; ask the user first. Not sure: this call could not be checked in time, or is "
+    "too large. Try it again, or write it in a shorter and plainer way."
 )
 _CLOSED = (
     "toolmem: not run. This call could not be checked, and toolmem is installed to stop what it "
@@ -58,36 +59,30 @@ def main() -> None:
     late.daemon = True
     try:
         late.start()
+        with open(sys.stdin.fileno(), "rb", closefd=False) as stdin:
+            read_payload(stdin, raw)  # first, so that a late answer knows what it is about
         from toolmem.hooks.state import log_to_file
 
         log_to_file()
-        with open(sys.stdin.fileno(), "rb", closefd=False) as stdin:
-            write(answer_event(sys.argv[1:], stdin, os.environ, raw))
+        write(answer_event(sys.argv[1:], bytes(raw), os.environ))
     except BaseException as error:
         _log(error)
     finally:
         os._exit(0)  # no exit handlers: the agent waits for this process
 
 
-def answer_event(
-    arguments: Sequence[str],
-    stdin: BufferedIOBase,
-    environment: Mapping[str, str],
-    raw: bytearray | None = None,
-) -> bytes:
+def answer_event(arguments: Sequence[str], raw: bytes, environment: Mapping[str, str]) -> bytes:
     """The bytes for standard output; b"" where there is no answer. Raises nothing.
 
-    `raw`: is filled with what was read so far.
+    `raw`: the payload.
     """
-    raw, name = bytearray() if raw is None else raw, ""
-    options: dict[str, str] = {}
+    name, options = "", dict[str, str]()
     try:
         name, options = _read_options(arguments)
-        read_payload(stdin, raw)
-        return _answer(name, options, bytes(raw), environment)
+        return _answer(name, options, raw, environment)
     except BaseException as error:
         _log(error, name)
-        return _answer_error(name, options, bytes(raw), error)
+        return _answer_error(name, options, raw, error)
 
 
 def read_payload(stdin: BufferedIOBase, raw: bytearray) -> None:
@@ -155,13 +150,18 @@ def _payload(raw: bytes) -> Mapping[str, Any]:
     """Raises ValueError, RecursionError."""
     if len(raw) > MAX_BYTES:
         raise ValueError(f"a payload of more than {MAX_BYTES:,} bytes")
-    value = json.loads(raw.decode("utf-8-sig", "replace"))
+    value = json.loads(raw.decode("utf-8-sig", "replace"), parse_int=_read_integer)
     # What cannot be stored: half an emoji becomes "?", NaN and 1e999 become null.
     storable = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
     value = json.loads(storable, parse_constant=lambda _: None)
     if not isinstance(value, dict):
         raise ValueError(f"expected an object, got {type(value).__name__}")
     return value
+
+
+def _read_integer(digits: str) -> int | str:
+    """Python refuses integers of thousands of digits, which an amount may have all the same."""
+    return int(digits) if len(digits) < MAX_DIGITS else digits
 
 
 def _answer_error(name: str, options: Mapping[str, str], raw: bytes, error: BaseException) -> bytes:
@@ -179,7 +179,7 @@ def _answer_error(name: str, options: Mapping[str, str], raw: bytes, error: Base
         elif event is not None and event.kind == "before_call":
             if is_closed:
                 answer = Answer(action="deny", reason=_CLOSED)
-            elif isinstance(error, TimeoutError):
+            elif isinstance(error, TimeoutError | RecursionError):  # the call is to blame
                 answer = Answer(action="ask", reason=_LATE)
         if event is not None and (written := write(AGENTS[name], event, answer)):
             return json.dumps(written).encode()

@@ -54,7 +54,7 @@ class Hook(Struct, kw_only=True):
             aside = self.stores.aside(event.session)
             self.stores.copies[str(aside.file)] = aside.rules.store
             if event.kind == "after_call":
-                with suppress(StoreError):
+                with suppress(StoreError), self.stores.main.transaction(WRITE_WAIT):
                     kept = aside.give_back()
                     ledger = Ledger(self.stores.main, event.session)
                     ledger.change(lambda session: session.notices.extend(kept))
@@ -66,7 +66,13 @@ class Hook(Struct, kw_only=True):
             answer.notice = "\n".join(filter(None, (answer.notice, more.notice)))
             answer.context = "\n\n".join(filter(None, (answer.context, more.context)))
         self.stores.rules_changed |= event.kind not in ("before_call", "after_call")
-        if problems := self.stores.keep_copies():
+        if self.stores.moved and event.kind not in ("session_start", "prompt"):  # recognized now
+            moved = [f"toolmem: {line}" for line in self.stores.moved]
+            with suppress(StoreError), self.stores.main.transaction(WRITE_WAIT):
+                ledger = Ledger(self.stores.main, event.session)
+                ledger.change(lambda session: session.notices.extend(moved))
+        problems = self.stores.keep_copies()
+        if event.kind in ("session_start", "prompt"):
             answer.notice = "\n".join(filter(None, (answer.notice, *problems)))
         return answer
 

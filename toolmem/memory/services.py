@@ -16,7 +16,7 @@ from toolmem.config.sections import GuardSection, ModelSection, OpSection, Setti
 from toolmem.errors import ConfigError, RequestError, StoreClosed
 from toolmem.guard import Guard
 from toolmem.guard.self_protection import own_paths
-from toolmem.guard.stores import Stores, compare_with_copy
+from toolmem.guard.stores import UNTRUSTED, Stores, compare_with_copy
 from toolmem.guidance.card import CardWriter
 from toolmem.judge.check import RuleBasedJudge
 from toolmem.llm.budget import Budget
@@ -138,7 +138,7 @@ class MemoryServices:
                 protected=own_paths(store),
                 zone=self._zone,
                 serves_guests=self.settings.session.speaker == "guest",
-                only_asks=bool(found.untrusted),
+                only_asks=UNTRUSTED if found.untrusted else "",
                 copies=[*found.copies.values(), *found.elsewhere],
                 lost="; ".join(found.lost),
             )

@@ -57,7 +57,8 @@ export default {
       const until = Date.now() + PATIENCE
       await within(hearing, PATIENCE)
       const asked = tell("call", context.snapshot, call(context))
-      const { stop, context: advice } = (await within(asked, until - Date.now())) ?? {}
+      const late = { stop: "toolmem: not run. It could not be checked in time. Try it again." }
+      const { stop, context: advice } = (await within(asked, until - Date.now())) ?? late
       if (!stop) return added(...due.splice(0), advice)
       stopped.add(context.toolCall.toolCallId)
       return { skip: true, reason: stop }
