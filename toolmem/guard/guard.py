@@ -26,7 +26,6 @@ from toolmem.errors import StoreError
 from toolmem.guard import consent
 from toolmem.guard.conversation import (
     MAX_RUNNING,
-    MAX_STOPS,
     NAMESPACE,
     OWN_TOOLS,
     Conversation,
@@ -34,6 +33,7 @@ from toolmem.guard.conversation import (
     PlannedCall,
     RuleStops,
     RunningCall,
+    count_call,
 )
 from toolmem.guard.decision import (
     Finding,
@@ -48,7 +48,6 @@ from toolmem.guard.history import (
     count_key,
     record_call,
     required_call,
-    still_counted,
 )
 from toolmem.guard.known_names import statement_in
 from toolmem.guard.repeats import call_identity, check_repeat, outcome_of, record_outcome
@@ -61,7 +60,7 @@ from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured
-from toolmem.store.storable import micros, read_or_new, swap
+from toolmem.store.storable import read_or_new, swap
 from toolmem.text.display import plain
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
@@ -228,7 +227,8 @@ class Guard:
         is_once = bool(known.once) and known.once == call.once and self._use_once(call)
         findings = [] if is_once else self._rule_findings(call, rule_set)
         if modes.rules != "off":
-            findings += check_self(view, self.protected, modes.rules)
+            for each in (view, *view.nested):
+                findings += check_self(each, self.protected, modes.rules)
         findings += self._repeat_findings(call)
         if modes.names != "off" and (statement := statement_in(call.arguments)):
             findings += known.names.check(statement, modes.names)
@@ -263,26 +263,43 @@ class Guard:
         history = KnownHistory(known.history, {**call.forgiven.counted, **known.counted}, now)
         found: list[Finding] = []
         counted: list[tuple[ToolMemoryRule, MoreThan]] = []
-        for rule, conditions in rule_set.rules_for(view, call.conversation):
+        for each, rule, conditions in rule_set.rules_for(view, call.conversation):
             if not rule.holds_at(now):
                 continue
-            match = history.match(rule, conditions, view)
+            match, need = history.match(rule, conditions, each), required_call(conditions)
+            is_unknown = match is Match.MAYBE and not history.is_unsure
+            unknown = consent.doubt_key(rule.id, each.doubt) if is_unknown else ""
+            if unknown and (unknown in known.agreed or self._allows_unknown()):
+                continue
             if match is not Match.NO:
-                need = required_call(conditions)
-                found.append(self._finding(rule, call, need, sure=match is Match.YES))
+                sure = match is Match.YES
+                found.append(self._finding(rule, call, need, sure=sure, unknown=unknown))
             else:
-                counted += [(rule, test) for test in conditions.counting_tests(view, now, history)]
+                counted += [(rule, test) for test in conditions.counting_tests(each, now, history)]
         return found, counted
 
+    def _allows_unknown(self) -> bool:
+        """`guard.unknown: allow`, where no agent could have written it."""
+        return self.modes.unknown == "allow" and not self.rules.is_guarded()
+
     def _finding(
-        self, rule: ToolMemoryRule, call: PlannedCall, need: str = "", *, sure: bool = True
+        self,
+        rule: ToolMemoryRule,
+        call: PlannedCall,
+        need: str = "",
+        *,
+        sure: bool = True,
+        unknown: str = "",
     ) -> Finding:
+        nobody_answers = self._serves_guests or call.known.is_guests
         return rule_finding(
             rule,
             self.modes.rules,
             call.question_about(rule, self.rules.local_time()),
             need,
             sure=sure,
+            unknown=unknown,
+            is_denied=bool(unknown) and (nobody_answers or self.modes.unknown == "deny"),
             is_copy=self._is_copy,
             asks_user=call.asks_user,
         )
@@ -322,9 +339,7 @@ class Guard:
             if failure is not None and "repeat" in kinds:
                 failure.is_denied |= is_stopped
                 failure.is_forced |= failure.is_denied and not is_stopped
-            if is_stopped and "rule" in kinds and len(state.stops) < MAX_STOPS:
-                state.stops[call.once] = shown
-                state.stopped_by = list(dict.fromkeys([*state.stopped_by, *rules]))
+            state.remember_stop(call, shown, rules if is_stopped else [])
 
         self._change(call.conversation, change)
         for rule_id in dict.fromkeys(rules) if is_stopped else ():
@@ -431,13 +446,7 @@ class Guard:
 
     def _count(self, conversation: str, rule_id: str, test: MoreThan, now: datetime) -> bool:
         """Count a call; False where other processes reached the limit meanwhile."""
-        key = count_key(rule_id, test)
-
-        def change(state: Conversation | Forgiveness) -> bool:
-            counted = still_counted(state.counted.get(key, ()), test, now)
-            state.counted[key] = [*counted, micros(now)][: test.calls]
-            return len(counted) < test.calls
-
+        change = partial(count_call, key=count_key(rule_id, test), test=test, now=now)
         with self.store.transaction(USE_WAIT):
             if test.per == "conversation":
                 return self._change(conversation, change)

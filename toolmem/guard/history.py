@@ -66,15 +66,15 @@ class KnownHistory(History):
         if test.since:
             after = self.calls.wrote
         if test.worked and place <= after < met.unknown:
-            self._is_unsure = True
+            self.is_unsure = True
             return self._assumes_worked
         return place > after
 
     def match(self, rule: ToolMemoryRule, conditions: Conditions, view: CallView) -> Match:
         """Whether a rule means a call; MAYBE where that depends on what is not known."""
-        self.rule_id, self._is_unsure = rule.id, False
+        self.rule_id, self.is_unsure = rule.id, False
         found = conditions.check(view, self.now, self)
-        if self._is_unsure:
+        if self.is_unsure:
             self._assumes_worked = True
             other = conditions.check(view, self.now, self)
             self._assumes_worked = False

@@ -7,7 +7,8 @@ break a rule, the user is asked. So a program that is missing here costs a quest
 from __future__ import annotations
 
 import os.path
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from toolmem.text.forms import normalized, word_set
 from toolmem.text.patterns import late_pattern
@@ -39,7 +40,7 @@ _READERS = (READING_PROGRAMS - word_set("sudo time env xargs git")) | word_set(
     "sqlite3 initctl update-rc.d a2ensite nginx apachectl certbot uvicorn gunicorn flask django "
     "bat delta difft tldr cheat visudo sysctl logrotate protoc ts-node tsx esbuild vite webpack "
     "rollup parcel rails rake asdf pyenv nvm rbenv shellcheck hadolint playwright cypress cloc "
-    "tokei"
+    "tokei make gawk mawk gsed ex ed lldb bsdtar mutt mailx"
 )
 _ONLY_READ = _READERS - word_set("tar zip gzip bzip2 xz zstd 7z sqlite3 vim vi nano emacs")
 # Subcommands of unknown programs: after these follows a name, which is no command.
@@ -71,17 +72,64 @@ _EACH_OPERAND_GIT = ("add", "rm", "restore", "clean")
 _EACH_URL = ("curl", "wget", "http", "https", "xh")
 _EACH_AFTER_FIRST = ("chmod", "chown", "chgrp")
 _MESSAGE_OPTION = late_pattern(r"-[a-z]*m|--message")
+# Known programs whose words may hold a command: in a program text, or as the value of an option.
+_RUN_TEXTS = word_set(
+    "awk gawk mawk sed gsed vi vim nvim view ex ed emacs less more man gdb lldb sqlite3 psql mysql "
+    "mariadb tar bsdtar rsync ssh scp sftp git mail mailx mutt zip make gnuplot ftp"
+)
+_TAKE_COMMANDS = word_set("tar bsdtar rsync man less more scp sftp zip")  # as values of options
+_SED_RUNS = "|".join(
+    rf"s{d}[^{d}\n]{{0,300}}{d}([^{d}\n]{{1,300}}){d}[gpI\d]{{0,4}}e"
+    for d in ("/", r"\|", "#", ",")
+)
+_AWK_RUNS = (
+    r"(?:system|popen|exec|spawn|shell(?:-command)?)\s{0,3}[(= ]\s{0,3}[\"'`]?([^\"'`\n]{1,500})"
+    r"|[\"']([^\"'\n]{1,500})[\"']\s{0,3}\|"  # "COMMAND" | getline
+)
+_RUNS_INSIDE = {
+    "awk": late_pattern(_AWK_RUNS),
+    "sed": late_pattern(rf"(?:^|[\d$;/{{}}\n ])e\s([^\n;}}]{{1,500}})|{_SED_RUNS}"),
+    # vim: !COMMAND; git: core.pager=COMMAND
+    "": late_pattern(rf"{_AWK_RUNS}|!\s{{0,3}}([^\n|]{{1,500}})|[\w.-]{{1,60}}=([^\n]{{1,500}})"),
+}
+_TAKE_DATA = PRINTERS | word_set("cat tee grep egrep fgrep rg git gh glab curl http jq logger wc")
+MAX_TEXTS_INSIDE = 50  # of one command
+
+
+def texts_inside(program: str, rest: Sequence[str]) -> Iterator[str]:
+    """What a known program may run of its words: `awk 'BEGIN{system("X")}'`, `vim -c '!X'`."""
+    if program not in _RUN_TEXTS:
+        return
+    pattern = _RUNS_INSIDE.get(program[-3:], _RUNS_INSIDE[""])
+    for before, word in zip(("", *rest), rest, strict=False):
+        if program == "git" and before not in ("-c", "--exec"):
+            continue
+        if any(map(str.isspace, word)):
+            found = islice(pattern.finditer(word), MAX_TEXTS_INSIDE)
+            yield from (each[each.lastindex or 0] for each in found)
+            if before.startswith("-") and program in _TAKE_COMMANDS:
+                yield word
 
 
 def tail_starts(words: Sequence[str]) -> range:
-    """The indexes of a command's words where another command may begin."""
+    """The indexes of a command's words where another command may begin.
+
+    Of an unknown program, one word alone at the end is too little to be one.
+    """
     program = words[0].lower() if words else ""
     if program not in _KNOWN and program not in _RUN_AFTER:
         first = 3 if words[1:2] and words[1] in _NAMES_FOLLOW else 1
-        return range(first, len(words))
+        is_text = any(map(str.isspace, words[-1])) if words else False
+        return range(first, len(words) - (not is_text))
     after = _RUN_AFTER.get(program, frozenset())
     at = next((i for i, word in enumerate(words[:10]) if word in after), len(words))
     return range(at + 1, len(words))
+
+
+def takes_data(words: Sequence[str]) -> bool:
+    """Whether a program is known to take long words as data, and to run none of them."""
+    program = words[0].lower() if words else ""
+    return program in _TAKE_DATA and (program != "git" or "-c" not in words)
 
 
 def may_write_operands(words: Sequence[str]) -> bool:
