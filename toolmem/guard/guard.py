@@ -247,9 +247,9 @@ class Guard:
         for rule, test in counted if not found else ():
             try:
                 if not self._count(call.conversation, rule.id, test, now):
-                    found.append(self._finding(rule, call))
+                    found.append(self._finding(rule, call, "", True))
             except StoreError:
-                found.append(self._finding(rule, call, "It cannot be counted now.", sure=False))
+                found.append(self._finding(rule, call, "It cannot be counted now.", False))
         return found
 
     def _broken_rules(
@@ -269,27 +269,17 @@ class Guard:
             match, need = history.match(rule, conditions, each), required_call(conditions)
             is_unknown = match is Match.MAYBE and not history.is_unsure
             unknown = consent.doubt_key(rule.id, each.doubt) if is_unknown else ""
-            if unknown and (unknown in known.agreed or self._allows_unknown()):
+            allows = self.modes.unknown == "allow"
+            if unknown and (unknown in known.agreed or (allows and not self.rules.is_guarded())):
                 continue
             if match is not Match.NO:
-                sure = match is Match.YES
-                found.append(self._finding(rule, call, need, sure=sure, unknown=unknown))
+                found.append(self._finding(rule, call, need, match is Match.YES, unknown))
             else:
                 counted += [(rule, test) for test in conditions.counting_tests(each, now, history)]
         return found, counted
 
-    def _allows_unknown(self) -> bool:
-        """`guard.unknown: allow`, where no agent could have written it."""
-        return self.modes.unknown == "allow" and not self.rules.is_guarded()
-
     def _finding(
-        self,
-        rule: ToolMemoryRule,
-        call: PlannedCall,
-        need: str = "",
-        *,
-        sure: bool = True,
-        unknown: str = "",
+        self, rule: ToolMemoryRule, call: PlannedCall, need: str, sure: bool, unknown: str = ""
     ) -> Finding:
         nobody_answers = self._serves_guests or call.known.is_guests
         return rule_finding(

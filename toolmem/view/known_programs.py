@@ -7,6 +7,7 @@ break a rule, the user is asked. So a program that is missing here costs a quest
 from __future__ import annotations
 
 import os.path
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -177,3 +178,93 @@ def _without_messages(program: str, rest: list[str]) -> list[str]:
     return [
         word for i, word in enumerate(rest) if i not in said and not word.startswith("--message=")
     ]
+
+
+# -- the program text of an interpreter: `python -c`, `node -e`, a heredoc. It is not understood:
+# its string literals may be commands where it runs any, and files that it reads or writes.
+
+MAX_CODE = 20_000  # characters that are read of one text
+MAX_LITERALS = 200
+_INTERPRETER = late_pattern(
+    r"(?P<c>python[\d.]*|pypy[\d.]*)|node|nodejs|bun|deno|ruby|perl|php|lua|rscript|osascript"
+    r"|tclsh|expect|julia|groovy|make|emacs",
+    re.I,
+)
+_OPTION_C = late_pattern(r"-[a-zA-Z]{0,5}c")
+_OPTION_E = late_pattern(r"-[a-zA-Z]{0,5}[erp]|-p[a-z]?|--eval|--print|--run|eval|-c")
+_CODE_LITERAL = late_pattern(
+    r"\"((?:\\.|[^\"\\\n]){1,500})\"|'((?:\\.|[^'\\\n]){1,500})'|`((?:\\.|[^`\\]){1,500})`"
+)
+_ONLY_PRINTS = late_pattern(
+    r"\s*(?:print|console\.(?:log|error)|puts|echo|say)\s*\(?\s*(?:\"[^\"$`]*\"|'[^']*')[\s);]*"
+)
+_BETWEEN_WORDS = late_pattern(r"[\s,\[\]]*")  # between the words of `["git", "push"]`
+_CODE_RUNS = late_pattern(
+    r"system|exec|spawn|popen|subprocess|child_process|\brun\b|\bcall\b|check_output|shell|%x|`|\bsh\b"
+    r"|passthru|\bcommand\b|^[ \t]{0,20}[!%]",
+    re.I | re.M,
+)
+_CODE_WRITES = late_pattern(
+    r"writ|unlink|remove|rename|rmtree|truncate|delet|copy|move|touch|append|save|dump|chmod|mkdir"
+    r"|[\"'](?:[wax]b?\+?|r\+b?)[\"']|[\"']\+?>",
+    re.I,
+)
+_CODE_FILE = late_pattern(r"[^\s:=]{0,300}(?:/|\.[a-z]\w{0,9}$|^\.)[^\s]{0,300}", re.I)
+
+
+def inline_code(program: str, rest: Sequence[str], stdin: str | None) -> str:
+    """The program text in a command, or its standard input where that is one; "" without."""
+    found = _INTERPRETER.fullmatch(program)
+    if found is None:
+        return ""
+    option = _OPTION_C if found["c"] else _OPTION_E
+    has_script = any(not word.startswith("-") for word in rest)
+    texts = (text for word, text in zip(rest, rest[1:], strict=False) if option.fullmatch(word))
+    code = next(texts, "" if has_script else stdin or "")[:MAX_CODE]
+    return "" if _ONLY_PRINTS.fullmatch(code) else code
+
+
+def is_interpreter(program: str) -> bool:
+    return _INTERPRETER.fullmatch(program) is not None
+
+
+def runs_commands(code: str) -> bool:
+    """Whether a program text may run commands."""
+    return _CODE_RUNS.search(code) is not None
+
+
+def commands_in(code: str) -> Iterator[str | list[str]]:
+    """The texts that code may run as commands, and the words of a list in it."""
+    if not runs_commands(code):
+        return
+    group: list[str] = []
+    end = -1
+    for literal, start, stop in _literals(code):
+        if not group or not _BETWEEN_WORDS.fullmatch(code, end, start):
+            if len(group) > 1:
+                yield group
+            group = []
+        group.append(literal)
+        end = stop
+        if " " in literal:
+            yield literal
+    if len(group) > 1:
+        yield group
+
+
+def files_in(code: str) -> tuple[list[str], bool]:
+    """The files that code names, and whether it may write or remove them."""
+    named = dict.fromkeys(literal.lstrip("+<> ") for literal, _, _ in _literals(code))
+    return [name for name in named if _CODE_FILE.fullmatch(name)], may_write(code)
+
+
+def may_write(code: str) -> bool:
+    """Whether program text may write or remove files."""
+    return _CODE_WRITES.search(code) is not None
+
+
+def _literals(code: str) -> Iterator[tuple[str, int, int]]:
+    for number, found in enumerate(_CODE_LITERAL.finditer(code)):
+        if number >= MAX_LITERALS:
+            return
+        yield found[found.lastindex or 0], found.start(), found.end()
