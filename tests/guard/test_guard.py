@@ -667,6 +667,8 @@ def test_a_yes_to_what_is_not_known_holds_for_its_rule_program_and_subcommand(fo
     assert runs("newlauncher later git push").action == "ask"
     assert runs("otherlauncher now git push").action == "ask"
     assert runs(HIDES, conversation="d").action == "ask"
+    assert runs(f"{HIDES} && otherlauncher now git push").action == "ask"
+    assert runs(f"{HIDES} && ssh host 'newlauncher then git push'").action == "ask"
     assert runs("git push").action == "deny"
     forbid({"command": "^git "}, text="Never use git")
     assert runs(HIDES).action == "ask"
@@ -677,6 +679,8 @@ def test_a_yes_to_one_program_text_is_none_to_another(forbid, guard, runs):
     guard.answered(runs("python -c 'os.system(\"git push a\")'"), True)
     assert runs("python -c 'os.system(\"git push a\")'").action == "allow"
     assert runs("python -c 'os.system(\"git push b\")'").action == "ask"
+    guard.answered(runs("ls # " + "x" * 25_000), True)
+    assert runs("ls # " + "x" * 25_001).action == "ask"
 
 
 def test_no_yes_answers_the_question_whether_tests_passed(forbid, guard, runs):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
-from hashlib import blake2s
 from typing import Any
 
 from toolmem.guard.conversation import MAX_AGREED, Conversation
@@ -23,7 +22,6 @@ from toolmem.rules.replies import (
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured
 from toolmem.store.storable import micros
-from toolmem.view.conditions import Doubt
 
 ONCE_LASTS = timedelta(hours=1)  # after `yes, this once`
 
@@ -117,11 +115,6 @@ def asked_about(rules: ToolMemoryStore, decision: Decision) -> tuple[str, str]:
     questions = filter(None, (rule.question_at(rules.local_time()) for rule in meant))
     texts = dict.fromkeys(rule.rule for rule in meant)
     return "; ".join(texts), "; ".join(dict.fromkeys(each.words for each in questions))
-
-
-def doubt_key(rule_id: str, doubt: Doubt) -> str:
-    """The key of a question whether a rule means a call; one yes answers it for a conversation."""
-    return blake2s("\0".join((rule_id, *doubt)).encode(), digest_size=12).hexdigest()
 
 
 def _remember_agreed(keys: list[str], state: Conversation) -> None:

@@ -46,6 +46,7 @@ from toolmem.guard.decision import (
 from toolmem.guard.history import (
     KnownHistory,
     count_key,
+    doubt_key,
     record_call,
     required_call,
 )
@@ -260,7 +261,8 @@ class Guard:
         if mode == "off":
             return [], []
         view, known, now = call.view, call.known, self.rules.local_time()
-        history = KnownHistory(known.history, {**call.forgiven.counted, **known.counted}, now)
+        counts = {**call.forgiven.counted, **known.counted}
+        history = KnownHistory(known.history, counts, now, known.agreed)
         found: list[Finding] = []
         counted: list[tuple[ToolMemoryRule, MoreThan]] = []
         for each, rule, conditions in rule_set.rules_for(view, call.conversation):
@@ -268,9 +270,8 @@ class Guard:
                 continue
             match, need = history.match(rule, conditions, each), required_call(conditions)
             is_unknown = match is Match.MAYBE and not history.is_unsure
-            unknown = consent.doubt_key(rule.id, each.doubt) if is_unknown else ""
-            allows = self.modes.unknown == "allow"
-            if unknown and (unknown in known.agreed or (allows and not self.rules.is_guarded())):
+            unknown = doubt_key(rule.id, each.doubt) if is_unknown else ""
+            if unknown and self.modes.unknown == "allow" and not self.rules.is_guarded():
                 continue
             if match is not Match.NO:
                 found.append(self._finding(rule, call, need, match is Match.YES, unknown))
