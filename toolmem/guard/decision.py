@@ -36,8 +36,7 @@ _MAX_READ = 8 * MAX_WHOLE  # characters of a call that are masked
 _VALUE_COST = 40  # characters that each value counts besides its text, which bounds the levels
 _MAX_BITS = 1_000  # of a number in them
 _PLAINLY = (
-    "the call plainly: the program and its words alone, with nothing around them that runs or "
-    "hides them."
+    "the call plainly: the program and its words alone, with nothing that runs or hides them."
 )
 _ASK_FIRST = "; ask the user first"
 
@@ -186,13 +185,8 @@ def rule_finding(
         text += f" Later they said: {quoted(asked.words)}. Whether that ends it is not decided."
         remedy = "Ask the user whether the rule still holds."
     asks = asked is not None
-    source = DecisionSource(
-        kind="rule",
-        rule_id=rule.id,
-        asks=asks,
-        lifts=asks and asks_user and sure,
-        unknown=unknown,
-    )
+    lifts = asks and asks_user and sure
+    source = DecisionSource(kind="rule", rule_id=rule.id, asks=asks, lifts=lifts, unknown=unknown)
     return Finding(source, action, text, remedy, "" if is_copy else notice, mode)
 
 

@@ -185,7 +185,7 @@ def _without_messages(program: str, rest: list[str]) -> list[str]:
 
 MAX_CODE = 20_000  # characters that are read of one text
 MAX_LITERALS = 200
-_INTERPRETER = late_pattern(
+INTERPRETER = late_pattern(
     r"(?P<c>python[\d.]*|pypy[\d.]*)|node|nodejs|bun|deno|ruby|perl|php|lua|rscript|osascript"
     r"|tclsh|expect|julia|groovy|make|emacs",
     re.I,
@@ -199,12 +199,12 @@ _ONLY_PRINTS = late_pattern(
     r"\s*(?:print|console\.(?:log|error)|puts|echo|say)\s*\(?\s*(?:\"[^\"$`]*\"|'[^']*')[\s);]*"
 )
 _BETWEEN_WORDS = late_pattern(r"[\s,\[\]]*")  # between the words of `["git", "push"]`
-_CODE_RUNS = late_pattern(
+CODE_RUNS = late_pattern(
     r"system|exec|spawn|popen|subprocess|child_process|\brun\b|\bcall\b|check_output|shell|%x|`|\bsh\b"
     r"|passthru|\bcommand\b|^[ \t]{0,20}[!%]",
     re.I | re.M,
 )
-_CODE_WRITES = late_pattern(
+CODE_WRITES = late_pattern(
     r"writ|unlink|remove|rename|rmtree|truncate|delet|copy|move|touch|append|save|dump|chmod|mkdir"
     r"|[\"'](?:[wax]b?\+?|r\+b?)[\"']|[\"']\+?>",
     re.I,
@@ -214,7 +214,7 @@ _CODE_FILE = late_pattern(r"[^\s:=]{0,300}(?:/|\.[a-z]\w{0,9}$|^\.)[^\s]{0,300}"
 
 def inline_code(program: str, rest: Sequence[str], stdin: str | None) -> str:
     """The program text in a command, or its standard input where that is one; "" without."""
-    found = _INTERPRETER.fullmatch(program)
+    found = INTERPRETER.fullmatch(program)
     if found is None:
         return ""
     option = _OPTION_C if found["c"] else _OPTION_E
@@ -224,18 +224,9 @@ def inline_code(program: str, rest: Sequence[str], stdin: str | None) -> str:
     return "" if _ONLY_PRINTS.fullmatch(code) else code
 
 
-def is_interpreter(program: str) -> bool:
-    return _INTERPRETER.fullmatch(program) is not None
-
-
-def runs_commands(code: str) -> bool:
-    """Whether a program text may run commands."""
-    return _CODE_RUNS.search(code) is not None
-
-
 def commands_in(code: str) -> Iterator[str | list[str]]:
     """The texts that code may run as commands, and the words of a list in it."""
-    if not runs_commands(code):
+    if not CODE_RUNS.search(code):
         return
     group: list[str] = []
     end = -1
@@ -255,12 +246,7 @@ def commands_in(code: str) -> Iterator[str | list[str]]:
 def files_in(code: str) -> tuple[list[str], bool]:
     """The files that code names, and whether it may write or remove them."""
     named = dict.fromkeys(literal.lstrip("+<> ") for literal, _, _ in _literals(code))
-    return [name for name in named if _CODE_FILE.fullmatch(name)], may_write(code)
-
-
-def may_write(code: str) -> bool:
-    """Whether program text may write or remove files."""
-    return _CODE_WRITES.search(code) is not None
+    return [name for name in named if _CODE_FILE.fullmatch(name)], bool(CODE_WRITES.search(code))
 
 
 def _literals(code: str) -> Iterator[tuple[str, int, int]]:
