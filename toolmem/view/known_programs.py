@@ -91,7 +91,9 @@ _RUNS_INSIDE = {
     "awk": late_pattern(_AWK_RUNS),
     "sed": late_pattern(rf"(?:^|[\d$;/{{}}\n ])e\s([^\n;}}]{{1,500}})|{_SED_RUNS}"),
     # vim: !COMMAND; git: core.pager=COMMAND
-    "": late_pattern(rf"{_AWK_RUNS}|!\s{{0,3}}([^\n|]{{1,500}})|[\w.-]{{1,60}}=([^\n]{{1,500}})"),
+    "": late_pattern(
+        rf"{_AWK_RUNS}|!\s{{0,3}}([^\n|]{{1,500}})|(?:[\w.-]{{1,60}}=){{1,3}}([^\n]{{1,500}})"
+    ),
 }
 _TAKE_DATA = PRINTERS | word_set("cat tee grep egrep fgrep rg git gh glab curl http jq logger wc")
 MAX_TEXTS_INSIDE = 50  # of one command
@@ -215,10 +217,10 @@ _CODE_FILE = late_pattern(r"[^\s:=]{0,300}(?:/|\.[a-z]\w{0,9}$|^\.)[^\s]{0,300}"
 def inline_code(program: str, rest: Sequence[str], stdin: str | None) -> str:
     """The program text in a command, or its standard input where that is one; "" without."""
     found = INTERPRETER.fullmatch(program)
-    if found is None:
+    if found is None and program.lower() in KNOWN_PROGRAMS:
         return ""
-    option = _OPTION_C if found["c"] else _OPTION_E
-    has_script = any(not word.startswith("-") for word in rest)
+    option = _OPTION_C if found and found["c"] else _OPTION_E
+    has_script = found is None or any(not word.startswith("-") for word in rest)
     texts = (text for word, text in zip(rest, rest[1:], strict=False) if option.fullmatch(word))
     code = next(texts, "" if has_script else stdin or "")[:MAX_CODE]
     return "" if _ONLY_PRINTS.fullmatch(code) else code
