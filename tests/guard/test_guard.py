@@ -639,3 +639,110 @@ def test_the_guard_of_a_program_protects_the_state_folder_too(tmp_path, monkeypa
         for path in ("state/toolmem", "m.db"):
             command = f"rm -rf {tmp_path / path}"
             assert memory.check_tool_call("Bash", {"command": command}).action == "ask"
+
+
+# ---------------------------------------------------------------- what is not known
+
+
+HIDES = "newlauncher now git push"
+
+
+def test_what_may_be_meant_is_asked_about_and_a_yes_to_it_lifts_nothing(forbid, guard, rules):
+    rule = forbid(PUSH)
+    rules.delete(rule, Actor("agent", "typed", "pushing is fine", "c"))
+    asked = guard.before("Bash", {"command": HIDES}, conversation="c", asks_user=True)
+    assert asked.reason.startswith("toolmem: not run; ask the user first. Not sure: ")
+    assert [source.lifts for source in asked.sources] == [False]
+    assert guard.answered(asked, True).lifted == []
+    assert [each.id for each in rules.all_rules("c").rules] == [rule.id]
+
+
+def test_a_yes_to_what_is_not_known_holds_for_its_rule_program_and_subcommand(forbid, guard, runs):
+    forbid(PUSH)
+    asked = runs(HIDES)
+    assert guard.answered(asked, False).told == [] and runs(HIDES).action == "ask"
+    guard.answered(asked, True)
+    assert runs(HIDES).action == "allow"
+    assert runs("newlauncher now git push -f").action == "allow"
+    assert runs("newlauncher later git push").action == "ask"
+    assert runs("otherlauncher now git push").action == "ask"
+    assert runs(HIDES, conversation="d").action == "ask"
+    assert runs(f"{HIDES} && otherlauncher now git push").action == "ask"
+    assert runs(f"{HIDES} && ssh host 'newlauncher then git push'").action == "ask"
+    assert runs("git push").action == "deny"
+    forbid({"command": "^git "}, text="Never use git")
+    assert runs(HIDES).action == "ask"
+
+
+def test_a_yes_to_one_program_text_is_none_to_another(forbid, guard, runs):
+    forbid(PUSH)
+    guard.answered(runs("python -c 'os.system(\"git push a\")'"), True)
+    assert runs("python -c 'os.system(\"git push a\")'").action == "allow"
+    assert runs("python -c 'os.system(\"git push b\")'").action == "ask"
+    guard.answered(runs("ls # " + "x" * 25_000), True)
+    assert runs("ls # " + "x" * 25_001).action == "ask"
+
+
+def test_no_yes_answers_the_question_whether_tests_passed(forbid, guard, runs):
+    worked = {"earlier": {"command": "^pytest", "worked": True}}
+    forbid({"command": "^git commit"}, unless=[worked])
+    before = guard.before("Bash", {"command": "pytest"}, conversation="c")
+    guard.after(before, {"command": "pytest"}, failed=None)
+    asked = runs("git commit")
+    assert asked.action == "ask" and "Not sure: " in asked.reason
+    guard.answered(asked, True)
+    assert runs("git commit").action == "ask"
+
+
+@pytest.mark.parametrize(
+    ("unknown", "is_guarded", "action"),
+    [
+        ("deny", False, "deny"),
+        ("allow", False, "allow"),
+        ("deny", True, "deny"),
+        ("allow", True, "ask"),
+    ],
+)
+def test_a_setting_says_what_becomes_of_what_is_not_known(
+    forbid, guard, store, unknown, is_guarded, action
+):
+    forbid(PUSH)
+    guard.modes = GuardSection(unknown=unknown)
+    if is_guarded:
+        Stores(store).mark_guarded("test")
+    decision = guard.before("Bash", {"command": HIDES})
+    assert decision.action == action
+    if action == "deny":
+        assert decision.reason.startswith("toolmem: not run. Not sure: ")
+        assert "Write the call plainly" in decision.reason
+    assert guard.before("Bash", {"command": "git push"}).action == "deny"
+
+
+def test_where_a_guest_speaks_what_is_not_known_is_denied(forbid, guard):
+    forbid(PUSH)
+    guard.user_spoke("c", "hello", is_guests=True)
+    decision = guard.before("Bash", {"command": HIDES}, conversation="c")
+    assert decision.action == "deny" and "Write the call plainly" in decision.reason
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        (
+            "multi_tool_use.parallel",
+            {
+                "tool_uses": [
+                    {"recipient_name": "functions.read_file", "parameters": {"path": "a"}},
+                    {"recipient_name": "functions.exec_command", "parameters": {"cmd": "git push"}},
+                ]
+            },
+        ),
+        ("batch", {"invocations": [{"tool_name": "Bash", "input": {"command": "git push"}}]}),
+        ("use_mcp_tool", {"tool_name": "bash", "arguments": '{"command": "git push"}'}),
+    ],
+)
+def test_a_call_inside_a_call_is_held_against_rules(forbid, runs, tool, given):
+    forbid(PUSH)
+    assert runs(given, tool=tool).action == "deny"
+    others = {"tool_uses": [{"recipient_name": "grep", "parameters": {"pattern": "git push"}}]}
+    assert runs(others, tool="multi_tool_use.parallel").action == "allow"

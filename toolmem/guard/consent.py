@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from toolmem.guard.conversation import Conversation
+from toolmem.guard.conversation import MAX_AGREED, Conversation
 from toolmem.guard.repeats import Failures
 from toolmem.models.decisions import Decision
 from toolmem.rules.changes import Actor
@@ -78,6 +78,9 @@ def follow_answer(
     `change`: edits the record of the conversation. Raises RequestError where a rule is gone.
     """
     captured, session, now = Captured(), decision.conversation_id, rules.local_time()
+    unknown = [source.unknown for source in decision.sources if source.unknown]
+    if decision.action == "ask" and agreed and unknown:
+        change(partial(_remember_agreed, unknown))
     asked = {s.rule_id: s.lifts for s in decision.sources if s.asks}
     if decision.action != "ask" or not asked:
         return captured
@@ -112,6 +115,11 @@ def asked_about(rules: ToolMemoryStore, decision: Decision) -> tuple[str, str]:
     questions = filter(None, (rule.question_at(rules.local_time()) for rule in meant))
     texts = dict.fromkeys(rule.rule for rule in meant)
     return "; ".join(texts), "; ".join(dict.fromkeys(each.words for each in questions))
+
+
+def _remember_agreed(keys: list[str], state: Conversation) -> None:
+    others = [each for each in state.agreed if each not in keys]
+    state.agreed = [*others, *keys][-MAX_AGREED:]
 
 
 def _remember_declined(rule_id: str, state: Conversation) -> None:

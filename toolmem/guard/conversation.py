@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from toolmem.guard.history import CallHistory
+from toolmem.guard.history import CallHistory, still_counted
 from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Failures
 from toolmem.models.calls import Moment
 from toolmem.models.rules import Change, ToolMemoryRule
 from toolmem.models.tools import ToolSchema
+from toolmem.store.storable import micros
+from toolmem.view.conditions import MoreThan
 from toolmem.view.view import CallView
 
 NAMESPACE = ".guard"
@@ -22,6 +24,7 @@ OWN_TOOLS = frozenset(
 )
 MAX_FORGIVEN = 500  # errors
 MAX_STOPS = 20  # of a conversation, since the user spoke
+MAX_AGREED = 200  # of a conversation, the newest
 MAX_RUNNING = 1_000  # calls in this process
 
 
@@ -37,8 +40,15 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
     stopped_before: list[str] = []  # the same before the user's last message
     once: str = ""  # the call that the user lets through once
     once_until: int = 0  # microseconds since 1970
+    agreed: list[str] = []  # `DecisionSource.unknown` of what the user let through
     lift_declined: list[str] = []  # ids of rules that the user was asked to lift, and kept
     is_guests: bool = False  # a guest speaks in it: no denial names a way out
+
+    def remember_stop(self, call: PlannedCall, shown: str, rules: list[str]) -> None:
+        """Remember a call that rules stopped, by their ids. `shown`: the call, whole."""
+        if rules and len(self.stops) < MAX_STOPS:
+            self.stops[call.once] = shown
+            self.stopped_by = list(dict.fromkeys([*self.stopped_by, *rules]))
 
 
 class Forgiveness(Struct, kw_only=True, omit_defaults=True):
@@ -50,6 +60,13 @@ class Forgiveness(Struct, kw_only=True, omit_defaults=True):
     def forgive(self, error: str) -> None:
         others = [each for each in self.errors if each != error]
         self.errors = [*others, error][-MAX_FORGIVEN:]
+
+
+def count_call(state: Conversation | Forgiveness, key: str, test: MoreThan, now: datetime) -> bool:
+    """Count a call for a rule with a limit; False where that is reached."""
+    counted = still_counted(state.counted.get(key, ()), test, now)
+    state.counted[key] = [*counted, micros(now)][: test.calls]
+    return len(counted) < test.calls
 
 
 class RuleStops(Struct):

@@ -35,6 +35,9 @@ MAX_SHOWN = 500  # characters of the arguments in the log
 _MAX_READ = 8 * MAX_WHOLE  # characters of a call that are masked
 _VALUE_COST = 40  # characters that each value counts besides its text, which bounds the levels
 _MAX_BITS = 1_000  # of a number in them
+_PLAINLY = (
+    "the call plainly: the program and its words alone, with nothing that runs or hides them."
+)
 _ASK_FIRST = "; ask the user first"
 
 
@@ -117,6 +120,12 @@ def apply_answer(decision: Decision, agreed: bool) -> Decision:
     return replace(decision, action=action, may_run=agreed, reason=reason, notice="")
 
 
+def without_consent(decision: Decision) -> Decision:
+    """A question whose yes is not known to be a person's: it lets the call run, and no other."""
+    sources = tuple(replace(each, lifts=False, unknown="") for each in decision.sources)
+    return replace(decision, sources=sources)
+
+
 def _text_of(findings: Iterable[Finding], remedies: Iterable[Finding]) -> str:
     texts = list(dict.fromkeys(f.text for f in findings))[:MAX_FINDINGS]
     return " ".join([*texts, *dict.fromkeys(f.remedy for f in remedies if f.remedy)])
@@ -139,6 +148,8 @@ def rule_finding(
     need: str = "",
     *,
     sure: bool = True,
+    unknown: str = "",
+    is_denied: bool = False,
     is_copy: bool = False,
     only_asks: str = "",
     asks_user: bool = False,
@@ -148,6 +159,8 @@ def rule_finding(
     `asked`: the open question whether the user took the rule back. It is asked where a person is
     known to answer (`asks_user`); else the rule denies. `is_copy`: the rule's store is lost, so
     that no words lift it. `only_asks`: what has the rule, where that is not trusted to deny.
+    `unknown`, `is_denied`: of a rule that perhaps means the call, the key of the question, and
+    whether it is denied in place of one.
     """
     if only_asks:
         text = f"{only_asks} has this rule: {quoted(rule.rule)}."
@@ -158,17 +171,20 @@ def rule_finding(
     who = "The repository's rules say" if rule.is_team else f"{who} on {rule.created_at:%Y-%m-%d}"
     sentence = plain(rule.rule, _MAX_SENTENCE).removesuffix(".")
     instead = f" (in place of {quoted(rule.replaces)})" if rule.replaces else ""
-    text = f"{who}: {sentence}{instead}. {need}".strip()
-    action: Action = "deny" if sure and rule.effect == "deny" else "ask"
+    doubt = "" if sure else "Not sure: this may be meant. "
+    text = f"{doubt}{who}: {sentence}{instead}. {need}".strip()
+    action: Action = "deny" if is_denied or (sure and rule.effect == "deny") else "ask"
     remedy = "Get their consent, or leave it out."
     code = rule.id[:MIN_ID_LENGTH]
     once = "" if asks_user and action == "ask" else "To allow it once, type: yes, this once. "
     notice = f"Stopped by {quoted(sentence)}. {once}To lift the rule: lift {code}"
     if action == "deny":
         remedy = "Leave it out, or say which rule stands against it."
+    if unknown and (is_denied or not asks_user):
+        remedy = f"{'Write' if is_denied else 'Get their consent, or write'} {_PLAINLY}"
     if asked is not None and asked.what == "replaced":
         text += f" It is to be replaced by {quoted(asked.words)}, once the user says yes."
-    if asked is not None and action == "deny" and asks_user:
+    if asked is not None and action == "deny" and asks_user and sure:
         said = quoted(asked.words.rstrip(" ."))
         text += f" You said: {said}. Let it through, and lift the rule?"
         action, remedy, notice = "ask", "", ""
@@ -176,7 +192,8 @@ def rule_finding(
         text += f" Later they said: {quoted(asked.words)}. Whether that ends it is not decided."
         remedy = "Ask the user whether the rule still holds."
     asks = asked is not None
-    source = DecisionSource(kind="rule", rule_id=rule.id, asks=asks, lifts=asks and asks_user)
+    lifts = asks and asks_user and sure
+    source = DecisionSource(kind="rule", rule_id=rule.id, asks=asks, lifts=lifts, unknown=unknown)
     return Finding(source, action, text, remedy, "" if is_copy else notice, mode)
 
 

@@ -25,7 +25,6 @@ from toolmem.errors import StoreError
 from toolmem.guard import consent
 from toolmem.guard.conversation import (
     MAX_RUNNING,
-    MAX_STOPS,
     NAMESPACE,
     OWN_TOOLS,
     Conversation,
@@ -33,6 +32,7 @@ from toolmem.guard.conversation import (
     PlannedCall,
     RuleStops,
     RunningCall,
+    count_call,
 )
 from toolmem.guard.decision import (
     Finding,
@@ -45,9 +45,9 @@ from toolmem.guard.decision import (
 from toolmem.guard.history import (
     KnownHistory,
     count_key,
+    doubt_key,
     record_call,
     required_call,
-    still_counted,
 )
 from toolmem.guard.known_names import statement_in
 from toolmem.guard.repeats import call_identity, check_repeat, outcome_of, record_outcome
@@ -60,7 +60,7 @@ from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured
-from toolmem.store.storable import micros, read_or_new, swap
+from toolmem.store.storable import read_or_new, swap
 from toolmem.text.display import plain
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
@@ -239,7 +239,8 @@ class Guard:
         is_once = bool(known.once) and known.once == call.once and self._use_once(call)
         findings = [] if is_once else self._rule_findings(call, rule_set)
         if modes.rules != "off":
-            findings += check_self(view, self.protected, modes.rules)
+            for each in (view, *view.nested):
+                findings += check_self(each, self.protected, modes.rules)
         findings += self._repeat_findings(call)
         if modes.names != "off" and (statement := statement_in(call.arguments)):
             findings += known.names.check(statement, modes.names)
@@ -262,10 +263,10 @@ class Guard:
             with self.store.transaction(USE_WAIT):
                 for rule, test in counted:
                     if not self._count(call.conversation, rule.id, test, now):
-                        found.append(self._finding(rule, call))
+                        found.append(self._finding(rule, call, "", True))
         except StoreError:
             need = "It cannot be counted now."
-            found = [self._finding(rule, call, need, sure=False) for rule, _ in counted]
+            found = [self._finding(rule, call, need, False) for rule, _ in counted]
         return found
 
     def _broken_rules(
@@ -276,21 +277,27 @@ class Guard:
         if mode == "off":
             return [], []
         view, known, now = call.view, call.known, self.rules.local_time()
-        history = KnownHistory(known.history, {**call.forgiven.counted, **known.counted}, now)
+        counts = {**call.forgiven.counted, **known.counted}
+        history = KnownHistory(known.history, counts, now, known.agreed)
         found: list[Finding] = []
         counted: list[tuple[ToolMemoryRule, MoreThan]] = []
         aside = self.asides.get(call.conversation)
         held = [RuleSet(aside.rules, "")] if aside else []
-        for each in (rule_set, *self._copied, *held):
-            for rule, conditions in each.rules_for(view, call.conversation) if each else ():
+        for rules in (rule_set, *self._copied, *held):
+            of_call = rules.rules_for(view, call.conversation) if rules else ()
+            for each, rule, conditions in of_call:
                 if not rule.holds_at(now):
                     continue
-                match, is_copy = history.match(rule, conditions, view), each is not rule_set
+                match, need = history.match(rule, conditions, each), required_call(conditions)
+                is_unknown = match is Match.MAYBE and not history.is_unsure
+                unknown = doubt_key(rule.id, each.doubt) if is_unknown else ""
+                if unknown and self.modes.unknown == "allow" and not self.rules.is_guarded():
+                    continue
                 if match is not Match.NO:
-                    need, sure = required_call(conditions), match is Match.YES
-                    found.append(self._finding(rule, call, need, sure=sure, is_copy=is_copy))
-                elif not is_copy:
-                    tests = conditions.counting_tests(view, now, history)
+                    sure, is_copy = match is Match.YES, rules is not rule_set
+                    found.append(self._finding(rule, call, need, sure, unknown, is_copy=is_copy))
+                elif rules is rule_set:
+                    tests = conditions.counting_tests(each, now, history)
                     counted += [(rule, test) for test in tests]
         return found, counted
 
@@ -298,11 +305,13 @@ class Guard:
         self,
         rule: ToolMemoryRule,
         call: PlannedCall,
-        need: str = "",
+        need: str,
+        sure: bool,
+        unknown: str = "",
         *,
-        sure: bool = True,
         is_copy: bool = False,
     ) -> Finding:
+        nobody_answers = self._serves_guests or call.known.is_guests
         return rule_finding(
             rule,
             self.modes.rules,
@@ -311,6 +320,8 @@ class Guard:
             sure=sure,
             is_copy=is_copy,
             only_asks=self._only_asks,
+            unknown=unknown,
+            is_denied=bool(unknown) and (nobody_answers or self.modes.unknown == "deny"),
             asks_user=call.asks_user,
         )
 
@@ -350,9 +361,7 @@ class Guard:
             if failure is not None and "repeat" in kinds:
                 failure.is_denied |= is_stopped
                 failure.is_forced |= failure.is_denied and not is_stopped
-            if is_stopped and "rule" in kinds and len(state.stops) < MAX_STOPS:
-                state.stops[call.once] = shown
-                state.stopped_by = list(dict.fromkeys([*state.stopped_by, *rules]))
+            state.remember_stop(call, shown, rules if is_stopped else [])
 
         self._change(call.conversation, change)
         for rule_id in dict.fromkeys(rules) if is_stopped else ():
@@ -459,13 +468,7 @@ class Guard:
 
     def _count(self, conversation: str, rule_id: str, test: MoreThan, now: datetime) -> bool:
         """Count a call; False where other processes reached the limit meanwhile."""
-        key = count_key(rule_id, test)
-
-        def change(state: Conversation | Forgiveness) -> bool:
-            counted = still_counted(state.counted.get(key, ()), test, now)
-            state.counted[key] = [*counted, micros(now)][: test.calls]
-            return len(counted) < test.calls
-
+        change = partial(count_call, key=count_key(rule_id, test), test=test, now=now)
         if test.per == "conversation":
             return self._change(conversation, change)
         return swap(self.store, self.workspace, FORGIVENESS, Forgiveness, change)

@@ -6,8 +6,9 @@ place among the writes of files. Where nothing is known, the tests do not hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from hashlib import blake2s
 
 from msgspec import Struct
 
@@ -17,6 +18,7 @@ from toolmem.text.forms import word_set
 from toolmem.view.conditions import (
     SHOWS_ONLY,
     Conditions,
+    Doubt,
     EarlierTest,
     History,
     Match,
@@ -53,10 +55,17 @@ class KnownHistory(History):
     No output proves that a call worked. Where the host did not say so, `match` is not sure.
     """
 
-    def __init__(self, calls: CallHistory, counted: Mapping[str, list[int]], now: datetime) -> None:
+    def __init__(
+        self,
+        calls: CallHistory,
+        counted: Mapping[str, list[int]],
+        now: datetime,
+        agreed: Sequence[str] = (),
+    ) -> None:
         self.calls, self.counted, self.now = calls, counted, now
+        self.agreed = agreed  # keys of doubts in spite of which the user let calls through
         self.rule_id = ""  # of the rule that asks: each counts its own calls
-        self._assumes_worked = self._is_unsure = False
+        self._assumes_worked = self.is_unsure = False
 
     def happened(self, test: EarlierTest, unless: bool) -> bool:
         met = self.calls.met.get(test.key)
@@ -66,20 +75,23 @@ class KnownHistory(History):
         if test.since:
             after = self.calls.wrote
         if test.worked and place <= after < met.unknown:
-            self._is_unsure = True
+            self.is_unsure = True
             return self._assumes_worked
         return place > after
 
     def match(self, rule: ToolMemoryRule, conditions: Conditions, view: CallView) -> Match:
         """Whether a rule means a call; MAYBE where that depends on what is not known."""
-        self.rule_id, self._is_unsure = rule.id, False
+        self.rule_id, self.is_unsure = rule.id, False
         found = conditions.check(view, self.now, self)
-        if self._is_unsure:
+        if self.is_unsure:
             self._assumes_worked = True
             other = conditions.check(view, self.now, self)
             self._assumes_worked = False
             return found if other is found else Match.MAYBE
         return found
+
+    def let_through(self, doubt: Doubt) -> bool:
+        return doubt_key(self.rule_id, doubt) in self.agreed
 
     def exceeded(self, test: MoreThan) -> bool:
         times = self.counted.get(count_key(self.rule_id, test), ())
@@ -97,6 +109,11 @@ def _may_write_files(command: SimpleCommand) -> bool:
         return not rest or rest[0] not in _GIT_NOT_WRITING
     checks = program in _CHECKERS or not _CHECKS.isdisjoint(rest)
     return not checks or any("fix" in word for word in rest)
+
+
+def doubt_key(rule_id: str, doubt: Doubt) -> str:
+    """The key of a question whether a rule means a call; one yes answers it for a conversation."""
+    return blake2s("\0".join((rule_id, *doubt)).encode(), digest_size=12).hexdigest()
 
 
 def count_key(rule_id: str, test: MoreThan) -> str:

@@ -15,6 +15,7 @@ from toolmem.view.view import CallView
 log = logging.getLogger("toolmem.guard")
 MAX_EARLIER_TESTS = 100
 CheckedRule = tuple[ToolMemoryRule, Conditions]
+HoldingRule = tuple[CallView, ToolMemoryRule, Conditions]
 
 
 class RuleSet:
@@ -39,11 +40,10 @@ class RuleSet:
                 if each.earlier is not None and len(self.earlier_tests) < MAX_EARLIER_TESTS:
                     self.earlier_tests[each.earlier.key] = each.earlier
 
-    def rules_for(self, view: CallView, session: str) -> Iterator[CheckedRule]:
-        """The rules that hold for a call in this session."""
-        if not self._by_tool:
-            return
-        for place in dict.fromkeys((folded_name(view.tool), *view.classes, UNSCOPED)):
-            for rule, conditions in self._by_tool.get(place, ()):
-                if rule.session in ("", session):
-                    yield rule, conditions
+    def rules_for(self, view: CallView, session: str) -> Iterator[HoldingRule]:
+        """The rules that hold in this session for a call, and for each call inside it."""
+        for each in (view, *view.nested) if self._by_tool else ():
+            for place in dict.fromkeys((folded_name(each.tool), *each.classes, UNSCOPED)):
+                for rule, conditions in self._by_tool.get(place, ()):
+                    if rule.session in ("", session):
+                        yield each, rule, conditions

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from toolmem.errors import StoreError, ToolMemError
 from toolmem.guard import Guard
-from toolmem.guard.decision import strictest
+from toolmem.guard.decision import strictest, without_consent
 from toolmem.guard.guard import WRITE_WAIT
 from toolmem.guard.rule_copies import aside_file
 from toolmem.guard.stores import MAX_OUTPUT, WORKSPACE, Stores
@@ -286,7 +286,7 @@ def _as_answered(decision: Decision, call: SessionCall, event: Event) -> Decisio
     """A decision that lifts nothing where it is not known that a person answered it in time."""
     if event.asks_user and not call.closed:
         return decision
-    return replace(decision, sources=tuple(replace(s, lifts=False) for s in decision.sources))
+    return without_consent(decision)
 
 
 def _answer(decisions: list[Decision]) -> Answer:

@@ -18,6 +18,7 @@ class DecisionSource(Struct, frozen=True, kw_only=True, omit_defaults=True):
     rule_id: str = ""
     asks: bool = False  # the user may have taken the rule back: the call asks about it
     lifts: bool = False  # their consent to the call also lifts the rule
+    unknown: str = ""  # not sure that the rule means the call: a digest of what is not known
     k: int = 0
     n: int = 0
     call_ids: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from toolmem.errors import CallDenied, RequestError, ToolMemError
 from toolmem.guard.consent import asked_about
-from toolmem.guard.decision import apply_answer
+from toolmem.guard.decision import apply_answer, without_consent
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.decisions import Action, Decision
 from toolmem.operations.rules import schemas_of
@@ -192,7 +192,8 @@ class CallRecorder:
                 about = ("", "")
             agreed = _ask(self._on_ask, Question(tool_name, arguments, *about, decision))
             try:
-                answer = self.guard.answered(decision, agreed)
+                known = decision if self._asks_user else without_consent(decision)
+                answer = self.guard.answered(known, agreed)
                 with self._lock:
                     self._answers.add(answer)
             except ToolMemError as error:

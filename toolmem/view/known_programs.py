@@ -7,7 +7,9 @@ break a rule, the user is asked. So a program that is missing here costs a quest
 from __future__ import annotations
 
 import os.path
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from toolmem.text.forms import normalized, word_set
 from toolmem.text.patterns import late_pattern
@@ -39,7 +41,7 @@ _READERS = (READING_PROGRAMS - word_set("sudo time env xargs git")) | word_set(
     "sqlite3 initctl update-rc.d a2ensite nginx apachectl certbot uvicorn gunicorn flask django "
     "bat delta difft tldr cheat visudo sysctl logrotate protoc ts-node tsx esbuild vite webpack "
     "rollup parcel rails rake asdf pyenv nvm rbenv shellcheck hadolint playwright cypress cloc "
-    "tokei"
+    "tokei make gawk mawk gsed ex ed lldb bsdtar mutt mailx"
 )
 _ONLY_READ = _READERS - word_set("tar zip gzip bzip2 xz zstd 7z sqlite3 vim vi nano emacs")
 # Subcommands of unknown programs: after these follows a name, which is no command.
@@ -71,17 +73,66 @@ _EACH_OPERAND_GIT = ("add", "rm", "restore", "clean")
 _EACH_URL = ("curl", "wget", "http", "https", "xh")
 _EACH_AFTER_FIRST = ("chmod", "chown", "chgrp")
 _MESSAGE_OPTION = late_pattern(r"-[a-z]*m|--message")
+# Known programs whose words may hold a command: in a program text, or as the value of an option.
+_RUN_TEXTS = word_set(
+    "awk gawk mawk sed gsed vi vim nvim view ex ed emacs less more man gdb lldb sqlite3 psql mysql "
+    "mariadb tar bsdtar rsync ssh scp sftp git mail mailx mutt zip make gnuplot ftp"
+)
+_TAKE_COMMANDS = word_set("tar bsdtar rsync man less more scp sftp zip")  # as values of options
+_SED_RUNS = "|".join(
+    rf"s{d}[^{d}\n]{{0,300}}{d}([^{d}\n]{{1,300}}){d}[gpI\d]{{0,4}}e"
+    for d in ("/", r"\|", "#", ",")
+)
+_AWK_RUNS = (
+    r"(?:system|popen|exec|spawn|shell(?:-command)?)\s{0,3}[(= ]\s{0,3}[\"'`]?([^\"'`\n]{1,500})"
+    r"|[\"']([^\"'\n]{1,500})[\"']\s{0,3}\|"  # "COMMAND" | getline
+)
+_RUNS_INSIDE = {
+    "awk": late_pattern(_AWK_RUNS),
+    "sed": late_pattern(rf"(?:^|[\d$;/{{}}\n ])e\s([^\n;}}]{{1,500}})|{_SED_RUNS}"),
+    # vim: !COMMAND; git: core.pager=COMMAND
+    "": late_pattern(
+        rf"{_AWK_RUNS}|!\s{{0,3}}([^\n|]{{1,500}})|(?:[\w.-]{{1,60}}=){{1,3}}([^\n]{{1,500}})"
+    ),
+}
+_TAKE_DATA = PRINTERS | word_set("cat tee grep egrep fgrep rg git gh glab curl http jq logger wc")
+MAX_TEXTS_INSIDE = 50  # of one command
+
+
+def texts_inside(program: str, rest: Sequence[str]) -> Iterator[str]:
+    """What a known program may run of its words: `awk 'BEGIN{system("X")}'`, `vim -c '!X'`."""
+    if program not in _RUN_TEXTS:
+        return
+    pattern = _RUNS_INSIDE.get(program[-3:], _RUNS_INSIDE[""])
+    for before, word in zip(("", *rest), rest, strict=False):
+        if program == "git" and before not in ("-c", "--exec"):
+            continue
+        if any(map(str.isspace, word)):
+            found = islice(pattern.finditer(word), MAX_TEXTS_INSIDE)
+            yield from (each[each.lastindex or 0] for each in found)
+            if before.startswith("-") and program in _TAKE_COMMANDS:
+                yield word
 
 
 def tail_starts(words: Sequence[str]) -> range:
-    """The indexes of a command's words where another command may begin."""
+    """The indexes of a command's words where another command may begin.
+
+    Of an unknown program, one word alone at the end is too little to be one.
+    """
     program = words[0].lower() if words else ""
     if program not in _KNOWN and program not in _RUN_AFTER:
         first = 3 if words[1:2] and words[1] in _NAMES_FOLLOW else 1
-        return range(first, len(words))
+        is_text = any(map(str.isspace, words[-1])) if words else False
+        return range(first, len(words) - (not is_text))
     after = _RUN_AFTER.get(program, frozenset())
     at = next((i for i, word in enumerate(words[:10]) if word in after), len(words))
     return range(at + 1, len(words))
+
+
+def takes_data(words: Sequence[str]) -> bool:
+    """Whether a program is known to take long words as data, and to run none of them."""
+    program = words[0].lower() if words else ""
+    return program in _TAKE_DATA and (program != "git" or "-c" not in words)
 
 
 def may_write_operands(words: Sequence[str]) -> bool:
@@ -129,3 +180,79 @@ def _without_messages(program: str, rest: list[str]) -> list[str]:
     return [
         word for i, word in enumerate(rest) if i not in said and not word.startswith("--message=")
     ]
+
+
+# -- the program text of an interpreter: `python -c`, `node -e`, a heredoc. It is not understood:
+# its string literals may be commands where it runs any, and files that it reads or writes.
+
+MAX_CODE = 20_000  # characters that are read of one text
+MAX_LITERALS = 200
+INTERPRETER = late_pattern(
+    r"(?P<c>python[\d.]*|pypy[\d.]*)|node|nodejs|bun|deno|ruby|perl|php|lua|rscript|osascript"
+    r"|tclsh|expect|julia|groovy|make|emacs",
+    re.I,
+)
+_OPTION_C = late_pattern(r"-[a-zA-Z]{0,5}c")
+_OPTION_E = late_pattern(r"-[a-zA-Z]{0,5}[erp]|-p[a-z]?|--eval|--print|--run|eval|-c")
+_CODE_LITERAL = late_pattern(
+    r"\"((?:\\.|[^\"\\\n]){1,500})\"|'((?:\\.|[^'\\\n]){1,500})'|`((?:\\.|[^`\\]){1,500})`"
+)
+_ONLY_PRINTS = late_pattern(
+    r"\s*(?:print|console\.(?:log|error)|puts|echo|say)\s*\(?\s*(?:\"[^\"$`]*\"|'[^']*')[\s);]*"
+)
+_BETWEEN_WORDS = late_pattern(r"[\s,\[\]]*")  # between the words of `["git", "push"]`
+CODE_RUNS = late_pattern(
+    r"system|exec|spawn|popen|subprocess|child_process|\brun\b|\bcall\b|check_output|shell|%x|`|\bsh\b"
+    r"|passthru|\bcommand\b|^[ \t]{0,20}[!%]",
+    re.I | re.M,
+)
+CODE_WRITES = late_pattern(
+    r"writ|unlink|remove|rename|rmtree|truncate|delet|copy|move|touch|append|save|dump|chmod|mkdir"
+    r"|[\"'](?:[wax]b?\+?|r\+b?)[\"']|[\"']\+?>",
+    re.I,
+)
+_CODE_FILE = late_pattern(r"[^\s:=]{0,300}(?:/|\.[a-z]\w{0,9}$|^\.)[^\s]{0,300}", re.I)
+
+
+def inline_code(program: str, rest: Sequence[str], stdin: str | None) -> str:
+    """The program text in a command, or its standard input where that is one; "" without."""
+    found = INTERPRETER.fullmatch(program)
+    if found is None and program.lower() in KNOWN_PROGRAMS:
+        return ""
+    option = _OPTION_C if found and found["c"] else _OPTION_E
+    has_script = found is None or any(not word.startswith("-") for word in rest)
+    texts = (text for word, text in zip(rest, rest[1:], strict=False) if option.fullmatch(word))
+    code = next(texts, "" if has_script else stdin or "")[:MAX_CODE]
+    return "" if _ONLY_PRINTS.fullmatch(code) else code
+
+
+def commands_in(code: str) -> Iterator[str | list[str]]:
+    """The texts that code may run as commands, and the words of a list in it."""
+    if not CODE_RUNS.search(code):
+        return
+    group: list[str] = []
+    end = -1
+    for literal, start, stop in _literals(code):
+        if not group or not _BETWEEN_WORDS.fullmatch(code, end, start):
+            if len(group) > 1:
+                yield group
+            group = []
+        group.append(literal)
+        end = stop
+        if " " in literal:
+            yield literal
+    if len(group) > 1:
+        yield group
+
+
+def files_in(code: str) -> tuple[list[str], bool]:
+    """The files that code names, and whether it may write or remove them."""
+    named = dict.fromkeys(literal.lstrip("+<> ") for literal, _, _ in _literals(code))
+    return [name for name in named if _CODE_FILE.fullmatch(name)], bool(CODE_WRITES.search(code))
+
+
+def _literals(code: str) -> Iterator[tuple[str, int, int]]:
+    for number, found in enumerate(_CODE_LITERAL.finditer(code)):
+        if number >= MAX_LITERALS:
+            return
+        yield found[found.lastindex or 0], found.start(), found.end()

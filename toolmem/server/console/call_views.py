@@ -98,7 +98,7 @@ def call(memory: Workspace, query: Query) -> dict[str, Any]:
         "output": marked(bounded(output, MAX_SHOWN)),
         "around": around,
         "decided": decided,
-        "against": [rule for rule, tests in listed if tests.check(view, now) is not Match.NO],
+        "against": [rule for each, rule, tests in listed if tests.check(each, now) is not Match.NO],
         "is_cut": len(output) > MAX_SHOWN,
     }
 
