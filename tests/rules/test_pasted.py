@@ -77,7 +77,6 @@ OWN = [
     "Remind me 10:32 AM\n§",
     "Meeting 10:32 AM\n§",
     "会议 15:04\n§",
-    "Note 10:32: §",
     "§\n\nAlice  10:32 AM\nthe build is red",
 ]
 

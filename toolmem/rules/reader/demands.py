@@ -32,7 +32,7 @@ from toolmem.text.forms import word_set
 
 Kind = Literal["ban", "only", "ask"]
 MAX_COPIED = 3  # lines that are told, of all that look copied
-_NAME_AND_TIME = re.compile(r"^.*[\]:：]\s?")
+_NAME_AND_TIME = re.compile(r"^(?:.*[\]:：]\s?|\W*)")
 _COPIED = "it looks copied from a chat or a page; in a sentence of your own it is kept"
 
 
