@@ -107,11 +107,13 @@ def restore(store: str | None, drop: bool) -> None:
 @click.argument("source")
 @click.argument("target")
 @click.option("--workspace", help="The only one to copy. All are, where it is left out.")
-def copy_store(source: str, target: str, workspace: str | None) -> None:
+@click.option("--trust", is_flag=True, help="Copy a store that was made elsewhere.")
+def copy_store(source: str, target: str, workspace: str | None, trust: bool) -> None:
     """Copy calls, guidance and rules from one store to another, and compare both.
 
     A store is a file, or the URL of Elasticsearch with an index prefix as its path. What is there
-    already is left as it is, so a copy that was interrupted can be repeated.
+    already is left as it is, so a copy that was interrupted can be repeated. Rules and guidance
+    count as your own in the copy: of a store that is not trusted nothing is copied without --trust.
 
     \b
     Examples:
@@ -119,6 +121,9 @@ def copy_store(source: str, target: str, workspace: str | None) -> None:
       toolmem store copy http://localhost:9200/toolmem copy.db --workspace team
     """
     with options.open_existing(store=source) as one, options.open_memory(store=target) as other:
+        if (reason := one.services.store().untrusted) and not trust:
+            problem = "its rules and guidance would count as yours; to copy them: --trust"
+            raise RequestError(f"{reason}; {problem}", "source")
         stores = (one.services.store(), other.services.store())
         names = stores[0].workspaces() if workspace is None else [workspace]
         copied = {}
