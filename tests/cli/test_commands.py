@@ -29,13 +29,13 @@ def filled(tmp_path, records):
     return tmp_path
 
 
-def test_tools_are_listed_without_the_control_characters_of_their_names(filled):
+def test_tools_are_listed_with_visible_control_characters_of_their_names(filled):
     done = run(filled, "tools", "--store", "m.db")
     assert done.returncode == 0
     assert done.stderr == ""
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["tool", "calls", "success", "rate", "score", "not", "summarized"]
-    assert [line.split()[0] for line in lines[1:]] == ["evil[31m", "search"]
+    assert [line.split()[0] for line in lines[1:]] == ["evil\\x1b[31m\\nname", "search"]
     assert "\x1b" not in done.stdout
 
 

@@ -28,7 +28,7 @@ from toolmem.rules.store import GUARDED
 from toolmem.store.changes import KEEP_ALL
 from toolmem.store.copying import copy_workspace
 from toolmem.store.sqlite import SqliteStore
-from toolmem.text.display import plain
+from toolmem.text.display import shown_name
 
 
 @click.group()
@@ -128,16 +128,16 @@ def copy_store(source: str, target: str, workspace: str | None, trust: bool) -> 
         names = stores[0].workspaces() if workspace is None else [workspace]
         copied = {}
         for name in names:
-            with progress_bar(f"copying {plain(name)}") as progress:
+            with progress_bar(f"copying {shown_name(name)}") as progress:
                 copied[name] = copy_workspace(*stores, name, progress)
     rows = [(w, c.tools, c.calls, c.duplicates, c.records, c.kept) for w, c in copied.items()]
     head = ("workspace", "tools", "calls added", "there before", "records added", "there before")
     print_table(head, rows)
     for name, each in copied.items():
         for failure in each.failures:
-            print_error(f"{plain(name)}: {plain(failure.tool_name)}: {failure.error}")
+            print_error(f"{shown_name(name)}: {shown_name(failure.tool_name)}: {failure.error}")
         for what in each.lacking:
-            print_error(f"{plain(name)}: the copy holds less of {plain(what)}")
+            print_error(f"{shown_name(name)}: the copy holds less of {shown_name(what)}")
     if any(each.failures or each.lacking for each in copied.values()):
         sys.exit(1)
 
@@ -169,10 +169,10 @@ def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
             added = sum(each.stored for each in appended)
             texts = [f"{file}: {len(found.windows)} tools", f"{added} calls added"]
             for kind, lines in found.passed_over.items():
-                texts.append(f"{len(lines)} {plain(kind, 40)} memories passed over")
+                texts.append(f"{len(lines)} {shown_name(kind, 40)} memories passed over")
             click.echo(", ".join(texts))
     for failure in failures:
-        print_error(f"{failure.tool_name}: {failure.error}")
+        print_error(f"{shown_name(failure.tool_name)}: {failure.error}")
     if failures:
         sys.exit(1)
 
