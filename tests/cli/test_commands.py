@@ -29,13 +29,13 @@ def filled(tmp_path, records):
     return tmp_path
 
 
-def test_tools_are_listed_without_the_control_characters_of_their_names(filled):
+def test_tools_are_listed_with_visible_control_characters_of_their_names(filled):
     done = run(filled, "tools", "--store", "m.db")
     assert done.returncode == 0
     assert done.stderr == ""
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["tool", "calls", "success", "rate", "score", "not", "summarized"]
-    assert [line.split()[0] for line in lines[1:]] == ["evil[31m", "search"]
+    assert [line.split()[0] for line in lines[1:]] == ["evil\\x1b[31m\\nname", "search"]
     assert "\x1b" not in done.stdout
 
 
@@ -152,3 +152,17 @@ def test_import_asks_before_it_reads_the_transcripts_of_agents(tmp_path, home):
     assert "Codex: 1 files" in refused.stderr and refused.returncode == 130
     assert run(tmp_path, "import", "--from-agents", "--yes", "--store", "m.db").returncode == 0
     (folder / "rollout-1.jsonl").unlink()
+
+
+def test_a_store_of_somebody_else_is_copied_only_with_trust(filled):
+    (filled / "theirs.db").write_bytes((filled / "m.db").read_bytes())
+    copy = ("store", "copy", "theirs.db", "mine.db")
+    done = run(filled, *copy)
+    assert done.returncode == 2
+    assert "theirs.db was not made by this user's toolmem" in done.stderr
+    assert "to copy them: --trust" in done.stderr
+    with ToolMem(str(filled / "mine.db")) as memory:
+        assert memory.calls() == []
+    assert run(filled, *copy, "--trust").returncode == 0
+    with ToolMem(str(filled / "mine.db")) as memory:
+        assert len(memory.calls()) == 5

@@ -326,3 +326,30 @@ def test_an_address_of_dotenv_gets_no_password_from_elsewhere(tmp_path):
     for known in ({"real": address}, {"real": address, "dotenv": address}):
         found = settings(tmp_path, text, **known)
         assert not found.problems
+
+
+LAUGHS = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 9)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: &a x\nb: [" + "*a," * 1001 + "]", "big.yaml:2: not YAML: over 1,000 aliases"),
+        ("# " + "x" * 1_100_000, "big.yaml:1: not YAML: over 1,000,000 bytes"),
+        (LAUGHS, "its aliases stand for over 100,000 values"),
+        ("a: &a [*a]", "its aliases stand for over 100,000 values"),
+        *((each * 100_000, "over 50 levels") for each in ("[", "{", "- ", "? ")),
+    ],
+)
+def test_yaml_that_would_fill_the_memory_is_refused_by_name(tmp_path, text, told):
+    file = tmp_path / "big.yaml"
+    file.write_text(text)
+    assert told in " ".join(load([file]).problems)
+
+
+def test_a_few_aliases_are_read(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text("llm:\n  default: &d\n    backend: offline\n  other: *d\n")
+    assert load([file]).problems == []

@@ -1,6 +1,8 @@
 """Recordings that are damaged or odd: each is named, none ends in a traceback or is lost."""
 
+import gzip
 import json
+import os
 import sqlite3
 import zipfile
 from datetime import UTC, datetime
@@ -11,7 +13,7 @@ import pytest
 from toolmem import ToolMem
 from toolmem.cli.transcripts import transcripts
 from toolmem.errors import RequestError
-from toolmem.formats import joining, recording
+from toolmem.formats import files, joining, recording, sources
 from toolmem.formats.recording import RecordingReader, read_recording
 from toolmem.formats.shapes import moment
 from toolmem.formats.spans import with_attachments
@@ -283,3 +285,35 @@ def test_a_line_that_is_no_utf_8_costs_no_other(tmp_path):
     found = read(path)
     assert len(found.calls) == 2
     assert ["no UTF-8 text" in each.error for each in found.bad] == [True]
+
+
+@pytest.fixture
+def small_lines(monkeypatch):
+    """Records may have 1 MB."""
+    for module in (files, sources):
+        monkeypatch.setattr(module, "MAX_LINE", 1_000_000)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.json", "a.csv"])
+def test_a_record_that_is_too_long_is_named_and_the_others_are_read(tmp_path, small_lines, name):
+    line = b'{"tool_name": "a", "input": {}, "output": "%s"}'
+    path, noise = tmp_path / name, os.urandom(1_000_000).hex().encode()
+    lines = [line % b"x", line % noise, line % b"y"]
+    text = b"[" + b",".join(lines) + b"]" if name == "a.json" else b"\n".join(lines)
+    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    if name == "a.csv":
+        path.write_bytes(b"tool_name,output\na,x\na," + noise)
+        with pytest.raises(RequestError, match=r"a\.csv: a line of over"):
+            read_recording([path], NOW)
+        return
+    found = read_recording([path], NOW)
+    assert [call.output for call in found.calls] == ["x", "y"]
+    assert [(bad.line, bad.error) for bad in found.bad] == [(2, "over 64 MB")]
+
+
+@pytest.mark.parametrize("unit", [b" ", b"\n"])
+def test_compressed_data_that_would_fill_the_memory_is_refused(tmp_path, small_lines, unit):
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(unit * (9_000_000 // len(unit)), 9))
+    with pytest.raises(RequestError, match=r"a\.jsonl\.gz: line \d+: its data grows over 500-fold"):
+        read_recording([path], NOW)

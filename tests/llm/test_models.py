@@ -1,12 +1,17 @@
 """Real requests over HTTP, in DashScope's protocol by its SDK and in OpenAI's."""
 
+import asyncio
 import logging
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from toolmem import ToolMem
 from toolmem.errors import ConfigError
+from toolmem.llm.client import Endpoint
 from toolmem.llm.failures import Answer, error_of
+from toolmem.llm.openai import OpenAIService, read_chat
 from toolmem.testing.faults import FAULTS, Fault
 from toolmem.testing.model_server import ModelServer
 
@@ -323,3 +328,28 @@ def test_what_is_wrong_with_a_model_is_told_before_anything_is_sent(path, monkey
     ]:
         with ToolMem(path, overrides=settings) as memory, pytest.raises(ConfigError, match=told):
             memory.add([{"tool_name": "t", "output": "x"}])
+
+
+class _OpenStream(BaseHTTPRequestHandler):
+    """Streams a reply, and leaves the connection open after it."""
+
+    def do_POST(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(b'data: {"choices": [{"delta": {"content": "hi"}}]}\n\ndata: [DONE]\n\n')
+        self.rfile.read(int(self.headers["Content-Length"]) + 1)
+
+    def log_message(self, format, *args):
+        pass
+
+
+def test_a_stream_ends_with_done_though_the_server_keeps_the_connection_open():
+    with ThreadingHTTPServer(("127.0.0.1", 0), _OpenStream) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        service = OpenAIService(Endpoint("openai_compatible", "m", url, "", 10.0))
+        answer = asyncio.run(service.chat("hello", {"stream": True}))
+        server.shutdown()
+    assert read_chat(answer.body, "m").value == "hi"

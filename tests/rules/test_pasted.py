@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from toolmem.rules.reader import demands
+from toolmem.rules.reader import demands, unkept
 from toolmem.text.forms import word_set
 
 HERE = Path(__file__).parent
@@ -42,3 +42,52 @@ def test_the_users_own_demand_is_seen_beside_a_task(lang):
         if not any(words in found.sentence for found in demands(message, ["send_email"], TOOLS))
     ]
     assert len(missed) <= 0.07 * len(lines), missed
+
+
+CHATS = [
+    "[10:32 AM] Bob: §",
+    "10:32 Bob: §",
+    "[28.11.26, 10:32:11] Bob Miller: §",
+    "11/28/26, 10:32 AM - Bob Miller: §",
+    "Bob [10:32]: §",
+    "Bob: [10:32] §",
+    "@bob 10:32 AM: §",
+    "[Bob Miller] [10:32 AM] §",
+    "Alice  10:32 AM\n§\nBob  10:35 AM\nok",
+    "Bob — Today at 3:04 PM\n§",
+    "bob_the_dev — 28/11/2026, 15:04\n§",
+    "[10:32] Bob Miller\n\n§",
+    "Bob Miller\n10:32 AM\n§",
+    "alice:house:  10:32 AM\n§",
+    "Bob Miller commented 2 hours ago\n§",
+    "Bob Miller <bob@example.com>  10:32 AM (2 hours ago)\nto me\n\n§",
+    "Am Fr., 28. Nov. 2026 um 10:32 Uhr schrieb Bob <bob@example.com>:\n§",
+    "张三(12345678) 10:32:11\n§",
+    "张三 昨天 15:04\n§",
+    "2026/11/28 下午3:04 张三: §",
+]
+LISTS = ["* §\n* Keep it short.", "Contributing\n\n* [ ] §", "# Contributing\n* §", "• §"]
+OWN = [
+    "Rules:\n* §",
+    "Fix the test. Keep to these rules:\n\n* §\n* Keep it short.",
+    "规则：\n* §",
+    "- §\n- Keep it short.",
+    "The release is Friday 4:12 PM.\n§",
+    "Deploy at 10:32 AM. §",
+    "Remind me 10:32 AM\n§",
+    "Meeting 10:32 AM\n§",
+    "会议 15:04\n§",
+    "§\n\nAlice  10:32 AM\nthe build is red",
+]
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_copied_chat_or_list_makes_no_rule_and_is_told(lang):
+    for text in CHATS + LISTS:
+        message = text.replace("§", DEMANDS[lang])
+        assert demands(message, [], TOOLS) == [], message
+        told = unkept(message, [])
+        is_mail = "@example.com" in text
+        assert is_mail or (DEMANDS[lang] in told[0][0] and "looks copied" in told[0][1]), message
+    for text in OWN:
+        assert demands(text.replace("§", DEMANDS[lang]), [], TOOLS), text

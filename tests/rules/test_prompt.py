@@ -91,7 +91,7 @@ def test_no_rule_and_no_name_forges_a_heading(section, put):
     lines = section().text.splitlines()
     assert [line for line in lines if line.startswith("#")] == [
         "## Tool-scoped rules",
-        "### `a'b ## x`",
+        "### `a'b\\n## x`",
     ]
     assert sum(line.startswith("- ") for line in lines) == 1
     assert "\u202e" not in section().text

@@ -19,7 +19,7 @@ import msgspec
 from toolmem.errors import ConfigError, RequestError
 from toolmem.models.calls import with_all_fields
 from toolmem.rules.changes import Actor
-from toolmem.text.display import plain
+from toolmem.text.display import plain, visible
 
 Progress = Callable[[int, int], None]  # (done, in all)
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
@@ -60,7 +60,7 @@ def print_table(
         is_number = numbers and index > 0
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(plain(_cell(value))) for value in row))
+        table.add_row(*(Text(visible(_cell(value))) for value in row))
     width = None if sys.stdout.isatty() else 200
     console = Console(width=width, highlight=False)
     with console.capture() as printed:

@@ -14,7 +14,7 @@ from toolmem.errors import RequestError
 from toolmem.formats.recording import NAMES
 from toolmem.memory.toolmem import ToolMem
 from toolmem.research.importing import Imported, import_recordings
-from toolmem.text.display import plain
+from toolmem.text.display import plain, shown_name
 
 MAX_SHOWN = 20  # bad records
 
@@ -122,12 +122,12 @@ def first_page(found: Imported) -> list[str]:
         tool = found.tools[name]
         why = ", ".join(f"{kind} {count:,}" for kind, count in tool.classes.most_common(3))
         part = f"{tool.failures:,} of {tool.calls:,} ({tool.failures / tool.calls:.0%})"
-        lines.append(f"  {plain(name, 60)}: {part}: {why}")
+        lines.append(f"  {shown_name(name, 60)}: {part}: {why}")
     if found.failures:
         lines += _repeats(found)
     for name, card in found.cards.items():
         if card:
-            lines += ["", f"{plain(name, 60)}, what an agent is told from now on:"]
+            lines += ["", f"{shown_name(name, 60)}, what an agent is told from now on:"]
             lines += [f"  - {plain(line, 300)}" for line in card]
     return lines
 

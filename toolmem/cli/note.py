@@ -10,7 +10,7 @@ import click
 from toolmem.cli import options
 from toolmem.cli.console import print_json, user_actor
 from toolmem.errors import RequestError
-from toolmem.formats.files import read_json
+from toolmem.formats.files import MAX_LINE, read_json
 from toolmem.operations.demands import lift_demand, note_demand
 from toolmem.rules.notes import contract
 
@@ -45,7 +45,7 @@ def note(
       echo '{"quote": "never touch prod", "effect": "remind", "tools": ["@shell"]}' \\
           | toolmem note --said "please never touch prod" --conversation c1
     """
-    note = read_json(source.read())
+    note = read_json(source.read(MAX_LINE + 1))
     if not isinstance(note, dict):
         raise RequestError("a note is one JSON object")
     more: dict[str, Any] = {"user_message": list(said) or None, "conversation_id": conversation}

@@ -24,7 +24,7 @@ from toolmem.rules.capture import ToolMemoryCaptureHook, describe_effect
 from toolmem.rules.identity import find_rule
 from toolmem.rules.reader import too_long
 from toolmem.rules.turn import Captured, Turn, read_turn
-from toolmem.text.display import plain
+from toolmem.text.display import plain, visible
 
 
 @click.group()
@@ -64,7 +64,7 @@ def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
         for each in value if isinstance(value, list) else [value]:
             if each not in (None, ""):
                 text = each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)
-                click.echo(f"{name:<11} {plain(text, 2_000)}")
+                click.echo(f"{name:<11} {visible(text, 2_000)}")
 
 
 @rules.command("add")

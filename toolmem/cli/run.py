@@ -11,7 +11,7 @@ from toolmem.cli import options
 from toolmem.cli.console import print_json, progress_bar
 from toolmem.errors import RequestError
 from toolmem.flow.report import Event
-from toolmem.formats.files import read_json
+from toolmem.formats.files import MAX_LINE, read_json
 from toolmem.models.calls import with_all_fields
 from toolmem.operations import OPERATIONS
 
@@ -41,7 +41,7 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
           --workspace default
       toolmem run add_tool_call_result --request calls.json llm.default.backend=dashscope
     """
-    request = read_json(source.read())
+    request = read_json(source.read(MAX_LINE + 1))
     if not isinstance(request, dict):
         raise RequestError(f"--request: expected a JSON object, got {type(request).__name__}")
     if workspace is not None:

@@ -85,6 +85,8 @@ def listen(
     """Serve an application at the address that a section sets, until Ctrl-C. Raises ConfigError."""
     import uvicorn
 
+    from toolmem.server.http import Bounded, BoundedProtocol
+
     settings = memory.engine.configuration.settings
     token = read_token(settings.auth)
     host = _host(memory, section, bool(token))
@@ -93,7 +95,8 @@ def listen(
     if not is_loopback(host):
         click.echo(_WHO_SPEAKS[settings.session.speaker], err=True)
     uvicorn.run(
-        make(Access(token)),
+        Bounded(make(Access(token))),
+        http=BoundedProtocol,
         host=host,
         port=port,
         timeout_keep_alive=int(settings.http.timeout_keep_alive),

@@ -28,7 +28,7 @@ from toolmem.rules.store import GUARDED
 from toolmem.store.changes import KEEP_ALL
 from toolmem.store.copying import copy_workspace
 from toolmem.store.sqlite import SqliteStore
-from toolmem.text.display import plain
+from toolmem.text.display import shown_name
 
 
 @click.group()
@@ -108,11 +108,13 @@ def restore(store: str | None, drop: bool) -> None:
 @click.argument("source")
 @click.argument("target")
 @click.option("--workspace", help="The only one to copy. All are, where it is left out.")
-def copy_store(source: str, target: str, workspace: str | None) -> None:
+@click.option("--trust", is_flag=True, help="Copy a store that was made elsewhere.")
+def copy_store(source: str, target: str, workspace: str | None, trust: bool) -> None:
     """Copy calls, guidance and rules from one store to another, and compare both.
 
     A store is a file, or the URL of Elasticsearch with an index prefix as its path. What is there
-    already is left as it is, so a copy that was interrupted can be repeated.
+    already is left as it is, so a copy that was interrupted can be repeated. Rules and guidance
+    count as your own in the copy: of a store that is not trusted nothing is copied without --trust.
 
     \b
     Examples:
@@ -120,20 +122,23 @@ def copy_store(source: str, target: str, workspace: str | None) -> None:
       toolmem store copy http://localhost:9200/toolmem copy.db --workspace team
     """
     with options.open_existing(store=source) as one, options.open_memory(store=target) as other:
+        if (reason := one.services.store().untrusted) and not trust:
+            problem = "its rules and guidance would count as yours; to copy them: --trust"
+            raise RequestError(f"{reason}; {problem}", "source")
         stores = (one.services.store(), other.services.store())
         names = stores[0].workspaces() if workspace is None else [workspace]
         copied = {}
         for name in names:
-            with progress_bar(f"copying {plain(name)}") as progress:
+            with progress_bar(f"copying {shown_name(name)}") as progress:
                 copied[name] = copy_workspace(*stores, name, progress)
     rows = [(w, c.tools, c.calls, c.duplicates, c.records, c.kept) for w, c in copied.items()]
     head = ("workspace", "tools", "calls added", "there before", "records added", "there before")
     print_table(head, rows)
     for name, each in copied.items():
         for failure in each.failures:
-            print_error(f"{plain(name)}: {plain(failure.tool_name)}: {failure.error}")
+            print_error(f"{shown_name(name)}: {shown_name(failure.tool_name)}: {failure.error}")
         for what in each.lacking:
-            print_error(f"{plain(name)}: the copy holds less of {plain(what)}")
+            print_error(f"{shown_name(name)}: the copy holds less of {shown_name(what)}")
     if any(each.failures or each.lacking for each in copied.values()):
         sys.exit(1)
 
@@ -165,10 +170,10 @@ def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
             added = sum(each.stored for each in appended)
             texts = [f"{file}: {len(found.windows)} tools", f"{added} calls added"]
             for kind, lines in found.passed_over.items():
-                texts.append(f"{len(lines)} {plain(kind, 40)} memories passed over")
+                texts.append(f"{len(lines)} {shown_name(kind, 40)} memories passed over")
             click.echo(", ".join(texts))
     for failure in failures:
-        print_error(f"{failure.tool_name}: {failure.error}")
+        print_error(f"{shown_name(failure.tool_name)}: {failure.error}")
     if failures:
         sys.exit(1)
 

@@ -7,7 +7,9 @@ else is text. (YAML 1.1 would read `no` as false and `12:30` as 750.)
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import yaml
@@ -45,6 +47,52 @@ for _tag, _pattern, _first in _SCALARS:
     Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _whole, [*_first, ""])
 
 
+MAX_YAML = 1_000_000  # bytes of a file
+MAX_ALIASES = 1_000
+MAX_LEVELS = 50  # of lists and mappings
+MAX_NODES = 100_000  # with each alias in full
+_STARTS = (
+    yaml.FlowSequenceStartToken,
+    yaml.FlowMappingStartToken,
+    yaml.BlockSequenceStartToken,
+    yaml.BlockMappingStartToken,
+)
+_ENDS = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
+
+
+def tokens(text: str, loader: Any = Loader) -> Iterator[Any]:
+    """The tokens of a YAML text. Raises MarkedYAMLError at one that makes a library slow."""
+    depth = aliases = 0
+    for token in yaml.scan(text, Loader=loader):
+        depth += isinstance(token, _STARTS) - isinstance(token, _ENDS)
+        aliases += isinstance(token, yaml.AliasToken)
+        if depth > MAX_LEVELS or aliases > MAX_ALIASES:
+            deep = f"nesting of over {MAX_LEVELS} levels"
+            what = deep if depth > MAX_LEVELS else f"over {MAX_ALIASES:,} aliases"
+            raise yaml.MarkedYAMLError(problem=what, problem_mark=token.start_mark)
+        yield token
+
+
+def check_yaml(text: str) -> None:
+    """Raises MarkedYAMLError where a text is too large, or grows too large."""
+    if len(text) > MAX_YAML:
+        raise yaml.MarkedYAMLError(problem=f"over {MAX_YAML:,} bytes")
+    if yaml.AliasToken not in set(map(type, tokens(text))):
+        return
+    sizes: dict[int, float] = {}
+
+    def size(node: Any) -> float:
+        if id(node) not in sizes:
+            sizes[id(node)] = math.inf  # where an alias leads back to it
+            within = node.value if isinstance(node, yaml.CollectionNode) else []
+            pairs = (each if isinstance(each, tuple) else (each,) for each in within)
+            sizes[id(node)] = 1 + sum(size(each) for pair in pairs for each in pair)
+        return sizes[id(node)]
+
+    if size(yaml.compose(text, Loader)) > MAX_NODES:
+        raise yaml.MarkedYAMLError(problem=f"its aliases stand for over {MAX_NODES:,} values")
+
+
 def read_yaml(text: str, name: str, problems: list[str]) -> Layer:
     """The layer of a file. `name` stands in origins and problems."""
     loader = Loader(text)
@@ -65,6 +113,8 @@ def read_yaml(text: str, name: str, problems: list[str]) -> Layer:
                 layer[(*path, key)] = Setting(value, place)
 
     try:
+        if name != "default":  # the packaged file, which each start reads
+            check_yaml(text)
         root = loader.get_single_node()
         if isinstance(root, yaml.MappingNode):
             collect(root, ())

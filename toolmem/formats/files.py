@@ -7,10 +7,10 @@ import json
 import os
 import stat
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -18,7 +18,10 @@ from toolmem.errors import RequestError
 from toolmem.formats.records import without_surrogates
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+MAX_LINE = 64 << 20  # bytes of one record
+MAX_GROWTH = 500  # compressed data grows less, unless it is made to fill the memory
 _GZIP = b"\x1f\x8b"
+_TOO_LONG = f"over {MAX_LINE >> 20} MB"
 
 
 class Line(NamedTuple):
@@ -35,15 +38,37 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[Line]:
         with Path(path).open("rb") as plain:
             is_gzip = plain.read(2) == _GZIP
             plain.seek(0)
-            yield from lines_of(gzip.GzipFile(fileobj=plain) if is_gzip else plain)
+            yield from lines_of(_Unpacked(plain) if is_gzip else plain)
     except (OSError, EOFError, zlib.error) as error:
         raise RequestError(f"{os.fspath(path)}: {error}", field="input") from error
 
 
-def lines_of(lines: Iterable[bytes]) -> Iterator[Line]:
-    """Of lines that are split at \\n alone: U+2028 is text."""
-    for number, line in enumerate(lines, 1):
-        if stripped := line.removeprefix(BYTE_ORDER_MARK).strip():
+class _Unpacked(gzip.GzipFile):
+    """Raises OSError where the data grows too much, for a few hundred kB could fill the memory."""
+
+    def __init__(self, packed: BinaryIO) -> None:
+        super().__init__(fileobj=packed)
+        self._packed, self._lines = packed, 0
+
+    def readline(self, size: int | None = -1) -> bytes:
+        line = super().readline(-1 if size is None else size)
+        self._lines += 1
+        is_due = len(line) > 100_000 or self._lines % 1_000 == 0
+        if is_due and self.tell() > max(MAX_LINE, MAX_GROWTH * self._packed.tell()):
+            raise OSError(f"line {self._lines}: its data grows over {MAX_GROWTH}-fold")
+        return line
+
+
+def lines_of(file: BinaryIO | _Unpacked) -> Iterator[Line]:
+    """Split at \\n alone: U+2028 is text. The rest of a line that is too long is passed over."""
+    number = 0
+    while line := file.readline(MAX_LINE + 2):
+        number += 1
+        if len(line) > MAX_LINE + 1:
+            yield Line(number, None, _TOO_LONG)
+            while line and not line.endswith(b"\n"):
+                line = file.readline(1 << 20)
+        elif stripped := line.removeprefix(BYTE_ORDER_MARK).strip():
             yield read_line(number, stripped)
 
 
@@ -56,7 +81,10 @@ def read_json(text: bytes | str, name: str = "") -> Any:
     return line.value
 
 
-def read_line(number: int, line: bytes) -> Line:
+def read_line(number: int, line: bytes | memoryview | msgspec.Raw) -> Line:
+    if memoryview(line).nbytes > MAX_LINE:
+        return Line(number, None, _TOO_LONG)
+    line = bytes(line)
     try:
         return Line(number, msgspec.json.decode(line))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -17,13 +17,22 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from toolmem.errors import RequestError
-from toolmem.formats.files import BYTE_ORDER_MARK, Line, lines_of, read_line, read_lines
+from toolmem.formats.files import (
+    BYTE_ORDER_MARK,
+    MAX_GROWTH,
+    MAX_LINE,
+    Line,
+    lines_of,
+    read_line,
+    read_lines,
+)
 
 SUFFIXES = (".jsonl", ".json", ".ndjson", ".gz", ".eval", ".db", ".csv", ".tsv", ".parquet")
 START = 4096  # bytes that tell what a file is
@@ -109,10 +118,10 @@ def _elements(data: memoryview) -> Iterator[Line] | None:
         elements = None
     except msgspec.DecodeError:
         return None
-    first = read_line(1, bytes(elements[0])).value if elements else None
+    first = read_line(1, elements[0]).value if elements else None
     if elements is None or _is_message(first):
-        return iter([read_line(1, bytes(document))])
-    return (read_line(number, bytes(each)) for number, each in enumerate(elements, 1))
+        return iter([read_line(1, document)])
+    return (read_line(number, each) for number, each in enumerate(elements, 1))
 
 
 def _is_message(first: Any) -> bool:
@@ -142,7 +151,8 @@ def _members(path: Path) -> Iterator[Line]:
             files = [each for each in archive.infolist() if each.filename.endswith(_MEMBERS)]
             samples = [each for each in files if each.filename.startswith("samples/")]
             for number, each in enumerate(samples or files, 1):
-                if each.file_size > MAX_MEMBER:
+                most = max(MAX_LINE, MAX_GROWTH * each.compress_size)
+                if each.file_size > min(MAX_MEMBER, most):
                     yield Line(number, None, f"{each.filename}: {each.file_size:,} bytes unpacked")
                     continue
                 for line in _member_lines(each.filename, archive.read(each)):
@@ -185,10 +195,19 @@ def _opencode_parts(path: Path) -> Iterator[Line]:
                 yield Line(number, None, "no JSON: the part has no text")
 
 
+def _bounded(line: str) -> str:
+    if len(line) > MAX_LINE + 1:
+        raise ValueError(f"a line of over {MAX_LINE >> 20} MB")
+    return line
+
+
 def _csv_rows(path: Path) -> Iterator[Line]:
-    csv.field_size_limit(2**31 - 1)
+    csv.field_size_limit(MAX_LINE)
     with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
-        rows = csv.DictReader(file, delimiter="\t" if path.name.endswith(".tsv") else ",")
+        lines = iter(partial(file.readline, MAX_LINE + 2), "")
+        rows = csv.DictReader(
+            map(_bounded, lines), delimiter="\t" if path.name.endswith(".tsv") else ","
+        )
         for row in rows:
             filled = {key: value for key, value in row.items() if key and value is not None}
             yield Line(rows.line_num, filled)

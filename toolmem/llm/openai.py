@@ -85,7 +85,11 @@ async def _joined(lines: AsyncIterator[str]) -> Any:
         size += len(line)
         if size > MAX_BYTES:
             raise NoAnswer(f"an answer of over {MAX_BYTES} bytes", was_sent=True)
-        part = mapping(_read_json(line.removeprefix("data:").strip().encode()))
+        data = line.removeprefix("data:").strip()
+        if data == "[DONE]":  # some servers keep the connection open
+            reason = reason or "stop"
+            break
+        part = mapping(_read_json(data.encode()))
         if part.get("error"):
             return part
         usage = part.get("usage") or usage

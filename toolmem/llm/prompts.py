@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 from msgspec import Struct
 
+from toolmem.config.layers import check_yaml
 from toolmem.config.names import hint
 from toolmem.errors import ConfigError
 
@@ -74,7 +75,9 @@ def _read(path: Path) -> dict[str, str]:
     try:
         if path.stat().st_size > MAX_FILE:
             raise ConfigError([f"prompt_path: {path} has over {MAX_FILE} bytes"])
-        found = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
+        check_yaml(text)
+        found = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError([f"prompt_path: {path}: {error}"]) from None
     if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):

@@ -66,7 +66,7 @@ class RetrieveToolMemoryOp(Op):
         response.success = bool(memories) or not missing
         max_tokens = context.services.settings.guidance.max_tokens
         texts = [_text(window.record, max_tokens) for window in windows]
-        nothing = f"found: {', '.join(missing)}" if missing else "fits the query"
+        nothing = f"found: {', '.join(map(shown_name, missing))}" if missing else "fits the query"
         response.answer = "\n\n".join(texts) or f"No tool memory {nothing}"
 
     def _hits(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from toolmem.text.display import plain
+from toolmem.text.display import plain, shown_name
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,7 +34,7 @@ def environment(package: str) -> Environment:
         auto_reload=False,
     )
     made.filters.update(
-        name=lambda text: plain(text, MAX_NAME),
+        name=lambda text: shown_name(text, MAX_NAME),
         text=lambda text, limit=MAX_TEXT: plain(text, limit),
         arguments=arguments,
         json=dumped,

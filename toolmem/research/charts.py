@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from toolmem.text.display import plain
+from toolmem.text.display import shown_name
 
 FAILED, UNFLAGGED, GOOD, DIM = "#c8402f", "#e39a3b", "#3a7d5c", "#8a929a"
 MAX_BARS = 30  # tools or error classes in one chart
@@ -76,7 +76,7 @@ def _chart(bars: int, label: str, names: Iterable[str]) -> tuple[Chart, Axes]:
     """`names` may be text of calls, so invisible characters are left out."""
     chart = Chart(figsize=(7, 0.8 + 0.28 * max(bars, 1)), layout="tight")
     axes = chart.subplots()
-    axes.set_yticks(range(bars), [plain(name, 40) for name in names], parse_math=False)
+    axes.set_yticks(range(bars), [shown_name(name, 40) for name in names], parse_math=False)
     axes.set_xlabel(label)
     axes.spines[["top", "right"]].set_visible(False)
     return chart, axes

@@ -21,7 +21,7 @@ from toolmem.models.rules import RANK, UNSCOPED, ToolMemoryRule
 from toolmem.rules.identity import folded_name
 from toolmem.rules.store import MAX_SESSION, RuleListing, ToolMemoryStore
 from toolmem.store.storable import read_or_new
-from toolmem.text.display import plain, shown, shown_time
+from toolmem.text.display import plain, shown, shown_name, shown_time
 
 log = logging.getLogger("toolmem.rules")
 Language = Literal["", "zh"]
@@ -202,7 +202,7 @@ def tool_heading(tool_name: str, language: Language) -> str:
         return _ANY_TOOL[language]
     if name in _CLASSES:
         return _CLASSES[name][language == "zh"]
-    return f"`{plain(tool_name.replace('`', chr(39)), MAX_NAME)}`"
+    return f"`{shown_name(tool_name, MAX_NAME)}`"
 
 
 def _not_shown_line(rules: Sequence[ToolMemoryRule], language: Language) -> str:

@@ -19,7 +19,7 @@ import yaml
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
-from toolmem.config.layers import Loader
+from toolmem.config.layers import Loader, tokens
 from toolmem.errors import RequestError
 from toolmem.models.calls import Moment
 from toolmem.models.rules import TEAM, TEAM_FILE, Priority, Said, ToolMemoryRule
@@ -29,7 +29,6 @@ from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.text.display import shown, shown_name
 
 MAX_BYTES = 1_000_000
-MAX_LEVELS = 50  # of lists and mappings in brackets
 Kind = Literal["new", "stricter", "looser", "missing", "same"]
 CHANGES = ("new", "stricter", "looser")
 Comments = dict[str, list[str]]  # above an entry by its id; "": at the head
@@ -95,10 +94,6 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     yaml_implicit_resolvers = Loader.yaml_implicit_resolvers
 
 
-_OPENS = (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken)
-_CLOSES = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken)
-
-
 class _Dumper(yaml.SafeDumper):
     yaml_implicit_resolvers = Loader.yaml_implicit_resolvers
 
@@ -124,12 +119,8 @@ def read_team_file(data: bytes, name: str) -> tuple[list[Entry], Comments]:
     try:
         if len(data) > MAX_BYTES:
             raise ValueError(f"larger than {MAX_BYTES:,} bytes")
-        text, depth = data.decode("utf-8-sig"), 0
-        for token in yaml.scan(text, Loader=_Loader):
-            depth += isinstance(token, _OPENS) - isinstance(token, _CLOSES)
-            if depth > MAX_LEVELS:  # older libyaml takes quadratic time for them
-                mark = token.start_mark
-                raise ValueError(f"nesting of over {MAX_LEVELS} levels")
+        text = data.decode("utf-8-sig")
+        for token in tokens(text, _Loader):
             if isinstance(token, yaml.AliasToken | yaml.AnchorToken | yaml.TagToken):
                 mark = token.start_mark
                 raise ValueError("a text that begins with &, * or ! stands in quotes")

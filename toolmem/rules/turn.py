@@ -14,7 +14,7 @@ from toolmem.errors import RequestError
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
-from toolmem.text.display import plain
+from toolmem.text.display import plain, shown_name
 
 log = logging.getLogger("toolmem.operator")
 _GUEST = "guest:"
@@ -117,4 +117,4 @@ def is_guest(speaker: str | None, setting: str) -> bool:
 def tell_operator(session: str, told: Iterable[str]) -> None:
     """Log what would be told to a user who is only a guest."""
     for line in filter(None, told):
-        log.warning("guest in session %s: %s", plain(session, 80), plain(line, 500))
+        log.warning("guest in session %s: %s", shown_name(session, 80), plain(line, 500))

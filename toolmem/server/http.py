@@ -5,20 +5,23 @@ Requests run in threads: one that has begun commits even if its client disconnec
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import anyio.to_thread
+import h11
 import msgspec
 from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from toolmem import __version__
 from toolmem.config.names import hint
@@ -36,6 +39,9 @@ log = logging.getLogger("toolmem.server")
 Answer = TypeVar("Answer")
 
 MAX_BODY = 32 << 20  # bytes of a request
+MAX_BODIES = 256 << 20  # bytes of all requests that are under way
+MAX_UNFINISHED = 64  # connections whose request has not come completely
+HEADERS_WITHIN = 10.0  # seconds
 MAX_WAITING = 64  # requests that may wait for a model
 MAX_SHORT = 32  # other requests
 MAX_PAGES = 8  # pages of the console
@@ -150,6 +156,76 @@ class Gate:
                 log.error("%s: %s", scope["path"], error)
             field = error.field if isinstance(error, RequestError) else ""
             await _problem(status, str(error), field)(scope, receive, send)
+
+
+class Bounded:
+    """Middleware that bounds the bodies in memory; a client that hangs up is no error."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self._held = 0  # bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        held = 0
+
+        async def counted() -> Message:
+            nonlocal held
+            message = await receive()
+            size = len(message.get("body", b""))
+            if self._held + size > MAX_BODIES:
+                raise Refused(503, f"bodies: over {MAX_BODIES >> 20} MB at once; send it again")
+            held, self._held = held + size, self._held + size
+            return message
+
+        try:
+            await self.app(scope, counted, send)
+        except ClientDisconnect:
+            log.info("%s: the client hung up", scope["path"])
+        finally:
+            self._held -= held
+
+
+class BoundedProtocol(H11Protocol):
+    """HTTP whose headers have a deadline. Of very many unfinished requests the oldest are cut."""
+
+    _unfinished: ClassVar[dict[BoundedProtocol, None]] = {}  # the oldest first
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unfinished.pop(self, None)
+        if self._deadline is not None:
+            self._deadline.cancel()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        state = self.conn.their_state
+        if state is h11.IDLE and self._deadline is None:
+            self._deadline = self.loop.call_later(HEADERS_WITHIN, self.transport.abort)
+        elif state is not h11.IDLE and self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        if state not in (h11.IDLE, h11.SEND_BODY):
+            self._unfinished.pop(self, None)
+        elif self not in self._unfinished:
+            self._unfinished[self] = None
+            self.loop.call_later(
+                0.2, self._cut_oldest
+            )  # most requests of a crowd have come by then
+
+    def _cut_oldest(self) -> None:
+        while len(self._unfinished) > MAX_UNFINISHED:
+            without_headers = (e for e in self._unfinished if e.conn.their_state is h11.IDLE)
+            oldest = next(without_headers, next(iter(self._unfinished)))
+            del self._unfinished[oldest]
+            oldest.transport.abort()
 
 
 def application(memory: ToolMem, access: Access, code: str = "") -> Starlette:

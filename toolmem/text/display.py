@@ -32,10 +32,14 @@ def plain(text: str, limit: int = 500) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
+def visible(text: str, limit: int = 500) -> str:
+    """As `plain`, but line breaks, controls and invisible characters are shown as escapes."""
+    return plain(_HIDDEN.sub(lambda run: run[0].encode("unicode_escape").decode(), text), limit)
+
+
 def shown_name(name: str, limit: int = 200) -> str:
     """A name from outside as it may stand between backticks: one line, its controls visible."""
-    visible = _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), name)
-    return plain(visible.replace("`", "'"), limit)
+    return visible(name.replace("`", "'"), limit)
 
 
 def marked(text: str) -> str:

@@ -19,11 +19,21 @@ from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
 from toolmem.rules.reader.commands import CallTests
 from toolmem.rules.reader.conditions import find_conditions
-from toolmem.rules.reader.own_text import MAX_SENTENCE, Sentence, lower, own_sentences, takes_dot
+from toolmem.rules.reader.own_text import (
+    MAX_SENTENCE,
+    Sentence,
+    copied,
+    lower,
+    own_sentences,
+    takes_dot,
+)
 from toolmem.rules.reader.tools import acting_tools, action_parameter, catalogue_of, tools_meant
 from toolmem.text.forms import word_set
 
 Kind = Literal["ban", "only", "ask"]
+MAX_COPIED = 3  # lines that are told, of all that look copied
+_NAME_AND_TIME = re.compile(r"^(?:.*[\]:：]\s?|\W*)")
+_COPIED = "it looks copied from a chat or a page; in a sentence of your own it is kept"
 
 
 class Demand(Struct, frozen=True):
@@ -304,7 +314,11 @@ def unkept(message: str, kept: Collection[str]) -> list[tuple[str, str]]:
         said = _without_stop(sentence.text)
         if said not in kept and (reason := _why_unkept(sentence)):
             reasons.setdefault(said, reason)
-    return list(reasons.items())
+    lines = message.splitlines()
+    pasted = (line.strip() for line, flag in zip(lines, copied(lines), strict=True) if flag)
+    heads = ((line, _NAME_AND_TIME.sub("", lower(line))) for line in pasted)
+    shown = [line for line, text in heads if len(line) <= MAX_SENTENCE and _forms_within(text)]
+    return [*reasons.items(), *((line, _COPIED) for line in shown[:MAX_COPIED])]
 
 
 def _why_unkept(sentence: Sentence) -> str:

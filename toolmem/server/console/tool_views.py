@@ -21,7 +21,7 @@ from toolmem.server.access import Refused
 from toolmem.server.console.call_views import find_calls
 from toolmem.server.console.paging import Query, cut
 from toolmem.server.console.rule_views import rule_rows
-from toolmem.text.display import plain
+from toolmem.text.display import shown_name
 
 Item = TypeVar("Item")
 
@@ -118,7 +118,7 @@ def tool(memory: Workspace, query: Query) -> dict[str, Any]:
     store = memory.services.store()
     found = store.records(memory.workspace_id, [name])
     if not found:
-        raise Refused(404, f"no calls of a tool {plain(name, 80)!r} are kept")
+        raise Refused(404, f"no calls of a tool `{shown_name(name, 80)}` are kept")
     row = tool_row(found[0])
     _add_trends(memory, [row])
     window = store.windows(memory.workspace_id, [name], recent=1_000)[0]

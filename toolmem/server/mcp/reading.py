@@ -16,7 +16,7 @@ import mcp_types as types
 from toolmem.config.names import hint
 from toolmem.errors import RequestError
 from toolmem.memory.toolmem import ToolMem
-from toolmem.text.display import plain
+from toolmem.text.display import shown_name
 
 PAGE = 100  # resources of one response
 PROMPT = "tool_memory"
@@ -59,7 +59,7 @@ class McpReading:
         store = self.memory.services.store()
         names = sorted(store.tool_names(self.workspace))
         page = names[start : start + PAGE]
-        shown = [self._resource(plain(n, 200), _TOOL, _ABOUT_TOOL, quote(n, safe="")) for n in page]
+        shown = [self._resource(shown_name(n), _TOOL, _ABOUT_TOOL, quote(n, safe="")) for n in page]
         if not start:
             shown.insert(0, self._resource("rules", _RULES, _ABOUT_RULES))
         more = str(start + PAGE) if start + PAGE < len(names) else None
@@ -72,21 +72,21 @@ class McpReading:
     def read(self, uri: str) -> types.ReadResourceResult:
         found = _ADDRESS.fullmatch(uri)
         if found is None:
-            raise RequestError(f"there is no {plain(uri, 200)}; there are {_RULES} and {_TOOL}")
+            raise RequestError(f"there is no {shown_name(uri)}; there are {_RULES} and {_TOOL}")
         workspace = self.memory.workspace(unquote(found["workspace"]))
         if found["tool"] is None:
             text = workspace.tool_rules_for_prompt().rendered
         else:
             guidance = workspace.guidance([unquote(found["tool"])])
             if guidance.not_found:
-                raise RequestError(f"there is no {plain(uri, 200)}: the tool is not known")
+                raise RequestError(f"there is no {shown_name(uri)}: the tool is not known")
             text = guidance.text
         contents = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)
         return types.ReadResourceResult(contents=[contents])
 
     def prompt(self, name: str, arguments: Mapping[str, str] | None) -> types.GetPromptResult:
         if name != PROMPT:
-            raise RequestError(f"there is no prompt {plain(name, 100)} ({hint(name, [PROMPT])})")
+            raise RequestError(f"there is no prompt {shown_name(name)} ({hint(name, [PROMPT])})")
         given = dict(arguments or {})
         tools = [tool.strip() for tool in given.get("tools", "").split(",") if tool.strip()]
         workspace = self.memory.workspace(given.get("workspace_id") or self.workspace)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 import mcp_types as types
+from mcp.server import streamable_http
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
 
 from toolmem import __version__
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.memory.toolmem import ToolMem
-from toolmem.server.access import Access
+from toolmem.server.access import Access, Refused
 from toolmem.server.http import MAX_BODY, Answer, Gate, Threads
 from toolmem.server.mcp.reading import PROMPT, PROMPTS, TEMPLATES, McpReading
 from toolmem.server.mcp.tools import McpTools
@@ -64,6 +67,7 @@ class McpService:
             transport_security=off, max_request_body_size=MAX_BODY
         )
         app.add_middleware(Gate, access=access)
+        logging.getLogger(streamable_http.__name__).addFilter(_is_fault)
         return app
 
     def _handler(self, work: Callable[[Any], Any]) -> Callable[[Any, Any], Awaitable[Any]]:
@@ -90,3 +94,8 @@ class McpService:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
         except ToolMemError as error:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
+
+
+def _is_fault(record: logging.LogRecord) -> bool:
+    """Whether the SDK logs more than that a client hung up, or that a request was refused."""
+    return not (record.exc_info and isinstance(record.exc_info[1], ClientDisconnect | Refused))
