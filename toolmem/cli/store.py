@@ -16,14 +16,21 @@ from toolmem.cli.console import (
     print_json,
     print_table,
     progress_bar,
-    store_file,
     user_actor,
 )
 from toolmem.errors import RequestError
 from toolmem.formats.dump import read_dump
-from toolmem.guard.rule_copies import copy_path, keep_copy, put_copy, read_copy
+from toolmem.guard.rule_copies import (
+    CopiedRule,
+    RuleCopy,
+    copy_path,
+    keep_copy,
+    put_copy,
+    read_copy,
+)
 from toolmem.guard.stores import WORKSPACE, store_path
 from toolmem.memory.toolmem import ToolMem
+from toolmem.models.protocols import KeepsRuleCopies
 from toolmem.rules.store import GUARDED
 from toolmem.store.changes import KEEP_ALL
 from toolmem.store.copying import copy_workspace
@@ -73,24 +80,31 @@ def trust(memory: ToolMem) -> None:
 
 
 @store.command()
-@store_file
+@options.store
+@options.config
+@options.workspace()
 @click.option("--drop", is_flag=True, help="Forget the copy: its rules no longer bind.")
-def restore(store: str | None, drop: bool) -> None:
+def restore(store: str | None, config: str | None, workspace: str, drop: bool) -> None:
     """Write the rules that a store lost back from their copy.
 
-    Hooks copy the rules that bind into the state folder. A newer rule in the store is kept.
+    Hooks copy the rules that bind into the state folder, Elasticsearch into an index of its own. A
+    newer rule in the store is kept.
 
     \b
-    Example:
+    Examples:
       toolmem store restore
+      toolmem store restore --store http://localhost:9200/toolmem --workspace team
     """
+    if config or "://" in (store or ""):
+        with options.open_memory(config=config, store=store, workspace=workspace) as memory:
+            _restore_in_server(memory, workspace, drop)
+        return
     path = SqliteStore(store or store_path(os.getcwd())).location
     copy = read_copy(path)
     if copy is None:
         raise RequestError(f"there is no copy of the rules of {path}", "store")
     if drop:
-        if user_actor().evidence != "terminal":
-            raise RequestError("only you let rules go: run this in a terminal of yours", "drop")
+        _require_terminal()
         copy_path(path).unlink(missing_ok=True)
         click.echo(f"dropped: {len(copy.rules)} rule(s) of {path}")
         return
@@ -101,6 +115,31 @@ def restore(store: str | None, drop: bool) -> None:
         opened.put(*GUARDED, {"by": "toolmem store restore"})
         keep_copy(opened, WORKSPACE)  # else a store without the newest change still counts as old
     click.echo(f"{number} of {len(copy.rules)} rule(s) written to {path}")
+
+
+def _require_terminal() -> None:
+    if user_actor().evidence != "terminal":
+        raise RequestError("only you let rules go: run this in a terminal of yours", "drop")
+
+
+def _restore_in_server(memory: ToolMem, workspace: str, drop: bool) -> None:
+    """Restore rules of a store that keeps their copies itself."""
+    opened = memory.services.store()
+    if not isinstance(opened, KeepsRuleCopies):
+        raise RequestError("--config is for Elasticsearch; name a file by --store", "config")
+    lost = opened.lost_rules(workspace)
+    where = f"of workspace {plain(workspace)} in {opened.location}"
+    if not lost:
+        raise RequestError(f"no rule {where} is lost", "store")
+    if drop:
+        _require_terminal()
+        click.echo(f"dropped: {opened.accept_rules(workspace)} rule(s) {where}")
+        return
+    rules = [CopiedRule(each.namespace, each.key, each.value) for each in lost]
+    newest = max(each.time_modified for each in lost)
+    number = put_copy(RuleCopy(opened.location, "", newest, rules), opened, workspace)
+    opened.accept_rules(workspace)
+    click.echo(f"{number} of {len(rules)} rule(s) written {where}")
 
 
 @store.command("copy")

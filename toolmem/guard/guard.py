@@ -55,7 +55,7 @@ from toolmem.guard.repeats import call_identity, check_repeat, outcome_of, recor
 from toolmem.guard.rule_cache import RuleSet
 from toolmem.guard.self_protection import check_self
 from toolmem.models.decisions import Action, Decision, DecisionSource
-from toolmem.models.protocols import Clock, Store
+from toolmem.models.protocols import Clock, KeepsRuleCopies, Store
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
@@ -70,11 +70,13 @@ from toolmem.view.effects import CallEffects
 from toolmem.view.view import CallView
 
 log = logging.getLogger("toolmem.guard")
+operator = logging.getLogger("toolmem.operator")
 Result = TypeVar("Result")
 
 FORGIVENESS = (NAMESPACE, "forgiveness")
 STOPS = "stops/"  # keys of what each rule stopped
 USE_WAIT = 1.0  # seconds that writing waits for others, where a decision uses something up
+_NO_STAMP = "none"  # of rules that are not read from the store
 WRITE_WAIT = 0.2  # seconds that writing waits for others, once a decision is made
 
 
@@ -210,6 +212,10 @@ class Guard:
         log.warning("calls are not held against rules: %s", error)
         if self.has_copy and self.modes.on_error != "closed":
             return []
+        if not (self._rule_set and self._rule_set.copied) and (copied := self._lost_rules()):
+            self._rule_set = RuleSet(None, _NO_STAMP, copied)
+        if self._rule_set and self._rule_set.copied and self.modes.on_error != "closed":
+            return self._rule_findings(call, self._rule_set)
         text = f"The user's rules could not be read ({type(error).__name__})."
         action: Action = "deny" if self.modes.on_error == "closed" else "advise"
         findings = [Finding(DecisionSource(kind="self"), action, text, "Tell the user.")]
@@ -277,13 +283,14 @@ class Guard:
     def _finding(
         self, rule: ToolMemoryRule, call: PlannedCall, need: str = "", *, sure: bool = True
     ) -> Finding:
+        is_copy = self._is_copy or bool(self._rule_set and rule.id in self._rule_set.copied)
         return rule_finding(
             rule,
             self.modes.rules,
-            call.question_about(rule, self.rules.local_time()),
+            None if is_copy else call.question_about(rule, self.rules.local_time()),
             need,
             sure=sure,
-            is_copy=self._is_copy,
+            is_copy=is_copy,
             asks_user=call.asks_user,
         )
 
@@ -423,8 +430,21 @@ class Guard:
         known, forgiven = snapshot.records
         rule_set = self._rule_set
         if rule_set is None or rule_set.stamp != snapshot.rules_stamp:
-            rule_set = self._rule_set = RuleSet(self.rules, snapshot.rules_stamp)
+            copied = self._lost_rules()
+            rule_set = self._rule_set = RuleSet(self.rules, snapshot.rules_stamp, copied)
         return read_or_new(known, Conversation), read_or_new(forgiven, Forgiveness), rule_set
+
+    def _lost_rules(self) -> list[ToolMemoryRule]:
+        """The rules that the store lost and still has a copy of."""
+        found: list[ToolMemoryRule] = []
+        if isinstance(self.store, KeepsRuleCopies):
+            try:
+                for record in self.store.lost_rules(self.workspace):
+                    with suppress(ValueError):
+                        found.append(record.read(ToolMemoryRule))
+            except StoreError as error:
+                operator.error("the rules cannot be compared with their copy: %s", error)
+        return [rule for rule in found if rule.status == "active"]
 
     def _change(self, conversation: str, change: Callable[[Conversation], Result]) -> Result:
         return swap(self.store, self.workspace, _key_of(conversation), Conversation, change)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from toolmem.errors import RequestError
 from toolmem.models.rules import UNSCOPED, ToolMemoryRule
@@ -18,13 +18,23 @@ CheckedRule = tuple[ToolMemoryRule, Conditions]
 
 
 class RuleSet:
-    """The rules that calls are checked against, by tool or class, as of one stamp."""
+    """The rules that calls are checked against, by tool or class, as of one stamp.
 
-    def __init__(self, rules: ToolMemoryStore, stamp: str) -> None:
+    `copied`: those that the store lost, from their copy. They bind too. `rules` None: they alone.
+    """
+
+    def __init__(
+        self,
+        rules: ToolMemoryStore | None,
+        stamp: str,
+        copied: Sequence[ToolMemoryRule] = (),
+    ) -> None:
         self.stamp = stamp
+        self.copied = {rule.id for rule in copied}
         self._by_tool: dict[str, list[CheckedRule]] = {}
         self.earlier_tests: dict[str, EarlierTest] = {}  # of all rules, by key
-        for rule in (*rules.all_rules().rules, *rules.every_session_rule()):
+        stored = (*rules.all_rules().rules, *rules.every_session_rule()) if rules else ()
+        for rule in (*stored, *copied):
             if not rule.is_checked:
                 continue
             try:
