@@ -20,14 +20,7 @@ from toolmem.cli.console import (
 )
 from toolmem.errors import RequestError
 from toolmem.formats.dump import read_dump
-from toolmem.guard.rule_copies import (
-    CopiedRule,
-    RuleCopy,
-    copy_path,
-    keep_copy,
-    put_copy,
-    read_copy,
-)
+from toolmem.guard.rule_copies import copy_path, keep_copy, put_copy, read_copy
 from toolmem.guard.stores import WORKSPACE, store_path
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.protocols import KeepsRuleCopies
@@ -126,20 +119,15 @@ def _restore_in_server(memory: ToolMem, workspace: str, drop: bool) -> None:
     """Restore rules of a store that keeps their copies itself."""
     opened = memory.services.store()
     if not isinstance(opened, KeepsRuleCopies):
-        raise RequestError("--config is for Elasticsearch; name a file by --store", "config")
-    lost = opened.lost_rules(workspace)
-    where = f"of workspace {plain(workspace)} in {opened.location}"
-    if not lost:
-        raise RequestError(f"no rule {where} is lost", "store")
+        raise RequestError("--config: only that of an Elasticsearch store is taken", "config")
     if drop:
         _require_terminal()
-        click.echo(f"dropped: {opened.accept_rules(workspace)} rule(s) {where}")
-        return
-    rules = [CopiedRule(each.namespace, each.key, each.value) for each in lost]
-    newest = max(each.time_modified for each in lost)
-    number = put_copy(RuleCopy(opened.location, "", newest, rules), opened, workspace)
+    lost = opened.lost_rules(workspace)
+    for each in () if drop else lost:
+        opened.put(workspace, each.namespace, each.key, each.value)
     opened.accept_rules(workspace)
-    click.echo(f"{number} of {len(rules)} rule(s) written {where}")
+    done = "dropped" if drop else "written back"
+    click.echo(f"{done}: {len(lost)} rule(s) of workspace {plain(workspace)} in {opened.location}")
 
 
 @store.command("copy")

@@ -91,23 +91,18 @@ class Layout:
 
     def _require_version(self, server: Mapping[str, Any]) -> None:
         """Raises StoreUnavailable for a server that is too old."""
-        version = server.get("version")
-        version = version if isinstance(version, dict) else {}
-        number = str(version.get("number", ""))
-        found = re.match(r"(\d{1,4})\.(\d{1,4})", number)
-        if version.get("build_flavor") == "serverless" or not found:  # serverless says 8.11
+        version = {"number": "", "build_flavor": "", **server.get("version", {})}
+        found = re.match(r"(\d{1,4})\.(\d{1,4})", str(version["number"]))
+        if not found or version["build_flavor"] == "serverless":  # which says 8.11
             return
         if (int(found[1]), int(found[2])) < OLDEST:
             raise StoreUnavailable(
-                f"Elasticsearch at {self._client.location} is {number}; toolmem needs 8.15 or "
-                "newer (8.11 lacks the vector type `flat`): upgrade it"
+                f"Elasticsearch at {self._client.location} is {version['number']}; toolmem needs "
+                "8.15 or newer (8.11 lacks the vector type `flat`): upgrade it"
             )
 
     def create(self, alias: str) -> None:
-        """Create an index with an alias. Writes require the alias, so none recreates the index.
-
-        Settings that a server refuses, as a serverless one does, are left out.
-        """
+        """Create an index with an alias. Writes require the alias, so none recreates the index."""
         mappings = {
             "dynamic": "strict",
             "_meta": {"toolmem": SCHEMA},
@@ -116,20 +111,19 @@ class Layout:
         settings = {"number_of_shards": 1, "auto_expand_replicas": "0-1", "refresh_interval": "-1"}
 
         def send(es: Any) -> Any:
-            index = f"{alias}-{SCHEMA}"
+            name = f"{alias}-{SCHEMA}"
             return es.indices.create(
-                index=index, mappings=mappings, settings=settings, aliases={alias: {}}
+                index=name, mappings=mappings, settings=settings, aliases={alias: {}}
             )
 
-        while True:
-            cause = self._client.ask(send, ignore=(400,)).body.get("error")
-            reason = reason_of(cause) if cause else ""
-            refused = re.findall(r"index\.(\w+)", reason) if "serverless" in reason else []
-            left = {name: value for name, value in settings.items() if name not in refused}
-            if left == settings:
-                break
-            settings = left
-        self._check(cause)
+        try:
+            self._ask(send)
+        except RequestError as error:
+            if "serverless" not in str(error):
+                raise
+            for name in re.findall(r"index\.(\w+)", str(error)):  # that it does not take
+                settings.pop(name, None)
+            self._ask(send)
 
     def vector_field(self, dimension: int) -> str:
         """The field of vectors of this length, mapped when it is first written."""
@@ -150,8 +144,6 @@ class Layout:
 
     def _ask(self, request: Callable[[Any], Any]) -> None:
         """Send a request that another process may have sent already. Raises RequestError."""
-        self._check(self._client.ask(request, ignore=(400,)).body.get("error"))
-
-    def _check(self, cause: Any) -> None:
+        cause = self._client.ask(request, ignore=(400,)).body.get("error")
         if cause and cause.get("type") != "resource_already_exists_exception":
             raise RequestError(f"Elasticsearch at {self._client.location}: {reason_of(cause)}")

@@ -181,37 +181,33 @@ class RecordStore(BaseStore):
         """Documents of rules that the store lost, those that the copy lacks, and both stamps."""
         client, layout = self._client.within(COPY_SECONDS), self._layout
         stamps: list[Doc | None] = [None, None]
-        problem, stored = "", dict[str, Doc]()
+        what, stored = "were deleted or emptied", dict[str, Doc]()
         try:
             stamps = self._docs(workspace, [], client)
+            if stamps[1] is None:
+                layout.create(layout.copies)
         except StoreError as error:
-            problem = f"cannot be read ({error})"
-        if not problem and stamps[1] is None:
-            layout.create(layout.copies)
+            what = f"cannot be read ({error})"
         # A rule is copied once it is written, so that copies are read first.
         copied = _rules_in(client, layout.copies, workspace)
         try:
-            stored = {} if problem else _rules_in(client, layout.records, workspace)
+            if stored := _rules_in(client, layout.records, workspace):
+                what = "were put back to an older state, or damaged"
         except StoreError as error:
-            problem = f"cannot be read ({error})"
+            what = f"cannot be read ({error})"
         lost = [doc for doc in copied.values() if _is_ahead(doc, stored.get(doc.id))]
         behind = [doc for doc in stored.values() if _modified(doc) > _modified(copied.get(doc.id))]
-        if lost:
-            was = "were put back to an older state, or damaged"
-            self._alarm(workspace, problem or (was if stored else "were deleted or emptied"))
-        return lost, behind, stamps
-
-    def _alarm(self, workspace: str, what: str) -> None:
-        command = f"toolmem store restore --store {self.location}/{self._layout.prefix}"
+        command = f"toolmem store restore --store {self.location}/{layout.prefix}"
         command += f" --workspace {quote(workspace)}"
         told = (
-            f"the rules of workspace {plain(workspace, 80)!r} in {self._layout.records} at "
+            f"the rules of workspace {plain(workspace, 80)!r} in {layout.records} at "
             f"{self.location} {what}; their copy binds. To write them back: {command}; "
             f"to let them go: {command} --drop"
         )
-        if self._losses.get(workspace) != told:
+        if lost and self._losses.get(workspace) != told:
             self._losses[workspace] = told
             log.error("%s", told)
+        return lost, behind, stamps
 
     def rule_losses(self) -> dict[str, str]:
         """What became of the rules, by workspace, where some were lost. Raises StoreError."""
@@ -222,23 +218,22 @@ class RecordStore(BaseStore):
                 self.lost_rules(workspace)
         return dict(self._losses)
 
-    def accept_rules(self, workspace: str) -> int:
-        """Forget the copies of rules that the store lost, and count them. Raises StoreError."""
+    def accept_rules(self, workspace: str) -> None:
+        """Forget the copies of rules that the store lost. Raises StoreError."""
         lost, _, (stamp, copied) = self._compare(workspace)
+        if stamp is None:
+            self._client.bulk([self._stamp(workspace)])
+            stamp, copied = self._docs(workspace, [])
+        assert stamp is not None
         index, now = self._layout.copies, storable.micros(datetime.now(UTC))
         found = self._client.mget([(self._layout.records, doc.id) for doc in lost], FIELDS)
-        writes = []
+        writes = [_at(copied, Write(index, stamp.id, stamp.source))]
         for doc, stored in zip(lost, found, strict=True):
-            gone = {**doc.source, "live": False, "modified": 0, "body": ""}
-            source = gone if stored is None else stored.source
+            source = doc.source | {"live": False, "modified": 0, "body": ""}
+            source = source if stored is None else stored.source
             writes.append(Write(index, doc.id, source, version=max(now, doc.version + 1)))
-        head = self._stamp(workspace) if stamp is None else Write(index, stamp.id, stamp.source)
-        if stamp is None:
-            self._client.bulk([head])
-        head.index = index
-        self._client.bulk([*writes, _at(copied, head)])
+        self._client.bulk(writes)
         self._losses.pop(workspace, None)
-        return sum(doc.source["live"] for doc in lost)
 
     def list_records(
         self,
