@@ -220,11 +220,9 @@ class RecordStore(BaseStore):
 
     def accept_rules(self, workspace: str) -> None:
         """Forget the copies of rules that the store lost. Raises StoreError."""
-        lost, _, (stamp, copied) = self._compare(workspace)
-        if stamp is None:
-            self._client.bulk([self._stamp(workspace)])
-            stamp, copied = self._docs(workspace, [])
-        assert stamp is not None
+        lost = self._compare(workspace)[0]
+        stamp, (_, copied) = self._stamp(workspace), self._docs(workspace, [])
+        self._client.bulk([stamp])  # a new one, so that every guard reads the rules again
         index, now = self._layout.copies, storable.micros(datetime.now(UTC))
         found = self._client.mget([(self._layout.records, doc.id) for doc in lost], FIELDS)
         writes = [_at(copied, Write(index, stamp.id, stamp.source))]
