@@ -148,6 +148,7 @@ def rule_finding(
     known to answer (`asks_user`); else the rule denies. `is_copy`: the rule's store is lost, so
     that no words lift it.
     """
+    asked = None if is_copy else asked
     who = "The user said" if rule.is_users else "A rule says"
     who = "The repository's rules say" if rule.is_team else f"{who} on {rule.created_at:%Y-%m-%d}"
     sentence = plain(rule.rule, _MAX_SENTENCE).removesuffix(".")

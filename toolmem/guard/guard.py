@@ -14,7 +14,6 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, tzinfo
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -52,10 +51,10 @@ from toolmem.guard.history import (
 )
 from toolmem.guard.known_names import statement_in
 from toolmem.guard.repeats import call_identity, check_repeat, outcome_of, record_outcome
-from toolmem.guard.rule_cache import RuleSet
+from toolmem.guard.rule_cache import RuleSet, copied_rules
 from toolmem.guard.self_protection import check_self
 from toolmem.models.decisions import Action, Decision, DecisionSource
-from toolmem.models.protocols import Clock, KeepsRuleCopies, Store
+from toolmem.models.protocols import Clock, Store
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
@@ -70,13 +69,11 @@ from toolmem.view.effects import CallEffects
 from toolmem.view.view import CallView
 
 log = logging.getLogger("toolmem.guard")
-operator = logging.getLogger("toolmem.operator")
 Result = TypeVar("Result")
 
 FORGIVENESS = (NAMESPACE, "forgiveness")
 STOPS = "stops/"  # keys of what each rule stopped
 USE_WAIT = 1.0  # seconds that writing waits for others, where a decision uses something up
-_NO_STAMP = "none"  # of rules that are not read from the store
 WRITE_WAIT = 0.2  # seconds that writing waits for others, once a decision is made
 
 
@@ -212,16 +209,14 @@ class Guard:
         log.warning("calls are not held against rules: %s", error)
         if self.has_copy and self.modes.on_error != "closed":
             return []
-        if not (self._rule_set and self._rule_set.copied) and (copied := self._lost_rules()):
-            self._rule_set = RuleSet(None, _NO_STAMP, copied)
-        if self._rule_set and self._rule_set.copied and self.modes.on_error != "closed":
-            return self._rule_findings(call, self._rule_set)
+        rule_set = self._rule_set = copied_rules(self.rules, self._rule_set)
+        if rule_set and rule_set.copied and self.modes.on_error != "closed":
+            return self._rule_findings(call, rule_set)
         text = f"The user's rules could not be read ({type(error).__name__})."
         action: Action = "deny" if self.modes.on_error == "closed" else "advise"
         findings = [Finding(DecisionSource(kind="self"), action, text, "Tell the user.")]
-        if self._rule_set is not None:
-            with suppress(StoreError):  # calls cannot be counted
-                findings += self._rule_findings(call, self._rule_set)
+        if rule_set is not None:
+            findings += self._rule_findings(call, rule_set)
         return findings
 
     def _findings(self, call: PlannedCall, decision_id: str) -> list[Finding]:
@@ -287,7 +282,7 @@ class Guard:
         return rule_finding(
             rule,
             self.modes.rules,
-            None if is_copy else call.question_about(rule, self.rules.local_time()),
+            call.question_about(rule, self.rules.local_time()),
             need,
             sure=sure,
             is_copy=is_copy,
@@ -430,21 +425,8 @@ class Guard:
         known, forgiven = snapshot.records
         rule_set = self._rule_set
         if rule_set is None or rule_set.stamp != snapshot.rules_stamp:
-            copied = self._lost_rules()
-            rule_set = self._rule_set = RuleSet(self.rules, snapshot.rules_stamp, copied)
+            rule_set = self._rule_set = RuleSet(self.rules, snapshot.rules_stamp)
         return read_or_new(known, Conversation), read_or_new(forgiven, Forgiveness), rule_set
-
-    def _lost_rules(self) -> list[ToolMemoryRule]:
-        """The rules that the store lost and still has a copy of."""
-        found: list[ToolMemoryRule] = []
-        if isinstance(self.store, KeepsRuleCopies):
-            try:
-                for record in self.store.lost_rules(self.workspace):
-                    with suppress(ValueError):
-                        found.append(record.read(ToolMemoryRule))
-            except StoreError as error:
-                operator.error("the rules cannot be compared with their copy: %s", error)
-        return [rule for rule in found if rule.status == "active"]
 
     def _change(self, conversation: str, change: Callable[[Conversation], Result]) -> Result:
         return swap(self.store, self.workspace, _key_of(conversation), Conversation, change)

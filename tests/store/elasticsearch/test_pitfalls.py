@@ -308,8 +308,9 @@ def test_rules_that_an_index_lost_bind_from_their_copy_until_the_operator_decide
     lose(server, older)
     store = direct_store(server)
     guard = guard_of(store)
-    with caplog.at_level(logging.ERROR, "toolmem.operator"):
-        assert verdicts(guard, "push", "drop", "list") == ["deny", "deny", "allow"]
+    logging.getLogger("toolmem.operator").addHandler(caplog.handler)
+    assert verdicts(guard, "push", "drop", "list") == ["deny", "deny", "allow"]
+    logging.getLogger("toolmem.operator").removeHandler(caplog.handler)
     assert "toolmem store restore --store http://localhost:9200/p" in caplog.text
     ban(store, "curl")  # whoever writes a rule meanwhile hides nothing
     assert verdicts(guard, "drop", "curl") == ["deny", "deny"]
