@@ -300,7 +300,7 @@ def damaged(server, _):
 @pytest.mark.parametrize("lose", [emptied, put_back, damaged])
 @pytest.mark.parametrize("writes_back", [True, False])
 def test_rules_that_an_index_lost_bind_from_their_copy_until_the_operator_decides(
-    server, other, lose, writes_back, caplog
+    server, other, lose, writes_back, caplog, monkeypatch
 ):
     ban(other, "push")
     older = records_of(server)
@@ -308,9 +308,11 @@ def test_rules_that_an_index_lost_bind_from_their_copy_until_the_operator_decide
     lose(server, older)
     store = direct_store(server)
     guard = guard_of(store)
-    logging.getLogger("toolmem.operator").addHandler(caplog.handler)
-    assert verdicts(guard, "push", "drop", "list") == ["deny", "deny", "allow"]
-    logging.getLogger("toolmem.operator").removeHandler(caplog.handler)
+    monkeypatch.setattr(
+        logging.getLogger("toolmem.operator"), "disabled", False
+    )  # by import-linter
+    with caplog.at_level(logging.ERROR, "toolmem.operator"):
+        assert verdicts(guard, "push", "drop", "list") == ["deny", "deny", "allow"]
     assert "toolmem store restore --store http://localhost:9200/p" in caplog.text
     ban(store, "curl")  # whoever writes a rule meanwhile hides nothing
     assert verdicts(guard, "drop", "curl") == ["deny", "deny"]
