@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PAGE = 1000  # documents of one request
 MAX_VALUES = 65_000  # the server's own limit is 65,536
 BULK_BYTES = 8_000_000
-CONTACT_SECONDS = 3.5  # until a server that gives no first answer counts as out of reach
+CONTACT_SECONDS = 3.0  # until a server that gives no first answer counts as out of reach
 KEEP_ALIVE = "1m"  # of a scan, between two pages
 MAX_CONFLICT_PAUSE = 0.1  # seconds; a longer pause loses every race against busy writers
 _BULK_ANSWER = "items.*.status,items.*.error,items.*._seq_no,items.*._primary_term"
