@@ -59,6 +59,12 @@ class FakeClient:
             hits = [{**hit, "sort": [hit["_source"][name]]} for hit in hits]
         return _answer({"hits": {"hits": hits[:size]}})
 
+    def options(self, **_: Any) -> FakeClient:
+        return self
+
+    def info(self) -> Any:
+        return _answer({})
+
     def refresh(self, index: str) -> Any:
         self._asked(Refresh(index))
         return _answer({})

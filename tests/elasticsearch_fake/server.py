@@ -154,6 +154,8 @@ def _passes(source: dict[str, Any], rule: dict[str, Any]) -> bool:
         return bool(value == wanted)
     if kind == "terms":
         return value in wanted
+    if kind == "prefix":
+        return str(value).startswith(wanted)
     assert kind == "range", kind
     return value is not None and all(
         {"gt": gt, "gte": ge, "lt": lt, "lte": le}[bound](value, limit)

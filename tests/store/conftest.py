@@ -41,7 +41,9 @@ def prefix(server):
     name = f"test-{uuid.uuid4().hex[:12]}"
     yield name
     with ElasticsearchStore(server.url, index_prefix=name) as store:
-        names = ",".join(f"{name}-{kind}-1" for kind in ("tools", "calls", "records"))
+        names = ",".join(
+            f"{name}-{kind}-1" for kind in ("tools", "calls", "records", "rule-copies")
+        )
         store._client.ask(lambda es: es.indices.delete(index=names, ignore_unavailable=True))
 
 

@@ -47,6 +47,7 @@ def serve(**where: Any) -> None:
     from toolmem.server.http import application
 
     with options.open_memory(**where) as memory:
+        memory.rules.is_guarded()  # fails now if the store cannot be opened
         code = secrets.token_urlsafe(12) if user_actor().evidence else ""
         made = partial(application, memory, code=code)
         listen(memory, "http", made, f"/sign-in?code={code}" if code else "")

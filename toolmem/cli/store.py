@@ -22,8 +22,9 @@ from toolmem.cli.console import (
 from toolmem.errors import RequestError
 from toolmem.formats.dump import read_dump
 from toolmem.guard.rule_copies import drop_copy, keep_copy, put_copy, read_copy
-from toolmem.guard.stores import WORKSPACE, store_path
+from toolmem.guard.stores import store_path
 from toolmem.memory.toolmem import ToolMem
+from toolmem.models.protocols import KeepsRuleCopies
 from toolmem.rules.store import GUARDED
 from toolmem.store.changes import KEEP_ALL
 from toolmem.store.copying import copy_workspace
@@ -73,35 +74,64 @@ def trust(store: str | None) -> None:
 
 
 @store.command()
-@store_file
+@options.store
+@options.config
+@options.workspace()
 @click.option("--drop", is_flag=True, help="Forget the copy: its rules no longer bind.")
-def restore(store: str | None, drop: bool) -> None:
+def restore(store: str | None, config: str | None, workspace: str, drop: bool) -> None:
     """Write the rules that a store lost back from their copy.
 
-    Hooks copy the rules that bind into the state folder. A newer rule in the store is kept.
+    Hooks copy the rules that bind into the state folder, Elasticsearch into an index of its own. A
+    newer rule in the store is kept.
 
     \b
-    Example:
+    Examples:
       toolmem store restore
+      toolmem store restore --store http://localhost:9200/toolmem --workspace team
     """
+    if config or "://" in (store or ""):
+        with options.open_memory(config=config, store=store, workspace=workspace) as memory:
+            _restore_in_server(memory, workspace, drop)
+        return
     path = SqliteStore(store or store_path(os.getcwd())).location
-    copy = read_copy(path)
+    copy = read_copy(path, workspace)
     if copy is None:
         raise RequestError(f"there is no copy of the rules of {path}", "store")
     if drop:
-        if user_actor().evidence != "terminal":
-            raise RequestError("only you let rules go: run this in a terminal of yours", "drop")
-        drop_copy(path)
+        _require_terminal()
+        drop_copy(path, workspace)
         click.echo(f"dropped: {len(copy.rules)} rule(s) of {path}")
         return
     with SqliteStore(path) as opened:
         if opened.untrusted:
             raise RequestError(f"{opened.untrusted}: move it away, or toolmem store trust", "store")
-        number = put_copy(copy, opened, WORKSPACE)
+        number = put_copy(copy, opened, workspace)
         opened.put(*GUARDED, {"by": "toolmem store restore"})
-        drop_copy(path)  # it is of a state that the store is no longer in
-        keep_copy(opened, WORKSPACE)
+        drop_copy(path, workspace)  # it is of a state that the store is no longer in
+        keep_copy(opened, workspace)
     click.echo(f"{number} of {len(copy.rules)} rule(s) written to {path}")
+
+
+def _require_terminal() -> None:
+    if user_actor().evidence != "terminal":
+        raise RequestError("only you let rules go: run this in a terminal of yours", "drop")
+
+
+def _restore_in_server(memory: ToolMem, workspace: str, drop: bool) -> None:
+    """Restore rules of a store that keeps their copies itself."""
+    opened = memory.services.store()
+    if not isinstance(opened, KeepsRuleCopies):
+        raise RequestError("--config: only that of an Elasticsearch store is taken", "config")
+    if drop:
+        _require_terminal()
+    lost = opened.lost_rules(workspace)
+    for each in () if drop else lost:
+        opened.put(workspace, each.namespace, each.key, each.value)
+    opened.accept_rules(workspace)
+    done = "dropped" if drop else "written back"
+    click.echo(
+        f"{done}: {len(lost)} rule(s) of workspace {shown_name(workspace)} in {opened.location}"
+    )
 
 
 @store.command("copy")

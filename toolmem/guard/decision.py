@@ -167,6 +167,7 @@ def rule_finding(
         remedy = "Get their consent, or leave it out."
         source = DecisionSource(kind="rule", rule_id=rule.id)
         return Finding(source, "ask", text, remedy, mode=mode)
+    asked = None if is_copy else asked
     who = "The user said" if rule.is_users else "A rule says"
     who = "The repository's rules say" if rule.is_team else f"{who} on {rule.created_at:%Y-%m-%d}"
     sentence = plain(rule.rule, _MAX_SENTENCE).removesuffix(".")

@@ -51,7 +51,7 @@ from toolmem.guard.history import (
 )
 from toolmem.guard.known_names import statement_in
 from toolmem.guard.repeats import call_identity, check_repeat, outcome_of, record_outcome
-from toolmem.guard.rule_cache import RuleSet
+from toolmem.guard.rule_cache import RuleSet, copied_rules
 from toolmem.guard.self_protection import check_self
 from toolmem.models.decisions import Action, Decision, DecisionSource
 from toolmem.models.protocols import Clock, Store
@@ -222,12 +222,13 @@ class Guard:
     def _without_store(self, call: PlannedCall, error: StoreError) -> list[Finding]:
         """Report that the store failed, and check the rules that were read before."""
         log.warning("calls are not held against rules: %s", error)
+        rule_set = self._rule_set = copied_rules(self.rules, self._rule_set)
         text = f"The user's rules could not be read ({type(error).__name__})."
         action: Action = "deny" if self.modes.on_error == "closed" else "advise"
         findings = [Finding(DecisionSource(kind="self"), action, text, "Tell the user.")]
-        if self.lost and action == "advise":  # their copy is read
-            findings = []
-        return findings + self._rule_findings(call, self._rule_set)
+        if action == "advise" and (self.lost or (rule_set and rule_set.copied)):
+            findings = []  # their copy is read
+        return findings + self._rule_findings(call, rule_set)
 
     def _findings(self, call: PlannedCall, decision_id: str) -> list[Finding]:
         view, modes = call.view, self.modes
@@ -283,9 +284,8 @@ class Guard:
         counted: list[tuple[ToolMemoryRule, MoreThan]] = []
         aside = self.asides.get(call.conversation)
         held = [RuleSet(aside.rules, "")] if aside else []
-        for rules in (rule_set, *self._copied, *held):
-            of_call = rules.rules_for(view, call.conversation) if rules else ()
-            for each, rule, conditions in of_call:
+        for rules in filter(None, (rule_set, *self._copied, *held)):
+            for each, rule, conditions in rules.rules_for(view, call.conversation):
                 if not rule.holds_at(now):
                     continue
                 match, need = history.match(rule, conditions, each), required_call(conditions)
@@ -294,7 +294,8 @@ class Guard:
                 if unknown and self.modes.unknown == "allow" and not self.rules.is_guarded():
                     continue
                 if match is not Match.NO:
-                    sure, is_copy = match is Match.YES, rules is not rule_set
+                    sure = match is Match.YES
+                    is_copy = rules is not rule_set or rule.id in rules.copied
                     found.append(self._finding(rule, call, need, sure, unknown, is_copy=is_copy))
                 elif rules is rule_set:
                     tests = conditions.counting_tests(each, now, history)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 
-from toolmem.errors import RequestError
+from toolmem.errors import RequestError, StoreError
+from toolmem.models.protocols import KeepsRuleCopies
 from toolmem.models.rules import UNSCOPED, ToolMemoryRule
 from toolmem.rules.identity import folded_name
 from toolmem.rules.store import ToolMemoryStore
@@ -19,13 +21,19 @@ HoldingRule = tuple[CallView, ToolMemoryRule, Conditions]
 
 
 class RuleSet:
-    """The rules that calls are checked against, by tool or class, as of one stamp."""
+    """The rules that calls are checked against, by tool or class, as of one stamp.
 
-    def __init__(self, rules: ToolMemoryStore, stamp: str) -> None:
+    Those that the store lost bind too, from their copy. `is_readable` False: they alone.
+    """
+
+    def __init__(self, rules: ToolMemoryStore, stamp: str, *, is_readable: bool = True) -> None:
         self.stamp = stamp
+        stored = (*rules.all_rules().rules, *rules.every_session_rule()) if is_readable else ()
+        copied = _lost_rules(rules)
+        self.copied = {rule.id for rule in copied}
         self._by_tool: dict[str, list[CheckedRule]] = {}
         self.earlier_tests: dict[str, EarlierTest] = {}  # of all rules, by key
-        for rule in (*rules.all_rules().rules, *rules.every_session_rule()):
+        for rule in (*stored, *copied):
             if not rule.is_checked:
                 continue
             try:
@@ -47,3 +55,25 @@ class RuleSet:
                 for rule, conditions in self._by_tool.get(place, ()):
                     if rule.session in ("", session):
                         yield each, rule, conditions
+
+
+def copied_rules(rules: ToolMemoryStore, before: RuleSet | None) -> RuleSet | None:
+    """The rules of the copy, where the store cannot be read; without a copy those from before."""
+    if before is not None and before.copied:
+        return before
+    found = RuleSet(rules, "none", is_readable=False)
+    return found if found.copied else before
+
+
+def _lost_rules(rules: ToolMemoryStore) -> list[ToolMemoryRule]:
+    """The rules that a store lost and still has a copy of. A failure is told to the operator."""
+    found: list[ToolMemoryRule] = []
+    if isinstance(rules.store, KeepsRuleCopies):
+        try:
+            for record in rules.store.lost_rules(rules.workspace):
+                with suppress(ValueError):
+                    found.append(record.read(ToolMemoryRule))
+        except StoreError as error:
+            message = "the rules cannot be compared with their copy: %s"
+            logging.getLogger("toolmem.operator").error(message, error)
+    return [rule for rule in found if rule.status == "active"]

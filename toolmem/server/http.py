@@ -29,6 +29,7 @@ from toolmem.errors import Conflict, ModelError, RequestError, StoreError, ToolM
 from toolmem.formats.files import read_json
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import with_all_fields
+from toolmem.models.protocols import KeepsRuleCopies
 from toolmem.operations.operation import OPERATIONS
 from toolmem.server.access import Access, Refused, read_body
 from toolmem.server.console.app import Console
@@ -115,15 +116,25 @@ class Service:
         return Response(answer, media_type="application/json")
 
     async def health(self, request: Request) -> Response:
-        """Whether the store answers; with the token also why not, name and version."""
+        """Whether the store answers and has its rules; with the token also why not, and version."""
         status, state = 200, {"status": "ok"}
         try:
-            await self.threads.run(lambda: self.memory.rules.is_guarded())
+            reason = await self.threads.run(self._problem_of_rules)
         except ToolMemError as error:
-            status, state = 503, {"status": "unavailable", "reason": str(error)}
+            reason = str(error)
+        if reason:
+            status, state = 503, {"status": "unavailable", "reason": reason}
         if not self.access.knows(request.headers):
             return _json({"status": state["status"]}, status)
         return _json({**state, "name": "toolmem", "version": __version__}, status)
+
+    def _problem_of_rules(self) -> str:
+        """What became of rules that the store lost; "" where it has all. Raises StoreError."""
+        self.memory.rules.is_guarded()
+        store = self.memory.services.store()
+        if isinstance(store, KeepsRuleCopies):
+            return "; ".join(store.rule_losses().values())
+        return self.memory.services.guard(self.memory.workspace_id).lost
 
     async def describe(self, request: Request) -> Response:
         """The OpenAPI document."""

@@ -1,6 +1,7 @@
 """What the server refuses, and how it is told."""
 
 import os
+import socket
 
 import pytest
 from elastic_transport import ApiResponseMeta, ConnectionError, ObjectApiResponse
@@ -125,3 +126,85 @@ def test_a_forked_child_opens_a_store_of_its_own():
     client._pid -= 1
     with pytest.raises(StoreClosed, match="fork"):
         client.search(index="i")
+
+
+@pytest.fixture
+def silent():
+    """A port that takes connections and answers nothing."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "nosuch.invalid:9200", "silent"])
+def test_an_address_that_answers_nothing_is_told_in_one_line_with_the_remedy(address, request):
+    at = request.getfixturevalue("silent") if address == "silent" else address
+    with ElasticsearchStore(f"http://{at}", timeout=0.2) as store:
+        for _ in range(2):  # the second time at once
+            with pytest.raises(
+                StoreUnavailable, match=f"http://{at} .*or correct vector_store"
+            ) as e:
+                store.tool_names("w")
+            assert "\n" not in str(e.value)
+
+
+class FirstContact:
+    """A server that says what it is, and what settings it does not take."""
+
+    def __init__(self, refuses=(), **version):
+        self.version, self.refuses, self.made = version, refuses, {}
+        self.indices = self
+
+    def options(self, **_):
+        return self
+
+    def info(self):
+        return ObjectApiResponse(body={"version": self.version}, meta=meta(200))
+
+    def get_mapping(self, **_):
+        return ObjectApiResponse(body={}, meta=meta(200))
+
+    def create(self, index, settings, **_):
+        if refused_here := [f"index.{name}" for name in settings if name in self.refuses]:
+            reason = f"Settings [{','.join(refused_here)}] are not available when running in "
+            raise refused(400, "illegal_argument_exception", f"{reason}serverless mode")
+        self.made[index] = settings
+        return ObjectApiResponse(body={}, meta=meta(200))
+
+    def mget(self, docs):
+        body = {"docs": [{"_id": each["_id"], "found": False} for each in docs]}
+        return ObjectApiResponse(body=body, meta=meta(200))
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("number", ["8.11.4", "8.14.3", "7.17.28", "8.9.0-SNAPSHOT"])
+def test_a_server_that_is_too_old_is_refused_by_name_with_the_reason(number):
+    store = ElasticsearchStore(client=FirstContact(number=number))
+    with pytest.raises(StoreUnavailable, match=f"is {number}; .* 8.15 or newer .*`flat`"):
+        store.get("w", "n", "k")
+
+
+@pytest.mark.parametrize(
+    ("version", "refuses"),
+    [
+        ({"number": "8.15.0"}, ()),
+        ({"number": "9.1.0"}, ()),
+        ({"number": "10.0.1"}, ()),
+        ({}, ()),
+        ({"number": "8.11.0", "build_flavor": "serverless"}, ()),
+        (
+            {"number": "8.11.0", "build_flavor": "serverless"},
+            ("number_of_shards", "auto_expand_replicas"),
+        ),
+    ],
+)
+def test_settings_that_a_serverless_server_refuses_are_left_out(version, refuses):
+    server = FirstContact(refuses, **version)
+    assert ElasticsearchStore(client=server).get("w", "n", "k") is None
+    assert len(server.made) == 4
+    for settings in server.made.values():
+        assert len(settings) == 3 - len(refuses)
+        assert settings["refresh_interval"] == "-1"

@@ -1,11 +1,24 @@
 """Sequences that taught something, one by one, on a fake server."""
 
+import logging
+
 import pytest
-from elasticsearch_fake.interleave import Killed, Network, Task, direct_store, stopping_store
+from elasticsearch_fake.interleave import (
+    Killed,
+    Network,
+    Task,
+    direct_store,
+    open_store,
+    stopping_store,
+)
 from elasticsearch_fake.making import calls_of, guidance_of, judged
 from elasticsearch_fake.server import Bulk, Refresh, Server
 
+from toolmem import ToolMem
 from toolmem.errors import Conflict, StoreUnavailable
+from toolmem.guard import Guard
+from toolmem.models.calls import SystemClock
+from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.store import changes
 
 
@@ -248,3 +261,118 @@ def test_whoever_reads_the_new_stamp_reads_the_new_rule(network, other):
     snapshot = other.get_many("w", [("tool-t", "rule/1")])
     assert snapshot.rules_stamp != before
     assert snapshot.records[0] is not None
+
+
+def ban(store, word):
+    when = [{"command": f"{word}*"}]
+    rules = ToolMemoryStore(store, "default", SystemClock())
+    rules.put_rule(RuleInput(tool_name="Bash", rule=f"no {word}", effect="deny", when=when))
+
+
+def verdicts(guard, *words):
+    return [guard.before("Bash", {"command": word}).action for word in words]
+
+
+def guard_of(store):
+    return Guard(store, "default", SystemClock())
+
+
+def records_of(server):
+    return {key: doc for key, doc in server.docs.items() if key[0] == "p-records"}
+
+
+def emptied(server, _):
+    for key in records_of(server):
+        del server.docs[key]
+
+
+def put_back(server, older):
+    emptied(server, None)
+    server.docs |= older
+
+
+def damaged(server, _):
+    for key, doc in records_of(server).items():
+        if doc.source["key"].startswith("rule/"):
+            server.docs[key] = type(doc)(doc.source | {"body": "{"}, doc.position, doc.version)
+
+
+@pytest.mark.parametrize("lose", [emptied, put_back, damaged])
+@pytest.mark.parametrize("writes_back", [True, False])
+def test_rules_that_an_index_lost_bind_from_their_copy_until_the_operator_decides(
+    server, other, lose, writes_back, caplog, monkeypatch
+):
+    ban(other, "push")
+    older = records_of(server)
+    ban(other, "drop")
+    lose(server, older)
+    store = direct_store(server)
+    guard = guard_of(store)
+    monkeypatch.setattr(
+        logging.getLogger("toolmem.operator"), "disabled", False
+    )  # by import-linter
+    with caplog.at_level(logging.ERROR, "toolmem.operator"):
+        assert verdicts(guard, "push", "drop", "list") == ["deny", "deny", "allow"]
+    assert "toolmem store restore --store http://localhost:9200/p" in caplog.text
+    ban(store, "curl")  # whoever writes a rule meanwhile hides nothing
+    assert verdicts(guard, "drop", "curl") == ["deny", "deny"]
+    assert list(store.rule_losses()) == ["default"]
+    assert not guard.before("Bash", {"command": "drop"}).notice
+    for record in store.lost_rules("default") if writes_back else ():
+        store.put("default", record.namespace, record.key, record.value)
+    store.accept_rules("default")
+    expected = "deny" if writes_back else "allow"
+    assert verdicts(guard, "drop", "curl") == [expected, "deny"]
+    assert store.rule_losses() == direct_store(server).rule_losses() == {}
+
+
+def test_a_rule_whose_writer_was_killed_before_the_copy_is_copied_by_the_next_guard(
+    server, network, other
+):
+    ban(other, "push")
+    task = begun(lambda store: ban(store, "drop"))
+    until(network, task, is_swap)
+    network.step(task)
+    task.fail(Killed())
+    assert verdicts(guard_of(other), "drop") == ["deny"]
+    emptied(server, None)
+    assert verdicts(guard_of(direct_store(server)), "push", "drop") == ["deny", "deny"]
+
+
+def test_a_rule_that_was_lifted_is_not_brought_back_by_its_copy(server, other):
+    ban(other, "push")
+    rules = ToolMemoryStore(other, "default", SystemClock())
+    (rule,) = rules.all_rules().rules
+    rules.delete_rule("Bash", rule.id)
+    assert verdicts(guard_of(direct_store(server)), "push") == ["allow"]
+    emptied(server, None)
+    assert verdicts(guard_of(direct_store(server)), "push") == ["allow"]
+
+
+def test_an_allowed_call_takes_one_request_however_many_rules_there_are(server, other):
+    for word in ("push", "drop", "curl"):
+        ban(other, word)
+    asked = []
+    store = open_store(lambda request: [asked.append(request), server.act(request)][1])
+    guard = guard_of(store)
+    verdicts(guard, "list")
+    asked.clear()
+    assert verdicts(guard, "list", "list -l") == ["allow", "allow"]
+    assert len(asked) == 2
+
+
+def test_health_answers_503_with_the_reason_while_a_copy_binds(server, other):
+    from starlette.testclient import TestClient
+
+    from toolmem.server.access import Access
+    from toolmem.server.http import application
+
+    ban(other, "push")
+    with ToolMem(stores={"default": direct_store(server)}) as memory:
+        client = TestClient(application(memory, Access("t")), base_url="http://127.0.0.1")
+        headers = {"Authorization": "Bearer t"}
+        assert client.get("/health", headers=headers).status_code == 200
+        emptied(server, None)
+        answer = client.get("/health", headers=headers)
+        assert answer.status_code == 503
+        assert "were deleted or emptied; their copy binds" in answer.json()["reason"]

@@ -13,6 +13,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 PAGE = 1000  # documents of one request
 MAX_VALUES = 65_000  # the server's own limit is 65,536
 BULK_BYTES = 8_000_000
+CONTACT_SECONDS = 3.0  # until a server that gives no first answer counts as out of reach
 KEEP_ALIVE = "1m"  # of a scan, between two pages
 MAX_CONFLICT_PAUSE = 0.1  # seconds; a longer pause loses every race against busy writers
 _BULK_ANSWER = "items.*.status,items.*.error,items.*._seq_no,items.*._primary_term"
@@ -89,6 +92,8 @@ class Client:
         self._pause = pause  # seconds before the second attempt
         self._opening = threading.RLock()
         self._is_closed = self._is_ready = False
+        self._attempt: float | None = None  # seconds for one attempt; None: as the client says
+        self._failure, self._failed_until = "", 0.0  # of the first contact, monotonic
         self._pid = os.getpid()
 
     def close(self) -> None:
@@ -100,11 +105,16 @@ class Client:
     def _connect(self) -> Elasticsearch:
         with self._opening:
             if self._es is None:
+                if time.monotonic() < self._failed_until:  # whoever waited meanwhile waits no more
+                    raise StoreUnavailable(self._failure)
                 self._es = self._make()
                 try:
                     self.prepare()
-                except BaseException:
+                except BaseException as error:
                     self._es = None
+                    if isinstance(error, StoreUnavailable):
+                        self._failure = str(error)
+                        self._failed_until = time.monotonic() + min(self._timeout, 2.0)
                     raise
                 self._is_ready = True
             return self._es
@@ -120,14 +130,48 @@ class Client:
             time.sleep(min(pause * random.uniform(0.5, 1.5), left))
             pause = min(2 * pause, longest)
 
+    def within(self, seconds: float, hosts: int = 1) -> Client:
+        """The same connection, for requests that may only take so long, whatever happens."""
+        if self._es is None:
+            self._connect()
+        hasty = copy(self)
+        hasty._timeout = min(seconds, self._timeout)
+        hasty._attempt = hasty._timeout / hosts
+        return hasty
+
+    def about_server(self) -> Mapping[str, Any]:
+        """What the server says of itself, as the first contact; {} where it does not say.
+
+        A thread of its own asks, as nothing else limits how long the look-up of a name takes.
+        """
+        hasty = self.within(CONTACT_SECONDS, 1 + self.location.count(", "))
+        answer: Future[Any] = Future()
+
+        def ask() -> None:
+            try:
+                given = (400, 403, 404, 405, 410)  # it may not say it, or not to this user
+                answer.set_result(hasty._attempts(self._es, lambda es: es.info(), given).body)
+            except BaseException as error:
+                answer.set_exception(error)
+
+        threading.Thread(target=ask, daemon=True).start()
+        try:
+            found = answer.result(hasty._timeout + 0.2)
+        except TimeoutError:
+            raise self._out_of_reach("it does not answer") from None
+        return found if isinstance(found, Mapping) else {}
+
     def ask(self, request: Callable[[Any], Any], ignore: Sequence[int] = ()) -> Any:
         """The answer; statuses in `ignore` are answers too. Raises StoreError."""
-        from elasticsearch import ApiError, TransportError, UnsupportedProductError
-
         if self._is_closed or self._pid != os.getpid():
             why = "is closed" if self._is_closed else "was opened before a fork; open it again here"
             raise StoreClosed(f"the store at {self.location} {why}")
-        connection = self._es if self._is_ready else self._connect()
+        return self._attempts(self._es if self._is_ready else self._connect(), request, ignore)
+
+    def _attempts(self, es: Any, request: Callable[[Any], Any], ignore: Sequence[int]) -> Any:
+        from elasticsearch import ApiError, TransportError, UnsupportedProductError
+
+        connection = es if self._attempt is None else es.options(request_timeout=self._attempt)
         failed: StoreError | None = None
         for _ in self.pauses():
             try:
@@ -145,11 +189,14 @@ class Client:
                     raise self.refusal(status, cause) from error
                 failed = self.refusal(status, cause)
             except TransportError as error:
-                failed = StoreUnavailable(
-                    f"Elasticsearch at {self.location} cannot be reached: {error.message}. Start "
-                    "it, or correct vector_store.<name>.params.hosts"
-                )
+                failed = self._out_of_reach(" ".join(str(error.message).split()))
         raise failed or StoreUnavailable(f"Elasticsearch at {self.location}: no time was left")
+
+    def _out_of_reach(self, why: str) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"Elasticsearch at {self.location} cannot be reached: {why}. Start it, or correct "
+            "vector_store.<name>.params.hosts"
+        )
 
     def refusal(self, status: int, cause: Mapping[str, Any]) -> StoreError:
         """The exception for an error answer, with what to do about it."""
@@ -164,18 +211,25 @@ class Client:
 
     # ------------------------------------------------------------ documents
 
-    def mget(self, places: Sequence[tuple[str, str]], fields: Any = True) -> list[Doc | None]:
+    def mget(
+        self, places: Sequence[tuple[str, str]], fields: Any = True, optional: str = ""
+    ) -> list[Doc | None]:
         """Documents by index and id, in the order asked, in real time; None where there is none.
 
-        `fields`: of the source; True: all.
+        `fields`: of the source; True: all. `optional`: an index that need not be there.
         """
         docs = [{"_index": index, "_id": each, "_source": fields} for index, each in places]
         found: list[dict[str, Any]] = []
+
+        def send(some: Sequence[Any]) -> list[dict[str, Any]]:
+            answers = self.ask(lambda es: es.mget(docs=some))["docs"]
+            return [
+                {} if optional and a.get("_index") == optional and "error" in a else a
+                for a in answers
+            ]
+
         for start in range(0, len(docs), PAGE):
-            found += self._answers(
-                docs[start : start + PAGE],
-                lambda some: self.ask(lambda es: es.mget(docs=some))["docs"],
-            )
+            found += self._answers(docs[start : start + PAGE], send)
         return [_doc_of(each) if each.get("found") else None for each in found]
 
     def bulk(self, writes: Sequence[Write]) -> list[Position | None]:
@@ -216,7 +270,9 @@ class Client:
                 break
         for each in answers.values():
             if "error" in each and each.get("status") != 409:
-                raise self.refusal(each.get("status", 503), cause_of(each))
+                cause = cause_of(each)
+                gone = 404 if cause.get("type") == "index_not_found_exception" else 503
+                raise self.refusal(each.get("status", gone), cause)
         return [answers[at] for at in range(len(items))]
 
     # ------------------------------------------------------------ searches

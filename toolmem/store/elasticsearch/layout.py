@@ -1,20 +1,23 @@
 """Indices, mappings and ids of documents.
 
 `PREFIX-tools`: one document for each tool, its commit. `PREFIX-calls`: its calls. `PREFIX-records`:
-keyed records and the guidance of tools, which are searched. What users store is text in fields that
-are not indexed, so that no value of theirs is ever a field.
+keyed records and the guidance of tools, which are searched. `PREFIX-rule-copies`: a copy of each
+rule in `PREFIX-records`, under the same id, so that rules survive the loss of that index. What
+users store is text in fields that are not indexed, so that no value of theirs is ever a field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from toolmem.errors import RequestError, StoreVersionError
+from toolmem.errors import RequestError, StoreUnavailable, StoreVersionError
 from toolmem.store.elasticsearch.client import Client, reason_of
 
 SCHEMA = 1
+OLDEST = (8, 15)  # version of a server
 SYSTEM = ".store"  # the workspace, and the namespace, of the store's own records
 
 _NAME = {"type": "keyword"}
@@ -37,6 +40,7 @@ _MAPPINGS: dict[str, dict[str, Any]] = {
         "embedder": _NAME,  # whose vector the document has
     },
 }
+_MAPPINGS["rule-copies"] = _MAPPINGS["records"]
 
 
 def digest(*parts: str) -> str:
@@ -58,13 +62,15 @@ class Layout:
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
+        self.prefix = prefix
         self._dimensions: set[int] = set()  # whose vectors are mapped
-        self.tools, self.calls, self.records = (f"{prefix}-{kind}" for kind in _MAPPINGS)
+        self._mappings = {f"{prefix}-{kind}": mapping for kind, mapping in _MAPPINGS.items()}
+        self.tools, self.calls, self.records, self.copies = self._mappings
 
     def prepare(self) -> None:
-        """Create what is missing; another process may do the same. Raises StoreVersionError."""
-        aliases = (self.tools, self.calls, self.records)
-        names = {f"{alias}-{SCHEMA}": alias for alias in aliases}
+        """Create what is missing; another process may do the same. Raises StoreError."""
+        self._require_version(self._client.about_server())
+        names = {f"{alias}-{SCHEMA}": alias for alias in self._mappings}
         found = self._client.ask(
             lambda es: es.indices.get_mapping(
                 index=",".join(names), ignore_unavailable=True, allow_no_indices=True
@@ -81,21 +87,43 @@ class Layout:
                 )
         for name, alias in names.items():
             if name not in found:
-                self._create(name, alias)
+                self.create(alias)
 
-    def _create(self, name: str, alias: str) -> None:
+    def _require_version(self, server: Mapping[str, Any]) -> None:
+        """Raises StoreUnavailable for a server that is too old."""
+        version = {"number": "", "build_flavor": "", **server.get("version", {})}
+        found = re.match(r"(\d{1,4})\.(\d{1,4})", str(version["number"]))
+        if not found or version["build_flavor"] == "serverless":  # which says 8.11
+            return
+        if (int(found[1]), int(found[2])) < OLDEST:
+            raise StoreUnavailable(
+                f"Elasticsearch at {self._client.location} is {version['number']}; toolmem needs "
+                "8.15 or newer (8.11 lacks the vector type `flat`): upgrade it"
+            )
+
+    def create(self, alias: str) -> None:
         """Create an index with an alias. Writes require the alias, so none recreates the index."""
         mappings = {
             "dynamic": "strict",
             "_meta": {"toolmem": SCHEMA},
-            "properties": _MAPPINGS[alias.rpartition("-")[2]],
+            "properties": self._mappings[alias],
         }
         settings = {"number_of_shards": 1, "auto_expand_replicas": "0-1", "refresh_interval": "-1"}
-        self._ask(
-            lambda es: es.indices.create(
+
+        def send(es: Any) -> Any:
+            name = f"{alias}-{SCHEMA}"
+            return es.indices.create(
                 index=name, mappings=mappings, settings=settings, aliases={alias: {}}
             )
-        )
+
+        try:
+            self._ask(send)
+        except RequestError as error:
+            if "serverless" not in str(error):
+                raise
+            for name in re.findall(r"index\.(\w+)", str(error)):  # that it does not take
+                settings.pop(name, None)
+            self._ask(send)
 
     def vector_field(self, dimension: int) -> str:
         """The field of vectors of this length, mapped when it is first written."""

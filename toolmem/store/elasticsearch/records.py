@@ -2,20 +2,23 @@
 
 A deleted record leaves an empty document behind, so a delayed request finds its position gone. The
 stamp of the rules is a document of the same shard, written by the same request as the rule, so
-that whoever reads the new stamp reads the new rule.
+that whoever reads the new stamp reads the new rule. Afterwards both are copied to an index of their
+own, which tells what the store lost.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from shlex import quote
 from typing import Any
 
 import msgspec
 
-from toolmem.errors import RequestError, StoreUnavailable
+from toolmem.errors import RequestError, StoreError, StoreUnavailable
 from toolmem.models.records import Document, Record, Snapshot
 from toolmem.store import storable
 from toolmem.store.base import BaseStore
@@ -23,9 +26,23 @@ from toolmem.store.elasticsearch.client import MAX_CONFLICT_PAUSE, Client, Doc, 
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout, digest, terms
 from toolmem.store.search import index_words
 from toolmem.store.storable import MAX_NAME, Place
+from toolmem.text.display import plain
 
+log = logging.getLogger("toolmem.operator")
+COPY_SECONDS = 3.0  # for requests to copies of rules
 RECENT = 4  # names of the last changes, by which a writer recognizes its own
-FIELDS = ["namespace", "key", "live", "version", "created", "modified", "recent", "body"]
+STAMP = (SYSTEM, "stamp")  # namespace and key
+FIELDS = [
+    "workspace",
+    "namespace",
+    "key",
+    "live",
+    "version",
+    "created",
+    "modified",
+    "recent",
+    "body",
+]
 
 
 def document_fields(text: str) -> dict[str, str]:
@@ -46,18 +63,28 @@ def record_of(doc: Doc | None) -> Record | None:
 class RecordStore(BaseStore):
     """The keyed records of a store."""
 
+    location: str
     _client: Client
     _layout: Layout
+    _losses: dict[str, str]  # by workspace, what became of its rules
 
-    def _docs(self, workspace: str, places: Sequence[tuple[str, str]]) -> list[Doc | None]:
-        index = self._layout.records
-        return self._client.mget([(index, digest(workspace, *p)) for p in places], FIELDS)
+    def _docs(
+        self, workspace: str, places: Sequence[tuple[str, str]], client: Client | None = None
+    ) -> list[Doc | None]:
+        """The stamp of the rules, that of their copy, and the documents of records."""
+        stamp, copies = digest(workspace, *STAMP), self._layout.copies
+        asked = [(self._layout.records, digest(workspace, *place)) for place in places]
+        stamps = [(self._layout.records, stamp), (copies, stamp)]
+        return (client or self._client).mget([*stamps, *asked], FIELDS, optional=copies)
 
     def get_many(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Snapshot:
-        """In one request, so that stamp and records fit together."""
-        stamp, *docs = self._docs(workspace, [(SYSTEM, "stamp"), *keys])
-        stamp_value = "" if stamp is None else stamp.source["body"]
-        return Snapshot(stamp_value, [record_of(doc) for doc in docs])
+        """In one request, so that stamp and records fit together.
+
+        The stamp is another one while the copy of the rules has not the same.
+        """
+        stamp, copied, *docs = self._docs(workspace, keys)
+        value = _body(stamp) if is_in_step(stamp, copied) else f"{_body(stamp)} {_body(copied)}"
+        return Snapshot(value, [record_of(doc) for doc in docs])
 
     def _put(
         self, place: Place, body: bytes, document: Document | None, expected: int | None
@@ -81,7 +108,8 @@ class RecordStore(BaseStore):
 
     def delete(self, workspace: str, namespace: str, key: str) -> bool:
         place = Place(workspace, namespace, key)
-        return self._swap(place, lambda existing: {"live": False} if existing else None) is not None
+        gone = {"live": False, "modified": storable.micros(datetime.now(UTC))}
+        return self._swap(place, lambda existing: dict(gone) if existing else None) is not None
 
     def _swap(
         self, place: Place, change: Callable[[Record | None], dict[str, Any] | None]
@@ -89,19 +117,21 @@ class RecordStore(BaseStore):
         """Write what `change` makes of the current record; where it makes None, write nothing."""
         name, attempts = os.urandom(6).hex(), dict[str, Doc]()
         for attempt, _ in enumerate(self._client.pauses(longest=MAX_CONFLICT_PAUSE)):
-            (doc,) = self._docs(place.workspace, [place[1:]])
+            *before, doc = self._docs(place.workspace, [place[1:]])
             recent = [] if doc is None else doc.source["recent"]
             if own := attempts.keys() & set(recent):  # it was swapped, and the answer was lost
                 return attempts[own.pop()]
             changed = change(record_of(doc))
             if changed is None:
                 return None
+            changed["modified"] = max(changed["modified"], _modified(doc) + 1)
             changed["recent"] = [*recent, f"{name}-{attempt}"][-RECENT:]
-            write = self._write(place, changed)
-            write.position, write.is_new = None if doc is None else doc.position, doc is None
+            write = _at(doc, self._write(place, changed))
             written = attempts[f"{name}-{attempt}"] = Doc(write.id, write.source, (0, 0), 0)
             stamps = [self._stamp(place.workspace)] if storable.is_rule(*place[1:]) else []
             if self._client.bulk([write, *stamps])[0] is not None:
+                if stamps:
+                    self._copy([written], stamps[0], before)
                 return written
         raise StoreUnavailable(
             f"Elasticsearch at {self._client.location}: others changed record "
@@ -115,7 +145,93 @@ class RecordStore(BaseStore):
     def _stamp(self, workspace: str) -> Write:
         """The write of a new, unique stamp of the rules."""
         fields = {"live": False, "body": os.urandom(8).hex()}
-        return self._write(Place(workspace, SYSTEM, "stamp"), fields)
+        return self._write(Place(workspace, *STAMP), fields)
+
+    # ------------------------------------------------------------ copies of rules
+
+    def _copy(self, rules: Sequence[Doc], stamp: Write | Doc, before: Sequence[Doc | None]) -> None:
+        """Copy rules, and their stamp unless the copy lacked a change. A failure is logged.
+
+        `before`: the stamps as they were.
+        """
+        index = self._layout.copies
+        writes = [Write(index, r.id, r.source, version=_modified(r)) for r in rules]
+        if is_in_step(*before):
+            writes.append(_at(before[1], Write(index, stamp.id, stamp.source)))
+        try:
+            self._client.within(COPY_SECONDS).bulk(writes)
+        except StoreError as error:
+            log.error("the copy of the rules is not up to date: %s", error)
+
+    def lost_rules(self, workspace: str) -> list[Record]:
+        """The copies of rules that the store lost, or holds in an older or another version.
+
+        The operator is told of a loss once. Where there is none, the copy is brought up to date.
+        Raises StoreError where the copies cannot be read.
+        """
+        lost, behind, stamps = self._compare(workspace)
+        if not lost:
+            self._losses.pop(workspace, None)
+            stamp, copied = stamps
+            if stamp is not None and (behind or not is_in_step(stamp, copied)):
+                self._copy(behind, stamp, (copied, copied))
+        return [record for doc in lost if (record := record_of(doc)) is not None]
+
+    def _compare(self, workspace: str) -> tuple[list[Doc], list[Doc], Sequence[Doc | None]]:
+        """Documents of rules that the store lost, those that the copy lacks, and both stamps."""
+        client, layout = self._client.within(COPY_SECONDS), self._layout
+        stamps: list[Doc | None] = [None, None]
+        what, stored = "were deleted or emptied", dict[str, Doc]()
+        try:
+            stamps = self._docs(workspace, [], client)
+            if stamps[1] is None:
+                layout.create(layout.copies)
+        except StoreError as error:
+            what = f"cannot be read ({error})"
+        # A rule is copied once it is written, so that copies are read first.
+        copied = _rules_in(client, layout.copies, workspace)
+        try:
+            if stored := _rules_in(client, layout.records, workspace):
+                what = "were put back to an older state, or damaged"
+        except StoreError as error:
+            what = f"cannot be read ({error})"
+        lost = [doc for doc in copied.values() if _is_ahead(doc, stored.get(doc.id))]
+        behind = [doc for doc in stored.values() if _modified(doc) > _modified(copied.get(doc.id))]
+        command = f"toolmem store restore --store {self.location}/{layout.prefix}"
+        command += f" --workspace {quote(workspace)}"
+        told = (
+            f"the rules of workspace {plain(workspace, 80)!r} in {layout.records} at "
+            f"{self.location} {what}; their copy binds. To write them back: {command}; "
+            f"to let them go: {command} --drop"
+        )
+        if lost and self._losses.get(workspace) != told:
+            self._losses[workspace] = told
+            log.error("%s", told)
+        return lost, behind, stamps
+
+    def rule_losses(self) -> dict[str, str]:
+        """What became of the rules, by workspace, where some were lost. Raises StoreError."""
+        index = self._layout.copies
+        for doc in self._client.scan(index, terms(namespace=SYSTEM), ["workspace", "body"]):
+            workspace = doc.source["workspace"]
+            if workspace in self._losses or not is_in_step(*self._docs(workspace, [])):
+                self.lost_rules(workspace)
+        return dict(self._losses)
+
+    def accept_rules(self, workspace: str) -> None:
+        """Forget the copies of rules that the store lost. Raises StoreError."""
+        lost = self._compare(workspace)[0]
+        stamp, (_, copied) = self._stamp(workspace), self._docs(workspace, [])
+        self._client.bulk([stamp])  # a new one, so that every guard reads the rules again
+        index, now = self._layout.copies, storable.micros(datetime.now(UTC))
+        found = self._client.mget([(self._layout.records, doc.id) for doc in lost], FIELDS)
+        writes = [_at(copied, Write(index, stamp.id, stamp.source))]
+        for doc, stored in zip(lost, found, strict=True):
+            source = doc.source | {"live": False, "modified": 0, "body": ""}
+            source = source if stored is None else stored.source
+            writes.append(Write(index, doc.id, source, version=max(now, doc.version + 1)))
+        self._client.bulk(writes)
+        self._losses.pop(workspace, None)
 
     def list_records(
         self,
@@ -146,3 +262,40 @@ class RecordStore(BaseStore):
         found = self._client.values(self._layout.records, "namespace", filters)
         shown = [each for each in found if hidden or not each.startswith(".")]
         return [each for each in shown if each != storable.GUIDANCE]
+
+
+def is_in_step(stamp: Doc | None, copied: Doc | None) -> bool:
+    """Whether the copy of the rules has the stamp of the rules."""
+    return _body(stamp) == _body(copied)
+
+
+def _body(doc: Doc | None) -> str:
+    return "" if doc is None else str(doc.source.get("body", ""))
+
+
+def _modified(doc: Doc | None) -> int:
+    """When a record was changed last; later with each change of it, whatever the clock says."""
+    return 0 if doc is None else int(doc.source.get("modified", 0))
+
+
+def _is_ahead(copied: Doc, stored: Doc | None) -> bool:
+    """Whether the copy of a rule is newer than what the store has, or other than it."""
+    if not copied.source["live"] and (stored is None or not stored.source["live"]):
+        return False
+    is_same_age = _modified(copied) == _modified(stored)
+    is_other = is_same_age and _body(copied) != _body(stored)
+    return is_other or _modified(copied) > _modified(stored)
+
+
+def _at(doc: Doc | None, write: Write) -> Write:
+    """Let a document be written only where it is still as it was read."""
+    write.position, write.is_new = None if doc is None else doc.position, doc is None
+    return write
+
+
+def _rules_in(client: Client, index: str, workspace: str) -> dict[str, Doc]:
+    """The documents of rules, also of deleted ones, by id."""
+    filters = [*terms(workspace=workspace), {"prefix": {"key": "rule/"}}]
+    found = client.scan(index, filters, FIELDS, [{"key": "asc"}])
+    names = ("namespace", "key")
+    return {d.id: d for d in found if storable.is_rule(*(d.source[name] for name in names))}

@@ -73,6 +73,7 @@ class ElasticsearchStore(SearchStore):
         self._client.prepare = self._layout.prepare
         self._tools = Tools(self._client, self._layout)
         self._secret_key = b""
+        self._losses = {}
 
     def close(self) -> None:
         self._client.close()
