@@ -72,7 +72,8 @@ BAD = {
 def test_a_payload_that_cannot_be_read_stops_a_call_only_where_the_user_chose_that(name, project):
     open_ = answer_event(["claude-code"], BAD[name], {})
     closed = answer_event(["claude-code", "--on-error", "closed"], BAD[name], {})
-    assert open_ == b""
+    assert (b"Not sure" in open_) is (name == "deep")  # the call itself is to blame for that
+    assert open_ == b"" or name == "deep"
     is_call = b"PreToolUse" in BAD[name]
     assert (b"could not be checked" in closed) is is_call
 

@@ -1,4 +1,4 @@
-"""What the guard knows of a conversation, of a workspace, and of one call."""
+"""What the guard knows of a conversation (one record, changed by swap), a workspace, and a call."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from toolmem.guard.history import CallHistory, still_counted
 from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Failures
 from toolmem.models.calls import Moment
+from toolmem.models.decisions import Decision
+from toolmem.models.protocols import Store
 from toolmem.models.rules import Change, ToolMemoryRule
 from toolmem.models.tools import ToolSchema
-from toolmem.store.storable import micros
+from toolmem.store.storable import micros, swap
 from toolmem.view.conditions import MoreThan
 from toolmem.view.view import CallView
 
@@ -22,6 +24,7 @@ NAMESPACE = ".guard"
 OWN_TOOLS = frozenset(
     ["note_demand", "lift_demand", "memory_tools_put", "memory_tools_list", "memory_recall"]
 )
+STOPS = "stops/"  # keys of what each rule stopped
 MAX_FORGIVEN = 500  # errors
 MAX_STOPS = 20  # of a conversation, since the user spoke
 MAX_AGREED = 200  # of a conversation, the newest
@@ -44,11 +47,22 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
     lift_declined: list[str] = []  # ids of rules that the user was asked to lift, and kept
     is_guests: bool = False  # a guest speaks in it: no denial names a way out
 
-    def remember_stop(self, call: PlannedCall, shown: str, rules: list[str]) -> None:
-        """Remember a call that rules stopped, by their ids. `shown`: the call, whole."""
+    def remember_stop(self, call: PlannedCall, shown: str, decision: Decision) -> None:
+        """Remember what became of a call, for the decision on its repeat. `shown`: it, whole."""
+        is_stopped = decision.action in ("ask", "deny")
+        failure = self.failures.failures.get(call.identity)
+        if failure is not None and any(s.kind == "repeat" for s in decision.sources):
+            failure.is_denied |= is_stopped
+            failure.is_forced |= failure.is_denied and not is_stopped
+        rules = decision.rule_ids if is_stopped else []
         if rules and len(self.stops) < MAX_STOPS:
             self.stops[call.once] = shown
             self.stopped_by = list(dict.fromkeys([*self.stopped_by, *rules]))
+
+
+def key_of(conversation: str) -> tuple[str, str]:
+    """Namespace and key of the record of a conversation."""
+    return NAMESPACE, f"conversation/{conversation}"
 
 
 class Forgiveness(Struct, kw_only=True, omit_defaults=True):
@@ -75,8 +89,14 @@ class RuleStops(Struct):
     number: int = 0
     last: Moment | None = None
 
-    def count(self, now: datetime) -> None:
-        self.number, self.last = self.number + 1, now
+
+def count_stop(store: Store, workspace: str, rule_id: str, now: datetime) -> None:
+    """Count that a rule stopped a call."""
+
+    def change(stops: RuleStops) -> None:
+        stops.number, stops.last = stops.number + 1, now
+
+    swap(store, workspace, (NAMESPACE, f"{STOPS}{rule_id}"), RuleStops, change)
 
 
 class RunningCall(NamedTuple):

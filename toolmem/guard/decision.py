@@ -103,6 +103,11 @@ def fallback_decision(
     return decide("", time, tool_name, conversation, [finding])
 
 
+def plain_allow(tool_name: str, conversation: str, time: datetime) -> Decision:
+    """The decision about a call that nothing was found against, where it was not kept."""
+    return decide("", time, tool_name, conversation, [])
+
+
 def strictest(decisions: Sequence[Decision]) -> Decision:
     """The strictest of the decisions of several stores (at least one), with the advice of all."""
     found = max(decisions, key=lambda each: _ORDER[each.action])
@@ -196,6 +201,17 @@ def rule_finding(
     lifts = asks and asks_user and sure
     source = DecisionSource(kind="rule", rule_id=rule.id, asks=asks, lifts=lifts, unknown=unknown)
     return Finding(source, action, text, remedy, "" if is_copy else notice, mode)
+
+
+def unreadable_findings(
+    error: Exception, on_error: Literal["open", "closed"], has_copy: bool
+) -> list[Finding]:
+    """What it means that the rules cannot be read; nothing where calls run and a copy binds."""
+    if has_copy and on_error == "open":
+        return []
+    text = f"The user's rules could not be read ({type(error).__name__})."
+    action: Action = "deny" if on_error == "closed" else "advise"
+    return [Finding(DecisionSource(kind="self"), action, text, "Tell the user.")]
 
 
 def schema_findings(

@@ -1,11 +1,9 @@
 """The guard of one workspace: decide before a call, and learn from how it ended.
 
-    decision = guard.before("send_email", {"to": "sarah@example.com"}, conversation="c1")
-    if decision.action in ("allow", "advise"):
-        ...
-        guard.after(decision, {"to": "sarah@example.com"}, output="sent", failed=False)
-
-What a conversation learned is one record of the store, written by compare-and-swap.
+decision = guard.before("send_email", {"to": "sarah@example.com"}, conversation="c1")
+if decision.action in ("allow", "advise"):
+    ...
+    guard.after(decision, {"to": "sarah@example.com"}, output="sent", failed=False)
 """
 
 from __future__ import annotations
@@ -30,9 +28,10 @@ from toolmem.guard.conversation import (
     Conversation,
     Forgiveness,
     PlannedCall,
-    RuleStops,
     RunningCall,
     count_call,
+    count_stop,
+    key_of,
 )
 from toolmem.guard.decision import (
     Finding,
@@ -41,6 +40,7 @@ from toolmem.guard.decision import (
     rule_finding,
     schema_findings,
     shown_arguments,
+    unreadable_findings,
 )
 from toolmem.guard.history import (
     KnownHistory,
@@ -53,7 +53,7 @@ from toolmem.guard.known_names import statement_in
 from toolmem.guard.repeats import call_identity, check_repeat, outcome_of, record_outcome
 from toolmem.guard.rule_cache import RuleSet, copied_rules
 from toolmem.guard.self_protection import check_self
-from toolmem.models.decisions import Action, Decision, DecisionSource
+from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Clock, Store
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
@@ -75,7 +75,6 @@ log = logging.getLogger("toolmem.guard")
 Result = TypeVar("Result")
 
 FORGIVENESS = (NAMESPACE, "forgiveness")
-STOPS = "stops/"  # keys of what each rule stopped
 USE_WAIT = 1.0  # seconds that writing waits for others, where a decision uses something up
 HEAR_WAIT = 0.4  # seconds that a message of the user waits for others that write
 WRITE_WAIT = 0.2  # seconds that writing waits for others, once a decision is made
@@ -176,12 +175,15 @@ class Guard:
         call = PlannedCall(view, arguments, conversation, schema, force, asks_user)
         decision_id, now = os.urandom(16).hex(), self.clock.now()
         try:
-            findings = self._findings(call, decision_id)
+            findings, is_read = self._findings(call, decision_id), True
         except StoreError as error:
-            findings = self._without_store(call, error)
-            decision = decide(decision_id, now, tool_name, conversation, findings)
-            return self._with_loss(decision), None
-        decision = self._with_loss(decide(decision_id, now, tool_name, conversation, findings))
+            findings, is_read = self._without_store(call, error), False
+        decision = decide(decision_id, now, tool_name, conversation, findings)
+        if self.lost and not (decision.may_run or self._serves_guests):
+            reason = f"{decision.reason} Also tell the user: {self.lost}"
+            decision = replace(decision, reason=reason)
+        if not is_read:
+            return decision, None
         if not findings:  # what it uses up is written already
             return decision, (lambda: None) if call.uses_up else None
         shown = shown_arguments(view.arguments, self._secret)
@@ -213,21 +215,12 @@ class Guard:
         """Read the rules now, so that they bind even if the store fails later."""
         self._read_state("")
 
-    def _with_loss(self, decision: Decision) -> Decision:
-        """Have the agent tell the user, where a call is stopped, that a store lost its rules."""
-        if not self.lost or decision.may_run or self._serves_guests:
-            return decision
-        return replace(decision, reason=f"{decision.reason} Also tell the user: {self.lost}")
-
     def _without_store(self, call: PlannedCall, error: StoreError) -> list[Finding]:
         """Report that the store failed, and check the rules that were read before."""
         log.warning("calls are not held against rules: %s", error)
         rule_set = self._rule_set = copied_rules(self.rules, self._rule_set)
-        text = f"The user's rules could not be read ({type(error).__name__})."
-        action: Action = "deny" if self.modes.on_error == "closed" else "advise"
-        findings = [Finding(DecisionSource(kind="self"), action, text, "Tell the user.")]
-        if action == "advise" and (self.lost or (rule_set and rule_set.copied)):
-            findings = []  # their copy is read
+        has_copy = bool(self.lost or (rule_set and rule_set.copied))
+        findings = unreadable_findings(error, self.modes.on_error, has_copy)
         return findings + self._rule_findings(call, rule_set)
 
     def _findings(self, call: PlannedCall, decision_id: str) -> list[Finding]:
@@ -243,13 +236,13 @@ class Guard:
             for each in (view, *view.nested):
                 findings += check_self(each, self.protected, modes.rules)
         findings += self._repeat_findings(call)
+        failures = known.failures
         if modes.names != "off" and (statement := statement_in(call.arguments)):
             findings += known.names.check(statement, modes.names)
         findings += schema_findings(call.arguments, call.schema, modes.schema, self._secret)
         if not any(f.effective in ("ask", "deny") for f in findings):
             with self._lock:
-                running = RunningCall(view, call.identity, known.failures.changed)
-                self._running[decision_id] = running
+                self._running[decision_id] = RunningCall(view, call.identity, failures.changed)
                 while len(self._running) > MAX_RUNNING:
                     del self._running[next(iter(self._running))]
         return findings
@@ -350,30 +343,12 @@ class Guard:
 
     def _remember_stop(self, decision: Decision, call: PlannedCall) -> None:
         """Store that a call was stopped, for the decision on its repeat."""
-        kinds = {source.kind for source in decision.sources}
-        is_stopped = decision.action in ("ask", "deny")
-        if not call.identity or not (kinds & {"repeat", "rule"}):
+        if not call.identity or not any(s.kind in ("repeat", "rule") for s in decision.sources):
             return
         shown = call_in_words(call.view, self._secret)
-        rules = [source.rule_id for source in decision.sources if source.kind == "rule"]
-
-        def change(state: Conversation) -> None:
-            failure = state.failures.failures.get(call.identity)
-            if failure is not None and "repeat" in kinds:
-                failure.is_denied |= is_stopped
-                failure.is_forced |= failure.is_denied and not is_stopped
-            state.remember_stop(call, shown, rules if is_stopped else [])
-
-        self._change(call.conversation, change)
-        for rule_id in dict.fromkeys(rules) if is_stopped else ():
-            place = (NAMESPACE, f"{STOPS}{rule_id}")
-            swap(
-                self.store,
-                self.workspace,
-                place,
-                RuleStops,
-                partial(RuleStops.count, now=decision.time),
-            )
+        self._change(call.conversation, lambda state: state.remember_stop(call, shown, decision))
+        for rule_id in [] if decision.may_run else decision.rule_ids:
+            count_stop(self.store, self.workspace, rule_id, decision.time)
 
     def after(
         self,
@@ -457,7 +432,7 @@ class Guard:
 
     def _read_state(self, conversation: str) -> tuple[Conversation, Forgiveness, RuleSet]:
         """Read the records and the rules in one snapshot."""
-        snapshot = self.store.get_many(self.workspace, [_key_of(conversation), FORGIVENESS])
+        snapshot = self.store.get_many(self.workspace, [key_of(conversation), FORGIVENESS])
         known, forgiven = snapshot.records
         rule_set = self._rule_set
         if rule_set is None or rule_set.stamp != snapshot.rules_stamp:
@@ -465,7 +440,7 @@ class Guard:
         return read_or_new(known, Conversation), read_or_new(forgiven, Forgiveness), rule_set
 
     def _change(self, conversation: str, change: Callable[[Conversation], Result]) -> Result:
-        return swap(self.store, self.workspace, _key_of(conversation), Conversation, change)
+        return swap(self.store, self.workspace, key_of(conversation), Conversation, change)
 
     def _count(self, conversation: str, rule_id: str, test: MoreThan, now: datetime) -> bool:
         """Count a call; False where other processes reached the limit meanwhile."""
@@ -473,7 +448,3 @@ class Guard:
         if test.per == "conversation":
             return self._change(conversation, change)
         return swap(self.store, self.workspace, FORGIVENESS, Forgiveness, change)
-
-
-def _key_of(conversation: str) -> tuple[str, str]:
-    return NAMESPACE, f"conversation/{conversation}"

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from toolmem.errors import StoreError, ToolMemError
 from toolmem.guard import Guard
-from toolmem.guard.decision import strictest, without_consent
+from toolmem.guard.decision import plain_allow, strictest, without_consent
 from toolmem.guard.guard import WRITE_WAIT
 from toolmem.guard.rule_copies import aside_file
 from toolmem.guard.stores import MAX_OUTPUT, WORKSPACE, Stores
@@ -236,7 +236,8 @@ class Hook(Struct, kw_only=True):
             return Answer()  # it has not run; one that the user agreed to has
         session, _ = ledger.read()
         record, guards = self._record(event, call, session), self.guards()
-        decisions = call.decisions or [_plain_decision(event)] * len(guards)
+        plain = plain_allow(event.tool, event.session, datetime.now(UTC))  # nothing was written
+        decisions = call.decisions or [plain] * len(guards)
         self.stores.keep_call(record, event.input, guards, decisions)
         told: list[str] = []
         for guard, decision in zip(guards, call.decisions, strict=False):
@@ -274,12 +275,6 @@ def _why_not_kept(write: Callable[[], None]) -> str:
         log.warning("a decision is not kept: %s", error)
         return f"toolmem: this decision holds, but nothing can be kept of it: {error}"
     return ""
-
-
-def _plain_decision(event: Event) -> Decision:
-    """That of a call which was allowed without a word, of which nothing was written."""
-    session, now = event.session, datetime.now(UTC)
-    return Decision(id="", time=now, tool_name=event.tool, conversation_id=session, action="allow")
 
 
 def _as_answered(decision: Decision, call: SessionCall, event: Event) -> Decision:

@@ -41,3 +41,8 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sources: tuple[DecisionSource, ...] = ()
     mode: Literal["shadow", "advise", "enforce"] = "enforce"
     outcome: str = ""  # what became of the call; "" until it is known
+
+    @property
+    def rule_ids(self) -> list[str]:
+        """The rules that it is about, each once."""
+        return list(dict.fromkeys(s.rule_id for s in self.sources if s.kind == "rule"))

@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 
 from toolmem.errors import RequestError
 from toolmem.flow.services import Memory
-from toolmem.guard.conversation import NAMESPACE, RuleStops
-from toolmem.guard.guard import HEAR_WAIT, STOPS
+from toolmem.guard.conversation import NAMESPACE, STOPS, RuleStops
+from toolmem.guard.guard import HEAR_WAIT
 from toolmem.models.calls import Moment
 from toolmem.models.rules import Effect
 from toolmem.models.tools import ToolSchema

@@ -17,6 +17,7 @@ from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.records import read_records
 from toolmem.guard import Guard
 from toolmem.guard.aside import hear_in_time
+from toolmem.guard.decision import plain_allow
 from toolmem.guard.shown_guidance import permitted_records
 from toolmem.guidance.shown import guidance_section, require_trusted
 from toolmem.llm.tokens import estimated_tokens
@@ -313,8 +314,7 @@ class AgentSession:
         try:
             done = self._rules_memory.perform(OPERATIONS[name], given)
             self._unreported.told.append(done.told)
-            problems = msgspec.to_builtins(done.problems)
-            answer = {"outcome": done.outcome, "problems": problems}
+            answer = {"outcome": done.outcome, "problems": msgspec.to_builtins(done.problems)}
             if done.outcome == "kept":
                 answer["told"] = without_ways_out(done.told)
         except RequestError as error:
@@ -407,10 +407,7 @@ class AgentSession:
             self._checked_calls.remove(checked)
             if checked.has_ended:
                 return {"success": checked.success, **record}
-        time = self.memory.services.clock.now()
-        plain = Decision(
-            id="", time=time, tool_name=name, conversation_id=self.session_id, action="allow"
-        )
+        plain = plain_allow(name, self.session_id, self.memory.services.clock.now())
         decision = checked.decision if checked else plain
         self.recorder.report_end(decision, given, judged_record(name, given, record))
         return record
