@@ -47,6 +47,7 @@ _VARIABLES = (
     "OPENHUMAN_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED",
 )
 _OFF = frozenset(("0", "false", "no", "off"))
+MAX_MESSAGE = 60_000  # characters that are read
 MAX_DEMANDS = 10  # of one message, which are kept unasked
 
 
@@ -88,6 +89,11 @@ class ToolMemoryCaptureHook:
         """Take every step, even where the one before failed."""
         captured = Captured()
         turn.user_message = SURROGATE.sub("\ufffd", turn.user_message)
+        if len(turn.user_message) > MAX_MESSAGE:
+            turn.user_message = turn.user_message[:MAX_MESSAGE]
+            captured.told.append(
+                f"only the first {MAX_MESSAGE:,} characters of this message were read for demands"
+            )
         if turn.is_guests:  # what follows replies would loosen rules
             steps = tuple(step for step in steps if step != self._follow)
         for step in steps if self.enabled else ():

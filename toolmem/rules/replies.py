@@ -110,7 +110,7 @@ def _own_texts(message: str) -> list[str]:
     """The user's own sentences but questions, with pasted and quoted text masked."""
     from toolmem.rules.reader.own_text import own_sentences  # takes long to load
 
-    own = own_sentences(message, lambda _: False)
+    own = own_sentences(message)
     return [each.masked.strip(_OUTER) for each in own if not each.question]
 
 

@@ -23,11 +23,11 @@ from toolmem.rules.reader.own_text import (
     MAX_SENTENCE,
     Sentence,
     copied,
-    lower,
     own_sentences,
     takes_dot,
 )
 from toolmem.rules.reader.tools import acting_tools, action_parameter, catalogue_of, tools_meant
+from toolmem.rules.reader.words import lower
 from toolmem.text.forms import word_set
 
 Kind = Literal["ban", "only", "ask"]

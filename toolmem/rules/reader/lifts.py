@@ -15,8 +15,18 @@ from typing import Any, NamedTuple
 
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.changes import NOTED
-from toolmem.rules.reader.own_text import MAX_SENTENCE, Sentence, lower, own_sentences
-from toolmem.rules.reader.words import ACTIONS, CJK, FILLERS, NOUNS, PROGRAMS, SPOKEN, VERBS, stems
+from toolmem.rules.reader.own_text import MAX_SENTENCE, Sentence, own_sentences
+from toolmem.rules.reader.words import (
+    ACTIONS,
+    CJK,
+    FILLERS,
+    NOUNS,
+    PROGRAMS,
+    SPOKEN,
+    VERBS,
+    lower,
+    stems,
+)
 from toolmem.text.forms import word_set
 from toolmem.view.parameters import scalars
 
@@ -252,7 +262,7 @@ def _sentences(message: str) -> list[Sentence]:
     """The user's own sentences but long ones, which the patterns search in quadratic time."""
     if _HEAD.match(message):
         return []
-    own = own_sentences(message, lambda _: False)
+    own = own_sentences(message)
     return [each for each in own if len(each.text) <= MAX_SENTENCE]
 
 
