@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+from contextlib import closing, contextmanager, suppress
 
+import apsw
 import pytest
 
 from hosts_live.model import Model
-from hosts_live.programs import EVERY, PROGRAMS, ClaudeCode
+from hosts_live.programs import EVERY, PROGRAMS, ClaudeCode, Codex
 from hosts_live.terminal import ENTER, ESCAPE, Terminal
 from toolmem.hooks.notes import note_command
 
@@ -123,6 +125,47 @@ def test_what_the_user_says_binds_in_the_real_program(agent, record_property):
         check=False,
     )
     assert left.stdout == b""
+
+
+@contextmanager
+def locked(path):
+    """Another process holds the write lock."""
+    with closing(apsw.Connection(str(path))) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+
+
+@contextmanager
+def full(path):
+    """The store lies on a disk without a free byte."""
+    files = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={2 * sum(map(len, files.values()))}", "none"]
+    if subprocess.run([*mount, str(path.parent)], capture_output=True, check=False).returncode:
+        pytest.skip("only root mounts a disk")
+    try:
+        for name, data in files.items():
+            (path.parent / name).write_bytes(data)
+        with suppress(OSError), open(path.parent / "fill", "wb", 0) as file:
+            while True:
+                file.write(b"x" * 4096)
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(path.parent)], check=True)
+
+
+@pytest.mark.parametrize("fault", [locked, full])
+@pytest.mark.parametrize("agent", [ClaudeCode, Codex], ids=lambda each: each.agent, indirect=True)
+def test_a_ban_holds_in_the_real_program_while_nothing_can_be_written(agent, fault):
+    is_pushed = repository(agent)
+    agent.toolmem("hook", "install", agent.agent)
+    agent.after_install()
+    agent.model.then("Understood.")
+    agent.say(RULE)
+    with fault(agent.project / ".toolmem" / "memory.db"):
+        answer = asked(agent, "Publish it.", "git push origin main")
+        assert "Never push to main" in answer and "toolmem: not run" in answer
+        assert "a.txt" in asked(agent, "Look around.", "echo a.txt")
+    assert not is_pushed()
 
 
 BACK = "The thing with main is settled."
