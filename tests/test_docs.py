@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jupytext
 import pytest
 
 import toolmem
@@ -107,3 +108,9 @@ def test_contributing_names_files_that_are_there():
     for name in named:
         if not name.startswith("../"):  # a neighbour of the project, not a part of it
             assert (ROOT / name).exists() or (PACKAGE / name).exists(), name
+
+
+def test_each_call_that_the_limits_name_as_passing_passes():
+    cells = [each for each in jupytext.read(DOCS / "limits.md").cells if each.cell_type == "code"]
+    assert len(cells) == 1
+    exec(compile(cells[0].source, "limits.md", "exec"), {})
