@@ -24,6 +24,7 @@ NAMESPACE = ".guard"
 OWN_TOOLS = frozenset(
     ["note_demand", "lift_demand", "memory_tools_put", "memory_tools_list", "memory_recall"]
 )
+CONVERSATION = "conversation/"  # keys of what was learned in each
 STOPS = "stops/"  # keys of what each rule stopped
 MAX_FORGIVEN = 500  # errors
 MAX_STOPS = 20  # of a conversation, since the user spoke
@@ -58,11 +59,6 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
         if rules and len(self.stops) < MAX_STOPS:
             self.stops[call.once] = shown
             self.stopped_by = list(dict.fromkeys([*self.stopped_by, *rules]))
-
-
-def key_of(conversation: str) -> tuple[str, str]:
-    """Namespace and key of the record of a conversation."""
-    return NAMESPACE, f"conversation/{conversation}"
 
 
 class Forgiveness(Struct, kw_only=True, omit_defaults=True):

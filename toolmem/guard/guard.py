@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +22,7 @@ from toolmem.config.sections import GuardSection
 from toolmem.errors import StoreError
 from toolmem.guard import consent
 from toolmem.guard.conversation import (
+    CONVERSATION,
     MAX_RUNNING,
     NAMESPACE,
     OWN_TOOLS,
@@ -31,7 +32,6 @@ from toolmem.guard.conversation import (
     RunningCall,
     count_call,
     count_stop,
-    key_of,
 )
 from toolmem.guard.decision import (
     Finding,
@@ -251,12 +251,11 @@ class Guard:
         found, counted = self._broken_rules(call, rule_set)
         if found or not counted:
             return found
-        now = self.rules.local_time()
         call.uses_up = True
         try:
             with self.store.transaction(USE_WAIT):
                 for rule, test in counted:
-                    if not self._count(call.conversation, rule.id, test, now):
+                    if not self._count(call.conversation, rule.id, test):
                         found.append(self._finding(rule, call, "", True))
         except StoreError:
             need = "It cannot be counted now."
@@ -324,8 +323,7 @@ class Guard:
 
         Where that cannot be written it does not count.
         """
-        now = self.clock.now()
-        use = partial(consent.use_once, identity=call.once, now=now)
+        use = partial(consent.use_once, identity=call.once, now=self.clock.now())
         try:
             with self.store.transaction(USE_WAIT):
                 call.uses_up = self._change(call.conversation, use)
@@ -390,8 +388,7 @@ class Guard:
                 state.names.learn(statement, output, failed=bool(failed))
             return error
 
-        error = self._change(decision.conversation_id, change)
-        if error:
+        if error := self._change(decision.conversation_id, change):
             swap(self.store, self.workspace, FORGIVENESS, Forgiveness, lambda f: f.forgive(error))
         if decision.sources:
             ran = "failed" if failed else "unknown" if failed is None else "worked"
@@ -419,10 +416,12 @@ class Guard:
         `is_typed`: the host saw them type it. In a guarded store no other words let a call run.
         Returns a message for the user; "" where there is nothing to say.
         """
-        is_heard = is_typed or not message or not self.rules.is_guarded()
-        now = self.clock.now()
         hear = partial(
-            consent.hear, message=message, now=now, is_guests=is_guests, is_heard=is_heard
+            consent.hear,
+            message=message,
+            now=self.clock.now(),
+            is_guests=is_guests,
+            is_heard=is_typed or not message or not self.rules.is_guarded(),
         )
         return self._change(conversation, hear)
 
@@ -432,7 +431,8 @@ class Guard:
 
     def _read_state(self, conversation: str) -> tuple[Conversation, Forgiveness, RuleSet]:
         """Read the records and the rules in one snapshot."""
-        snapshot = self.store.get_many(self.workspace, [key_of(conversation), FORGIVENESS])
+        place = (NAMESPACE, CONVERSATION + conversation)
+        snapshot = self.store.get_many(self.workspace, [place, FORGIVENESS])
         known, forgiven = snapshot.records
         rule_set = self._rule_set
         if rule_set is None or rule_set.stamp != snapshot.rules_stamp:
@@ -440,10 +440,12 @@ class Guard:
         return read_or_new(known, Conversation), read_or_new(forgiven, Forgiveness), rule_set
 
     def _change(self, conversation: str, change: Callable[[Conversation], Result]) -> Result:
-        return swap(self.store, self.workspace, key_of(conversation), Conversation, change)
+        place = (NAMESPACE, CONVERSATION + conversation)
+        return swap(self.store, self.workspace, place, Conversation, change)
 
-    def _count(self, conversation: str, rule_id: str, test: MoreThan, now: datetime) -> bool:
+    def _count(self, conversation: str, rule_id: str, test: MoreThan) -> bool:
         """Count a call; False where other processes reached the limit meanwhile."""
+        now = self.rules.local_time()
         change = partial(count_call, key=count_key(rule_id, test), test=test, now=now)
         if test.per == "conversation":
             return self._change(conversation, change)

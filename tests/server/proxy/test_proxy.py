@@ -280,16 +280,17 @@ def test_a_store_that_cannot_be_opened_never_takes_the_server_down(host, tmp_pat
     assert "calls cannot be held against the memory" in host.close()[1]
 
 
-def test_a_store_that_came_with_the_folder_is_not_followed_and_told(host, tmp_path, monkeypatch):
+def test_a_store_that_came_with_the_folder_only_asks_and_is_told(host, tmp_path, monkeypatch):
     with monkeypatch.context() as somebody_else:
         somebody_else.setenv("HOME", str(tmp_path / "theirs"))
         somebody_else.setenv("XDG_STATE_HOME", str(tmp_path / "their state"))
         with ToolMem(tmp_path / "m.db") as memory:
             memory.capture_rules(NEVER, tools=["send_email"])
     host = host()
-    assert text_of(host.call("send_email", TO_SARAH)) == "done"
+    answer = text_of(host.call("send_email", TO_SARAH))
+    assert "A store that is not trusted has this rule" in answer and "The user said" not in answer
     assert NEVER not in json.dumps(host.ask("tools/list"))
-    assert "its rules do not bind" in host.close()[1]
+    assert "its rules only ask" in host.close()[1]
 
 
 def test_a_message_that_nothing_can_be_added_to_reaches_the_client_and_so_do_others(monkeypatch):
