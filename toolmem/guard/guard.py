@@ -180,8 +180,9 @@ class Guard:
             findings, is_read = self._without_store(call, error), False
         decision = decide(decision_id, now, tool_name, conversation, findings)
         if self.lost and not (decision.may_run or self._serves_guests):
-            reason = f"{decision.reason} Also tell the user: {self.lost}"
-            decision = replace(decision, reason=reason)
+            decision = replace(
+                decision, reason=f"{decision.reason} Also tell the user: {self.lost}"
+            )
         if not is_read:
             return decision, None
         if not findings:  # what it uses up is written already
@@ -266,8 +267,7 @@ class Guard:
         self, call: PlannedCall, rule_set: RuleSet | None
     ) -> tuple[list[Finding], list[tuple[ToolMemoryRule, MoreThan]]]:
         """The rules that a call breaks, and the tests that count it where it breaks none."""
-        mode = self.modes.rules
-        if mode == "off":
+        if self.modes.rules == "off":
             return [], []
         view, known, now = call.view, call.known, self.rules.local_time()
         counts = {**call.forgiven.counted, **known.counted}
