@@ -42,8 +42,6 @@ _READING_COMMANDS = word_set("tools evaluate testing")  # whatever follows
 _INTERPRETERS = late_pattern(
     r"(?:python|pypy|node|deno|bun|perl|ruby|php|lua|rscript|osascript|pwsh|powershell|sqlite3)[\d.]*"
 )
-_PYTHON = late_pattern(r"(?:.*/)?(?:python|pypy)[\d.]*")
-_MODULE = late_pattern(r"-[a-z]*?m(toolmem.*)?")
 _UNINSTALLERS = word_set("pip pip3 uv pipx conda mamba poetry pdm rm del")
 _REMOVES = word_set("uninstall remove -e")
 _REMOVERS = word_set("rm rmdir unlink shred trash srm mv find del rd remove-item move-item git")
@@ -213,19 +211,8 @@ def _cleans(command: SimpleCommand) -> bool:
     return "clean" in command.words[1:2] and any(map(_CLEANS_IGNORED.fullmatch, command.words))
 
 
-def _without_interpreter(words: list[str]) -> list[str]:
-    """`toolmem rules` of `python -Pm toolmem rules`; the words as they are without `-m`."""
-    for at, word in enumerate(words[1:], start=1):
-        if found := _MODULE.fullmatch(word):
-            attached = [found[1]] if found[1] else []  # `-mtoolmem`
-            return [*attached, *words[at + 1 :]] or [""]
-    return words
-
-
 def _changes_toolmem(command: SimpleCommand) -> bool:
     words = [word.lower() for word in command.words] or [""]
-    if _PYTHON.fullmatch(words[0]):
-        words = _without_interpreter(words)
     program = os.path.basename(words[0])
     if program in ("toolmem-hook",) or program.startswith("toolmem."):
         return True  # an event that the agent makes up would count as typed by the user

@@ -13,6 +13,7 @@ from itertools import islice
 
 from toolmem.text.forms import normalized, word_set
 from toolmem.text.patterns import late_pattern
+from toolmem.view.options import without_content
 from toolmem.view.shell_programs import (
     PRINTERS,
     READING_PROGRAMS,
@@ -72,6 +73,13 @@ _EACH_OPERAND = word_set(
 _EACH_OPERAND_GIT = ("add", "rm", "restore", "clean")
 _EACH_URL = ("curl", "wget", "http", "https", "xh")
 _EACH_AFTER_FIRST = ("chmod", "chown", "chgrp")
+# Programs whose first operand is a pattern or a filter, unless an option gives it.
+_SEARCHES = word_set("grep egrep fgrep zgrep rg ag ack fd sed gsed jq yq")
+_PATTERN_OPTION = late_pattern(r"-[A-Za-z]{0,5}e|--(?:regexp|expression)")
+_PATTERN_INSIDE = late_pattern(
+    r"-[A-Za-z]{0,5}f|-[ef].+|--(?:regexp|expression|file|files|from-file)(?:=.*)?", re.DOTALL
+)
+_SEARCH_VALUE = late_pattern(r"-[A-Za-z]{0,3}[ABCmgtT]|--(?:glob|iglob|type|type-not|max-count)")
 _MESSAGE_OPTION = late_pattern(r"-[a-z]*m|--message")
 # Known programs whose words may hold a command: in a program text, or as the value of an option.
 _RUN_TEXTS = word_set(
@@ -155,7 +163,7 @@ def operand_groups(words: Sequence[str]) -> list[list[str]]:
     program, *rest = map(normalized, words or ("",))
     if program in PRINTERS:
         return [[]]
-    rest = _without_messages(program, rest)
+    rest = _named_words(program, rest)
     each: list[str] = []
     plain = [word for word in rest if not word.startswith("-")]
     if program in _EACH_OPERAND:
@@ -168,18 +176,40 @@ def operand_groups(words: Sequence[str]) -> list[list[str]]:
         each = [word for word in plain if "://" in word]
     if len(each) > 1:
         return [[word] for word in each]
-    parts = (part for word in rest for part in (word, *word.split("=", 1)[1:]) if part)
+    parts = (part for word in rest for part in (word, *_value_of(word)) if part)
     return [list(dict.fromkeys(parts))]
 
 
-def _without_messages(program: str, rest: list[str]) -> list[str]:
-    """Without what is only said: the message of `git commit -m MESSAGE`."""
+def _value_of(word: str) -> list[str]:
+    """VALUE of `name=VALUE` and `--option=VALUE`, but nothing of a URL with a query."""
+    name, _, value = word.partition("=")
+    return [] if "//" in name or "?" in name else [value]
+
+
+def _named_words(program: str, rest: list[str]) -> list[str]:
+    """Without what is only said or looked for: messages, bodies and headers, patterns."""
+    if program in ("curl", "wget"):
+        return list(without_content([program, *rest]))
+    if program == "git" and rest[:1] == ["grep"]:
+        return _without_pattern(rest[1:])
+    if program in _SEARCHES:
+        return _without_pattern(rest)
     if program != "git" or rest[:1] not in (["commit"], ["tag"], ["merge"], ["stash"], ["notes"]):
         return rest
     said = {i + 1 for i, word in enumerate(rest) if _MESSAGE_OPTION.fullmatch(word)}
     return [
         word for i, word in enumerate(rest) if i not in said and not word.startswith("--message=")
     ]
+
+
+def _without_pattern(rest: list[str]) -> list[str]:
+    """The words of a search without its pattern: what follows `-e`, else its first operand."""
+    patterns = {i + 1 for i, word in enumerate(rest) if _PATTERN_OPTION.fullmatch(word)}
+    if not patterns and not any(map(_PATTERN_INSIDE.fullmatch, rest)):
+        values = {i + 1 for i, word in enumerate(rest) if _SEARCH_VALUE.fullmatch(word)}
+        operands = (i for i, word in enumerate(rest) if word[:1] != "-" and i not in values)
+        patterns = {next(operands, -1)}
+    return [word for i, word in enumerate(rest) if i not in patterns]
 
 
 # -- the program text of an interpreter: `python -c`, `node -e`, a heredoc. It is not understood:
