@@ -160,10 +160,10 @@ def only_reads(words: Sequence[str]) -> bool:
 
 def operand_groups(words: Sequence[str]) -> list[list[str]]:
     """Group a command's operands: all together, or one by one where each is treated alike."""
-    program, *rest = map(normalized, words or ("",))
+    program = normalized(words[0]) if words else ""
     if program in PRINTERS:
         return [[]]
-    rest = _named_words(program, rest)
+    rest = list(map(normalized, _named_words(program, list(words[1:]))))
     each: list[str] = []
     plain = [word for word in rest if not word.startswith("-")]
     if program in _EACH_OPERAND:
@@ -231,6 +231,8 @@ _ONLY_PRINTS = late_pattern(
     r"\s*(?:print|console\.(?:log|error)|puts|echo|say)\s*\(?\s*(?:\"[^\"$`]*\"|'[^']*')[\s);]*"
 )
 _BETWEEN_WORDS = late_pattern(r"[\s,\[\]]*")  # between the words of `["git", "push"]`
+_BETWEEN_PARTS = late_pattern(r"[\s,/()\[\]]*|\s*\)?\.joinpath\(")
+_HOME = late_pattern(r"home|~|userprofile", re.I)
 CODE_RUNS = late_pattern(
     r"system|exec|spawn|popen|subprocess|child_process|\brun\b|\bcall\b|check_output|shell|%x|`|\bsh\b"
     r"|passthru|\bcommand\b|^[ \t]{0,20}[!%]",
@@ -260,29 +262,33 @@ def commands_in(code: str) -> Iterator[str | list[str]]:
     """The texts that code may run as commands, and the words of a list in it."""
     if not CODE_RUNS.search(code):
         return
-    group: list[str] = []
-    end = -1
-    for literal, start, stop in _literals(code):
-        if not group or not _BETWEEN_WORDS.fullmatch(code, end, start):
-            if len(group) > 1:
-                yield group
-            group = []
-        group.append(literal)
-        end = stop
-        if " " in literal:
-            yield literal
-    if len(group) > 1:
-        yield group
+    for group in _literals(code, _BETWEEN_WORDS):
+        yield from (literal for literal in group if " " in literal)
+        if len(group) > 1:
+            yield group
 
 
 def files_in(code: str) -> tuple[list[str], bool]:
-    """The files that code names, and whether it may write or remove them."""
-    named = dict.fromkeys(literal.lstrip("+<> ") for literal, _, _ in _literals(code))
-    return [name for name in named if _CODE_FILE.fullmatch(name)], bool(CODE_WRITES.search(code))
+    """The files that code names, and whether it may write or remove them.
+
+    Parts beside each other may be joined: `Path.home() / "a" / "b"`, `join(folder, "a", "b")`.
+    """
+    groups = list(_literals(code, _BETWEEN_PARTS))
+    joined = ["/".join(group) for group in groups]
+    if _HOME.search(code):
+        joined += [f"~/{path.removeprefix('~/')}" for path in joined]
+    literals = (literal.lstrip("+<> ") for group in groups for literal in group)
+    named = (name for name in dict.fromkeys((*literals, *joined)) if _CODE_FILE.fullmatch(name))
+    return list(named), bool(CODE_WRITES.search(code))
 
 
-def _literals(code: str) -> Iterator[tuple[str, int, int]]:
-    for number, found in enumerate(_CODE_LITERAL.finditer(code)):
-        if number >= MAX_LITERALS:
-            return
-        yield found[found.lastindex or 0], found.start(), found.end()
+def _literals(code: str, between: re.Pattern[str]) -> list[list[str]]:
+    """The string literals of code; in one list those with nothing else between them."""
+    groups: list[list[str]] = []
+    end = -1
+    for found in islice(_CODE_LITERAL.finditer(code), MAX_LITERALS):
+        if not groups or not between.fullmatch(code, end, found.start()):
+            groups.append([])
+        groups[-1].append(found[found.lastindex or 0])
+        end = found.end()
+    return groups
