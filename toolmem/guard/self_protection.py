@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 
+from msgspec.structs import replace
+
 from toolmem.guard.decision import Finding, Mode, quoted
 from toolmem.models.decisions import DecisionSource
 from toolmem.models.protocols import Store
@@ -42,12 +44,20 @@ _READING_COMMANDS = word_set("tools evaluate testing")  # whatever follows
 _INTERPRETERS = late_pattern(
     r"(?:python|pypy|node|deno|bun|perl|ruby|php|lua|rscript|osascript|pwsh|powershell|sqlite3)[\d.]*"
 )
-_PYTHON = late_pattern(r"(?:.*/)?(?:python|pypy)[\d.]*")
-_MODULE = late_pattern(r"-[a-z]*?m(toolmem.*)?")
 _UNINSTALLERS = word_set("pip pip3 uv pipx conda mamba poetry pdm rm del")
 _REMOVES = word_set("uninstall remove -e")
 _REMOVERS = word_set("rm rmdir unlink shred trash srm mv find del rd remove-item move-item git")
 _INSIDE = late_pattern(r"(?:^|[\s/'\"`;|&(])toolmem\s+(?:rules|hook|note|mcp|guard|store|run)\b")
+# `tar -czf MADE FILE`, which only reads the files
+_ARCHIVES = late_pattern(
+    r"(?:(?:bsd)?tar (?:-?[vzjJahp]{0,5}c[vzjJahp]{0,5}f |--create --file[= ])|zip -[rqy\d]{1,4} )"
+    r"(?P<made>\S+)(?: (?:-C |--exclude=)?[^-\s]\S*)*"
+)
+_READ_ONLY = late_pattern(r"--?readonly|file:[^?]*\?(?:mode=ro|immutable=1)")
+_MORE_THAN_READS = late_pattern(
+    r"(?i)attach|writefile|edit\s*\(|vacuum|extension|-init|-cmd|-append|\A\s*\.(?!(?:tables|schema"
+    r"|indexes|dump|mode|headers?|stats|databases)\b|[\w-]+/)"
+)
 _SWITCHES_OFF = late_pattern(r"\btoolmem_guard[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?:off|false|no|0)\b")
 _CLEANS_IGNORED = late_pattern(r"-[a-zA-Z]*[xX][a-zA-Z]*")  # `git clean` also removes ignored files
 _GLOB = late_pattern(r"[*?\[]")
@@ -142,12 +152,24 @@ def _named(command: SimpleCommand, protected: Sequence[str]) -> str:
     """A path of toolmem that a program names which may write it; "" where there is none."""
     if not command.words:
         return ""
-    program = command.words[0].lower()
+    program, line = command.words[0].lower(), " ".join(command.words)
     is_known = program in WRITING_PROGRAMS | PRINTERS | {"git"} or only_reads(command.words)
-    if is_known and "--remove-files" not in command.words:
+    if (is_known and "--remove-files" not in command.words) or _reads_database(command):
         return ""
+    if archives := _ARCHIVES.fullmatch(line):  # reads all but the archive
+        command = replace(command, words=(program, archives["made"]))
     exact = (path for path in _paths(command) if not _GLOB.search(path) or "tool" in path)
     return next((path for path in exact if _is_own(path, protected)), "")
+
+
+def _reads_database(command: SimpleCommand) -> bool:
+    """Whether sqlite3 opens a store only to read it, and runs no command but those that show."""
+    program, *rest = command.words or ("",)
+    return (
+        program == "sqlite3"
+        and any(map(_READ_ONLY.fullmatch, rest))
+        and not any(map(_MORE_THAN_READS.search, rest))
+    )
 
 
 def _removes(command: SimpleCommand) -> bool:
@@ -195,7 +217,7 @@ def _is_above(path: str, protected: Sequence[str]) -> bool:
 def _may_run_it(command: SimpleCommand) -> bool:
     """Whether a command runs what its words do not show, or a text that names toolmem's files."""
     program = os.path.basename(command.words[0].lower()) if command.words else ""
-    if command.hides or _INTERPRETERS.fullmatch(program):
+    if command.hides or (_INTERPRETERS.fullmatch(program) and not _reads_database(command)):
         return True
     if program in ("awk", "gawk", "mawk"):
         return any("system" in word for word in command.words)
@@ -213,19 +235,8 @@ def _cleans(command: SimpleCommand) -> bool:
     return "clean" in command.words[1:2] and any(map(_CLEANS_IGNORED.fullmatch, command.words))
 
 
-def _without_interpreter(words: list[str]) -> list[str]:
-    """`toolmem rules` of `python -Pm toolmem rules`; the words as they are without `-m`."""
-    for at, word in enumerate(words[1:], start=1):
-        if found := _MODULE.fullmatch(word):
-            attached = [found[1]] if found[1] else []  # `-mtoolmem`
-            return [*attached, *words[at + 1 :]] or [""]
-    return words
-
-
 def _changes_toolmem(command: SimpleCommand) -> bool:
     words = [word.lower() for word in command.words] or [""]
-    if _PYTHON.fullmatch(words[0]):
-        words = _without_interpreter(words)
     program = os.path.basename(words[0])
     if program in ("toolmem-hook",) or program.startswith("toolmem."):
         return True  # an event that the agent makes up would count as typed by the user

@@ -13,6 +13,7 @@ from itertools import islice
 
 from toolmem.text.forms import normalized, word_set
 from toolmem.text.patterns import late_pattern
+from toolmem.view.options import without_content
 from toolmem.view.shell_programs import (
     PRINTERS,
     READING_PROGRAMS,
@@ -72,6 +73,13 @@ _EACH_OPERAND = word_set(
 _EACH_OPERAND_GIT = ("add", "rm", "restore", "clean")
 _EACH_URL = ("curl", "wget", "http", "https", "xh")
 _EACH_AFTER_FIRST = ("chmod", "chown", "chgrp")
+# Programs whose first operand is a pattern or a filter, unless an option gives it.
+_SEARCHES = word_set("grep egrep fgrep zgrep rg ag ack fd sed gsed jq yq")
+_PATTERN_OPTION = late_pattern(r"-[A-Za-z]{0,5}e|--(?:regexp|expression)")
+_PATTERN_INSIDE = late_pattern(
+    r"-[A-Za-z]{0,5}f|-[ef].+|--(?:regexp|expression|file|files|from-file)(?:=.*)?", re.DOTALL
+)
+_SEARCH_VALUE = late_pattern(r"-[A-Za-z]{0,3}[ABCmgtT]|--(?:glob|iglob|type|type-not|max-count)")
 _MESSAGE_OPTION = late_pattern(r"-[a-z]*m|--message")
 # Known programs whose words may hold a command: in a program text, or as the value of an option.
 _RUN_TEXTS = word_set(
@@ -152,10 +160,10 @@ def only_reads(words: Sequence[str]) -> bool:
 
 def operand_groups(words: Sequence[str]) -> list[list[str]]:
     """Group a command's operands: all together, or one by one where each is treated alike."""
-    program, *rest = map(normalized, words or ("",))
+    program = normalized(words[0]) if words else ""
     if program in PRINTERS:
         return [[]]
-    rest = _without_messages(program, rest)
+    rest = list(map(normalized, _named_words(program, list(words[1:]))))
     each: list[str] = []
     plain = [word for word in rest if not word.startswith("-")]
     if program in _EACH_OPERAND:
@@ -168,18 +176,40 @@ def operand_groups(words: Sequence[str]) -> list[list[str]]:
         each = [word for word in plain if "://" in word]
     if len(each) > 1:
         return [[word] for word in each]
-    parts = (part for word in rest for part in (word, *word.split("=", 1)[1:]) if part)
+    parts = (part for word in rest for part in (word, *_value_of(word)) if part)
     return [list(dict.fromkeys(parts))]
 
 
-def _without_messages(program: str, rest: list[str]) -> list[str]:
-    """Without what is only said: the message of `git commit -m MESSAGE`."""
+def _value_of(word: str) -> list[str]:
+    """VALUE of `name=VALUE` and `--option=VALUE`, but nothing of a URL with a query."""
+    name, _, value = word.partition("=")
+    return [] if "//" in name or "?" in name else [value]
+
+
+def _named_words(program: str, rest: list[str]) -> list[str]:
+    """Without what is only said or looked for: messages, bodies and headers, patterns."""
+    if program in ("curl", "wget"):
+        return list(without_content([program, *rest]))
+    if program == "git" and rest[:1] == ["grep"]:
+        return _without_pattern(rest[1:])
+    if program in _SEARCHES:
+        return _without_pattern(rest)
     if program != "git" or rest[:1] not in (["commit"], ["tag"], ["merge"], ["stash"], ["notes"]):
         return rest
     said = {i + 1 for i, word in enumerate(rest) if _MESSAGE_OPTION.fullmatch(word)}
     return [
         word for i, word in enumerate(rest) if i not in said and not word.startswith("--message=")
     ]
+
+
+def _without_pattern(rest: list[str]) -> list[str]:
+    """The words of a search without its pattern: what follows `-e`, else its first operand."""
+    patterns = {i + 1 for i, word in enumerate(rest) if _PATTERN_OPTION.fullmatch(word)}
+    if not patterns and not any(map(_PATTERN_INSIDE.fullmatch, rest)):
+        values = {i + 1 for i, word in enumerate(rest) if _SEARCH_VALUE.fullmatch(word)}
+        operands = (i for i, word in enumerate(rest) if word[:1] != "-" and i not in values)
+        patterns = {next(operands, -1)}
+    return [word for i, word in enumerate(rest) if i not in patterns]
 
 
 # -- the program text of an interpreter: `python -c`, `node -e`, a heredoc. It is not understood:
@@ -201,6 +231,8 @@ _ONLY_PRINTS = late_pattern(
     r"\s*(?:print|console\.(?:log|error)|puts|echo|say)\s*\(?\s*(?:\"[^\"$`]*\"|'[^']*')[\s);]*"
 )
 _BETWEEN_WORDS = late_pattern(r"[\s,\[\]]*")  # between the words of `["git", "push"]`
+_BETWEEN_PARTS = late_pattern(r"[\s,/()\[\]]*|\s*\)?\.joinpath\(")
+_HOME = late_pattern(r"home|~|userprofile", re.I)
 CODE_RUNS = late_pattern(
     r"system|exec|spawn|popen|subprocess|child_process|\brun\b|\bcall\b|check_output|shell|%x|`|\bsh\b"
     r"|passthru|\bcommand\b|^[ \t]{0,20}[!%]",
@@ -230,29 +262,33 @@ def commands_in(code: str) -> Iterator[str | list[str]]:
     """The texts that code may run as commands, and the words of a list in it."""
     if not CODE_RUNS.search(code):
         return
-    group: list[str] = []
-    end = -1
-    for literal, start, stop in _literals(code):
-        if not group or not _BETWEEN_WORDS.fullmatch(code, end, start):
-            if len(group) > 1:
-                yield group
-            group = []
-        group.append(literal)
-        end = stop
-        if " " in literal:
-            yield literal
-    if len(group) > 1:
-        yield group
+    for group in _literals(code, _BETWEEN_WORDS):
+        yield from (literal for literal in group if " " in literal)
+        if len(group) > 1:
+            yield group
 
 
 def files_in(code: str) -> tuple[list[str], bool]:
-    """The files that code names, and whether it may write or remove them."""
-    named = dict.fromkeys(literal.lstrip("+<> ") for literal, _, _ in _literals(code))
-    return [name for name in named if _CODE_FILE.fullmatch(name)], bool(CODE_WRITES.search(code))
+    """The files that code names, and whether it may write or remove them.
+
+    Parts beside each other may be joined: `Path.home() / "a" / "b"`, `join(folder, "a", "b")`.
+    """
+    groups = list(_literals(code, _BETWEEN_PARTS))
+    joined = ["/".join(group) for group in groups]
+    if _HOME.search(code):
+        joined += [f"~/{path.removeprefix('~/')}" for path in joined]
+    literals = (literal.lstrip("+<> ") for group in groups for literal in group)
+    named = (name for name in dict.fromkeys((*literals, *joined)) if _CODE_FILE.fullmatch(name))
+    return list(named), bool(CODE_WRITES.search(code))
 
 
-def _literals(code: str) -> Iterator[tuple[str, int, int]]:
-    for number, found in enumerate(_CODE_LITERAL.finditer(code)):
-        if number >= MAX_LITERALS:
-            return
-        yield found[found.lastindex or 0], found.start(), found.end()
+def _literals(code: str, between: re.Pattern[str]) -> list[list[str]]:
+    """The string literals of code; in one list those with nothing else between them."""
+    groups: list[list[str]] = []
+    end = -1
+    for found in islice(_CODE_LITERAL.finditer(code), MAX_LITERALS):
+        if not groups or not between.fullmatch(code, end, found.start()):
+            groups.append([])
+        groups[-1].append(found[found.lastindex or 0])
+        end = found.end()
+    return groups

@@ -81,6 +81,7 @@ def find_conditions(
     `limited`: the sentence without its "never"; `text`: all of it in lower case; `only`: it forbids
     everything but what it names.
     """
+    limited = words.ALTERNATIVE.sub("", limited)
     terms = [Term(m.lastgroup or "", m[m.lastgroup or 0]) for m in _TERMS.finditer(limited)]
     rest = words.REASON.sub("", _TERMS.sub(lambda match: " " * len(match[0]), limited))
     for tool in tools:
@@ -329,7 +330,10 @@ def _test(term: Term, tool: ToolSchema, verb: str, text: str, action: Action | N
             before = r"^(([\w+.-]+:)*//)?([^/?#]*[@.])?"
             return {where: rf"{before if where == 'target' else '(^|[@./])'}{quoted}($|[/:?#])"}
         case "path":
-            return _path_test(written, tool, verb, action)
+            several = (
+                words.ENV_ENDINGS if written == ".env" and words.ENV_FILES.search(text) else ""
+            )
+            return _path_test(written, several, tool, verb, action)
         case "channel":
             return {where: rf"(^|[^\w-]){re.escape(written.lstrip('#'))}($|[^\w-])"}
         case "name":
@@ -354,8 +358,11 @@ def _test(term: Term, tool: ToolSchema, verb: str, text: str, action: Action | N
     return None
 
 
-def _path_test(path: str, tool: ToolSchema, verb: str, action: Action | None) -> Test | None:
-    at = ("^" if path[0] in "/~" else "(^|/)") + re.escape(path.rstrip("/")) + "(/|$)"
+def _path_test(
+    path: str, endings: str, tool: ToolSchema, verb: str, action: Action | None
+) -> Test | None:
+    before = "^" if path[0] in "/~" else "(^|/)"
+    at = f"{before}{re.escape(path.rstrip('/'))}{endings}(/|$)"
     parameter = action_parameter(tool)
     if verb in words.TOUCH or not (is_shell(tool) or parameter):
         return {"path": at}
