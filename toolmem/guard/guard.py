@@ -183,9 +183,7 @@ class Guard:
             decision = replace(
                 decision, reason=f"{decision.reason} Also tell the user: {self.lost}"
             )
-        if not is_read:
-            return decision, None
-        if not findings:  # what it uses up is written already
+        if not findings or not is_read:  # what it uses up is written already
             return decision, (lambda: None) if call.uses_up else None
         shown = shown_arguments(view.arguments, self._secret)
         decision = replace(decision, call=shown, call_id=plain(call_id, 100))
