@@ -21,7 +21,7 @@ from toolmem.cli.console import (
 )
 from toolmem.errors import RequestError
 from toolmem.formats.dump import read_dump
-from toolmem.guard.rule_copies import drop_copy, keep_copy, put_copy, read_copy
+from toolmem.guard.rule_copies import drop_copy, keep_copy, put_records, read_copy
 from toolmem.guard.stores import store_path
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.protocols import KeepsRuleCopies
@@ -105,7 +105,7 @@ def restore(store: str | None, config: str | None, workspace: str, drop: bool) -
     with SqliteStore(path) as opened:
         if opened.untrusted:
             raise RequestError(f"{opened.untrusted}: move it away, or toolmem store trust", "store")
-        number = put_copy(copy, opened, workspace)
+        number = put_records(copy.rules, opened, workspace)
         opened.put(*GUARDED, {"by": "toolmem store restore"})
         drop_copy(path, workspace)  # it is of a state that the store is no longer in
         keep_copy(opened, workspace)

@@ -280,16 +280,11 @@ def aside_folder() -> Path:
     return Path(folder, f"toolmem-{os.getuid() if hasattr(os, 'getuid') else 0}")
 
 
-def put_copy(copy: RuleCopy, store: Store, workspace: str) -> int:
-    """Write the rules of a copy that a store lacks, or holds in an older version; count them.
+def put_records(rules: Sequence[CopiedRule], store: Store, workspace: str) -> int:
+    """Write copied rules that a store lacks, or holds in an older version; count them.
 
     Raises StoreError.
     """
-    return put_records(copy.rules, store, workspace)
-
-
-def put_records(rules: Sequence[CopiedRule], store: Store, workspace: str) -> int:
-    """The same for the records of rules."""
     number = 0
     with store.transaction():
         for each in rules:
@@ -303,7 +298,7 @@ def put_records(rules: Sequence[CopiedRule], store: Store, workspace: str) -> in
 def copy_as_store(copy: RuleCopy, workspace: str) -> SqliteStore:
     """A store in memory with the rules of a copy."""
     store = SqliteStore(MEMORY)
-    put_copy(copy, store, workspace)
+    put_records(copy.rules, store, workspace)
     return store
 
 

@@ -52,8 +52,8 @@ def examine(agent: Agent, project: str) -> list[Finding]:
     if not guard_is_on(os.environ):
         found.append(Finding("note", "TOOLMEM_GUARD is off: no call is stopped"))
     stores = open_stores(project)
-    if stores.untrusted:
-        found.append(Finding("problem", stores.untrusted))
+    for line in filter(None, (stores.untrusted, *stores.lost)):
+        found.append(Finding("problem", line))
     sessions = stores.main.list_records(WORKSPACE, NAMESPACE, key_prefix="session/")
     calls = sum(len(record.read(Session).calls) for record in sessions)
     text = f"{len(sessions)} session(s) with {calls} call(s) are noted in {stores.main.location}"
