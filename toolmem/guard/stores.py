@@ -124,11 +124,12 @@ class Stores(Struct):
     def asking_guards(self) -> list[Guard]:
         """Guards of rules that only ask: nothing is written for them, and no reply is theirs."""
         modes = GuardSection(repeats="off", names="off", schema="off")
-        found = [(UNTRUSTED, self.foreign), *(("Another project here", s) for s in self.elsewhere)]
+        found = [(each, "Another project here", "; ".join(self.lost)) for each in self.elsewhere]
+        if self.foreign is not None:
+            found.append((self.foreign, UNTRUSTED, self.untrusted))
         return [
-            Guard(store, WORKSPACE, SystemClock(), modes, only_asks=what)
-            for what, store in found
-            if store is not None
+            Guard(store, WORKSPACE, SystemClock(), modes, only_asks=what, lost=lost)
+            for store, what, lost in found
         ]
 
     def keep_call(
