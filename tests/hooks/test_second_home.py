@@ -263,6 +263,25 @@ def test_a_new_demand_beside_a_lost_store_does_not_end_what_was_lost(host):
     assert "Never use sudo" in host.before("sudo ls", key="c9")
 
 
+def test_a_demand_beside_a_lost_store_survives_that_the_store_is_lost_again(host):
+    host.prompt("Never push to main.")
+    shutil.rmtree(host.project / ".toolmem")
+    host.prompt("Never run npm publish.")
+    shutil.rmtree(host.project / ".toolmem")
+    assert "2 rule(s) bind" in notice(host.prompt("Go on."))
+    assert host.before("npm publish") and host.before("git push origin main")
+
+
+def test_a_demand_beside_a_lost_store_can_be_lifted_for_good(host):
+    host.prompt("Never push to main.")
+    shutil.rmtree(host.project / ".toolmem")
+    host.prompt("Never run npm publish.")
+    assert "1 rule(s) bind" in notice(host.prompt("Go on.", session="later"))
+    assert "Lifted" in notice(host.prompt("You can run npm publish again.", session="later"))
+    shutil.rmtree(host.project / ".toolmem")
+    assert host.before("npm publish") == "" and host.before("git push origin main")
+
+
 def test_a_loss_is_told_once_in_a_session(host):
     host.prompt("Never push to main.")
     shutil.rmtree(host.project / ".toolmem")

@@ -132,6 +132,23 @@ def lost_rules(store: SqliteStore, copy: RuleCopy, workspace: str) -> str:
     return emptied if is_empty else f"{store.location} was put back to a state before {when}"
 
 
+def only_lost(store: SqliteStore, copy: RuleCopy, workspace: str) -> RuleCopy:
+    """The copy without the rules that the store has, as they are or newer. Raises StoreError."""
+    if is_missing(store.location):
+        return copy
+    places = [(each.namespace, each.key) for each in copy.rules]
+    pairs = zip(store.get_many(workspace, places).records, copy.rules, strict=True)
+    lost = [each for record, each in pairs if record is None or not _holds(record.value, each)]
+    return replace(copy, rules=lost or copy.rules)
+
+
+def _holds(record: Raw, copied: CopiedRule) -> bool:
+    rule, other = _rule(record), _rule(copied.value)
+    if rule is None or other is None:
+        return rule is not None
+    return rule == other or rule.updated_at > other.updated_at
+
+
 def is_elsewhere(copy: RuleCopy) -> bool:
     """Whether another folder is where the copy's project was: its rules then ask."""
     with suppress(OSError):
@@ -149,7 +166,7 @@ def keep_copy(store: Store, workspace: str, change: RuleChange | None = None) ->
     """Bring the copy of a store's rules up to date; returns why it could not be, "" if it was.
 
     `change`: what was just committed, so that only this is written where nothing else came between.
-    The copy of a store that lost rules is left as it is.
+    The copy of a store that lost rules takes what changes from then on, and nothing else.
     """
     if store.location in ("", MEMORY) or not os.path.exists(store.location):
         return ""
@@ -164,6 +181,9 @@ def keep_copy(store: Store, workspace: str, change: RuleChange | None = None) ->
         if not is_next and isinstance(store, SqliteStore):
             copy = read_copy(store.location, workspace)
             if copy is not None and copy.rules and lost_rules(store, copy, workspace):
+                folder = copy_folder(store.location, workspace)
+                for place, record in zip(places, records, strict=True):
+                    _write_rule(folder, *place, record)
                 return ""
         folder = copy_folder(store.location, workspace)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

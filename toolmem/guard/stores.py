@@ -26,6 +26,7 @@ from toolmem.guard.rule_copies import (
     is_elsewhere,
     keep_copy,
     lost_rules,
+    only_lost,
     read_copy,
     read_head,
     recognize,
@@ -184,7 +185,7 @@ class Stores(Struct):
         self.rules_changed = True
         copy = read_copy(store.location, self.workspace)
         if copy is not None and (loss := lost_rules(store, copy, self.workspace)):
-            self.bind_copy(store, copy, loss)
+            self.bind_copy(store, only_lost(store, copy, self.workspace), loss)
 
     def bind_copy(self, store: SqliteStore, copy: RuleCopy, why: str, first: str = "") -> None:
         """Let the copied rules bind in place of a store.
@@ -265,8 +266,7 @@ def _open(stores: Stores, store: SqliteStore) -> bool:
                 stores.bind_copy(store, copy, f"{store.location} was replaced")
             return False
         stores.find_loss(store)
-        if store.location not in stores.copies:
-            watch(store)
+        watch(store)
     except StoreError as error:
         copy = read_copy(store.location, stores.workspace)
         if copy is None:
