@@ -184,6 +184,24 @@ def test_a_project_that_was_renamed_keeps_its_rules_and_the_user_is_told_once(fi
     assert not copy_folder(str(old / ".toolmem/memory.db")).exists()
 
 
+def test_an_install_that_names_the_old_place_of_a_renamed_project_finds_its_rules(host):
+    host.prompt("Never push to main.")
+    old = host.project
+    host.options = ["--project", str(old)]
+    moved_to(host, old.rename(old.with_name("renamed")))
+    assert "deleted" not in host.before("git push origin main")
+    assert "its rules bind there" in notice(host.prompt("go on")) and not old.exists()
+    assert "Never push" in host.before("git push origin main", key="c2")
+
+
+def test_another_folder_does_not_take_the_place_of_a_project_that_is_gone(host):
+    host.prompt("Never push to main.")
+    host.options = ["--project", str(host.project)]
+    shutil.rmtree(host.project)
+    moved_to(host, host.project.with_name("another")).project.mkdir()
+    assert "Never push" in host.before("git push origin main")
+
+
 def test_a_copy_of_a_project_keeps_the_rules_and_goes_its_own_way(host):
     host.prompt("Never push to main.")
     old = host.project

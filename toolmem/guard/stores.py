@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import tzinfo
 from pathlib import Path
 from shlex import quote
@@ -277,6 +277,21 @@ def _open(stores: Stores, store: SqliteStore) -> bool:
         stores.bind_copy(store, copy, f"the store cannot be used ({error})", first)
         return False
     return True
+
+
+def place_now(project: str, folder: str) -> str:
+    """The folder of a project that an install names; `folder`, if it was moved there since.
+
+    An install names the old place after a project was renamed. Where its store is not in `folder`,
+    the copy of its rules goes on to bind.
+    """
+    if not project or not folder or os.path.isdir(project):
+        return project or folder
+    head = read_head(store_path(project))
+    with suppress(StoreError), closing(SqliteStore(store_path(folder))) as store:
+        if head is None or store.store_id() == head.store_id:
+            return folder
+    return project
 
 
 def store_path(folder: str) -> str:
