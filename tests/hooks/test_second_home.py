@@ -272,6 +272,22 @@ def test_the_rules_of_a_project_that_another_has_replaced_only_ask(host):
     assert "another folder is in its place" in notice(host.prompt("go on"))
 
 
+@pytest.mark.parametrize("since", ["", "Never use sudo."])
+def test_a_backup_of_the_project_in_its_place_is_no_stranger_and_what_it_lacks_binds(host, since):
+    host.prompt("Never push to main.")
+    kept = shutil.copytree(host.project, host.project.with_name("kept"))
+    if since:
+        host.prompt(since)
+    host.project.rename(host.project.with_name("broken"))  # so that the backup has another inode
+    shutil.copytree(kept, host.project)
+    told = host.send("PreToolUse", **host._call("git push origin main", "c1"))
+    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+    told = host.send("PreToolUse", **host._call("sudo ls", "c2"))
+    assert ('"deny"' in json.dumps(told)) is bool(since)
+    told = notice(host.prompt("go on"))
+    assert "put back" in told and "trusted" not in told and "is a copy" not in told
+
+
 def test_a_new_demand_beside_a_lost_store_does_not_end_what_was_lost(host):
     host.prompt("Never push to main.")
     shutil.rmtree(host.project / ".toolmem")

@@ -149,8 +149,14 @@ def _holds(record: Raw, copied: CopiedRule) -> bool:
     return rule == other or rule.updated_at > other.updated_at
 
 
-def is_elsewhere(copy: RuleCopy) -> bool:
-    """Whether another folder is where the copy's project was: its rules then ask."""
+def is_elsewhere(copy: RuleCopy, store: SqliteStore) -> bool:
+    """Whether another folder is where the copy's project was: its rules then ask.
+
+    A backup of the project has another inode, and the same store.
+    """
+    with suppress(StoreError):
+        if store.store_id() == copy.store_id != "":
+            return False
     with suppress(OSError):
         return copy.project not in (0, os.stat(_project_of(copy.path)).st_ino)
     return False
@@ -268,19 +274,24 @@ def _copy_folders() -> Iterator[Path]:
 def recognize(store: SqliteStore, workspace: str) -> str:
     """Trust a store of this user that is in another place now, and return what happened to it.
 
-    It is recognized by its id, together with its file's inode or the stamp of its rules. "" where
-    it is unknown. Raises StoreError.
+    It is recognized by its id, together with its file's inode or the stamp of its rules; a backup
+    in its old place also by a stamp from before. "" where it is unknown. Raises StoreError.
     """
     store_id, stamp = store.store_id(), store.get_many(workspace, []).rules_stamp
+    here, is_backup = _real_path(store.location), False
     old = trust.known_place(store_id, store.location)
     for folder in _copy_folders() if stamp else ():
         with suppress(OSError, ValueError):
             head = _head_in(folder)
-            if (head.store_id, head.stamp) == (store_id, stamp):
+            is_earlier = stamp in head.earlier and head.path == here
+            if head.store_id == store_id and (head.stamp == stamp or is_earlier):
                 old = old or head.path
+                is_backup |= head.path == here
     if not old:
         return ""
     store.trust()
+    if is_backup:
+        return f"{store.location} was put back in its place; its rules bind there"
     if not is_missing(old):
         return f"{store.location} is a copy of {old}; it keeps its rules and goes its own way"
     with suppress(OSError):

@@ -195,7 +195,7 @@ class Stores(Struct):
         if not copy.rules or store.location in self.copies:
             return
         copied, effect = copy_as_store(copy, self.workspace), "bind"
-        if is_elsewhere(copy):  # a path is no project
+        if is_elsewhere(copy, store):  # a path is no project
             self.elsewhere.append(copied)
             effect = "ask, as another folder is in its place,"
         else:
