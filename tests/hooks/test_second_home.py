@@ -179,6 +179,7 @@ def test_a_project_that_was_renamed_keeps_its_rules_and_the_user_is_told_once(fi
         assert "Never push" in host.before("git push origin main")
     told = notice(host.prompt("go on"))
     assert f"{old / '.toolmem/memory.db'} was moved to {host.project}" in told
+    assert told.count("toolmem: ") == 1
     assert "moved" not in notice(host.prompt("go on"))
     assert "Never push" in host.before("git push origin main", key="c2")
     assert not copy_folder(str(old / ".toolmem/memory.db")).exists()
