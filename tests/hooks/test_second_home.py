@@ -200,7 +200,9 @@ def test_another_folder_does_not_take_the_place_of_a_project_that_is_gone(host):
     host.options = ["--project", str(host.project)]
     shutil.rmtree(host.project)
     moved_to(host, host.project.with_name("another")).project.mkdir()
-    assert "Never push" in host.before("git push origin main")
+    for number in range(2):
+        assert "The user said" in host.before("git push origin main", key=f"c{number}")
+    assert "rule(s) bind" in notice(host.prompt("go on"))
 
 
 def test_a_copy_of_a_project_keeps_the_rules_and_goes_its_own_way(host):

@@ -152,13 +152,16 @@ def _holds(record: Raw, copied: CopiedRule) -> bool:
 def is_elsewhere(copy: RuleCopy, store: SqliteStore) -> bool:
     """Whether another folder is where the copy's project was: its rules then ask.
 
-    A backup of the project has another inode, and the same store.
+    A backup of the project has another inode, and the same store. A folder that holds nothing but
+    a store was made again by toolmem, after the project was deleted.
     """
     with suppress(StoreError):
         if store.store_id() == copy.store_id != "":
             return False
     with suppress(OSError):
-        return copy.project not in (0, os.stat(_project_of(copy.path)).st_ino)
+        project = _project_of(copy.path)
+        is_other = copy.project not in (0, os.stat(project).st_ino)
+        return is_other and set(os.listdir(project)) != {OWN_FOLDER}
     return False
 
 
