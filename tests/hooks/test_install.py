@@ -151,6 +151,23 @@ def test_a_second_install_is_refused_unless_it_is_forced(toolmem):
     assert "installed" in toolmem("install", "claude-code", "--user", "--force")
 
 
+def test_a_hook_that_came_with_a_renamed_project_can_be_installed_again(toolmem, project):
+    from toolmem.hooks.doctor import examine
+
+    toolmem("install", "claude-code")
+    path = settings_file(project)
+    text = path.read_text()
+    toolmem("uninstall", "claude-code")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)  # as after a move, or where the state folder was lost
+    (told,) = examine(AGENTS["claude-code"], str(project))
+    assert told.level == "problem" and str(path) in told.text
+    for told_text in (told.text, toolmem("install", "claude-code")):
+        assert "toolmem hook uninstall claude-code" in told_text
+    toolmem("uninstall", "claude-code")
+    assert "installed" in toolmem("install", "claude-code")
+
+
 def test_a_store_that_hooks_cannot_use_is_refused(toolmem, project, tmp_path):
     told = toolmem("install", "claude-code", "--store", "http://localhost:9200/x")
     assert "store file" in told and installed() == []

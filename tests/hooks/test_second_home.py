@@ -179,9 +179,30 @@ def test_a_project_that_was_renamed_keeps_its_rules_and_the_user_is_told_once(fi
         assert "Never push" in host.before("git push origin main")
     told = notice(host.prompt("go on"))
     assert f"{old / '.toolmem/memory.db'} was moved to {host.project}" in told
+    assert told.count("toolmem: ") == 1
     assert "moved" not in notice(host.prompt("go on"))
     assert "Never push" in host.before("git push origin main", key="c2")
     assert not copy_folder(str(old / ".toolmem/memory.db")).exists()
+
+
+def test_an_install_that_names_the_old_place_of_a_renamed_project_finds_its_rules(host):
+    host.prompt("Never push to main.")
+    old = host.project
+    host.options = ["--project", str(old)]
+    moved_to(host, old.rename(old.with_name("renamed")))
+    assert "deleted" not in host.before("git push origin main")
+    assert "its rules bind there" in notice(host.prompt("go on")) and not old.exists()
+    assert "Never push" in host.before("git push origin main", key="c2")
+
+
+def test_another_folder_does_not_take_the_place_of_a_project_that_is_gone(host):
+    host.prompt("Never push to main.")
+    host.options = ["--project", str(host.project)]
+    shutil.rmtree(host.project)
+    moved_to(host, host.project.with_name("another")).project.mkdir()
+    for number in range(2):
+        assert "The user said" in host.before("git push origin main", key=f"c{number}")
+    assert "rule(s) bind" in notice(host.prompt("go on"))
 
 
 def test_a_copy_of_a_project_keeps_the_rules_and_goes_its_own_way(host):
@@ -254,6 +275,22 @@ def test_the_rules_of_a_project_that_another_has_replaced_only_ask(host):
     assert "another folder is in its place" in notice(host.prompt("go on"))
 
 
+@pytest.mark.parametrize("since", ["", "Never use sudo."])
+def test_a_backup_of_the_project_in_its_place_is_no_stranger_and_what_it_lacks_binds(host, since):
+    host.prompt("Never push to main.")
+    kept = shutil.copytree(host.project, host.project.with_name("kept"))
+    if since:
+        host.prompt(since)
+    host.project.rename(host.project.with_name("broken"))  # so that the backup has another inode
+    shutil.copytree(kept, host.project)
+    told = host.send("PreToolUse", **host._call("git push origin main", "c1"))
+    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+    told = host.send("PreToolUse", **host._call("sudo ls", "c2"))
+    assert ('"deny"' in json.dumps(told)) is bool(since)
+    told = notice(host.prompt("go on"))
+    assert "put back" in told and "trusted" not in told and "is a copy" not in told
+
+
 def test_a_new_demand_beside_a_lost_store_does_not_end_what_was_lost(host):
     host.prompt("Never push to main.")
     shutil.rmtree(host.project / ".toolmem")
@@ -261,6 +298,25 @@ def test_a_new_demand_beside_a_lost_store_does_not_end_what_was_lost(host):
         host.prompt(text)
         assert "Never push" in host.before("git push origin main", key=f"c{number}")
     assert "Never use sudo" in host.before("sudo ls", key="c9")
+
+
+def test_a_demand_beside_a_lost_store_survives_that_the_store_is_lost_again(host):
+    host.prompt("Never push to main.")
+    shutil.rmtree(host.project / ".toolmem")
+    host.prompt("Never run npm publish.")
+    shutil.rmtree(host.project / ".toolmem")
+    assert "2 rule(s) bind" in notice(host.prompt("Go on."))
+    assert host.before("npm publish") and host.before("git push origin main")
+
+
+def test_a_demand_beside_a_lost_store_can_be_lifted_for_good(host):
+    host.prompt("Never push to main.")
+    shutil.rmtree(host.project / ".toolmem")
+    host.prompt("Never run npm publish.")
+    assert "1 rule(s) bind" in notice(host.prompt("Go on.", session="later"))
+    assert "Lifted" in notice(host.prompt("You can run npm publish again.", session="later"))
+    shutil.rmtree(host.project / ".toolmem")
+    assert host.before("npm publish") == "" and host.before("git push origin main")
 
 
 def test_a_loss_is_told_once_in_a_session(host):

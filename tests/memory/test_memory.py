@@ -249,10 +249,11 @@ def test_a_store_that_was_made_elsewhere_is_told_of_once(tmp_path, records, capl
         memory.calls()
         memory.tools()
         for ask in (memory.guidance, memory.retrieve):
-            with pytest.raises(RequestError, match="To trust it: toolmem store trust"):
+            with pytest.raises(RequestError, match="toolmem store trust --store .*cloned.db"):
                 ask("search")
     assert [each.levelname for each in caplog.records] == ["WARNING"]
     assert "cloned.db was not made by this user's toolmem" in caplog.text
+    assert f"toolmem store trust --store {tmp_path / 'cloned.db'}" in caplog.text
 
 
 def test_calls_become_a_data_frame_with_one_row_each(memory, records):

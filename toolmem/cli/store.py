@@ -21,7 +21,7 @@ from toolmem.cli.console import (
 )
 from toolmem.errors import RequestError
 from toolmem.formats.dump import read_dump
-from toolmem.guard.rule_copies import drop_copy, keep_copy, put_records, read_copy
+from toolmem.guard.rule_copies import drop_copy, keep_copy, put_records, read_copy, recognize
 from toolmem.guard.stores import store_path
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.protocols import KeepsRuleCopies
@@ -103,7 +103,7 @@ def restore(store: str | None, config: str | None, workspace: str, drop: bool) -
         click.echo(f"dropped: {len(copy.rules)} rule(s) of {path}")
         return
     with SqliteStore(path) as opened:
-        if opened.untrusted:
+        if opened.untrusted and not recognize(opened, workspace):
             raise RequestError(f"{opened.untrusted}: move it away, or toolmem store trust", "store")
         number = put_records(copy.rules, opened, workspace)
         opened.put(*GUARDED, {"by": "toolmem store restore"})

@@ -132,10 +132,36 @@ def lost_rules(store: SqliteStore, copy: RuleCopy, workspace: str) -> str:
     return emptied if is_empty else f"{store.location} was put back to a state before {when}"
 
 
-def is_elsewhere(copy: RuleCopy) -> bool:
-    """Whether another folder is where the copy's project was: its rules then ask."""
+def only_lost(store: SqliteStore, copy: RuleCopy, workspace: str) -> RuleCopy:
+    """The copy without the rules that the store has, as they are or newer. Raises StoreError."""
+    if is_missing(store.location):
+        return copy
+    places = [(each.namespace, each.key) for each in copy.rules]
+    pairs = zip(store.get_many(workspace, places).records, copy.rules, strict=True)
+    lost = [each for record, each in pairs if record is None or not _holds(record.value, each)]
+    return replace(copy, rules=lost or copy.rules)
+
+
+def _holds(record: Raw, copied: CopiedRule) -> bool:
+    rule, other = _rule(record), _rule(copied.value)
+    if rule is None or other is None:
+        return rule is not None
+    return rule == other or rule.updated_at > other.updated_at
+
+
+def is_elsewhere(copy: RuleCopy, store: SqliteStore) -> bool:
+    """Whether another folder is where the copy's project was: its rules then ask.
+
+    A backup of the project has another inode, and the same store. A folder that holds nothing but
+    a store was made again by toolmem, after the project was deleted.
+    """
+    with suppress(StoreError):
+        if store.store_id() == copy.store_id != "":
+            return False
     with suppress(OSError):
-        return copy.project not in (0, os.stat(_project_of(copy.path)).st_ino)
+        project = _project_of(copy.path)
+        is_other = copy.project not in (0, os.stat(project).st_ino)
+        return is_other and set(os.listdir(project)) != {OWN_FOLDER}
     return False
 
 
@@ -149,7 +175,7 @@ def keep_copy(store: Store, workspace: str, change: RuleChange | None = None) ->
     """Bring the copy of a store's rules up to date; returns why it could not be, "" if it was.
 
     `change`: what was just committed, so that only this is written where nothing else came between.
-    The copy of a store that lost rules is left as it is.
+    The copy of a store that lost rules takes what changes from then on, and nothing else.
     """
     if store.location in ("", MEMORY) or not os.path.exists(store.location):
         return ""
@@ -164,6 +190,9 @@ def keep_copy(store: Store, workspace: str, change: RuleChange | None = None) ->
         if not is_next and isinstance(store, SqliteStore):
             copy = read_copy(store.location, workspace)
             if copy is not None and copy.rules and lost_rules(store, copy, workspace):
+                folder = copy_folder(store.location, workspace)
+                for place, record in zip(places, records, strict=True):
+                    _write_rule(folder, *place, record)
                 return ""
         folder = copy_folder(store.location, workspace)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -248,19 +277,24 @@ def _copy_folders() -> Iterator[Path]:
 def recognize(store: SqliteStore, workspace: str) -> str:
     """Trust a store of this user that is in another place now, and return what happened to it.
 
-    It is recognized by its id, together with its file's inode or the stamp of its rules. "" where
-    it is unknown. Raises StoreError.
+    It is recognized by its id, together with its file's inode or the stamp of its rules; a backup
+    in its old place also by a stamp from before. "" where it is unknown. Raises StoreError.
     """
     store_id, stamp = store.store_id(), store.get_many(workspace, []).rules_stamp
+    here, is_backup = _real_path(store.location), False
     old = trust.known_place(store_id, store.location)
     for folder in _copy_folders() if stamp else ():
         with suppress(OSError, ValueError):
             head = _head_in(folder)
-            if (head.store_id, head.stamp) == (store_id, stamp):
+            is_earlier = stamp in head.earlier and head.path == here
+            if head.store_id == store_id and (head.stamp == stamp or is_earlier):
                 old = old or head.path
+                is_backup |= head.path == here
     if not old:
         return ""
     store.trust()
+    if is_backup:
+        return f"{store.location} was put back in its place; its rules bind there"
     if not is_missing(old):
         return f"{store.location} is a copy of {old}; it keeps its rules and goes its own way"
     with suppress(OSError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import tzinfo
 from pathlib import Path
 from shlex import quote
@@ -26,6 +26,7 @@ from toolmem.guard.rule_copies import (
     is_elsewhere,
     keep_copy,
     lost_rules,
+    only_lost,
     read_copy,
     read_head,
     recognize,
@@ -185,7 +186,7 @@ class Stores(Struct):
         self.rules_changed = True
         copy = read_copy(store.location, self.workspace)
         if copy is not None and (loss := lost_rules(store, copy, self.workspace)):
-            self.bind_copy(store, copy, loss)
+            self.bind_copy(store, only_lost(store, copy, self.workspace), loss)
 
     def bind_copy(self, store: SqliteStore, copy: RuleCopy, why: str, first: str = "") -> None:
         """Let the copied rules bind in place of a store.
@@ -195,7 +196,7 @@ class Stores(Struct):
         if not copy.rules or store.location in self.copies:
             return
         copied, effect = copy_as_store(copy, self.workspace), "bind"
-        if is_elsewhere(copy):  # a path is no project
+        if is_elsewhere(copy, store):  # a path is no project
             self.elsewhere.append(copied)
             effect = "ask, as another folder is in its place,"
         else:
@@ -266,8 +267,7 @@ def _open(stores: Stores, store: SqliteStore) -> bool:
                 stores.bind_copy(store, copy, f"{store.location} was replaced")
             return False
         stores.find_loss(store)
-        if store.location not in stores.copies:
-            watch(store)
+        watch(store)
     except StoreError as error:
         copy = read_copy(store.location, stores.workspace)
         if copy is None:
@@ -278,6 +278,21 @@ def _open(stores: Stores, store: SqliteStore) -> bool:
         stores.bind_copy(store, copy, f"the store cannot be used ({error})", first)
         return False
     return True
+
+
+def place_now(project: str, folder: str) -> str:
+    """The folder of a project that an install names; `folder`, if it was moved there since.
+
+    An install names the old place after a project was renamed. Where its store is not in `folder`,
+    the copy of its rules goes on to bind.
+    """
+    if not project or not folder or os.path.isdir(project):
+        return project or folder
+    head = read_head(store_path(project))
+    with suppress(StoreError), closing(SqliteStore(store_path(folder))) as store:
+        if head is None or store.store_id() == head.store_id:
+            return folder
+    return project
 
 
 def store_path(folder: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import ceil
+from shlex import quote
 
 from toolmem.errors import RequestError
 from toolmem.guidance.wording import Language, Wording, in_backticks
@@ -113,7 +114,8 @@ def _assembled(texts: Sequence[str], kept: set[int]) -> str:
 def require_trusted(store: Store) -> None:
     """Raises RequestError where a stranger may have written the rules and guidance of a store."""
     if store.untrusted:
-        raise RequestError(f"{store.untrusted}. To trust it: toolmem store trust --store FILE")
+        command = f"toolmem store trust --store {quote(store.location)}"
+        raise RequestError(f"{store.untrusted}. To trust it: {command}")
 
 
 def guidance_section(

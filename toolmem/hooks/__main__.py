@@ -127,11 +127,11 @@ def _answer(
     if event is None:
         return b""
     from toolmem.guard.guard import HEAR_WAIT
-    from toolmem.guard.stores import DECISION_WAIT, LOCK_TIMEOUT, open_stores
+    from toolmem.guard.stores import DECISION_WAIT, LOCK_TIMEOUT, open_stores, place_now
     from toolmem.hooks.handle import Hook, guard_is_on
     from toolmem.hooks.state import zone_of
 
-    folder = options.get("--project") or event.project or event.cwd
+    folder = place_now(options.get("--project", ""), event.project or event.cwd)
     waits = {"before_call": DECISION_WAIT, "prompt": HEAR_WAIT}
     hook = Hook(
         agent=agent,

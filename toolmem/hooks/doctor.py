@@ -17,7 +17,7 @@ from msgspec import Struct
 from toolmem.guard.stores import WORKSPACE, open_stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.handle import guard_is_on
-from toolmem.hooks.installs import is_temporary, read_text
+from toolmem.hooks.installs import files_of, is_temporary, read_text
 from toolmem.hooks.ledger import NAMESPACE, Ledger, Session
 from toolmem.hooks.state import Install, installed
 
@@ -40,7 +40,15 @@ def examine(agent: Agent, project: str) -> list[Finding]:
     installs = [n for n in installed() if n.agent == agent.name and n.project in (project, "")]
     if not installs:
         where = f"in {project}" if project else "for the user"
-        return [Finding("problem", f"no hook is installed {where}: toolmem hook install")]
+        text = f"no hook is installed {where}: toolmem hook install"
+        files = files_of(agent, project, os.environ)
+        if there := [str(path) for path in files if "toolmem" in (read_text(path) or "")]:
+            text = (
+                f"no hook is installed {where} that is known here: that in {', '.join(there)} is "
+                "somebody else's, or of before the folder was moved or the state folder was lost: "
+                f"toolmem hook uninstall {agent.name}, then toolmem hook install {agent.name}"
+            )
+        return [Finding("problem", text)]
     found: list[Finding] = []
     for install in installs:
         found += [*_check_files(install), _run(agent, install)]

@@ -67,10 +67,9 @@ class Hook(Struct, kw_only=True):
             answer.context = "\n\n".join(filter(None, (answer.context, more.context)))
         self.stores.rules_changed |= event.kind not in ("before_call", "after_call")
         if self.stores.moved and event.kind not in ("session_start", "prompt"):  # recognized now
-            moved = [f"toolmem: {line}" for line in self.stores.moved]
             with suppress(StoreError), self.stores.main.transaction(WRITE_WAIT):
                 ledger = Ledger(self.stores.main, event.session)
-                ledger.change(lambda session: session.notices.extend(moved))
+                ledger.change(lambda session: session.notices.extend(self.stores.moved))
         problems = self.stores.keep_copies()
         if event.kind in ("session_start", "prompt"):
             answer.notice = "\n".join(filter(None, (answer.notice, *problems)))

@@ -107,7 +107,8 @@ def _with_hooks(agent: Agent, path: Path, before: str | None, command: list[str]
     fresh = '{\n  "version": 1\n}\n' if agent.dialect == "cursor" else ""
     base = fresh if before is None else before
     if _OURS.search(_words(base)):
-        raise RequestError(f"settings: {path} holds toolmem's hook already", "settings")
+        again = f"to install it again, first: toolmem hook uninstall {agent.name}"
+        raise RequestError(f"settings: {path} holds toolmem's hook already; {again}", "settings")
     try:
         text, spans = with_entries(base, _entries(agent, command))
     except ValueError as error:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolmem.config.names import hint
@@ -217,7 +218,8 @@ class MemoryServices:
             return _open_elasticsearch(section, name, mask)
         store = SqliteStore(store_path(section, name), mask=mask)
         if reason := store.untrusted:
-            advice = "its guidance is not handed out. To trust it: toolmem store trust"
+            command = f"toolmem store trust --store {quote(store.location)}"
+            advice = f"its guidance is not handed out. To trust it: {command}"
             logging.getLogger("toolmem").warning("%s: %s", reason, advice)
         return store
 
