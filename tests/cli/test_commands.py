@@ -159,7 +159,7 @@ def test_a_store_of_somebody_else_is_copied_only_with_trust(filled):
     copy = ("store", "copy", "theirs.db", "mine.db")
     done = run(filled, *copy)
     assert done.returncode == 2
-    assert "theirs.db was not made by this user's toolmem" in done.stderr
+    assert "theirs.db is not known to be made by this user's toolmem" in done.stderr
     assert "to copy them: --trust" in done.stderr
     with ToolMem(str(filled / "mine.db")) as memory:
         assert memory.calls() == []

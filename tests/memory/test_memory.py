@@ -252,7 +252,7 @@ def test_a_store_that_was_made_elsewhere_is_told_of_once(tmp_path, records, capl
             with pytest.raises(RequestError, match="toolmem store trust --store .*cloned.db"):
                 ask("search")
     assert [each.levelname for each in caplog.records] == ["WARNING"]
-    assert "cloned.db was not made by this user's toolmem" in caplog.text
+    assert "cloned.db is not known to be made by this user's toolmem" in caplog.text
     assert f"toolmem store trust --store {tmp_path / 'cloned.db'}" in caplog.text
 
 

@@ -64,7 +64,7 @@ class Aside:
         for rule in missing:
             effect = "binds" if rule in checked else "is a reminder"
             what = f"it {effect} in this session alone" if is_held else "it does not bind"
-            told.append(f"not kept: “{rule}”: {what}, as {error}")
+            told.append(f"not kept: “{rule}”: {what}, as {str(error).partition(';')[0]}")
         return told
 
     def give_back(self) -> list[str]:

@@ -78,9 +78,12 @@ def follow_answer(
     `change`: edits the record of the conversation. Raises RequestError where a rule is gone.
     """
     captured, session, now = Captured(), decision.conversation_id, rules.local_time()
-    unknown = [source.unknown for source in decision.sources if source.unknown]
-    if decision.action == "ask" and agreed and unknown:
-        change(partial(_remember_agreed, unknown))
+    doubted = [source for source in decision.sources if source.unknown]
+    if decision.action == "ask" and agreed and doubted:
+        change(partial(_remember_agreed, [source.unknown for source in doubted]))
+        for code in dict.fromkeys(source.rule_id[:MIN_ID_LENGTH] for source in doubted):
+            told = "You let it through, and its like in this conversation. The ban holds on."
+            captured.told.append(f"{told} To end it: lift {code}")
     asked = {s.rule_id: s.lifts for s in decision.sources if s.asks}
     if decision.action != "ask" or not asked:
         return captured

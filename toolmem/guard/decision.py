@@ -183,7 +183,8 @@ def rule_finding(
     remedy = "Get their consent, or leave it out."
     code = rule.id[:MIN_ID_LENGTH]
     once = "" if asks_user and action == "ask" else "To allow it once, type: yes, this once. "
-    notice = f"Stopped by {quoted(sentence)}. {once}To lift the rule: lift {code}"
+    how = "Stopped" if action == "deny" else "Asked about"
+    notice = f"{how} by {quoted(sentence)}. {once}To lift the rule: lift {code}"
     if action == "deny":
         remedy = "Leave it out, or say which rule stands against it."
     if unknown and (is_denied or not asks_user):

@@ -188,6 +188,15 @@ class Stores(Struct):
         if copy is not None and (loss := lost_rules(store, copy, self.workspace)):
             self.bind_copy(store, only_lost(store, copy, self.workspace), loss)
 
+    def is_whole_again(self) -> bool:
+        """Whether the main store has what it had lost, so that no copy binds in its place."""
+        if not isinstance(self.main, SqliteStore):
+            return False
+        with suppress(StoreError):
+            head = read_head(self.main.location, self.workspace)
+            return head is None or is_current(self.main, head, self.workspace)
+        return False
+
     def bind_copy(self, store: SqliteStore, copy: RuleCopy, why: str, first: str = "") -> None:
         """Let the copied rules bind in place of a store.
 
@@ -238,13 +247,13 @@ def open_stores(folder: str, named: str = "", wait: float = LOCK_TIMEOUT) -> Sto
 def compare_with_copy(store: SqliteStore, workspace: str) -> Stores:
     """The copies that bind in place of what a store lost, for programs; the copy is kept else.
 
-    What was found is logged, for whoever runs the program.
+    A loss is logged, for whoever runs the program.
     """
     stores = Stores(store, workspace=workspace, rules_changed=True)
     with suppress(StoreError):  # the guard says what that means, call by call
         if _open(stores, store):
             stores.keep_copies()
-    for line in (*stores.moved, *stores.lost):
+    for line in stores.lost:
         logging.getLogger("toolmem.operator").error("%s", line)
     return stores
 

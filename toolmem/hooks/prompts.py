@@ -129,6 +129,14 @@ def _capture(stores: Stores, turn: Turn, stopped: dict[str, list[str]]) -> list[
             is_main = store is stores.main
             captured.add(capture.after_turn(turn) if is_main else capture.follow(turn))
             captured.told += ended_since(stores.rules(store), turn.session_id)
+    if stores.foreign is not None and captured.kept:
+        told = f"That is in {stores.main.location}, as this folder's store is not trusted: it binds"
+        captured.told.append(f"{told} in every project")
+    for copy in stores.copies.values():
+        follow = ToolMemoryCaptureHook(stores.rules(copy), actor=actor, may_lift=is_typed).follow
+        for rule in follow(replace(turn)).lifted:
+            said = plain(rule.rule, 160)
+            captured.told.append(f"Not lifted: “{said}” binds from a copy; restore the store first")
     return captured.told
 
 

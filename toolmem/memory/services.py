@@ -16,8 +16,9 @@ from toolmem.config.names import hint
 from toolmem.config.sections import GuardSection, ModelSection, OpSection, Settings, StoreSection
 from toolmem.errors import ConfigError, RequestError, StoreClosed
 from toolmem.guard import Guard
+from toolmem.guard.rule_copies import recognize
 from toolmem.guard.self_protection import own_paths
-from toolmem.guard.stores import UNTRUSTED, Stores, compare_with_copy
+from toolmem.guard.stores import UNTRUSTED, WORKSPACE, Stores, compare_with_copy
 from toolmem.guidance.card import CardWriter
 from toolmem.judge.check import RuleBasedJudge
 from toolmem.llm.budget import Budget
@@ -118,8 +119,12 @@ class MemoryServices:
     def rules(self, workspace: str) -> ToolMemoryStore:
         """The rules of a workspace, in the default store. Each change of them is copied."""
         store = self.store()
-        self._compared(store, workspace)
-        return ToolMemoryStore(store, workspace, self.clock, self._zone)
+        rules, *copied = [
+            ToolMemoryStore(each, workspace, self.clock, self._zone)
+            for each in (store, *self._compared(store, workspace).copies.values())
+        ]
+        rules.copied = copied
+        return rules
 
     def guard(self, workspace: str, modes: GuardSection | None = None) -> Guard:
         """The guard of a workspace; it protects the store's own files and the state folder.
@@ -128,9 +133,9 @@ class MemoryServices:
         binds.
         """
         store, modes = self.store(), modes or self.settings.guard
+        found = self._compared(store, workspace)
 
         def make() -> Guard:
-            found = self._compared(store, workspace)
             return Guard(
                 store,
                 workspace,
@@ -147,14 +152,21 @@ class MemoryServices:
         return self._cached("guards", workspace, make, str(modes))
 
     def _compared(self, store: Store, workspace: str) -> Stores:
-        """What binds in place of what a store file lost."""
+        """What binds in place of what a store file lost, until it has its rules again."""
 
         def make() -> Stores:
             if isinstance(store, SqliteStore):
                 return compare_with_copy(store, workspace)
             return Stores(store)
 
-        return self._cached("copies", workspace, make)
+        found = self._cached("copies", workspace, make)
+        if found.lost and found.is_whole_again():
+            with self._opening:
+                for kind, name, *variant in list(self._cache):
+                    if kind in ("copies", "guards") and name == workspace:
+                        del self._cache[(kind, name, *variant)]
+            found = self._cached("copies", workspace, make)
+        return found
 
     def close(self) -> None:
         """Close every store, those of the caller too."""
@@ -217,7 +229,9 @@ class MemoryServices:
         if section.backend == "elasticsearch":
             return _open_elasticsearch(section, name, mask)
         store = SqliteStore(store_path(section, name), mask=mask)
-        if reason := store.untrusted:
+        if moved := store.untrusted and recognize(store, WORKSPACE):
+            logging.getLogger("toolmem").warning("%s", moved)
+        elif reason := store.untrusted:
             command = f"toolmem store trust --store {quote(store.location)}"
             advice = f"its guidance is not handed out. To trust it: {command}"
             logging.getLogger("toolmem").warning("%s: %s", reason, advice)

@@ -267,6 +267,13 @@ def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
     return [*lines.values()]
 
 
+def binding_rules(rules: ToolMemoryStore) -> RuleListing:
+    """The rules that hold now, also those that only a copy of a lost store has."""
+    found = [rules.all_rules(), *(copy.all_rules() for copy in rules.copied)]
+    by_id = {rule.id: rule for each in reversed(found) for rule in each.rules}
+    return RuleListing([*by_id.values()], found[0].damaged)
+
+
 def prefetch_tool_memory_rules_blocking(
     rules: ToolMemoryStore,
     tools: Sequence[str] = (),
@@ -282,7 +289,7 @@ def prefetch_tool_memory_rules_blocking(
 
     def read() -> None:
         try:
-            done.append(choose(rules.all_rules(), tools, caps))
+            done.append(choose(binding_rules(rules), tools, caps))
         except BaseException as error:  # handed to the caller below
             done.append(error)
 

@@ -128,6 +128,7 @@ class ToolMemoryStore:
         self.workspace = workspace
         self.clock = clock
         self.zone = zone
+        self.copied: Sequence[ToolMemoryStore] = ()  # of rules that this store lost: they bind, too
 
     def local_time(self) -> datetime:
         """The time in the user's zone."""

@@ -36,7 +36,7 @@ def test_a_store_that_came_with_a_folder_is_read_and_not_trusted(tmp_path, call,
     made(tmp_path / "a.db", call)
     shutil.copy(tmp_path / "a.db", tmp_path / "cloned.db")
     with SqliteStore(tmp_path / "cloned.db") as store:
-        assert "cloned.db was not made by this user's toolmem" in store.untrusted
+        assert "cloned.db is not known to be made by this user's toolmem" in store.untrusted
         assert store.tool_names("w") == ["search"]
         store.trust()
         assert store.untrusted == ""

@@ -31,7 +31,7 @@ def reason_against(path: str, store_id: str) -> str:
         with suppress(OSError):
             if entry.read_bytes() == _content(path, store_id):
                 return ""
-    return f"the store {path} was not made by this user's toolmem, and is not trusted"
+    return f"the store {path} is not known to be made by this user's toolmem, and is not trusted"
 
 
 def known_place(store_id: str, path: str) -> str:
