@@ -538,6 +538,11 @@ def test_arguments_that_do_not_fit_the_schema_are_advised_against(guard):
     ("command", "action"),
     [
         ("rm -rf .toolmem", "ask"),
+        ("sqlite3 -readonly .toolmem/memory.db '.shell rm x'", "ask"),
+        ("sqlite3 -readonly .toolmem/memory.db 'select 1'", "allow"),
+        ("sqlite3 'file:.toolmem/memory.db?mode=ro' .schema", "allow"),
+        ("tar -czf .toolmem/memory.db docs", "ask"),
+        ("tar -czf /tmp/x.tgz .toolmem", "allow"),
         ("sh -c 'rm -rf .toolmem'", "ask"),
         ("cd /srv/data && rm toolmem.db", "ask"),
         ("rm -rf /srv", "ask"),

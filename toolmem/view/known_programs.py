@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from toolmem.text.forms import normalized, word_set
+from toolmem.text.forms import file_path, host_name, normalized, target_forms, word_set
 from toolmem.text.patterns import late_pattern
 from toolmem.view.options import without_content
 from toolmem.view.shell_programs import (
+    CONTAINERS,
     PRINTERS,
     READING_PROGRAMS,
     RUNNERS,
@@ -210,6 +211,48 @@ def _without_pattern(rest: list[str]) -> list[str]:
         operands = (i for i, word in enumerate(rest) if word[:1] != "-" and i not in values)
         patterns = {next(operands, -1)}
     return [word for i, word in enumerate(rest) if i not in patterns]
+
+
+_PATH_IN_WORD = late_pattern(r"[^\s:=]*(?:/|\.[a-z]\w{0,9}$|^\.)[^\s]*")
+# `docker run -v FOLDER:/in/the/container`, `--mount type=bind,source=FOLDER,target=..`
+_MOUNT = late_pattern(r"^([^\s:=,]{1,400}):|\b(?:source|src)=([^\s,]{1,400})")
+_ADDRESS = late_pattern(r"[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+_URL = late_pattern(r"[a-z][\w+.-]{0,20}://\S+", re.IGNORECASE)
+_USER_AT_HOST = late_pattern(
+    r"[\w.+-]{1,64}@([\w.-]{1,253})(?::.*)?|-[A-Za-z]([\w-]{1,63}(?:\.[\w-]{1,63}){1,8})"
+    r"|/dev/(?:tcp|udp)/([^/]{1,253})/.*"
+)
+MAX_HOST = 2_000  # characters of a word that may name one
+
+
+def file_forms(program: str, word: str) -> Iterator[str]:
+    """The paths that a word of a command names: `a/b`, `@a/b`, `file:///a/b`, `HEAD:a/b`."""
+    if word.startswith("-"):
+        if program == "curl" and "@" in word:  # `-d@FILE`, `-Fname=@FILE`
+            yield from file_forms("", word[word.index("@") :])
+        return
+    if word.startswith("file:"):
+        yield file_path(word)
+    elif word.startswith("@") and len(word) > 1:
+        yield from file_forms(program, word[1:].partition(";")[0])
+    elif program == "git" and ":" in word and "//" not in word:
+        yield word.partition(":")[2]
+    elif program in CONTAINERS and (found := _MOUNT.search(word)):
+        yield from filter(None, found.groups())
+    if _PATH_IN_WORD.fullmatch(word):
+        yield word
+
+
+def host_forms(word: str) -> Iterator[str]:
+    """The hosts that a word of a command names: `user@host:path`, `-hHOST`, `/dev/tcp/HOST/80`."""
+    may_name = word[:1] == "-" or "@" in word or word.startswith("/dev/")
+    if may_name and len(word) <= MAX_HOST and (found := _USER_AT_HOST.fullmatch(word)):
+        yield host_name(next(filter(None, found.groups())))
+    elif "://" in word:
+        yield from target_forms(word)
+        yield from (form for url in _URL.findall(word) for form in target_forms(url))
+    elif ":" in word and len(word) <= MAX_HOST:  # `TCP:HOST:80`, `a.com:443:HOST:443`
+        yield from (host_name(part) for part in word.split(":") if _ADDRESS.fullmatch(part))
 
 
 # -- the program text of an interpreter: `python -c`, `node -e`, a heredoc. It is not understood:

@@ -330,10 +330,7 @@ def _test(term: Term, tool: ToolSchema, verb: str, text: str, action: Action | N
             before = r"^(([\w+.-]+:)*//)?([^/?#]*[@.])?"
             return {where: rf"{before if where == 'target' else '(^|[@./])'}{quoted}($|[/:?#])"}
         case "path":
-            several = (
-                words.ENV_ENDINGS if written == ".env" and words.ENV_FILES.search(text) else ""
-            )
-            return _path_test(written, several, tool, verb, action)
+            return _path_test(words.path_pattern(written, text), tool, verb, action)
         case "channel":
             return {where: rf"(^|[^\w-]){re.escape(written.lstrip('#'))}($|[^\w-])"}
         case "name":
@@ -358,11 +355,7 @@ def _test(term: Term, tool: ToolSchema, verb: str, text: str, action: Action | N
     return None
 
 
-def _path_test(
-    path: str, endings: str, tool: ToolSchema, verb: str, action: Action | None
-) -> Test | None:
-    before = "^" if path[0] in "/~" else "(^|/)"
-    at = f"{before}{re.escape(path.rstrip('/'))}{endings}(/|$)"
+def _path_test(at: str, tool: ToolSchema, verb: str, action: Action | None) -> Test | None:
     parameter = action_parameter(tool)
     if verb in words.TOUCH or not (is_shell(tool) or parameter):
         return {"path": at}
