@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -139,7 +140,6 @@ def test_a_program_is_told_at_once_what_a_locked_store_does_not_take(by, tmp_pat
 
 
 def test_what_takes_too_long_is_asked_about(project):
-    import sys
 
     code = "import toolmem.hooks.__main__ as m; m.MAX_SECONDS = 0.5; m.main()"
     process = subprocess.Popen(
@@ -404,3 +404,55 @@ def test_a_copy_that_cannot_be_written_is_told(host):
     told = notice(host.prompt("Never push to main."))
     assert "Kept" in told and "the copy of the rules could not be written" in told
     assert host.before("git push origin main")
+
+
+def test_a_program_that_runs_on_has_its_rules_from_the_copy_until_they_are_restored(tmp_path):
+    path = tmp_path / "m.db"
+    with ToolMem(path) as memory:
+        put(memory, "Never push")
+    for file in tmp_path.glob("m.db*"):
+        file.unlink()
+    push = {"command": "git push"}
+    with ToolMem(path) as memory:
+        assert "Never push" in memory.prompt(["Bash"])
+        assert "tell the user" in memory.check_tool_call("Bash", push).reason
+        command = [sys.executable, "-m", "toolmem", "store", "restore", "--store", str(path)]
+        subprocess.run(command, check=True, capture_output=True)
+        decision = memory.check_tool_call("Bash", push)
+        assert decision.action == "deny" and "tell the user" not in decision.reason
+
+
+def test_what_is_taken_back_while_the_store_is_lost_is_told_as_not_lifted(host):
+    host.prompt("Never use sudo.")
+    shutil.rmtree(host.project / ".toolmem")
+    host.prompt("go on")
+    assert "Not lifted: “Never use sudo”" in notice(host.prompt("You can use sudo again."))
+    assert "Never use sudo" in host.before("sudo ls")
+
+
+def test_a_demand_in_a_folder_whose_store_is_not_trusted_is_told_to_bind_everywhere(
+    host, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path / "stranger"))
+    host.prompt("Never push to main.")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    told = notice(host.prompt("Never use sudo."))
+    assert "Kept" in told and "it binds in every project" in told
+
+
+def test_a_yes_to_a_doubt_is_told_with_what_ends_the_ban(host):
+    host.prompt("Never use sudo.")
+    call = host._call("new-launcher -n 3 sudo ls", "c1")
+    asked = host.send("PreToolUse", permission_mode="default", **call)
+    assert "Not sure" in asked["hookSpecificOutput"]["permissionDecisionReason"]
+    assert "Asked about by" in asked["systemMessage"]
+    told = host.send(
+        "PostToolUse", permission_mode="default", tool_response={"stdout": "x"}, **call
+    )
+    assert "The ban holds on. To end it: lift" in notice(told)
+    again = host._call("new-launcher -n 3 sudo ls", "c2")
+    assert decided(host.send("PreToolUse", permission_mode="default", **again)) == ""
+
+
+def decided(told):
+    return told.get("hookSpecificOutput", {}).get("permissionDecision", "")
