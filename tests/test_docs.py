@@ -110,7 +110,9 @@ def test_contributing_names_files_that_are_there():
             assert (ROOT / name).exists() or (PACKAGE / name).exists(), name
 
 
-def test_each_call_that_the_limits_name_as_passing_passes():
+def test_each_call_of_the_limits_is_as_the_page_says():
     cells = [each for each in jupytext.read(DOCS / "limits.md").cells if each.cell_type == "code"]
-    assert len(cells) == 1
-    exec(compile(cells[0].source, "limits.md", "exec"), {})
+    names = {}
+    for cell in cells:
+        exec(compile(cell.source, "limits.md", "exec"), names)
+    assert len(names["PASSES"]) > 10 and names["HARMLESS"]
