@@ -751,3 +751,10 @@ def test_a_call_inside_a_call_is_held_against_rules(forbid, runs, tool, given):
     assert runs(given, tool=tool).action == "deny"
     others = {"tool_uses": [{"recipient_name": "grep", "parameters": {"pattern": "git push"}}]}
     assert runs(others, tool="multi_tool_use.parallel").action == "allow"
+
+
+@pytest.mark.parametrize("given", [{"command": 10**6000}, {1: "git push"}], ids=["digits", "keys"])
+def test_a_call_with_values_that_cannot_be_compared_is_asked_about(given, forbid, guard):
+    forbid({"command": "^git push"})
+    decision = guard.before("Bash", given)
+    assert decision.action == "ask" and "Not sure" in decision.reason

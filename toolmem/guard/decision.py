@@ -204,6 +204,13 @@ def rule_finding(
     return Finding(source, action, text, remedy, "" if is_copy else notice, mode)
 
 
+def unreadable_call(error: Exception, mode: Mode) -> Finding:
+    """That of a call with values which cannot be compared, such as a number of 5,000 digits."""
+    text = f"Not sure: this call cannot be read ({type(error).__name__})."
+    remedy = "Write it plainly."
+    return Finding(DecisionSource(kind="self"), "ask", text, remedy, mode=mode)
+
+
 def unreadable_findings(
     error: Exception, on_error: Literal["open", "closed"], has_copy: bool
 ) -> list[Finding]:

@@ -40,6 +40,7 @@ from toolmem.guard.decision import (
     rule_finding,
     schema_findings,
     shown_arguments,
+    unreadable_call,
     unreadable_findings,
 )
 from toolmem.guard.history import (
@@ -178,6 +179,8 @@ class Guard:
             findings, is_read = self._findings(call, decision_id), True
         except StoreError as error:
             findings, is_read = self._without_store(call, error), False
+        except (ValueError, TypeError, RecursionError) as error:  # of odd values in the call
+            findings, is_read = [unreadable_call(error, self.modes.rules)], False
         decision = decide(decision_id, now, tool_name, conversation, findings)
         if self.lost and not (decision.may_run or self._serves_guests):
             decision = replace(
@@ -325,10 +328,9 @@ class Guard:
         try:
             with self.store.transaction(USE_WAIT):
                 call.uses_up = self._change(call.conversation, use)
-                return call.uses_up
         except StoreError as error:
             log.warning("`yes, this once` does not count: %s", error)
-            return False
+        return call.uses_up
 
     def _repeat_findings(self, call: PlannedCall) -> list[Finding]:
         failures, forgiven, mode = call.known.failures, call.forgiven.errors, self.modes.repeats
@@ -414,14 +416,9 @@ class Guard:
         `is_typed`: the host saw them type it. In a guarded store no other words let a call run.
         Returns a message for the user; "" where there is nothing to say.
         """
-        hear = partial(
-            consent.hear,
-            message=message,
-            now=self.clock.now(),
-            is_guests=is_guests,
-            is_heard=is_typed or not message or not self.rules.is_guarded(),
-        )
-        return self._change(conversation, hear)
+        is_heard = is_typed or not message or not self.rules.is_guarded()
+        hear = partial(consent.hear, message=message, now=self.clock.now())
+        return self._change(conversation, partial(hear, is_guests=is_guests, is_heard=is_heard))
 
     def stopped_before(self, conversation: str) -> list[str]:
         """The rules that stopped calls just before the user's last message. Raises StoreError."""
