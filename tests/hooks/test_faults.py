@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import apsw
@@ -523,3 +523,28 @@ def test_a_copy_that_cannot_be_read_counts_as_none(host, project):
         file.write_bytes(b'{"rules": [1]}')
     assert host.before("git push origin main")
     assert "Never" in copied(project)
+
+
+def test_a_demand_that_is_held_outlasts_a_prompt_whose_commit_fails(host, monkeypatch):
+    host.prompt("Never push to main.")
+    with closing(apsw.Connection(host.store().location)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        host.prompt("Never use sudo.")
+
+    def fails(db, begin="BEGIN"):
+        return contextmanager(lambda: full_at_commit(db, begin))()
+
+    with monkeypatch.context() as patch:
+        patch.setattr("toolmem.store.sqlite.database.transaction", fails)
+        assert "not kept" in host.prompt("go on")["systemMessage"]
+        assert "Never use sudo" in host.before("sudo ls")
+    assert "Kept now" in host.prompt("go on")["systemMessage"]
+    assert "Never use sudo" in host.before("sudo ls", session="s2")
+
+
+def full_at_commit(db, begin):
+    """A transaction on a full disk: what is written waits in memory, and the commit fails."""
+    with files.transaction(db, begin):
+        yield
+        if begin == "BEGIN IMMEDIATE" and db.db_filename("main"):
+            raise apsw.FullError("database or disk is full")

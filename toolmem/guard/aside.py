@@ -33,6 +33,7 @@ class Aside:
     def __init__(self, rules: ToolMemoryStore, file: Path | None = None) -> None:
         self.file = file
         self._target = rules
+        self._given: list[ToolMemoryRule] = []
         self.rules = ToolMemoryStore(SqliteStore(MEMORY), rules.workspace, rules.clock, rules.zone)
         if file is not None:
             put_records(_read(file), self.rules.store, rules.workspace)
@@ -67,7 +68,10 @@ class Aside:
         return told
 
     def give_back(self) -> list[str]:
-        """Put what is held into the store; returns what to tell the user. Raises StoreError."""
+        """Put what is held into the store; returns what to tell the user. Raises StoreError.
+
+        It is held on until `let_go`, as a transaction around this may still fail.
+        """
         held = self.held
         if held:
             put_records(
@@ -75,11 +79,17 @@ class Aside:
                 self._target.store,
                 self.rules.workspace,
             )
-            for rule in held:
-                self.rules.delete_rule(rule.tool_name, rule.id)
-            if self.file is not None:
-                self.file.unlink(missing_ok=True)
+        self._given = held
         return [f"Kept now: “{plain(text, 160)}”" for text in dict.fromkeys(r.rule for r in held)]
+
+    def let_go(self) -> None:
+        """Hold no longer what was given back: the store has it for good."""
+        for rule in self._given:
+            self.rules.delete_rule(rule.tool_name, rule.id)
+        if self._given and self.file is not None:
+            with suppress(OSError):
+                self.file.unlink(missing_ok=True)
+        self._given = []
 
     def _write(self) -> bool:
         """Whether what is held binds in the processes that ask for it."""
@@ -109,6 +119,8 @@ def hear_in_time(guard: Guard, turn: Turn, hear: Callable[[], Captured]) -> Capt
             if aside is not None:
                 heard.told += aside.give_back()
             heard.add(hear())
+        if aside is not None:
+            aside.let_go()
     except StoreError as error:
         aside = aside or Aside(guard.rules)
         heard = Captured(told=aside.take(turn, error, binds=bool(turn.session_id)))

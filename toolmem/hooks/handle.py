@@ -54,10 +54,12 @@ class Hook(Struct, kw_only=True):
             aside = self.stores.aside(event.session)
             self.stores.copies[str(aside.file)] = aside.rules.store
             if event.kind == "after_call":
-                with suppress(StoreError), self.stores.main.transaction(WRITE_WAIT):
-                    kept = aside.give_back()
-                    ledger = Ledger(self.stores.main, event.session)
-                    ledger.change(lambda session: session.notices.extend(kept))
+                with suppress(StoreError):
+                    with self.stores.main.transaction(WRITE_WAIT):
+                        kept = aside.give_back()
+                        ledger = Ledger(self.stores.main, event.session)
+                        ledger.change(lambda session: session.notices.extend(kept))
+                    aside.let_go()
         answer = self._answer(event)
         if event.kind in ("session_start", "prompt") and event.kind in self.agent.notice_at:
             from toolmem.hooks.team_rules import follow_team_file

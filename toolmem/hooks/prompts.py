@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from toolmem.errors import StoreError
 from toolmem.guard import Guard
+from toolmem.guard.aside import Aside
 from toolmem.guard.guard import HEAR_WAIT
 from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.hooks.agents import Agent
@@ -44,7 +45,9 @@ def answer_prompt(
                 more = [*stores.moved, *(each for each in states if each not in known)]
             if states != known:
                 ledger.change(lambda session: setattr(session, "told", states))
-            answer = _act_on(agent, stores, guards, event, ledger)
+            aside = stores.aside(event.session)
+            answer = _act_on(agent, stores, guards, event, ledger, aside)
+        aside.let_go()
     except StoreError as error:
         if isinstance(stores.main, SqliteStore):
             stores.main.wait_no_longer()
@@ -61,7 +64,12 @@ def answer_prompt(
 
 
 def _act_on(
-    agent: Agent, stores: Stores, guards: Sequence[Guard], event: Event, ledger: Ledger
+    agent: Agent,
+    stores: Stores,
+    guards: Sequence[Guard],
+    event: Event,
+    ledger: Ledger,
+    aside: Aside,
 ) -> Answer:
     """A prompt whose event comes twice acts once."""
     replies = rejection_replies(agent, event)
@@ -87,7 +95,7 @@ def _act_on(
     if (added := ledger.change(add)) is None:
         return Answer()
     session, read = added
-    notices = [*session.notices, *stores.aside(event.session).give_back()]
+    notices = [*session.notices, *aside.give_back()]
     stores.mark_guarded(agent.name)
     turn = Turn(session_id=event.session, number=session.turn)
     turn.tools = tools_of(agent, stores.main.tool_names(WORKSPACE))
