@@ -496,6 +496,15 @@ def test_a_users_store_without_rules_that_cannot_be_read_takes_no_ban_away(host,
     assert host.before("git push origin main")
 
 
+def test_a_folder_for_temporary_files_that_cannot_be_looked_into_takes_no_ban_away(
+    host, tmp_path, monkeypatch
+):
+    host.prompt("Never push to main.")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / ("long" * 100)))
+    assert "Never push" in host.before("git push origin main")
+    assert "Kept" in host.prompt("Never use sudo.")["systemMessage"]
+
+
 def test_a_demand_is_kept_while_the_users_own_store_is_locked(host, own_home):
     path = own_home / ".toolmem" / "memory.db"
     with SqliteStore(path) as store:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -50,7 +51,7 @@ class Hook(Struct, kw_only=True):
 
     def handle(self, event: Event) -> Answer:
         """Raises StoreError."""
-        if aside_file(self.stores.main.location, event.session).exists():
+        if os.path.exists(aside_file(self.stores.main.location, event.session)):
             aside = self.stores.aside(event.session)
             self.stores.copies[str(aside.file)] = aside.rules.store
             if event.kind == "after_call":
