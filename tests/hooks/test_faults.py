@@ -505,6 +505,12 @@ def test_a_folder_for_temporary_files_that_cannot_be_looked_into_takes_no_ban_aw
     assert "Kept" in host.prompt("Never use sudo.")["systemMessage"]
 
 
+def test_a_damaged_record_of_a_session_takes_no_ban_away(host):
+    host.prompt("Never push to main.")
+    host.store().put("default", ".hooks", "session/s1", {"turn": "many"})
+    assert "Never push" in host.before("git push origin main")
+
+
 def test_a_demand_is_kept_while_the_users_own_store_is_locked(host, own_home):
     path = own_home / ".toolmem" / "memory.db"
     with SqliteStore(path) as store:
