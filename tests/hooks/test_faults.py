@@ -511,6 +511,14 @@ def test_a_damaged_record_of_a_session_takes_no_ban_away(host):
     assert "Never push" in host.before("git push origin main")
 
 
+def test_the_copy_binds_where_the_folder_of_a_store_cannot_be_looked_into(host, project):
+    host.prompt("Never push to main.")
+    (project / ".toolmem").rename(project / "away")
+    (project / ".toolmem").symlink_to(project / ".toolmem")
+    assert "Never push" in host.before("git push origin main")
+    assert "bind from their copy" in host.prompt("go on")["systemMessage"]
+
+
 def test_a_demand_is_kept_while_the_users_own_store_is_locked(host, own_home):
     path = own_home / ".toolmem" / "memory.db"
     with SqliteStore(path) as store:
