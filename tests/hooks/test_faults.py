@@ -519,6 +519,30 @@ def test_the_copy_binds_where_the_folder_of_a_store_cannot_be_looked_into(host, 
     assert "bind from their copy" in host.prompt("go on")["systemMessage"]
 
 
+@pytest.mark.parametrize("how", ["damaged", "old", "loop"])
+def test_a_users_store_that_was_never_read_takes_no_ban_away(how, host, own_home):
+    host.prompt("Never push to main.")
+    path = own_home / ".toolmem" / "memory.db"
+    if how == "damaged":
+        path.write_bytes(b"no store" * 1_000)
+    elif how == "old":
+        with closing(apsw.Connection(str(path))) as db:
+            db.execute(f"CREATE TABLE x (a); PRAGMA application_id = {files.APPLICATION_ID}")
+            db.execute("PRAGMA user_version = 1")
+    else:
+        shutil.rmtree(path.parent)
+        path.parent.symlink_to(path.parent)
+    assert "Never push" in host.before("git push origin main")
+    assert f"the rules of {path} do not bind" in host.prompt("go on")["systemMessage"]
+    told = host.send("SessionStart", session="s2", source="startup")
+    assert "do not bind" in told["systemMessage"]
+    assert "Never push" in told["hookSpecificOutput"]["additionalContext"]
+    told = answer_event(
+        ["claude-code", "--on-error", "closed"], json.dumps(payload(host.project)).encode(), {}
+    )
+    assert b"deny" in told
+
+
 def test_a_demand_is_kept_while_the_users_own_store_is_locked(host, own_home):
     path = own_home / ".toolmem" / "memory.db"
     with SqliteStore(path) as store:

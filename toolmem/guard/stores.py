@@ -77,13 +77,13 @@ class Stores(Struct):
         return ToolMemoryStore(store or self.main, WORKSPACE, SystemClock(), self.zone)
 
     def listing(self, session: str = "") -> RuleListing:
-        """The rules of all stores. Raises StoreError for one that has no copy."""
+        """The rules of all stores. Raises StoreError for the main one, if that has no copy."""
         found = []
         for store in (*self.all, *self.copies.values()):
             try:
                 found.append(self.rules(store).all_rules(session))
             except StoreError:
-                if store.location not in self.copies:
+                if store is self.main and store.location not in self.copies:
                     raise
         rules = {rule.id: rule for each in reversed(found) for rule in each.rules}
         return RuleListing([*rules.values()], [r for each in found for r in each.damaged])
@@ -157,8 +157,12 @@ class Stores(Struct):
     def mark_guarded(self, by: str) -> None:
         """Let programs and agents no longer loosen the user's rules in these stores."""
         for store in self.all:
-            if not self.rules(store).is_guarded():
-                store.put(*GUARDED, {"by": by})
+            try:
+                if not self.rules(store).is_guarded():
+                    store.put(*GUARDED, {"by": by})
+            except StoreError:
+                if store is self.main:
+                    raise
 
     def keep_copies(self) -> list[str]:
         """Update the copies of rules, except those that bind in place of a store.
@@ -223,8 +227,13 @@ def open_stores(folder: str, named: str = "", wait: float = LOCK_TIMEOUT) -> Sto
         _open(stores, stores.main)
     elif os.path.realpath(main.location) != users:
         further = SqliteStore(users, busy_timeout=wait)
-        if _open(stores, further) and os.path.exists(users):
+        try:
+            if _open(stores, further) and os.path.exists(users):
+                stores.further.append(further)
+        except StoreError as error:  # what the project's store holds binds nevertheless
+            further.wait_no_longer()
             stores.further.append(further)
+            stores.lost.append(f"the rules of {users} do not bind: {error}")
     if trust.is_forgotten(main.location):
         state = trust.state_folder()
         stores.lost.append(
