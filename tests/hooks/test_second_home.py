@@ -196,6 +196,27 @@ def test_a_copy_of_a_project_keeps_the_rules_and_goes_its_own_way(host):
     assert notice(host.prompt("go on")) == ""
 
 
+def test_a_project_that_lost_its_store_keeps_its_rules_where_a_backup_is_opened(host):
+    host.prompt("Never push to main.")
+    old = host.project
+    backup = shutil.copytree(old, old.with_name("backup"))
+    shutil.rmtree(old / ".toolmem")
+    moved_to(host, backup)
+    assert "is a copy of" in notice(host.prompt("go on"))
+    moved_to(host, old)
+    assert "Never push" in host.before("git push origin main")
+    assert "bind from their copy" in notice(host.prompt("go on"))
+
+
+def test_a_file_that_was_put_back_as_it_was_is_no_copy_of_itself(host):
+    host.prompt("Never push to main.")
+    path = Path(host.store().location)
+    shutil.copy(path.rename(path.with_name("backup.db")), path)
+    told = notice(host.prompt("go on"))
+    assert "with the same rules" in told and "is a copy of" not in told
+    assert "Never push" in host.before("git push origin main")
+
+
 def test_a_copy_that_somebody_changed_is_not_recognized(host, monkeypatch, tmp_path):
     host.prompt("Never push to main.")
     old = host.project

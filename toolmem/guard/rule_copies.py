@@ -261,7 +261,11 @@ def recognize(store: SqliteStore, workspace: str) -> str:
     if not old:
         return ""
     store.trust()
-    if not is_missing(old):
+    if _real_path(old) == _real_path(store.location):
+        return f"{store.location} is another file with the same rules now; they bind on"
+    copy = read_head(old, workspace)
+    is_left = os.path.isdir(_project_of(old)) and not (copy and is_elsewhere(copy))
+    if is_left or not is_missing(old):  # a project that lost its store keeps the copy
         return f"{store.location} is a copy of {old}; it keeps its rules and goes its own way"
     with suppress(OSError):
         drop_copy(old, workspace)
