@@ -160,6 +160,12 @@ def test_a_call_that_is_too_deep_to_be_read_is_asked_about(host):
     assert told["permissionDecision"] == "ask"
 
 
+def test_a_call_that_is_too_large_to_be_read_is_asked_about(host, monkeypatch):
+    host.prompt("Never push to main.")
+    monkeypatch.setattr("toolmem.hooks.__main__.MAX_BYTES", 10_000)
+    assert "Not sure" in host.before("git push origin main # " + "x" * 10_000)
+
+
 def test_a_number_of_thousands_of_digits_makes_no_call_unreadable(host):
     host.prompt("Never push to main.")
     given = json.dumps(host.payload("PreToolUse", **host._call("git push origin main", "c1")))
