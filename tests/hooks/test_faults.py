@@ -496,6 +496,53 @@ def test_a_users_store_without_rules_that_cannot_be_read_takes_no_ban_away(host,
     assert host.before("git push origin main")
 
 
+def test_a_folder_for_temporary_files_that_cannot_be_looked_into_takes_no_ban_away(
+    host, tmp_path, monkeypatch
+):
+    host.prompt("Never push to main.")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / ("long" * 100)))
+    assert "Never push" in host.before("git push origin main")
+    assert "Kept" in host.prompt("Never use sudo.")["systemMessage"]
+
+
+def test_a_damaged_record_of_a_session_takes_no_ban_away(host):
+    host.prompt("Never push to main.")
+    host.store().put("default", ".hooks", "session/s1", {"turn": "many"})
+    assert "Never push" in host.before("git push origin main")
+
+
+def test_the_copy_binds_where_the_folder_of_a_store_cannot_be_looked_into(host, project):
+    host.prompt("Never push to main.")
+    (project / ".toolmem").rename(project / "away")
+    (project / ".toolmem").symlink_to(project / ".toolmem")
+    assert "Never push" in host.before("git push origin main")
+    assert "bind from their copy" in host.prompt("go on")["systemMessage"]
+
+
+@pytest.mark.parametrize("how", ["damaged", "old", "loop"])
+def test_a_users_store_that_was_never_read_takes_no_ban_away(how, host, own_home):
+    host.prompt("Never push to main.")
+    path = own_home / ".toolmem" / "memory.db"
+    if how == "damaged":
+        path.write_bytes(b"no store" * 1_000)
+    elif how == "old":
+        with closing(apsw.Connection(str(path))) as db:
+            db.execute(f"CREATE TABLE x (a); PRAGMA application_id = {files.APPLICATION_ID}")
+            db.execute("PRAGMA user_version = 1")
+    else:
+        shutil.rmtree(path.parent)
+        path.parent.symlink_to(path.parent)
+    assert "Never push" in host.before("git push origin main")
+    assert f"the rules of {path} do not bind" in host.prompt("go on")["systemMessage"]
+    told = host.send("SessionStart", session="s2", source="startup")
+    assert "do not bind" in told["systemMessage"]
+    assert "Never push" in told["hookSpecificOutput"]["additionalContext"]
+    told = answer_event(
+        ["claude-code", "--on-error", "closed"], json.dumps(payload(host.project)).encode(), {}
+    )
+    assert b"deny" in told
+
+
 def test_a_demand_is_kept_while_the_users_own_store_is_locked(host, own_home):
     path = own_home / ".toolmem" / "memory.db"
     with SqliteStore(path) as store:

@@ -160,6 +160,12 @@ def test_a_call_that_is_too_deep_to_be_read_is_asked_about(host):
     assert told["permissionDecision"] == "ask"
 
 
+def test_a_call_that_is_too_large_to_be_read_is_asked_about(host, monkeypatch):
+    host.prompt("Never push to main.")
+    monkeypatch.setattr("toolmem.hooks.__main__.MAX_BYTES", 10_000)
+    assert "Not sure" in host.before("git push origin main # " + "x" * 10_000)
+
+
 def test_a_number_of_thousands_of_digits_makes_no_call_unreadable(host):
     host.prompt("Never push to main.")
     given = json.dumps(host.payload("PreToolUse", **host._call("git push origin main", "c1")))
@@ -215,6 +221,27 @@ def test_a_copy_of_a_project_keeps_the_rules_and_goes_its_own_way(host):
     assert host.before("sudo ls", key="c3") == ""
     assert host.before("git push origin main", key="c4")
     assert notice(host.prompt("go on")) == ""
+
+
+def test_a_project_that_lost_its_store_keeps_its_rules_where_a_backup_is_opened(host):
+    host.prompt("Never push to main.")
+    old = host.project
+    backup = shutil.copytree(old, old.with_name("backup"))
+    shutil.rmtree(old / ".toolmem")
+    moved_to(host, backup)
+    assert "is a copy of" in notice(host.prompt("go on"))
+    moved_to(host, old)
+    assert "Never push" in host.before("git push origin main")
+    assert "bind from their copy" in notice(host.prompt("go on"))
+
+
+def test_a_file_that_was_put_back_as_it_was_is_no_copy_of_itself(host):
+    host.prompt("Never push to main.")
+    path = Path(host.store().location)
+    shutil.copy(path.rename(path.with_name("backup.db")), path)
+    told = notice(host.prompt("go on"))
+    assert "was put back in its place" in told and "is a copy of" not in told
+    assert "Never push" in host.before("git push origin main")
 
 
 def test_a_copy_that_somebody_changed_is_not_recognized(host, monkeypatch, tmp_path):
@@ -456,3 +483,75 @@ def test_a_yes_to_a_doubt_is_told_with_what_ends_the_ban(host):
 
 def decided(told):
     return told.get("hookSpecificOutput", {}).get("permissionDecision", "")
+
+
+def test_a_folder_that_becomes_part_of_a_repository_keeps_its_bans(host):
+    shutil.rmtree(host.project / ".git")
+    host.prompt("Never push to main.")
+    (host.project.parent / ".git").mkdir()
+    assert "Never push" in host.before("git push origin main")
+    assert host.before("ls", key="c2") == ""
+
+
+def test_a_held_demand_replaces_no_rule_of_the_store(host):
+    from toolmem.guard.aside import Aside
+    from toolmem.guard.rule_copies import copy_records
+
+    host.prompt("Never push to main.")
+    with host.store() as store:
+        rules = ToolMemoryStore(store, "default", SystemClock())
+        aside = Aside(rules)
+        for each in copy_records(store, "default"):
+            told = json.loads(bytes(each.value)) | {
+                "updated_at": "2031-01-01T00:00:00Z",
+                "when": [],
+            }
+            aside.rules.store.put("default", each.namespace, each.key, told)
+        aside.give_back()
+    assert "Never push" in host.before("git push origin main")
+
+
+@pytest.mark.parametrize(
+    ("command", "is_asked"),
+    [
+        ("git clean -fd", True),
+        ("git stash -u", True),
+        ("rm .claude/*", True),
+        ("rm .claude/settings*.json", True),
+        ("echo '{\"disableAllHooks\": true}' > .claude/settings.json", True),
+        ("gpg -o .toolmem/memory.db -d x", True),
+        ("aws s3 cp s3://b/x .toolmem/memory.db", True),
+        ("uniq a .toolmem/memory.db", True),
+        ("find . -fprint .toolmem/memory.db", True),
+        ("git archive -o .toolmem/memory.db HEAD", True),
+        ("rm -rf ${PWD}/{.toolmem,build}", True),
+        ("git clean -n", False),
+        ("git checkout .", False),
+        ("git restore .", False),
+        ("git rm -r --cached .", False),
+        ("sqlite3 app/memory.db 'select 1'", False),
+        ("cat .claude/settings.json", False),
+        ("rm *.log", False),
+        ("cat .toolmem/memory.db > /dev/null", False),
+        ("vim .vscode/settings.json", False),
+    ],
+)
+def test_what_aims_at_hooks_and_stores_is_asked_about_and_everyday_lines_are_not(
+    host, command, is_asked
+):
+    host.prompt("Never push to main.")
+    settings = host.project / ".claude" / "settings.local.json"
+    settings.parent.mkdir()
+    settings.write_text("{}")
+    assert bool(host.before(command)) is is_asked
+
+
+def test_an_altered_store_with_the_stamp_of_a_copy_is_not_recognized(host, tmp_path):
+    host.prompt("Never push to main.")
+    altered = shutil.copytree(host.project, tmp_path / "altered")
+    with closing(apsw.Connection(str(altered / ".toolmem" / "memory.db"))) as db:
+        changed = "CAST(replace(CAST(value AS TEXT), 'push', 'fetch') AS BLOB)"
+        db.execute(f"UPDATE records SET value = {changed} WHERE key LIKE 'rule/%'")
+    moved_to(host, shutil.copytree(altered, tmp_path / "back"))
+    told = json.dumps(host.send("SessionStart", source="startup"))
+    assert "not trusted" in told and "Never fetch" not in told

@@ -74,11 +74,10 @@ class Aside:
         """
         held = self.held
         if held:
-            put_records(
-                copy_records(self.rules.store, self.rules.workspace),
-                self._target.store,
-                self.rules.workspace,
-            )
+            target, workspace = self._target.store, self.rules.workspace
+            for each in copy_records(self.rules.store, workspace):  # the file may be anybody's
+                if target.get(workspace, each.namespace, each.key) is None:
+                    target.put(workspace, each.namespace, each.key, each.value)
         self._given = held
         return [f"Kept now: “{plain(text, 160)}”" for text in dict.fromkeys(r.rule for r in held)]
 

@@ -95,15 +95,17 @@ def _head_in(folder: Path) -> RuleCopy:
 def read_copy(store: str, workspace: str = DEFAULT) -> RuleCopy | None:
     """The copy of a store's rules; None where there is none to be read."""
     head = read_head(store, workspace)
-    if head is None:
-        return None
+    return replace(head, rules=_rules_in(copy_folder(store, workspace))) if head else None
+
+
+def _rules_in(folder: Path) -> list[CopiedRule]:
     rules = []
-    for file in copy_folder(store, workspace).glob("rule-*.json"):
+    for file in folder.glob("rule-*.json"):
         try:
             rules.append(msgspec.json.decode(file.read_bytes(), type=CopiedRule))
         except (OSError, ValueError) as error:
             log.warning("a copied rule cannot be read: %s: %s", file, error)
-    return replace(head, rules=rules)
+    return rules
 
 
 def is_current(store: SqliteStore, head: RuleCopy | None, workspace: str) -> bool:
@@ -277,8 +279,9 @@ def _copy_folders() -> Iterator[Path]:
 def recognize(store: SqliteStore, workspace: str) -> str:
     """Trust a store of this user that is in another place now, and return what happened to it.
 
-    It is recognized by its id, together with its file's inode or the stamp of its rules; a backup
-    in its old place also by a stamp from before. "" where it is unknown. Raises StoreError.
+    It is recognized by its id, together with its file's inode, or with the stamp and the very rules
+    of a copy; a backup in its old place also by a stamp from before. "" where it is unknown. Raises
+    StoreError.
     """
     store_id, stamp = store.store_id(), store.get_many(workspace, []).rules_stamp
     here, is_backup = _real_path(store.location), False
@@ -286,8 +289,10 @@ def recognize(store: SqliteStore, workspace: str) -> str:
     for folder in _copy_folders() if stamp else ():
         with suppress(OSError, ValueError):
             head = _head_in(folder)
-            is_earlier = stamp in head.earlier and head.path == here
-            if head.store_id == store_id and (head.stamp == stamp or is_earlier):
+            if head.store_id != store_id:
+                continue
+            is_same = head.stamp == stamp and _same_rules(copy_records(store, workspace), folder)
+            if is_same or (stamp in head.earlier and head.path == here):
                 old = old or head.path
                 is_backup |= head.path == here
     if not old:
@@ -295,11 +300,23 @@ def recognize(store: SqliteStore, workspace: str) -> str:
     store.trust()
     if is_backup:
         return f"{store.location} was put back in its place; its rules bind there"
-    if not is_missing(old):
+    copy, is_left = read_head(old, workspace), os.path.isdir(_project_of(old))
+    if copy is not None and is_elsewhere(copy, SqliteStore(old)):
+        is_left = False
+    if is_left or not is_missing(old):  # a project that lost its store keeps the copy
         return f"{store.location} is a copy of {old}; it keeps its rules and goes its own way"
     with suppress(OSError):
         drop_copy(old, workspace)
     return f"{old} was moved to {store.location}; its rules bind there"
+
+
+def _same_rules(rules: Sequence[CopiedRule], folder: Path) -> bool:
+    """Whether a copy holds these very rules."""
+    given, copied = (
+        {(each.namespace, each.key): _rule(each.value) for each in some}
+        for some in (rules, _rules_in(folder))
+    )
+    return given == copied
 
 
 def aside_file(store: str, session: str) -> Path:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from toolmem.guard.decision import Finding, Mode, quoted
 from toolmem.models.decisions import DecisionSource
 from toolmem.models.protocols import Store
+from toolmem.models.rules import TEAM_FILE
 from toolmem.store.sqlite.trust import state_folder
 from toolmem.text.forms import normalized, word_set
 from toolmem.text.patterns import late_pattern
@@ -46,7 +47,15 @@ _INTERPRETERS = late_pattern(
 )
 _UNINSTALLERS = word_set("pip pip3 uv pipx conda mamba poetry pdm rm del")
 _REMOVES = word_set("uninstall remove -e")
-_REMOVERS = word_set("rm rmdir unlink shred trash srm mv find del rd remove-item move-item git")
+# Programs that only read the files they name, whatever their options.
+_READERS = PRINTERS | word_set(
+    "ls cat bat grep egrep fgrep zgrep rg ag head tail wc cut file diff cmp which whereis less "
+    "more jq stat md5sum sha1sum sha256sum sha512sum md5 du df strings hexdump od locate readlink "
+    "realpath basename dirname cd pushd type zcat source . test [ pytest ruff mypy get-content "
+    "select-string"
+)
+_READS_OF_GIT = word_set("add status log diff show check-ignore ls-files commit blame grep rm")
+_REMOVERS = word_set("rm rmdir unlink shred trash srm mv find del rd remove-item move-item")
 _INSIDE = late_pattern(r"(?:^|[\s/'\"`;|&(])toolmem\s+(?:rules|hook|note|mcp|guard|store|run)\b")
 # `tar -czf MADE FILE`, which only reads the files
 _ARCHIVES = late_pattern(
@@ -60,6 +69,7 @@ _MORE_THAN_READS = late_pattern(
 )
 _SWITCHES_OFF = late_pattern(r"\btoolmem_guard[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?:off|false|no|0)\b")
 _CLEANS_IGNORED = late_pattern(r"-[a-zA-Z]*[xX][a-zA-Z]*")  # `git clean` also removes ignored files
+_FORCES = late_pattern(r"-[a-zA-Z]*f[a-zA-Z]*|--force")
 _GLOB = late_pattern(r"[*?\[]")
 _CONTENT = word_set(
     "content contents text string str body data description html message note notes query "
@@ -117,7 +127,7 @@ def _changed_part(view: CallView, protected: Sequence[str]) -> str:
     if names_it and any(text.unread for text in view.shells):
         return "a text that is too large to read and names it"
     for command in view.commands:
-        if _changes_toolmem(command) or _cleans(command):
+        if _changes_toolmem(command) or _cleans(command, protected):
             return quoted(" ".join(command.words))
         if names_it and _may_run_it(command):
             return "a program whose text names it"
@@ -129,8 +139,8 @@ def _changed_part(view: CallView, protected: Sequence[str]) -> str:
 def _telling_part(path: str) -> str:
     """The end of a path by which a text names it: of a folder, with the one that it is in."""
     folder, name = os.path.split(path)
-    is_file = "." in name or name == "toolmem"
-    return name if is_file else os.path.join(os.path.basename(folder), name)
+    is_alone = name.endswith(".db") or name in ("toolmem", TEAM_FILE)
+    return name if is_alone else os.path.join(os.path.basename(folder), name)
 
 
 def _argument(view: CallView, protected: Sequence[str]) -> str:
@@ -153,13 +163,22 @@ def _named(command: SimpleCommand, protected: Sequence[str]) -> str:
     if not command.words:
         return ""
     program, line = command.words[0].lower(), " ".join(command.words)
-    is_known = program in WRITING_PROGRAMS | PRINTERS | {"git"} or only_reads(command.words)
+    is_known = program in WRITING_PROGRAMS or _only_reads(program, command.words[1:])
     if (is_known and "--remove-files" not in command.words) or _reads_database(command):
         return ""
     if archives := _ARCHIVES.fullmatch(line):  # reads all but the archive
         command = replace(command, words=(program, archives["made"]))
     exact = (path for path in _paths(command) if not _GLOB.search(path) or "tool" in path)
     return next((path for path in exact if _is_own(path, protected)), "")
+
+
+def _only_reads(program: str, rest: Sequence[str]) -> bool:
+    """Whether a command only reads the files that it names."""
+    if program == "git":
+        return bool(_READS_OF_GIT & set(rest[:1])) and not any("output" in word for word in rest)
+    if program == "find":  # what it deletes is known
+        return not any(word.startswith(("-fprint", "-fls")) for word in rest)
+    return program in _READERS
 
 
 def _reads_database(command: SimpleCommand) -> bool:
@@ -192,7 +211,7 @@ def _is_own(path: str, protected: Sequence[str], *, deep: bool = False) -> bool:
     """Whether a path, or a pattern of paths, is one of toolmem's. `deep`: also in folders below."""
     clean = path.rstrip("/") or "/"
     parts = clean.split("/")
-    if _FOLDER in parts:
+    if any(part == _FOLDER or (_FOLDER in part and "{" in part) for part in parts):
         return True
     for own in protected:
         if own == clean or clean.startswith((f"{own}/", f"{own}-wal", f"{own}-shm")):
@@ -204,8 +223,21 @@ def _is_own(path: str, protected: Sequence[str], *, deep: bool = False) -> bool:
         if _GLOB.search(part):
             above = "/".join(parts[:at])
             is_ours = part.startswith(".") and fnmatchcase(_FOLDER, part)
-            return is_ours and _is_above(above, protected)
+            if is_ours and _is_above(above, protected):
+                return True
+            return any(_fits(parts, own.split("/"), deep) for own in protected)
     return False
+
+
+def _fits(pattern: Sequence[str], own: Sequence[str], deep: bool) -> bool:
+    """Whether a pattern of paths matches a path, or where `deep` a folder above it.
+
+    A `*` matches no leading dot.
+    """
+    if len(pattern) > len(own) or (len(pattern) < len(own) and not deep):
+        return False
+    pairs = zip(pattern, own, strict=False)
+    return all(fnmatchcase(o, p) and p.startswith(".") >= o.startswith(".") for p, o in pairs)
 
 
 def _is_above(path: str, protected: Sequence[str]) -> bool:
@@ -217,6 +249,8 @@ def _is_above(path: str, protected: Sequence[str]) -> bool:
 def _may_run_it(command: SimpleCommand) -> bool:
     """Whether a command runs what its words do not show, or a text that names toolmem's files."""
     program = os.path.basename(command.words[0].lower()) if command.words else ""
+    if program == "sqlite3" and _FOLDER not in " ".join(command.words):
+        return False  # another file of that name; whether it is ours is known by its path
     if command.hides or (_INTERPRETERS.fullmatch(program) and not _reads_database(command)):
         return True
     if program in ("awk", "gawk", "mawk"):
@@ -226,13 +260,19 @@ def _may_run_it(command: SimpleCommand) -> bool:
     return opened and program in WRITING_PROGRAMS
 
 
-def _cleans(command: SimpleCommand) -> bool:
-    """Whether git removes what it ignores, as toolmem's folder."""
-    if command.words[:1] != ("git",):
+def _cleans(command: SimpleCommand, protected: Sequence[str]) -> bool:
+    """Whether git removes what it ignores, as toolmem's folder, or does not track, as a hook."""
+    words = set(command.words[2:])
+    if command.words[:2] == ("git", "stash"):
+        ignored, untracked = {"-a", "--all"} & words, {"-u", "--include-untracked"} & words
+    elif command.words[:2] == ("git", "clean"):
+        ignored = {word for word in words if _CLEANS_IGNORED.fullmatch(word)}
+        untracked = {word for word in words if _FORCES.fullmatch(word)}
+    else:
         return False
-    if "stash" in command.words[1:2] and {"-a", "--all"} & set(command.words):
-        return True
-    return "clean" in command.words[1:2] and any(map(_CLEANS_IGNORED.fullmatch, command.words))
+    folder = normalized(os.path.abspath(command.folder))
+    hooks = [own for own in protected if not own.endswith(".db") and os.path.isfile(own)]
+    return bool(ignored) or (bool(untracked) and _is_above(folder, hooks))
 
 
 def _changes_toolmem(command: SimpleCommand) -> bool:

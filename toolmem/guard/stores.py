@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from datetime import tzinfo
 from pathlib import Path
@@ -78,13 +78,13 @@ class Stores(Struct):
         return ToolMemoryStore(store or self.main, WORKSPACE, SystemClock(), self.zone)
 
     def listing(self, session: str = "") -> RuleListing:
-        """The rules of all stores. Raises StoreError for one that has no copy."""
+        """The rules of all stores. Raises StoreError for the main one, if that has no copy."""
         found = []
         for store in (*self.all, *self.copies.values()):
             try:
                 found.append(self.rules(store).all_rules(session))
             except StoreError:
-                if store.location not in self.copies:
+                if store is self.main and store.location not in self.copies:
                     raise
         rules = {rule.id: rule for each in reversed(found) for rule in each.rules}
         return RuleListing([*rules.values()], [r for each in found for r in each.damaged])
@@ -159,8 +159,12 @@ class Stores(Struct):
     def mark_guarded(self, by: str) -> None:
         """Let programs and agents no longer loosen the user's rules in these stores."""
         for store in self.all:
-            if not self.rules(store).is_guarded():
-                store.put(*GUARDED, {"by": by})
+            try:
+                if not self.rules(store).is_guarded():
+                    store.put(*GUARDED, {"by": by})
+            except StoreError:
+                if store is self.main:
+                    raise
 
     def keep_copies(self) -> list[str]:
         """Update the copies of rules, except those that bind in place of a store.
@@ -234,8 +238,18 @@ def open_stores(folder: str, named: str = "", wait: float = LOCK_TIMEOUT) -> Sto
         _open(stores, stores.main)
     elif os.path.realpath(main.location) != users:
         further = SqliteStore(users, busy_timeout=wait)
-        if _open(stores, further) and os.path.exists(users):
+        try:
+            if _open(stores, further) and os.path.exists(users):
+                stores.further.append(further)
+        except StoreError as error:  # what the project's store holds binds nevertheless
+            further.wait_no_longer()
             stores.further.append(further)
+            stores.lost.append(f"the rules of {users} do not bind: {error}")
+    for path in () if named else _stores_above(folder, {main.location, users}):
+        above = SqliteStore(path, busy_timeout=wait)
+        with suppress(StoreError):
+            if not above.untrusted and _open(stores, above):
+                stores.further.append(above)
     if trust.is_forgotten(main.location):
         state = trust.state_folder()
         stores.lost.append(
@@ -256,6 +270,15 @@ def compare_with_copy(store: SqliteStore, workspace: str) -> Stores:
     for line in stores.lost:
         logging.getLogger("toolmem.operator").error("%s", line)
     return stores
+
+
+def _stores_above(folder: str, known: Collection[str]) -> Iterator[str]:
+    """Stores of the folders from `folder` up: one that became a repository keeps its rules."""
+    start = Path(os.path.realpath(folder or os.getcwd()))
+    for at in (start, *start.parents):
+        path = os.path.join(at, OWN_STORE)
+        if path not in known and os.path.isfile(path):
+            yield path
 
 
 def _open(stores: Stores, store: SqliteStore) -> bool:

@@ -147,9 +147,9 @@ def _answer(
 
 
 def _payload(raw: bytes) -> Mapping[str, Any]:
-    """Raises ValueError, RecursionError."""
+    """Raises ValueError, RecursionError, OverflowError."""
     if len(raw) > MAX_BYTES:
-        raise ValueError(f"a payload of more than {MAX_BYTES:,} bytes")
+        raise OverflowError(f"a payload of more than {MAX_BYTES:,} bytes")
     value = json.loads(raw.decode("utf-8-sig", "replace"), parse_int=_read_integer)
     # What cannot be stored: half an emoji becomes "?", NaN and 1e999 become null.
     storable = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
@@ -179,7 +179,9 @@ def _answer_error(name: str, options: Mapping[str, str], raw: bytes, error: Base
         elif event is not None and event.kind == "before_call":
             if is_closed:
                 answer = Answer(action="deny", reason=_CLOSED)
-            elif isinstance(error, TimeoutError | RecursionError):  # the call is to blame
+            elif isinstance(
+                error, TimeoutError | RecursionError | OverflowError
+            ):  # the call's fault
                 answer = Answer(action="ask", reason=_LATE)
         if event is not None and (written := write(AGENTS[name], event, answer)):
             return json.dumps(written).encode()

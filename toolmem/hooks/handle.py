@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -50,7 +51,7 @@ class Hook(Struct, kw_only=True):
 
     def handle(self, event: Event) -> Answer:
         """Raises StoreError."""
-        if aside_file(self.stores.main.location, event.session).exists():
+        if os.path.exists(aside_file(self.stores.main.location, event.session)):
             aside = self.stores.aside(event.session)
             self.stores.copies[str(aside.file)] = aside.rules.store
             if event.kind == "after_call":
@@ -108,6 +109,9 @@ class Hook(Struct, kw_only=True):
         if not self.guard_is_on:
             return []
         settings = [path for install in installed() for path in install.files]
+        for folder in (self.stores.project, os.path.expanduser("~")):  # they switch hooks off, too
+            names = {*self.agent.files, *self.agent.user_files}
+            settings += [os.path.join(folder, name) for name in names]
         return self.stores.guards(self.on_error, protected=settings)
 
     # ------------------------------------------------------------ around a call

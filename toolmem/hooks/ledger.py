@@ -17,7 +17,7 @@ from msgspec import Struct
 from toolmem.guard.stores import WORKSPACE
 from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
-from toolmem.store.storable import swap
+from toolmem.store.storable import read_or_new, swap
 
 Result = TypeVar("Result")
 NAMESPACE = ".hooks"
@@ -81,7 +81,7 @@ class Ledger:
         """The session, and the stamp of the store's rules."""
         snapshot = self.store.get_many(WORKSPACE, [(NAMESPACE, self.key)])
         (record,) = snapshot.records
-        return Session() if record is None else record.read(Session), snapshot.rules_stamp
+        return read_or_new(record, Session), snapshot.rules_stamp
 
     def change(self, change: Callable[[Session], Result]) -> Result:
         """Apply a change, again if another hook was faster. Returns what it returns last."""
