@@ -30,7 +30,7 @@ BUDGETS = {  # lines of each folder: what is there, and some air
     "cli": 2100,
     "testing": 450,
     "rules": 6350,
-    "guard": 3000,
+    "guard": 3100,
     "session": 1100,
     "pages": 350,
     "server": 3700,
