@@ -534,6 +534,8 @@ def test_a_held_demand_replaces_no_rule_of_the_store(host):
         ("rm *.log", False),
         ("cat .toolmem/memory.db > /dev/null", False),
         ("vim .vscode/settings.json", False),
+        ("sed -n 1,40p toolmem.rules.yaml", False),
+        ("git branch --list '*toolmem*'", False),
     ],
 )
 def test_what_aims_at_hooks_and_stores_is_asked_about_and_everyday_lines_are_not(

@@ -54,7 +54,9 @@ _READERS = PRINTERS | word_set(
     "realpath basename dirname cd pushd type zcat source . test [ pytest ruff mypy get-content "
     "select-string"
 )
-_READS_OF_GIT = word_set("add status log diff show check-ignore ls-files commit blame grep rm")
+_WRITES_OF_GIT = word_set(
+    "archive bundle checkout restore clone mv apply am worktree init format-patch"
+)
 _REMOVERS = word_set("rm rmdir unlink shred trash srm mv find del rd remove-item move-item")
 _INSIDE = late_pattern(r"(?:^|[\s/'\"`;|&(])toolmem\s+(?:rules|hook|note|mcp|guard|store|run)\b")
 # `tar -czf MADE FILE`, which only reads the files
@@ -169,13 +171,15 @@ def _named(command: SimpleCommand, protected: Sequence[str]) -> str:
     if archives := _ARCHIVES.fullmatch(line):  # reads all but the archive
         command = replace(command, words=(program, archives["made"]))
     exact = (path for path in _paths(command) if not _GLOB.search(path) or "tool" in path)
-    return next((path for path in exact if _is_own(path, protected)), "")
+    own = (path for path in exact if _is_own(path, protected))
+    reads_files = only_reads(command.words)  # the team's file is text that many programs read
+    return next((path for path in own if not (reads_files and path.endswith(TEAM_FILE))), "")
 
 
 def _only_reads(program: str, rest: Sequence[str]) -> bool:
     """Whether a command only reads the files that it names."""
     if program == "git":
-        return bool(_READS_OF_GIT & set(rest[:1])) and not any("output" in word for word in rest)
+        return not _WRITES_OF_GIT & set(rest[:1]) and not any("output" in word for word in rest)
     if program == "find":  # what it deletes is known
         return not any(word.startswith(("-fprint", "-fls")) for word in rest)
     return program in _READERS
