@@ -758,3 +758,15 @@ def test_a_call_with_values_that_cannot_be_compared_is_asked_about(given, forbid
     forbid({"command": "^git push"})
     decision = guard.before("Bash", given)
     assert decision.action == "ask" and "Not sure" in decision.reason
+
+
+def test_a_fault_in_reading_a_call_is_asked_about(monkeypatch, forbid, guard):
+    forbid({"command": "^git push"})
+    monkeypatch.setattr("toolmem.view.view.read_shell", lambda *given: [][0])
+    assert guard.before("Bash", {"command": "git push"}).action == "ask"
+
+
+def test_an_option_where_a_program_should_be_hides_no_command(forbid, guard):
+    forbid({"command": "^git push"})
+    assert guard.before("Bash", {"command": "-rf; git push origin main"}).action == "deny"
+    assert guard.before("Bash", {"command": "-rf"}).action == "allow"

@@ -205,7 +205,7 @@ def rule_finding(
 
 
 def unreadable_call(error: Exception, mode: Mode) -> Finding:
-    """That of a call with values which cannot be compared, such as a number of 5,000 digits."""
+    """That of a call that cannot be read, as with a number of 5,000 digits."""
     text = f"Not sure: this call cannot be read ({type(error).__name__})."
     remedy = "Write it plainly."
     return Finding(DecisionSource(kind="self"), "ask", text, remedy, mode=mode)

@@ -179,7 +179,8 @@ class Guard:
             findings, is_read = self._findings(call, decision_id), True
         except StoreError as error:
             findings, is_read = self._without_store(call, error), False
-        except (ValueError, TypeError, RecursionError) as error:  # of odd values in the call
+        except Exception as error:  # an odd call must not pass for want of an answer
+            log.exception("a call cannot be read")
             findings, is_read = [unreadable_call(error, self.modes.rules)], False
         decision = decide(decision_id, now, tool_name, conversation, findings)
         if self.lost and not (decision.may_run or self._serves_guests):
