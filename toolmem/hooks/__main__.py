@@ -29,6 +29,8 @@ _LATE = (
     "toolmem: not run; ask the user first. Not sure: this call could not be checked in time, or is "
     "too large. Try it again, or write it in a shorter and plainer way."
 )
+# Errors that an odd call brings about, and not the store or the payload's form.
+_OF_THE_CALL = (TimeoutError, RecursionError, LookupError, TypeError, OverflowError)
 _CLOSED = (
     "toolmem: not run. This call could not be checked, and toolmem is installed to stop what it "
     "cannot check (--on-error closed)."
@@ -179,9 +181,7 @@ def _answer_error(name: str, options: Mapping[str, str], raw: bytes, error: Base
         elif event is not None and event.kind == "before_call":
             if is_closed:
                 answer = Answer(action="deny", reason=_CLOSED)
-            elif isinstance(
-                error, TimeoutError | RecursionError | OverflowError
-            ):  # the call's fault
+            elif isinstance(error, _OF_THE_CALL):
                 answer = Answer(action="ask", reason=_LATE)
         if event is not None and (written := write(AGENTS[name], event, answer)):
             return json.dumps(written).encode()
