@@ -97,6 +97,7 @@ def stopped(answer):
 @pytest.fixture(autouse=True)
 def own_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     for name in ("CACHE", "CONFIG", "DATA", "STATE"):
         monkeypatch.delenv(f"XDG_{name}_HOME", raising=False)
     (tmp_path / "home").mkdir()

@@ -47,7 +47,8 @@ def start(project, *options, cwd=None, preexec_fn=None, **environment):
         stderr=subprocess.PIPE,
         cwd=cwd or project,
         preexec_fn=preexec_fn,
-        env={"HOME": os.environ["HOME"], "PATH": os.defpath, **environment},
+        env={name: os.environ[name] for name in ("HOME", "TMPDIR")}
+        | {"PATH": os.defpath, **environment},
     )
 
 
