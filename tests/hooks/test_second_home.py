@@ -96,6 +96,16 @@ def test_a_demand_that_a_locked_store_cannot_take_binds_in_its_session_and_is_ke
     assert "Never use sudo" in host.before("sudo ls", session="s2")
 
 
+def test_a_held_demand_that_is_taken_back_is_lifted_and_nothing_else_is_said(host):
+    host.prompt("Never push to main.")
+    with closing(apsw.Connection(host.store().location)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        host.prompt("Never use sudo.")
+    told = notice(host.prompt("You can use sudo again."))
+    assert "Kept now" in told and "Lifted" in told and "Not lifted" not in told
+    assert host.before("sudo ls") == ""
+
+
 def test_a_folder_of_somebody_else_holds_no_demands(host, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     (tmp_path / f"toolmem-{os.getuid()}").mkdir(mode=0o777)

@@ -20,6 +20,7 @@ from toolmem.guard.rule_copies import CopiedRule, copy_records, put_records
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
+from toolmem.rules.identity import RULE_PREFIX
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn, tell_operator
 from toolmem.store.sqlite import SqliteStore
@@ -72,14 +73,17 @@ class Aside:
 
         It is held on until `let_go`, as a transaction around this may still fail.
         """
-        held = self.held
-        if held:
-            target, workspace = self._target.store, self.rules.workspace
-            for each in copy_records(self.rules.store, workspace):  # the file may be anybody's
-                if target.get(workspace, each.namespace, each.key) is None:
-                    target.put(workspace, each.namespace, each.key, each.value)
-        self._given = held
-        return [f"Kept now: “{plain(text, 160)}”" for text in dict.fromkeys(r.rule for r in held)]
+        self._given = self.held
+        target, workspace = self._target.store, self.rules.workspace
+        new = [
+            each
+            for each in copy_records(self.rules.store, workspace)
+            if target.get(workspace, each.namespace, each.key) is None
+        ]  # the file may be anybody's, and replaces no rule
+        put_records(new, target, workspace)
+        keys = {each.key for each in new}
+        texts = dict.fromkeys(r.rule for r in self._given if f"{RULE_PREFIX}{r.id}" in keys)
+        return [f"Kept now: “{plain(text, 160)}”" for text in texts]
 
     def let_go(self) -> None:
         """Hold no longer what was given back: the store has it for good."""

@@ -198,20 +198,16 @@ def keep_copy(store: Store, workspace: str, change: RuleChange | None = None) ->
                 return ""
         folder = copy_folder(store.location, workspace)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        ends = (
-            ns != SESSION_RULES for (ns, _), each in zip(places, records, strict=True) if not each
-        )
-        if is_next and places and not any(ends):
-            assert head is not None
+        changed = list(zip(places, records, strict=True))
+        is_removed = any(place[0] != SESSION_RULES for place, record in changed if record is None)
+        if head is not None and is_next and changed and not is_removed:
             newest = max(head.newest, _newest(list(filter(None, records))))
-            for place, record in zip(places, records, strict=True):
+            for place, record in changed:
                 _write_rule(folder, *place, record)
         else:
             every = _records(store, workspace)
-            newest, kept = (
-                _newest(every),
-                {_write_rule(folder, e.namespace, e.key, e) for e in every},
-            )
+            newest = _newest(every)
+            kept = {_write_rule(folder, each.namespace, each.key, each) for each in every}
             for file in set(folder.glob("rule-*.json")) - kept:
                 file.unlink(missing_ok=True)
         _write_head(folder, store, stamp, newest, head)

@@ -43,7 +43,8 @@ _READS: dict[str, frozenset[str]] = {
 }
 _READING_COMMANDS = word_set("tools evaluate testing")  # whatever follows
 _INTERPRETERS = late_pattern(
-    r"(?:python|pypy|node|deno|bun|perl|ruby|php|lua|rscript|osascript|pwsh|powershell|sqlite3)[\d.]*"
+    r"(?:python|pypy|node|deno|bun|perl|ruby|php|lua|rscript|osascript|pwsh|powershell|sqlite3)"
+    r"[\d.]*"
 )
 _UNINSTALLERS = word_set("pip pip3 uv pipx conda mamba poetry pdm rm del")
 _REMOVES = word_set("uninstall remove -e")

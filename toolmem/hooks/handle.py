@@ -53,7 +53,8 @@ class Hook(Struct, kw_only=True):
         """Raises StoreError."""
         if os.path.exists(aside_file(self.stores.main.location, event.session)):
             aside = self.stores.aside(event.session)
-            self.stores.copies[str(aside.file)] = aside.rules.store
+            if event.kind != "prompt":  # which gives them to the store first
+                self.stores.copies[str(aside.file)] = aside.rules.store
             if event.kind == "after_call":
                 with suppress(StoreError):
                     with self.stores.main.transaction(WRITE_WAIT):

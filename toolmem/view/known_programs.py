@@ -277,8 +277,8 @@ _BETWEEN_WORDS = late_pattern(r"[\s,\[\]]*")  # between the words of `["git", "p
 _BETWEEN_PARTS = late_pattern(r"[\s,/()\[\]]*|\s*\)?\.joinpath\(")
 _HOME = late_pattern(r"home|~|userprofile", re.I)
 CODE_RUNS = late_pattern(
-    r"system|exec|spawn|popen|subprocess|child_process|\brun\b|\bcall\b|check_output|shell|%x|`|\bsh\b"
-    r"|passthru|\bcommand\b|^[ \t]{0,20}[!%]",
+    r"system|exec|spawn|popen|subprocess|child_process|\brun\b|\bcall\b|check_output|shell|%x|`"
+    r"|\bsh\b|passthru|\bcommand\b|^[ \t]{0,20}[!%]",
     re.I | re.M,
 )
 CODE_WRITES = late_pattern(
