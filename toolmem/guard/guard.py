@@ -180,7 +180,7 @@ class Guard:
         except StoreError as error:
             findings, is_read = self._without_store(call, error), False
         except Exception as error:  # an odd call must not pass for want of an answer
-            log.exception("a call cannot be read")
+            log.warning("a call cannot be read: %s", type(error).__name__)  # it may hold secrets
             findings, is_read = [unreadable_call(error, self.modes.rules)], False
         decision = decide(decision_id, now, tool_name, conversation, findings)
         if self.lost and not (decision.may_run or self._serves_guests):

@@ -227,9 +227,8 @@ class BoundedProtocol(H11Protocol):
             self._unfinished.pop(self, None)
         elif self not in self._unfinished:
             self._unfinished[self] = None
-            self.loop.call_later(
-                0.2, self._cut_oldest
-            )  # most requests of a crowd have come by then
+            # Most requests of a crowd have come by then.
+            self.loop.call_later(0.2, self._cut_oldest)
 
     def _cut_oldest(self) -> None:
         while len(self._unfinished) > MAX_UNFINISHED:
