@@ -17,9 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.guidance.card import CardWriter
-from toolmem.guidance.differences import repair_key
+from toolmem.guidance.differences import recoveries, repair_key
 from toolmem.guidance.evidence import conversations, examine
-from toolmem.guidance.recoveries import recoveries
 from toolmem.guidance.shown import BULLET, fit
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance, Line, Repair

@@ -39,7 +39,7 @@ class Known(Struct, frozen=True, dict=True):
 
     @cached_property
     def found(self) -> Findings:
-        return examine(self.calls)
+        return examine(self.calls, self.around)
 
     @cached_property
     def failures(self) -> list[Failure]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -61,6 +62,12 @@ class ModelWriter:
         self._update = template("update_tool_usage_prompt")
         self._model, self._card, self._max_tokens = model, card, max_tokens
         self.author = f"{model.backend}/{model.model}"
+
+    def among(self, calls: Calls) -> ModelWriter:
+        """This writer, knowing also the calls of all tools in the same conversations."""
+        writer = copy(self)
+        writer._card = self._card.among(calls)
+        return writer
 
     def prompt(self, tool_name: str, calls: Calls, old: Guidance | None = None) -> str:
         """The prompt as it is sent. `old`: guidance to update with `calls`; None: write it anew."""
@@ -121,6 +128,9 @@ class DryRunWriter:
     def __init__(self, writer: ModelWriter, card: CardWriter, model: DryRunModel) -> None:
         self._writer, self._card, self._model = writer, card, model
         self.author = writer.author
+
+    def among(self, calls: Calls) -> DryRunWriter:
+        return DryRunWriter(self._writer, self._card.among(calls), self._model)
 
     def write(self, tool_name: str, calls: Calls, old: Guidance | None) -> Guidance:
         tokens = self._model.count(self._writer.prompt(tool_name, calls))

@@ -23,6 +23,8 @@ from toolmem.models.records import Document
 from toolmem.models.tools import ToolRecord
 from toolmem.ops.dispatch import add_stop_reason, add_usage, dispatch, value_of
 
+MAX_CONVERSATIONS = 20  # in which a tool failed, of which the other calls are read
+MAX_AROUND = 200  # calls of one such conversation
 MAX_TRIES = 3  # attempts at a tool that another writer keeps changing
 Action = Literal["summarized", "skipped", "failed", "not_found"]
 
@@ -240,19 +242,29 @@ class _SummaryRun:
 
     def _request_for(self, task: _Task) -> Callable[[], Any]:
         """The request to the writer: an update of its earlier guidance, or a whole summary."""
-        old, name, calls, writer = task.record.guidance, task.record.tool_name, task.calls, None
+        old, name, calls, update = task.record.guidance, task.record.tool_name, task.calls, None
+        writer = self._writer
+        if among := getattr(writer, "among", None):  # a writer of the user's own may lack it
+            writer = among(self._calls_around(calls))
         if self._params.policy == "incremental" and task.plan.reason == "new_calls":
-            writer = getattr(self._writer, "update", None)
+            update = getattr(writer, "update", None)
         if (
-            writer is not None
+            update is not None
             and old is not None
             and (old.written or not self._writer.asks_model)
             and old.author == self._writer.author
             and old.updates + 1 < self._params.full_every
         ):
             new = [call for call in calls if call.seq in set(task.plan.new)]
-            return partial(writer, name, calls, new, old)
-        return partial(self._writer.write, name, calls, old)
+            return partial(update, name, calls, new, old)
+        return partial(writer.write, name, calls, old)
+
+    def _calls_around(self, calls: Sequence[ToolCallResult]) -> list[ToolCallResult]:
+        """The calls of all tools in the newest conversations in which one of these failed."""
+        failed = (call.conversation_id for call in reversed(calls) if call.failed)
+        names = list(dict.fromkeys(filter(None, failed)))[:MAX_CONVERSATIONS]
+        log = partial(self._store.call_log, self._context.workspace, newest=True, limit=MAX_AROUND)
+        return [each.call for name in names for each in log(conversation=name)]
 
     def _store_guidance(self, task: _Task, guidance: Guidance) -> None:
         """Raises Conflict where the guidance or a verdict changed since it was read."""
