@@ -13,21 +13,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.guidance.card import failure_line
-from toolmem.guidance.differences import repair_key
 from toolmem.guidance.evidence import Findings, examine, may_have_run
 from toolmem.guidance.failures import count, error_of
-from toolmem.guidance.named_parameters import parameter_lines
+from toolmem.guidance.named_parameters import (
+    Lessons,
+    nearby_line,
+    parameter_lines,
+    program_line,
+)
 from toolmem.guidance.wording import Language, Wording
 from toolmem.models.calls import ToolCallResult
-from toolmem.models.guidance import Failure, Line, Repair, RepairCount, ToolHistory
+from toolmem.models.guidance import Failure, Line, ToolHistory
 from toolmem.models.protocols import Store
-from toolmem.text.error_lines import error_class_of, error_line
+from toolmem.text.display import plain_line
+from toolmem.text.error_lines import error_line
 
 MAX_CALLS = 500  # of the tool, and of the workspace, that advice is read from
 BUDGET = 200  # tokens
 MAX_ERRORS = 3
 LEAST_ALIKE = 0.5  # share of words that two alike messages have in common
-UNKNOWN_CLASSES = frozenset({"", "error"})
 
 
 class Known(Struct, frozen=True, dict=True):
@@ -72,12 +76,18 @@ def at_error(known: Known, call: ToolCallResult, language: Language = "") -> lis
     # The other calls show which parameters hold SQL or commands.
     observation = examine([*known.calls, call]).observed[-1]
     line = error_line(call.output)
-    key, kind = error_of(line, observation), call.error_class if line else "no_output"
+    key = error_of(line, observation)
     repeats = not may_have_run(call)
     failures = [one if repeats else _without_repeating(one) for one in known.failures]
-    lines = list(_error_lines(failures, key, kind, observation.part, say))[:MAX_ERRORS]
+    lessons = Lessons(known.found, failures, say)
+    lines = list(_error_lines(failures, key, observation.part, say, lessons))[:MAX_ERRORS]
     named = {repair for each in lines for repair in each.repairs}
-    parameters = parameter_lines(known.found, known.around, call, observation, line, say)
+    parameters = parameter_lines(known.found, lessons, call, observation, line, say)
+    texts = (
+        program_line(known.found, observation, line, say),
+        nearby_line(known.around, call, line, say),
+    )
+    lines += [Line(plain_line(text), "failure", error=key) for text in texts if text]
     lines += [replace(each, error=key) for each in parameters if not named.issuperset(each.repairs)]
     return lines
 
@@ -90,37 +100,15 @@ def _without_repeating(one: Failure) -> Failure:
 
 
 def _error_lines(
-    failures: Sequence[Failure], key: str, kind: str, part: str, say: Wording
+    failures: Sequence[Failure], key: str, part: str, say: Wording, lessons: Lessons
 ) -> Iterator[Line]:
     own = sorted((one for one in failures if one.error == key), key=lambda one: one.part != part)
-    yield from (failure_line(one, one.k, say) for one in own[:1])
+    yield from (failure_line(one, one.k, say, lessons) for one in own[:1])
     others = [one for one in failures if one.error != key and one.recovered]
-    alike_class = [one for one in others if kind not in UNKNOWN_CLASSES and _class_of(one) == kind]
-    if alike_class:
-        yield _class_line(alike_class, kind, say)
-    alike = [(_shared_words(key, one.error), one) for one in others if one not in alike_class]
+    alike = [(_shared_words(key, one.error), one) for one in others]
     for share, one in sorted(alike, key=lambda pair: (-pair[0], -pair[1].recovered)):
         if share >= LEAST_ALIKE:
-            yield failure_line(one, one.k, say)
-
-
-def _class_of(one: Failure) -> str:
-    return error_class_of(one.error) if one.error else "no_output"
-
-
-def _class_line(failures: Sequence[Failure], kind: str, say: Wording) -> Line:
-    """One line for several errors of a class, with their repairs counted together."""
-    together: dict[Repair, RepairCount] = {}
-    for each in (repair for one in failures for repair in one.repairs):
-        key = repair_key(each.repair)
-        k = together[key].k if key in together else 0
-        together[key] = RepairCount(each.repair, each.k + k)
-    repairs = sorted(together.values(), key=lambda each: -each.k)
-    recovered, failed = sum(o.recovered for o in failures), sum(o.k for o in failures)
-    most = max(failures, key=lambda one: one.recovered)
-    shown = replace(most, k=failed, recovered=recovered, repairs=repairs, told_again=0)
-    line = failure_line(shown, failed, say)
-    return replace(line, text=say.say("of_class", kind=kind, line=line.text))
+            yield failure_line(one, one.k, say, lessons)
 
 
 def _shared_words(first: str, second: str) -> float:

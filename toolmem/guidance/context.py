@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -173,10 +172,3 @@ def holds(output: str, value: str) -> bool:
     if value not in head:
         return False
     return re.search(rf"(?<![\w-]){re.escape(value)}(?![\w-])", head) is not None
-
-
-def most_often(repairs: Mapping[str, int], among: int) -> Iterator[tuple[str, int]]:
-    """The tool that most of `among` repairs had a value from; nothing where none was in most."""
-    found = Counter(repairs)
-    if found and 2 * max(found.values()) > among:
-        yield found.most_common(1)[0]

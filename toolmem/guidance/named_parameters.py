@@ -1,4 +1,8 @@
-"""Lines on the parameters that an error names: what calls that worked gave, and its source."""
+"""What calls that worked say of a parameter: where its value came from, how it is written.
+
+Of a parameter that an error names, and of one whose new value belongs to another entity and is
+not shown.
+"""
 
 from __future__ import annotations
 
@@ -7,59 +11,159 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from toolmem.guidance.changes import holds_user_value
+from toolmem.guidance.context import holders, new_values
+from toolmem.guidance.differences import NOT_GIVEN, alike
 from toolmem.guidance.evidence import Findings
-from toolmem.guidance.observations import Observation, arguments_of, leaves
-from toolmem.guidance.wording import Wording
+from toolmem.guidance.observations import MAX_TEXT, Command, Observation, arguments_of, leaves
+from toolmem.guidance.shown_values import form_of, value_shown, written_form
+from toolmem.guidance.wording import Wording, in_backticks
 from toolmem.models.calls import ToolCallResult
-from toolmem.models.guidance import Line, Repair
+from toolmem.models.guidance import Failure, Line, Repair
 from toolmem.text.display import plain_line
-from toolmem.text.error_lines import is_named
+from toolmem.text.error_lines import error_class_of, is_named
 from toolmem.text.forms import word_set
 from toolmem.view.parameters import words_of
 
 MAX_LINES = 2
-MAX_INSTEAD = 3  # parameters that calls give in the place of one that does not exist
 MAX_CARRIERS = 50  # calls whose earlier results are looked through
-LOOK_BACK = 30  # calls of a conversation before such a call
-MAX_OUTPUT = 20_000  # characters of a result that is looked through
-LEAST_VALUE = 3  # characters of a value that is looked for
+MAX_INSTEAD = 3  # parameters that calls give in the place of one that does not exist
+MAX_VALUES = 6  # values of a parameter that are listed
+MAX_VALUE = 30  # characters of one of them
+LEAST_CALLS = 3  # that worked, before a form or a list of values is told
 _MAX_IDS = 3
 _WORD = re.compile(r"[a-z]{3,}")
+_PATH = re.compile(
+    r"(?<![\w./:@-])[\w.-]{0,80}(?:/[\w.-]{1,80}){1,10}/?"
+    r"|(?<![\w./:@-])[\w-]{1,80}(?:/|\.\w{1,6})(?![\w/.])"
+)
 _STOP_WORDS = word_set("the and new name number type list ids not for can all")
+
+
+class Lessons:
+    """What is known of the parameters of one tool. `failures`: all that were counted."""
+
+    def __init__(self, found: Findings, failures: Sequence[Failure], say: Wording) -> None:
+        self._found, self._say = found, say
+        self._sources: dict[str, Counter[str]] = {}
+        self._repairs: Counter[str] = Counter()
+        for repair, k in ((each.repair, each.k) for one in failures for each in one.repairs):
+            if repair.kind == "source":
+                self._sources.setdefault(repair.path, Counter())[repair.after] += k
+            elif repair.kind in ("changed", "added", "renamed"):
+                self._repairs[repair.path] += k
+
+    def of(self, path: str, part: str, sent: Any = None) -> str:
+        """The source of most values that repaired a call, else their form, else their list.
+
+        `sent`: the value that failed, as it is shown. "" where nothing of use is known.
+        """
+        return self._source(path) or self._written(path, part, sent) or self._used(path)
+
+    def sources(self) -> Iterator[tuple[str, str]]:
+        """(parameter, where its values came from) of each that had them from other tools."""
+        pairs = zip(self._found.observed, self._found.worked, strict=True)
+        names = (str(name) for one, worked in pairs if worked for name in one.arguments)
+        for path in dict.fromkeys(names):
+            if lesson := self._source(path) or self._used(path):
+                yield path, lesson
+
+    def _source(self, path: str) -> str:
+        sources, n = self._sources.get(path), self._repairs[path]
+        if not sources or n < 2:
+            return ""
+        tool, k = sources.most_common(1)[0]
+        k = min(k, n)
+        if 2 * k <= n:
+            return ""
+        return self._say.say("source", tool=self._say.names([tool]), k=k, n=n)
+
+    def _used(self, path: str) -> str:
+        """The tools whose earlier results held the value in most calls that worked."""
+        found, tools, n = self._found, Counter[str](), 0
+        calls = [i for i, worked in enumerate(found.worked) if worked][-MAX_CARRIERS:]
+        for i in calls:
+            values = new_values(path, NOT_GIVEN, found.observed[i].arguments.get(path, NOT_GIVEN))
+            before = found.context.before(found.calls[i]) if values else ()
+            n += bool(before)
+            tools.update(holders(before, values) - {found.calls[i].tool_name})
+        most = max(tools.values(), default=0)
+        if n < 2 or 2 * most <= n:
+            return ""
+        names = [tool for tool, k in tools.most_common(2) if 5 * k >= 4 * most]
+        return self._say.say("used", tool=self._say.names(names), k=most, n=n)
+
+    def _written(self, path: str, part: str, sent: Any) -> str:
+        found = self._found
+        calls = [i for i, o in enumerate(found.observed) if found.worked[i] and o.part == part]
+        for inner in (path, f"{path}[]"):
+            given = [v for i in calls for v in values_at(found.observed[i].arguments, inner)]
+            if given and not isinstance(given[0], list):
+                break
+        if len(given) < LEAST_CALLS or sent in given:
+            return ""
+        if all(type(value) in (int, float) for value in given):
+            return self._say.say("number", n=len(given)) if isinstance(sent, str) else ""
+        texts = [value for value in given if isinstance(value, str) and value]
+        if len(texts) < len(given):
+            return ""
+        hidden = {str(value_shown(path, text)) for text in texts}
+        if len(hidden) == 1 and str(value_shown(path, sent)) not in hidden and "<" in min(hidden):
+            return self._say.say("form", form=min(hidden), n=len(texts))
+        forms = {form_of(text) for text in texts}
+        is_form = len(forms) == 1 and len(set(texts)) > 1 and form_of(str(sent)) not in forms
+        if is_form and (form := written_form(texts)):
+            return self._say.say("form", form=in_backticks(form), n=len(texts))
+        counts = Counter(value_shown(path, text) for text in texts)
+        if 2 * len(counts) > len(texts) or holds_user_value(path):
+            return ""
+        if max(map(len, counts)) > MAX_VALUE:
+            return ""
+        often = counts.most_common(MAX_VALUES)
+        values = [self._say.say("counted", what=f"`{in_backticks(v)}`", k=k) for v, k in often]
+        values += [] if len(often) == len(counts) else ["…"]
+        return self._say.say("values", values=self._say.say("list").join(values))
 
 
 def parameter_lines(
     found: Findings,
-    around: Sequence[ToolCallResult],
+    lessons: Lessons,
     call: ToolCallResult,
     observation: Observation,
     message: str,
     say: Wording,
 ) -> list[Line]:
-    """`around`: calls of all tools, oldest first. `message`: the line that says what went wrong."""
+    """Lines on what an error names. `message`: the line that says what went wrong."""
     good = [i for i in _of_same_action(found, observation) if found.worked[i]]
     lines = []
     for path, is_missing in _named_in(found, observation, message):
-        sent = _values(observation.arguments, path)
-        values = {i: _values(found.observed[i].arguments, path) for i in good}
+        sent = values_at(observation.arguments, path)
+        values = {i: values_at(found.observed[i].arguments, path) for i in good}
         given = [i for i in good if values[i]]
         k, n = len(given), len(good)
         # Where the same value worked as well, it is not what was wrong.
         if not n or (is_missing and not k) or any(values[i] == sent for i in given):
             continue
-        repairs = [Repair("added" if is_missing else "changed", path)] if k else []
-        if not is_missing and k < n:
-            repairs.append(Repair("dropped", path))
-        key = "asked_for" if is_missing else "given_otherwise" if k else "given_never"
-        text = say.say(key, name=say.names([path]), k=k, n=n)
+        name = say.names([path])
         instead = [] if k else _instead(found, arguments_of(call.input), good)
+        lesson = lessons.of(path, observation.part, sent[0] if sent else None) if k else ""
+        if is_missing:
+            text = say.say("asked_for", name=name, k=k, n=n)
+            text += say.say("list") + lesson if lesson else ""
+        elif lesson or (k and any(is_named(message, str(value)) for value in sent)):
+            text = say.say("given_otherwise", name=name, k=k, n=n)
+            text += say.say("list") + lesson if lesson else ""
+        elif instead or (not k and is_named(message, path.rpartition(".")[2])):
+            text = say.say("given_never", name=name, n=n)
+        else:
+            continue
+        repairs = [Repair("added" if is_missing else "changed", path)] if k else []
         if instead:
             text += say.say("gave", names=say.names(instead))
             repairs += [Repair("renamed", name, path) for name in instead]
             repairs += [Repair("added", name) for name in instead]
-        if k and (carrier := _carrier(call.tool_name, around, path)):
-            tool, carried, uses = carrier
-            text += say.say("carried", k=carried, n=uses, tool=say.names([tool]))
+        elif not k:
+            repairs.append(Repair("dropped", path))
         ids = tuple(found.ids[i] for i in (given or good)[-_MAX_IDS:])
         lines.append(
             Line(plain_line(text), "failure", k=k, n=n, call_ids=ids, repairs=tuple(repairs))
@@ -77,7 +181,7 @@ def _of_same_action(found: Findings, observation: Observation) -> Iterator[int]:
             yield i
 
 
-def _values(arguments: dict[str, Any], path: str) -> list[Any]:
+def values_at(arguments: dict[str, Any], path: str) -> list[Any]:
     """The values at a path; several inside a list."""
     return [value for where, value in leaves(arguments) if where == path]
 
@@ -126,25 +230,51 @@ def _instead(found: Findings, sent: dict[str, Any], good: Sequence[int]) -> list
     return often[:MAX_INSTEAD]
 
 
-def _carrier(
-    tool_name: str, around: Sequence[ToolCallResult], path: str
-) -> tuple[str, int, int] | None:
-    """(tool, k, n): k of n calls that worked gave a value from an earlier result of that tool."""
-    before: dict[str, list[ToolCallResult]] = {}
-    found: Counter[str] = Counter()
-    asked = 0
-    uses = [call for call in around if call.tool_name == tool_name and call.failed is False]
-    looked = {id(call) for call in uses[-MAX_CARRIERS:]}
-    for call in around:
-        earlier = before.setdefault(call.conversation_id, [])
-        value = dict(leaves(arguments_of(call.input))).get(path) if id(call) in looked else None
-        if isinstance(value, str | int) and len(text := str(value)) >= LEAST_VALUE:
-            asked += 1
-            held = (each for each in earlier[-LOOK_BACK:] if text in each.output[:MAX_OUTPUT])
-            if call.conversation_id:
-                found.update(sorted({each.tool_name for each in held} - {tool_name}))
-        earlier.append(call)
-    if not found:
-        return None
-    (tool, k), *_ = found.most_common(1)
-    return tool, k, asked
+def program_line(found: Findings, observation: Observation, message: str, say: Wording) -> str:
+    """The programs of commands that worked, those with a like name first; "" where none is known.
+
+    For a command that failed because its program is missing.
+    """
+    text = next((t for t in observation.texts.values() if isinstance(t, Command)), None)
+    missing = [name for name in text.programs if is_named(message, name)] if text else []
+    if not missing or error_class_of(message) != "command_not_found":
+        return ""
+    pairs = zip(found.observed, found.worked, strict=True)
+    commands = [t for o, worked in pairs if worked for t in o.texts.values()]
+    counts = Counter(t.main for t in commands if isinstance(t, Command) and t.main not in missing)
+    order = sorted(counts, key=lambda name: (not alike(name, missing[0]), -counts[name]))
+    often = [
+        say.say("counted", what=f"`{in_backticks(p)}`", k=counts[p]) for p in order[:MAX_VALUES]
+    ]
+    return say.say("programs", names=say.say("list").join(often)) if often else ""
+
+
+def nearby_line(
+    around: Sequence[ToolCallResult], call: ToolCallResult, message: str, say: Wording
+) -> str:
+    """A path that calls of any tool that worked gave, in place of one that was not found."""
+    missing = [path for path in _paths(call) if is_named(message, path.strip("/"))]
+    if not missing or error_class_of(message) != "not_found":
+        return ""
+    known = Counter(
+        path for each in around if each.failed is False for path in dict.fromkeys(_paths(each))
+    )
+    wanted = missing[0].strip("/")
+    name = wanted.rpartition("/")[2]
+    near = [
+        path
+        for path in known
+        if path.strip("/") != wanted
+        and (path.rstrip("/").rpartition("/")[2] == name or alike(path.strip("/"), wanted))
+    ]
+    if not near:
+        return ""
+    path = max(near, key=lambda each: known[each])
+    return say.say("nearby", path=in_backticks(wanted), near=in_backticks(path), k=known[path])
+
+
+def _paths(call: ToolCallResult) -> list[str]:
+    """The relative paths among the arguments of a call."""
+    texts = (value for _, value in leaves(arguments_of(call.input)) if isinstance(value, str))
+    found = (word for text in texts for word in _PATH.findall(text[:MAX_TEXT]))
+    return [word for word in found if not word.startswith("/") and ".." not in word]

@@ -23,8 +23,8 @@ from toolmem.models.records import Document
 from toolmem.models.tools import ToolRecord
 from toolmem.ops.dispatch import add_stop_reason, add_usage, dispatch, value_of
 
-MAX_CONVERSATIONS = 20  # in which a tool failed, of which the other calls are read
-MAX_AROUND = 200  # calls of one such conversation
+MAX_CONVERSATIONS = 20  # of a tool's calls, of which the calls of other tools are read, too
+MAX_AROUND = 400  # of them
 MAX_TRIES = 3  # attempts at a tool that another writer keeps changing
 Action = Literal["summarized", "skipped", "failed", "not_found"]
 
@@ -260,11 +260,18 @@ class _SummaryRun:
         return partial(writer.write, name, calls, old)
 
     def _calls_around(self, calls: Sequence[ToolCallResult]) -> list[ToolCallResult]:
-        """The calls of all tools in the newest conversations in which one of these failed."""
-        failed = (call.conversation_id for call in reversed(calls) if call.failed)
-        names = list(dict.fromkeys(filter(None, failed)))[:MAX_CONVERSATIONS]
-        log = partial(self._store.call_log, self._context.workspace, newest=True, limit=MAX_AROUND)
-        return [each.call for name in names for each in log(conversation=name)]
+        """The calls of all tools in the conversations of these; those with failures first."""
+        ordered = sorted(reversed(calls), key=lambda call: not call.failed)
+        names = dict.fromkeys(filter(None, (call.conversation_id for call in ordered)))
+        if not names:
+            return []
+        log = self._store.call_log(
+            self._context.workspace,
+            conversation=list(names)[:MAX_CONVERSATIONS],
+            newest=True,
+            limit=MAX_AROUND,
+        )
+        return [each.call for each in log]
 
     def _store_guidance(self, task: _Task, guidance: Guidance) -> None:
         """Raises Conflict where the guidance or a verdict changed since it was read."""

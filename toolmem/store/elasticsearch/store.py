@@ -18,7 +18,7 @@ from toolmem.store.elasticsearch.client import Client
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout, terms
 from toolmem.store.elasticsearch.search import SearchStore
 from toolmem.store.elasticsearch.tools import DELETED, Found, Stale, Tools
-from toolmem.store.storable import GUIDANCE, read_log, searched_text, window_seqs
+from toolmem.store.storable import GUIDANCE, read_log, searched_text, several, window_seqs
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
@@ -188,7 +188,7 @@ class ElasticsearchStore(SearchStore):
         self,
         workspace: str,
         *,
-        conversation: str | None = None,
+        conversation: str | Sequence[str] | None = None,
         tool: str | None = None,
         after: int = 0,
         before: int | None = None,
@@ -226,7 +226,7 @@ class ElasticsearchStore(SearchStore):
             {"range": {"position": {"gt": after, "lt": end}}},
         ]
         if conversation is not None:
-            filters += terms(conversation=conversation)
+            filters.append({"terms": {"conversation": several(conversation)}})
         order, fields = [{"position": "desc" if newest else "asc"}], ["body", "position"]
         latest: dict[str, tuple[int, int, str]] = {  # version, position and body, by document
             doc.id: (doc.version, doc.source["position"], doc.source["body"])
@@ -234,7 +234,10 @@ class ElasticsearchStore(SearchStore):
         }
         for found in tools:
             for entry, text in found.outbox.values():
-                fits = after < entry.position < end and conversation in (None, entry.conversation)
+                fits = after < entry.position < end
+                fits = fits and (
+                    conversation is None or entry.conversation in several(conversation)
+                )
                 if text and entry.seq and fits and entry.version > latest.get(entry.id, (0,))[0]:
                     latest[entry.id] = entry.version, entry.position, text
         rows = sorted(latest.values(), key=lambda each: each[1])
