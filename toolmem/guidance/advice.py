@@ -53,11 +53,13 @@ class Known(Struct, frozen=True, dict=True):
         for history in (self.card, fresh):
             for one in history.failures if history is not None else ():
                 old = known.get((one.error, one.part))
-                if not one.silent and (
-                    old is None or (one.recovered, one.k) >= (old.recovered, old.k)
-                ):
+                if not one.silent and (old is None or _how_much(one) >= _how_much(old)):
                     known[one.error, one.part] = one
         return list(known.values())
+
+
+def _how_much(one: Failure) -> tuple[int, int, int]:
+    return one.recovered, one.k, len(one.repairs)
 
 
 def known_of(store: Store, workspace: str, tool: str) -> Known:

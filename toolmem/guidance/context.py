@@ -23,7 +23,7 @@ from toolmem.view.parameters import words_of
 MAX_OUTPUT = 20_000  # characters of a result that is looked through
 LOOK_BACK = 30  # calls of a conversation before one
 LOOK_AHEAD = 3  # calls after a failure, of which one may have done the same
-LEAST_VALUE = 3  # characters of a value that is looked for
+LEAST_VALUE = 4  # characters of a value that is looked for
 MAX_SHORT = 60  # characters of an answer that is known by its form
 _ALIKE = 0.8  # share of fields that two answers have in common, from 0 to 1
 
@@ -73,8 +73,9 @@ class Context:
         found: set[Repair] = set()
         for path, old, new in differing(before.arguments, after.arguments):
             values = new_values(path, old, new) if path not in after.texts else set()
-            for calls in (since, earlier):
-                tools = holders(calls, values) - {worked.tool_name}
+            known = earlier[: len(earlier) - len(since)]
+            for calls, before_them in ((since, known), (known, ())):
+                tools = holders(calls, values, before_them) - {worked.tool_name}
                 found |= {Repair("source", path, after=tool) for tool in tools}
                 if tools:
                     break
@@ -149,21 +150,32 @@ def _values(call: ToolCallResult) -> set[tuple[str, str]]:
 
 
 def new_values(path: str, old: Any, new: Any) -> set[str]:
-    """The texts and numbers that a parameter holds now and did not hold before."""
+    """The texts and numbers that a parameter holds now and did not hold before.
+
+    Only those with a digit: words such as `economy` stand in results by chance.
+    """
     if new is NOT_GIVEN:
         return set()
     was = set() if old is NOT_GIVEN else {str(value) for _, value in leaves({path: old})}
     found = {str(v) for _, v in leaves({path: new}) if type(v) in (str, int)} - was
-    return {each for each in found if len(each) >= LEAST_VALUE}
+    return {each for each in found if len(each) >= LEAST_VALUE and any(map(str.isdigit, each))}
 
 
-def holders(calls: Calls, values: set[str]) -> set[str]:
-    """The tools of the calls that worked and whose results hold one of these values."""
-    return {
-        call.tool_name
-        for call in calls
-        if call.failed is False and any(holds(call.output, value) for value in values)
-    }
+def holders(calls: Calls, values: set[str], known: Calls = ()) -> set[str]:
+    """The tools of calls that worked and whose results first held one of these values.
+
+    A result that only repeats what a call was given is no source of it, and none is later.
+    `known`: calls before these.
+    """
+    found: set[str] = set()
+    for value in values:
+        given = any(value in json.dumps(each.input, ensure_ascii=False) for each in known)
+        for call in () if given else calls:
+            if value in json.dumps(call.input, ensure_ascii=False):
+                break
+            if call.failed is False and holds(call.output, value):
+                found.add(call.tool_name)
+    return found
 
 
 def holds(output: str, value: str) -> bool:

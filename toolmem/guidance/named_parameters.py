@@ -83,7 +83,9 @@ class Lessons:
         found, tools, n = self._found, Counter[str](), 0
         calls = [i for i, worked in enumerate(found.worked) if worked][-MAX_CARRIERS:]
         for i in calls:
-            values = new_values(path, NOT_GIVEN, found.observed[i].arguments.get(path, NOT_GIVEN))
+            value = found.observed[i].arguments.get(path, NOT_GIVEN)
+            holds_objects = isinstance(value, list) and any(isinstance(v, dict) for v in value)
+            values = set() if holds_objects else new_values(path, NOT_GIVEN, value)
             before = found.context.before(found.calls[i]) if values else ()
             n += bool(before)
             tools.update(holders(before, values) - {found.calls[i].tool_name})
@@ -120,7 +122,7 @@ class Lessons:
         if max(map(len, counts)) > MAX_VALUE:
             return ""
         often = counts.most_common(MAX_VALUES)
-        values = [self._say.say("counted", what=f"`{in_backticks(v)}`", k=k) for v, k in often]
+        values = [self._say.say("often", what=in_backticks(v), k=k) for v, k in often]
         values += [] if len(often) == len(counts) else ["…"]
         return self._say.say("values", values=self._say.say("list").join(values))
 
@@ -244,7 +246,7 @@ def program_line(found: Findings, observation: Observation, message: str, say: W
     counts = Counter(t.main for t in commands if isinstance(t, Command) and t.main not in missing)
     order = sorted(counts, key=lambda name: (not alike(name, missing[0]), -counts[name]))
     often = [
-        say.say("counted", what=f"`{in_backticks(p)}`", k=counts[p]) for p in order[:MAX_VALUES]
+        say.say("often", what=in_backticks(name), k=counts[name]) for name in order[:MAX_VALUES]
     ]
     return say.say("programs", names=say.say("list").join(often)) if often else ""
 
