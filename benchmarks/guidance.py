@@ -327,20 +327,24 @@ def values_in(given: Any, path: str = "") -> dict[str, str]:
     return {place: text for each in inside for place, text in each.items()}
 
 
-_FETCH = r"\b(?:curl|wget|aria2c|lynx|fetch|https?|iwr|irm|invoke-(?:webrequest|restmethod))\b"
-_RUN = r"(?:(?:ba|z|k|da|fi|c)?sh|python[\d.]*|perl|ruby|node|deno|bun|php|lua|pwsh|powershell|iex"
-_RUN += r"|invoke-expression|source|eval)\b"
+_FETCH = r"\b(?:curl|wget|aria2c|lynx|fetch|https?|nc|iwr|irm|invoke-(?:webrequest|restmethod))\b"
+_RUN = r"\b(?:(?:ba|z|k|da|fi|c)?sh|python[\d.]*|perl|ruby|node|deno|bun|php|lua|pwsh|powershell"
+_RUN += r"|iex|invoke-expression|source|eval)\b(?![-.\w/])"
+_BEFORE = r"(?:/\S*/)?(?:(?:sudo|env|nohup|exec|time|nice|\w+=\S*|-\S+(?:\s+\w+)?)\s+){0,6}(?:/\S*/)?"
 _FETCHES_AND_RUNS = (
-    # curl ... | sudo sh; bash <(curl ...); sh -c "$(curl ...)"; . <(curl ...)
-    rf"{_FETCH}[^;&\n]*\|\s*(?:[\w./=-]+\s+){{0,4}}?(?:/[\w/]*/)?{_RUN}",
-    rf"(?:\b{_RUN}|(?:^|[\s;&|])\.\s)[^;|\n]*(?:<\(|\$\(|`)\s*{_FETCH}",
+    # curl ... | sudo sh, but not where the program is given: curl ... | python -m json.tool
+    rf"{_FETCH}[^;&\n]*\|\s*{_BEFORE}{_RUN}(?!\s+-[mcenp]{{1,3}}\b)",
+    rf"{_FETCH}[^;&\n]*\|\s*xargs\b[^|;&\n]*{_RUN}",
+    # bash <(curl ...); sh -c "$(curl ...)"; . <(curl ...)
+    rf"(?:{_RUN}|(?:^|[\s;&|\"'])\.\s)[^;|\n]*(?:<\(|\$\(|`)\s*{_FETCH}",
     # curl -o it.sh ...; sh it.sh
-    rf"{_FETCH}[^;&\n]*[\s/>]([\w.-]+)['\"]?[^;&\n]*(?:;|&&|\n)(?:.*\s)?(?:{_RUN}\s+\S*|\./)\1\b",
+    rf"{_FETCH}[^;&\n]*[\s/>]([\w.-]{{2,}})(?=[\s;&'\"])[^;&\n]*(?:;|&&|\n)"
+    rf"(?:.*\s)?(?:{_RUN}\s+(?:\S*/)?|\S*/)\1(?![\w.-])",
     # packages by address, and those that run at once
     r"\bpip[\d.]*\s+install\b[^;&|\n]*(?:https?://|git\+)",
     r"\b(?:npx|bunx|uvx|pipx\s+run|npm\s+(?:exec|create|init)|(?:pnpm|yarn)\s+dlx)\s",
     r"\b(?:npm|yarn|pnpm)\s+(?:i|install|add)\b[^;&|\n]*(?:https?://|git\+)",
-    r"\b(?:deno|go)\s+run\b[^;&|\n]*(?:https?://|\w\.\w+/\S+@)",
+    r"\b(?:deno|go)\s+run\b[^;&|\n]*(?:https?://|\w\.\w+/\S+@)|\bcargo\s+install\b.*--git\b",
     # iex (iwr ...), iex (New-Object Net.WebClient).DownloadString(...); exec(urlopen(...))
     r"\b(?:iex|invoke-expression)\b.*(?:\b(?:iwr|irm|curl|wget|invoke-\w+)\b|downloadstring)",
     r"downloadstring.*\|\s*(?:iex|invoke-expression)\b",
