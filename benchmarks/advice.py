@@ -32,7 +32,8 @@ RECORDINGS = {
     "sample": ("", 2_000, 0.79),
     "tau_bench": ("", 10_000, 0.85),
 }
-MAX_ASKED = 50  # failures of one tool at which all lines are asked for, evenly spread
+MAX_FAILURES = 80  # of one tool; of more only some are asked about, evenly spread
+SOME = 30
 ACTIONS = ("action", "operation", "op", "command")  # one word in them says what a call does
 
 
@@ -79,7 +80,8 @@ def asked_in(name: str) -> list[Asked]:
     found = []
     for own in by_tool(calls).values():
         failures = [place for place, call in enumerate(own) if call.execution_failed]
-        for place in failures[:: -(-len(failures) // MAX_ASKED) or 1]:
+        step = len(failures) // SOME if len(failures) > MAX_FAILURES else 1
+        for place in failures[::step]:
             call, before = own[place], own[:place][-MAX_CALLS:]
             around = calls[: places[id(call)]][-MAX_CALLS:]
             found.append(Asked(call, before, at_error(Known(before, around), call)))

@@ -29,7 +29,7 @@ import json
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, groupby, pairwise
 from typing import Any, NamedTuple
@@ -57,6 +57,7 @@ from toolmem.text.error_lines import error_class_of, may_pass
 
 GOALS = {"intercode": 0.78, "sample": 0.77, "toolbench": 1.0}  # at 500 tokens
 CARD = 500  # tokens of the card that a labelled failure is asked of
+LESSONS = {"card": "named", "beside the error": "told", "advice": "advised"}
 MAX_ERROR = 600  # characters of an error or a line that are compared
 
 _WORD = re.compile(r"[A-Za-z]{2,}(?:'[a-z]+)?")
@@ -198,32 +199,37 @@ def tools_of_sql(records: Iterable[Any]) -> set[str]:
 def labelled() -> list[Table]:
     """Lessons and misleading strings that are said, for each recording and for all."""
     found = [each for name, some in repair_labels().items() for each in answers(name, some)]
-    groups = {name: [each for each in found if each.recording == name] for name in RECORDINGS}
-    groups["sample"] = [each for each in found if each.recording == "sample"]
-    groups["all"] = found
-    groups["all without SQL"] = [each for each in found if not each.is_sql]
-
-    def table(title: str, goal: float, get: Callable[[Answer], bool | None]) -> Table:
-        rows = []
-        for name, group in groups.items():
-            said = [each for each in map(get, group) if each is not None]
-            share = sum(said) / len(said) if said else None
-            rows.append((name, sum(said), len(said), share, goal if name == "all" else None))
-        return Table(title, ("labelled", "said", "of", "share", "goal"), rows)
-
-    def misled() -> Iterator[Sequence[Any]]:
-        for name, group in groups.items():
-            asked = [each[-3:] for each in group if each.misled is not None]
-            counts = [sum(map(bool, each)) for each in zip(*asked, strict=True)] or [0, 0, 0]
-            yield name, len(asked), *counts, 1 if name == "all" else None
-
-    columns = ("labelled", "asked", "in the card", "beside the error", "in advice", "goal")
+    groups = {
+        "all": found,
+        "all without SQL": [each for each in found if not each.is_sql],
+        **{
+            name: [each for each in found if each.recording == name]
+            for name in (*RECORDINGS, "sample")
+        },
+    }
+    goals = {"all, card": 0.70, "all, beside the error": 0.65, "all, advice": 0.60}
+    lessons: list[tuple[Any, ...]] = []
+    misleading: list[tuple[Any, ...]] = []
+    for name, group in groups.items():
+        for place, field in LESSONS.items():
+            row, said = f"{name}, {place}", counted(getattr(each, field) for each in group)
+            share = said[0] / said[1] if said[1] else None
+            lessons.append((row, *said, share, goals.get(row)))
+        fields = ("misled", "misled_told", "misled_advice")
+        wrong = [counted(getattr(each, field) for each in group) for field in fields]
+        counts = (said for said, _ in wrong)
+        misleading.append((name, wrong[0][1], *counts, 1 if name == "all" else None))
+    columns = ("misleading strings", "asked", "card", "beside the error", "advice", "goal")
     return [
-        table("Lessons named by the card at 500 tokens", 0.70, lambda each: each.named),
-        table("Lessons told in a line about the same error", 0.65, lambda each: each.told),
-        table("Lessons that advice adds to the error", 0.60, lambda each: each.advised),
-        Table("Misleading strings", columns, misled()),
+        Table("Lessons of labelled failures", ("lessons", "said", "of", "share", "goal"), lessons),
+        Table("Misleading strings of labelled failures", columns, misleading),
     ]
+
+
+def counted(found: Iterable[bool | None]) -> tuple[int, int]:
+    """How often it is so, of how often it was asked."""
+    asked = [each for each in found if each is not None]
+    return sum(asked), len(asked)
 
 
 # ---------------------------------------------------------------- lines that must not be
@@ -330,7 +336,8 @@ def values_in(given: Any, path: str = "") -> dict[str, str]:
 _FETCH = r"\b(?:curl|wget|aria2c|lynx|fetch|https?|nc|iwr|irm|invoke-(?:webrequest|restmethod))\b"
 _RUN = r"\b(?:(?:ba|z|k|da|fi|c)?sh|python[\d.]*|perl|ruby|node|deno|bun|php|lua|pwsh|powershell"
 _RUN += r"|iex|invoke-expression|source|eval)\b(?![-.\w/])"
-_BEFORE = r"(?:/\S*/)?(?:(?:sudo|env|nohup|exec|time|nice|\w+=\S*|-\S+(?:\s+\w+)?)\s+){0,6}(?:/\S*/)?"
+_BEFORE = r"(?:/\S*/)?(?:(?:sudo|env|nohup|exec|time|nice|\w+=\S*|-\S+(?:\s+\w+)?)\s+){0,6}"
+_BEFORE += r"(?:/\S*/)?"
 _FETCHES_AND_RUNS = (
     # curl ... | sudo sh, but not where the program is given: curl ... | python -m json.tool
     rf"{_FETCH}[^;&\n]*\|\s*{_BEFORE}{_RUN}(?!\s+-[mcenp]{{1,3}}\b)",
