@@ -63,8 +63,13 @@ MAX_ERROR = 600  # characters of an error or a line that are compared
 _WORD = re.compile(r"[A-Za-z]{2,}(?:'[a-z]+)?")
 _SQL = re.compile(r"\s*(?:select|show|desc(?:ribe)?|insert|update|with|create)\s", re.IGNORECASE)
 # Words that errors about different things have in common.
-_COMMON = ("Error executing query", "the right", "for your MySQL", "Traceback most")
-_COMMON += ("For further information",)
+_COMMON = (
+    "Error executing query",
+    "the right",
+    "for your MySQL",
+    "Traceback most",
+    "For further information",
+)
 
 
 def office() -> Table:

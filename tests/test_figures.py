@@ -64,7 +64,8 @@ def test_the_benchmark_decides_without_the_product(benchmark, check, given, expe
 
 @pytest.mark.parametrize(("action", "found"), [("pay", [True]), ("refund", [])])
 def test_a_comparison_is_false_where_the_same_worked_for_the_same_action(benchmark, action, found):
-    failed = ToolCallResult("shop", datetime.now(UTC), input={"action": "pay", "card": 7})
+    given, now = {"action": "pay", "card": 7}, datetime.now(UTC)
+    failed = ToolCallResult(tool_name="shop", create_time=now, input=given)
     worked = replace(failed, id="b", input={"action": action, "card": 7}, execution_failed=False)
     line = Line("", "failure", call_ids=("b",), repairs=(Repair("changed", "card"),))
     said = benchmark("advice")["comparisons"](line, [worked], failed)
