@@ -75,10 +75,7 @@ def backtest(
     """
     used = writer or CardWriter(max_tokens=max(budgets))
     pairs: list[tuple[Repaired, Guidance]] = []
-    tools: defaultdict[str, list[ToolCallResult]] = defaultdict(list)
-    for call in calls:
-        tools[call.tool_name].append(call)
-    for own in tools.values():
+    for own in by_tool(calls).values():
         for fold in (0, 1):
             parts = split(own, fold)
             if parts.earlier and parts.later:
@@ -88,6 +85,14 @@ def backtest(
         Coverage(budget, sum(is_named(one, text, budget) for one, text in pairs), len(pairs))
         for budget in budgets
     ]
+
+
+def by_tool(calls: Calls) -> dict[str, list[ToolCallResult]]:
+    """The calls of each tool, in the order given."""
+    tools: defaultdict[str, list[ToolCallResult]] = defaultdict(list)
+    for call in calls:
+        tools[call.tool_name].append(call)
+    return tools
 
 
 def written_in_use(writer: GuidanceWriter, calls: Calls) -> Guidance:

@@ -41,9 +41,11 @@ FIGURES = (
     ),
     Figure(
         "guidance",
-        "Repairs named by advice",
-        "Later repairs named by advice at the error (InterCode, the sample): {}, {}",
-        (("intercode", "named"), ("sample", "named")),
+        "Lessons",
+        "Lessons of labelled failures: cards name {} of {}, advice {} of {}",
+        tuple(
+            (f"all, {place}", column) for place in ("card", "advice") for column in ("said", "of")
+        ),
     ),
     Figure(
         "cost",

@@ -11,12 +11,14 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from toolmem.formats.records import read_records
+from toolmem.judge.check import check
 from toolmem.models.calls import ToolCallResult
 
 PROJECT = Path(__file__).parents[1]
@@ -45,14 +47,36 @@ def recorded(path: Path) -> list[Any]:
     return [{"id": str(place), **record} for place, record in enumerate(records)]
 
 
+def recorded_of(name: str) -> list[Any]:
+    """The records of a shared recording, or of the packaged sample."""
+    if name == "sample":
+        return recorded(PROJECT / "toolmem" / "data" / "recording.calls.jsonl.gz")
+    return recorded(shared_data() / "recorded_calls" / f"{name}.calls.jsonl.gz")
+
+
 def recorded_calls(name: str) -> list[ToolCallResult]:
     """The calls of a shared recording, or of the packaged sample."""
-    path = PROJECT / "toolmem" / "data" / "recording.calls.jsonl.gz"
-    if name != "sample":
-        path = shared_data() / "recorded_calls" / f"{name}.calls.jsonl.gz"
-    read = read_records(recorded(path), datetime.now(UTC))
+    read = read_records(recorded_of(name), datetime.now(UTC))
     assert not read.failures, read.failures[:3]
     return [item.call for item in read.calls]
+
+
+@cache
+def judged_calls(name: str) -> list[ToolCallResult]:
+    """The same with the verdicts of the rule-based judge."""
+    return [call.judged(check(call)) for call in recorded_calls(name)]
+
+
+def repair_labels() -> dict[str, list[Any]]:
+    """What a reader says of failures, by recording: which call repaired it, and the lesson."""
+    folder = shared_data() / "repairs"
+    labels = {
+        path.name.partition(".")[0]: [json.loads(line) for line in path.open(encoding="utf-8")]
+        for path in sorted(folder.glob("*.repairs.jsonl"))
+    }
+    if not labels:
+        raise SystemExit(f"no labelled failures in {folder}: TOOLMEM_SHARED holds other data")
+    return labels
 
 
 class Table(NamedTuple):
