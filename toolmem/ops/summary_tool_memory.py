@@ -22,6 +22,7 @@ from toolmem.models.guidance import Guidance
 from toolmem.models.records import Document
 from toolmem.models.tools import ToolRecord
 from toolmem.ops.dispatch import add_stop_reason, add_usage, dispatch, value_of
+from toolmem.ops.retrieval import shown_records
 
 MAX_TRIES = 3  # attempts at a tool that another writer keeps changing
 Action = Literal["summarized", "skipped", "failed", "not_found"]
@@ -87,6 +88,7 @@ class SummaryToolMemoryOp(Op):
         done = [o.tool_name for o in outcomes if o.action in ("summarized", "skipped")]
         store = context.services.store(self.settings)
         records = store.records(context.workspace, done) if done else []
+        records = shown_records(context, self.settings, records)
         context.response.metadata |= {
             "memory_list": [with_all_fields(tool_memory(each)) for each in records],
             **actions,
