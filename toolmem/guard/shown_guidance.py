@@ -19,7 +19,7 @@ from toolmem.guidance.shown import BULLET
 from toolmem.guidance.shown_values import read_shown
 from toolmem.guidance.wording import Language, Wording
 from toolmem.models.decisions import Action
-from toolmem.models.guidance import Guidance, Line, Repair
+from toolmem.models.guidance import Guidance, Line
 from toolmem.models.tools import ToolRecord
 from toolmem.view.parameters import CUT
 from toolmem.view.view import CallView
@@ -36,8 +36,10 @@ class ShownCall(Struct, frozen=True, dict=True):
     @cached_property
     def view(self) -> CallView:
         given = read_shown(self.text)
-        if not self.text.endswith("}"):  # what else was given is not known
-            given = {**given, CUT: CUT} if isinstance(given, dict) else {CUT: self.text}
+        if not isinstance(given, dict):
+            given = {CUT: self.text}
+        elif not self.text.endswith("}") or any(CUT in name for name in given):
+            given[CUT] = CUT
         for path in [path for path in given if "." in path]:  # a field that a repair changed
             *fields, last = path.split(".")
             inside = given
@@ -51,18 +53,17 @@ class ShownCall(Struct, frozen=True, dict=True):
 
 
 def permitted_records(
-    records: Iterable[ToolRecord],
-    guards: Sequence[Guard],
-    language: Language = "",
-    conversation: str = "",
-    folder: str = "",
+    records: Iterable[ToolRecord], guards: Sequence[Guard], language: Language = "", *place: str
 ) -> list[ToolRecord]:
-    """The records, with guidance that shows no denied call. Raises StoreError."""
+    """The records, with guidance that shows no denied call. Raises StoreError.
+
+    `place`: the conversation that it is shown in, and its folder.
+    """
     records, say = list(records), Wording(language)
     lines = [
         (each.tool_name, line) for each in records if each.guidance for line in each.guidance.lines
     ]
-    permitted = iter(_permitted(lines, guards, say, conversation, folder))
+    permitted = iter(_permitted(lines, guards, say, *place))
     found = []
     for record in records:
         if (guidance := record.guidance) is not None:
@@ -73,37 +74,23 @@ def permitted_records(
 
 
 def permitted_lines(
-    lines: Sequence[Line],
-    tool: str,
-    guards: Sequence[Guard],
-    language: Language = "",
-    conversation: str = "",
-    folder: str = "",
+    lines: Sequence[Line], tool: str, guards: Sequence[Guard], language: Language = "", *place: str
 ) -> list[Line]:
     """Lines about a tool, without the calls that a rule denies. Raises StoreError."""
-    of_tool = [(tool, line) for line in lines]
-    permitted = _permitted(of_tool, guards, Wording(language), conversation, folder)
+    permitted = _permitted([(tool, line) for line in lines], guards, Wording(language), *place)
     return [line for line in permitted if line is not None]
 
 
 def _permitted(
-    lines: Sequence[tuple[str, Line]],
-    guards: Sequence[Guard],
-    say: Wording,
-    conversation: str,
-    folder: str,
+    lines: Sequence[tuple[str, Line]], guards: Sequence[Guard], say: Wording, *place: str
 ) -> list[Line | None]:
     """Each line of a tool as it may be shown; None where nothing of it may be."""
-    places: list[int] = []
-    calls: list[ShownCall] = []
-    for place, (tool, line) in enumerate(lines):
-        for text in _calls_in(line):
-            places.append(place)
-            calls.append(ShownCall(tool, text, conversation, folder))
+    pairs = [(i, tool, text) for i, (tool, line) in enumerate(lines) for text in _calls_in(line)]
+    calls = [ShownCall(tool, text, *place) for _, tool, text in pairs]
     actions: dict[int, set[Action]] = {}
     for guard in guards if calls else ():
-        for place, action in zip(places, guard.foreseen(calls, conversation), strict=True):
-            actions.setdefault(place, set()).add(action)
+        for (i, *_), action in zip(pairs, guard.foreseen(calls, *place[:1]), strict=True):
+            actions.setdefault(i, set()).add(action)
     return [_as_permitted(line, actions.get(i, ()), say) for i, (_, line) in enumerate(lines)]
 
 
@@ -113,11 +100,9 @@ def _calls_in(line: Line) -> Iterator[str]:
         yield line.worked
     for each in line.repairs:
         if each.kind in ("program", "statement", "action", "flag_added"):
-            yield json.dumps({each.path: _words_of(each)}, ensure_ascii=False)
-
-
-def _words_of(repair: Repair) -> str:
-    return f"{repair.before} {repair.after}" if repair.kind == "flag_added" else repair.after
+            program = f"{each.before} " if each.kind == "flag_added" else ""
+            if each.after not in line.worked:
+                yield json.dumps({each.path: program + each.after}, ensure_ascii=False)
 
 
 def _as_permitted(line: Line, actions: Collection[Action], say: Wording) -> Line | None:
@@ -140,12 +125,7 @@ def _with_lines(guidance: Guidance, lines: Sequence[Line | None], say: Wording) 
     changes = {BULLET + old.text: new for old, new in pairs if new is not old}
     if not changes:
         return guidance
-    texts: list[str] = []
-    for text in guidance.text.splitlines():
-        line = changes.get(text)
-        if line is not None:
-            texts.append(BULLET + line.text)
-        elif text not in changes:
-            texts.append(text)
+    own = [(text, changes.get(text)) for text in guidance.text.splitlines()]
+    texts = (BULLET + new.text if new else text for text, new in own if new or text not in changes)
     kept = [line for line in lines if line is not None]
     return replace(guidance, text="\n".join(texts), lines=kept)

@@ -11,13 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from toolmem.config.sections import OpSection
 from toolmem.errors import Conflict
-from toolmem.flow.op import Context
-from toolmem.guard.shown_guidance import permitted_records
 from toolmem.models.protocols import Embedder, Store
 from toolmem.models.records import Document
-from toolmem.models.tools import ToolRecord, ToolSchema
+from toolmem.models.tools import ToolSchema
 from toolmem.store.search import embed_missing, index_words, query_words, unit_vector
 from toolmem.text.forms import word_set
 
@@ -37,16 +34,6 @@ have he her him his how i if in into is it its just let like make me my no not n
 our out please s she should so some than that the their them then there these they this those to too
 up us was we were what when where which who why will with would you your
 """)
-
-
-def shown_records(
-    context: Context, op: OpSection, records: Sequence[ToolRecord]
-) -> list[ToolRecord]:
-    """Records with guidance as an agent sees it. Raises StoreError."""
-    services, language = context.services, op.language
-    guards = [services.guard(context.workspace)]
-    whole = services.settings.language
-    return permitted_records(records, guards, whole if language is None else language)
 
 
 def keep_descriptions(store: Store, workspace: str, schemas: Iterable[ToolSchema]) -> None:

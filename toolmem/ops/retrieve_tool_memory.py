@@ -9,12 +9,13 @@ from msgspec import Meta, Struct
 
 from toolmem.errors import RequestError
 from toolmem.flow.op import Context, Op, register
+from toolmem.guard.shown_guidance import permitted_records
 from toolmem.guidance.shown import fit, require_trusted, tool_memory
 from toolmem.models.calls import with_all_fields
 from toolmem.models.protocols import Store
 from toolmem.models.tools import ToolRecord, Window
 from toolmem.ops.dispatch import track_usage
-from toolmem.ops.retrieval import fitting_tools, shown_records
+from toolmem.ops.retrieval import fitting_tools
 from toolmem.text.display import shown_name
 
 
@@ -47,7 +48,9 @@ class RetrieveToolMemoryOp(Op):
             windows = store.windows(context.workspace, wanted)
         else:
             windows = [Window(each, []) for each in store.records(context.workspace, wanted)]
-        shown = shown_records(context, self.settings, [window.record for window in windows])
+        own, guards = self.settings.language, [context.services.guard(context.workspace)]
+        language = context.services.settings.language if own is None else own
+        shown = permitted_records((w.record for w in windows), guards, language)
         windows = [Window(each, w.calls) for each, w in zip(shown, windows, strict=True)]
         memories = [tool_memory(window.record, window.calls) for window in windows]
         found = {memory.when_to_use for memory in memories}
