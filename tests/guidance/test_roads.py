@@ -18,6 +18,7 @@ from toolmem.research.evaluation import evaluate
 from toolmem.research.importing import import_recordings
 from toolmem.research.page import page
 from toolmem.rules.changes import Actor
+from toolmem.rules.store import RuleInput
 from toolmem.server.access import Access
 from toolmem.server.http import application
 from toolmem.server.mcp.reading import McpReading
@@ -166,3 +167,42 @@ def test_every_road_shows_what_the_rules_allow_and_all_once_they_are_lifted(rule
     assert [each for each in DENIED if each in text] != [], text
     assert "withheld" not in text
     assert "asks first" not in text
+
+
+LONG = "x" * 130
+
+
+@pytest.mark.parametrize(
+    ("given", "when", "is_shown"),
+    [
+        ({"command": f"make {LONG} && npm publish"}, {"command": "^npm publish"}, False),
+        ({"command": f"make {LONG}"}, {"arg": {"name": "host", "matches": "prod"}}, True),
+        ({"command": "make a", "why": LONG}, {"command": "^npm publish"}, True),
+        ({"command": "make a", "why": LONG}, {"text": "secret"}, False),
+        ({"name": f"{LONG}.exe"}, {"arg": {"name": "name", "matches": r"\.exe$"}}, False),
+        ({"amount": 20, "note": LONG}, {"arg": {"name": "amount", "over": 50}}, True),
+        ({"path": "/srv/a", "old": LONG, "new": LONG}, {"path": "^/etc/"}, True),
+        ({f"p{n}": "v" * 40 for n in range(9)}, {"arg": {"name": "p8", "matches": "w"}}, False),
+    ],
+)
+def test_what_is_cut_off_a_shown_call_may_be_what_a_rule_denies(memory, given, when, is_shown):
+    memory.add([call("make", given)])
+    memory.summarize()
+    memory.tool_rule_put("make", "Never that", effect="deny", when=[when])
+    assert ("withheld" not in memory.guidance("make").text) is is_shown
+
+
+@pytest.mark.parametrize(("session", "is_shown"), [("s1", False), ("s2", True), ("", True)])
+def test_a_rule_of_one_session_withholds_in_it_alone(memory, session, is_shown):
+    memory.add(CALLS)
+    memory.summarize()
+    given = {"effect": "deny", "when": [RULES[0][3]], "session": "s1"}
+    memory.rules.put_rule(RuleInput(tool_name="shell", rule="Never publish", **given))
+    prompt = AgentSession.start(memory, tools=["shell"], session_id=session).system_prompt
+    assert (DENIED[0] in prompt) is is_shown
+
+
+def test_a_prompt_with_little_room_still_says_that_an_example_is_withheld(ruled):
+    prompt = ruled.memory.prompt(["shell"], guidance_tokens=50)
+    assert "(example withheld: a rule stops it)" in prompt
+    assert "ls -la" not in prompt
