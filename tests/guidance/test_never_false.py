@@ -240,8 +240,8 @@ def test_no_call_is_shown_that_a_rule_stops_now(ruled):
         assert "SELECT 1" in text
         assert "UPDATE t" not in text
         assert "DELETE" not in text
-        assert '"syntax error"' in text
-        assert "worked, not shown because a rule stops it now: lines left out or cut: 3" in text
+        assert '"syntax error"; repair withheld: a rule stops it' in text
+        assert "- (2 examples withheld: a rule stops them)" in text
     advice = ruled.advise("sql", {"query": "UPDAT u SET a=2"}, error="syntax error")
     assert "UPDATE t" not in advice.text
     assert ruled.decisions() == []  # nothing is logged
@@ -251,7 +251,7 @@ def test_what_a_rule_hid_is_shown_again_without_it(ruled):
     (rule,) = ruled.tool_rule_list("sql")
     ruled.tool_rule_delete("sql", rule.id)
     assert "UPDATE t" in ruled.prompt(["sql"])
-    assert "not shown" not in ruled.prompt(["sql"])
+    assert "withheld" not in ruled.prompt(["sql"])
 
 
 def test_another_booking_code_is_not_a_correction(memory):

@@ -11,12 +11,12 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from toolmem.config.sections import GuardSection
 from toolmem.errors import StoreError
@@ -54,7 +54,7 @@ from toolmem.guard.known_names import statement_in
 from toolmem.guard.repeats import call_identity, check_repeat, outcome_of, record_outcome
 from toolmem.guard.rule_cache import RuleSet, copied_rules
 from toolmem.guard.self_protection import check_self
-from toolmem.models.decisions import Decision
+from toolmem.models.decisions import Action, Decision
 from toolmem.models.protocols import Clock, Store
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
@@ -71,6 +71,7 @@ from toolmem.view.view import CallView
 
 if TYPE_CHECKING:
     from toolmem.guard.aside import Aside
+    from toolmem.guard.shown_guidance import ShownCall
 
 log = logging.getLogger("toolmem.guard")
 Result = TypeVar("Result")
@@ -200,19 +201,20 @@ class Guard:
 
         return decision, remember
 
-    def stopped(self, calls: Iterable[tuple[str, Any]], conversation: str = "") -> list[bool]:
-        """Whether a rule stops each of these calls now: (tool, arguments). Raises StoreError.
+    def foreseen(self, calls: Sequence[ShownCall], conversation: str = "") -> list[Action]:
+        """What becomes of each of these calls, were it the first. Nothing is logged or counted.
 
-        Nothing is logged or counted, and no earlier call counts for the rules that ask for one.
+        A rule that may mean what is cut off counts as broken. Raises StoreError.
         """
-        _, forgiven, rule_set = self._read_state(conversation)
-        found = []
-        for tool, arguments in calls:
-            view = CallView(tool, arguments)
-            call = PlannedCall(view, arguments, conversation, None, False, forgiven=forgiven)
-            findings, _ = self._broken_rules(call, rule_set)
-            found.append(any(each.effective in ("ask", "deny") for each in findings))
-        return found
+        rule_set, now = self._read_state(conversation)[2], self.rules.local_time()
+        others = conversation in self.asides or self._copied
+        known = {} if others else rule_set.foreseen(now)
+        for each in calls:
+            if astuple(each) not in known:
+                call = PlannedCall(each.view, each.view.arguments, conversation, None, False)
+                findings, _ = self._broken_rules(call, rule_set)
+                known[astuple(each)] = decide("", now, each.tool, conversation, findings).action
+        return [known[astuple(each)] for each in calls]
 
     def load(self) -> None:
         """Read the rules now, so that they bind even if the store fails later."""
@@ -283,12 +285,12 @@ class Guard:
                 if not rule.holds_at(now):
                     continue
                 match, need = history.match(rule, conditions, each), required_call(conditions)
-                is_unknown = match is Match.MAYBE and not history.is_unsure
+                is_unknown = match is Match.MAYBE and not (history.is_unsure or view.is_cut)
                 unknown = doubt_key(rule.id, each.doubt) if is_unknown else ""
                 if unknown and self.modes.unknown == "allow" and not self.rules.is_guarded():
                     continue
                 if match is not Match.NO:
-                    sure = match is Match.YES
+                    sure = match is Match.YES or view.is_cut
                     is_copy = rules is not rule_set or rule.id in rules.copied
                     found.append(self._finding(rule, call, need, sure, unknown, is_copy=is_copy))
                 elif rules is rule_set:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 
 from toolmem.errors import RequestError, StoreError
+from toolmem.models.decisions import Action
 from toolmem.models.protocols import KeepsRuleCopies
 from toolmem.models.rules import UNSCOPED, ToolMemoryRule
 from toolmem.rules.identity import folded_name
@@ -16,6 +18,8 @@ from toolmem.view.view import CallView
 
 log = logging.getLogger("toolmem.guard")
 MAX_EARLIER_TESTS = 100
+MAX_FORESEEN = 10_000
+_NEVER = datetime.max.replace(tzinfo=UTC)
 CheckedRule = tuple[ToolMemoryRule, Conditions]
 HoldingRule = tuple[CallView, ToolMemoryRule, Conditions]
 
@@ -33,6 +37,10 @@ class RuleSet:
         self.copied = {rule.id for rule in copied}
         self._by_tool: dict[str, list[CheckedRule]] = {}
         self.earlier_tests: dict[str, EarlierTest] = {}  # of all rules, by key
+        self._foreseen: dict[tuple[str, ...], Action] = {}
+        now = rules.local_time()
+        ends = (r.expires_at for r in (*stored, *copied) if r.expires_at and r.holds_at(now))
+        self._steady_until = min(ends, default=_NEVER)  # till then they mean the same calls
         for rule in (*stored, *copied):
             if not rule.is_checked:
                 continue
@@ -45,8 +53,16 @@ class RuleSet:
             of_tool = self._by_tool.setdefault(folded_name(rule.tool_name), [])
             of_tool.append((rule, conditions))
             for each in conditions.alternatives:
+                if each.clock is not None:
+                    self._steady_until = now
                 if each.earlier is not None and len(self.earlier_tests) < MAX_EARLIER_TESTS:
                     self.earlier_tests[each.earlier.key] = each.earlier
+
+    def foreseen(self, now: datetime) -> dict[tuple[str, ...], Action]:
+        """What is kept of decisions about calls that guidance shows; it may be added to."""
+        if now >= self._steady_until or len(self._foreseen) > MAX_FORESEEN:
+            self._foreseen = {}
+        return self._foreseen
 
     def rules_for(self, view: CallView, session: str) -> Iterator[HoldingRule]:
         """The rules that hold in this session for a call, and for each call inside it."""

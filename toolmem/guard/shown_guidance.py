@@ -1,86 +1,131 @@
-"""Guidance without the calls that a rule stops now.
+"""Guidance that agrees with the rules.
 
 A card is written from calls that worked; a rule that was made since may stop them. Each call that
-a line shows as having worked is held against the rules when the line is shown. Nothing is logged.
+a line shows as having worked is held against the rules when the line is shown, as if it were the
+first of its conversation: what is denied is withheld, what is asked about is marked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.guard.guard import Guard
 from toolmem.guidance.shown import BULLET
 from toolmem.guidance.shown_values import read_shown
 from toolmem.guidance.wording import Language, Wording
+from toolmem.models.decisions import Action
 from toolmem.models.guidance import Guidance, Line
 from toolmem.models.tools import ToolRecord
+from toolmem.view.parameters import CUT
+from toolmem.view.view import CallView
+
+
+class ShownCall(Struct, frozen=True, dict=True):
+    """A call as a line shows it. `text`: its arguments, JSON that may be cut short."""
+
+    tool: str
+    text: str
+    conversation: str = ""
+    folder: str = ""
+
+    @cached_property
+    def view(self) -> CallView:
+        given = read_shown(self.text)
+        if not isinstance(given, dict):
+            given = {CUT: self.text}
+        elif not self.text.endswith("}") or any(CUT in name for name in given):
+            given[CUT] = CUT
+        for path in [path for path in given if "." in path]:  # a field that a repair changed
+            *fields, last = path.split(".")
+            inside = given
+            for field in fields:
+                inside = inside.setdefault(field, {})
+                inside = inside if isinstance(inside, dict) else {}
+            inside[last] = given[path]
+        view = CallView(self.tool, given, None, self.folder)
+        view.is_cut = CUT in self.text
+        return view
 
 
 def permitted_records(
-    records: Iterable[ToolRecord],
-    guards: Sequence[Guard],
-    language: Language = "",
-    conversation: str = "",
+    records: Iterable[ToolRecord], guards: Sequence[Guard], language: Language = "", *place: str
 ) -> list[ToolRecord]:
-    """The records, with guidance that shows no stopped call. Raises StoreError."""
-    records = list(records)
+    """The records, with guidance that shows no denied call. Raises StoreError.
+
+    `place`: the conversation that it is shown in, and its folder.
+    """
+    records, say = list(records), Wording(language)
     lines = [
         (each.tool_name, line) for each in records if each.guidance for line in each.guidance.lines
     ]
-    permitted = iter(_permitted(lines, guards, conversation))
+    permitted = iter(_permitted(lines, guards, say, *place))
     found = []
     for record in records:
         if (guidance := record.guidance) is not None:
             shown = [next(permitted) for _ in guidance.lines]
-            record = replace(record, guidance=_with_lines(guidance, shown, language))
+            record = replace(record, guidance=_with_lines(guidance, shown, say))
         found.append(record)
     return found
 
 
 def permitted_lines(
-    lines: Sequence[Line], tool: str, guards: Sequence[Guard], conversation: str = ""
+    lines: Sequence[Line], tool: str, guards: Sequence[Guard], language: Language = "", *place: str
 ) -> list[Line]:
-    """Lines about a tool, without the calls that a rule stops. Raises StoreError."""
-    permitted = _permitted([(tool, line) for line in lines], guards, conversation)
+    """Lines about a tool, without the calls that a rule denies. Raises StoreError."""
+    permitted = _permitted([(tool, line) for line in lines], guards, Wording(language), *place)
     return [line for line in permitted if line is not None]
 
 
 def _permitted(
-    lines: Sequence[tuple[str, Line]], guards: Sequence[Guard], conversation: str
+    lines: Sequence[tuple[str, Line]], guards: Sequence[Guard], say: Wording, *place: str
 ) -> list[Line | None]:
     """Each line of a tool as it may be shown; None where nothing of it may be."""
-    places = [place for place, (_, line) in enumerate(lines) if line.worked]
-    calls = [(lines[place][0], read_shown(lines[place][1].worked)) for place in places]
-    stopped: set[int] = set()
+    pairs = [(i, tool, text) for i, (tool, line) in enumerate(lines) for text in _calls_in(line)]
+    calls = [ShownCall(tool, text, *place) for _, tool, text in pairs]
+    actions: dict[int, set[Action]] = {}
     for guard in guards if calls else ():
-        answers = guard.stopped(calls, conversation)
-        stopped |= {place for place, stops in zip(places, answers, strict=True) if stops}
-    return [
-        _without_call(line) if place in stopped else line for place, (_, line) in enumerate(lines)
-    ]
+        for (i, *_), action in zip(pairs, guard.foreseen(calls, *place[:1]), strict=True):
+            actions.setdefault(i, set()).add(action)
+    return [_as_permitted(line, actions.get(i, ()), say) for i, (_, line) in enumerate(lines)]
 
 
-def _without_call(line: Line) -> Line | None:
-    rest = line.text.removesuffix(line.then) if line.then else ""
-    return replace(line, text=rest, repairs=(), worked="", then="") if rest else None
+def _calls_in(line: Line) -> Iterator[str]:
+    """The arguments of the calls that a line recommends: shown, or named by a word alone."""
+    if line.worked:
+        yield line.worked
+    for each in line.repairs:
+        if each.kind in ("program", "statement", "action", "flag_added"):
+            program = f"{each.before} " if each.kind == "flag_added" else ""
+            if each.after not in line.worked:
+                yield json.dumps({each.path: program + each.after}, ensure_ascii=False)
 
 
-def _with_lines(guidance: Guidance, lines: Sequence[Line | None], language: Language) -> Guidance:
-    """The guidance with each of its lines replaced; a last line says how many were changed."""
+def _as_permitted(line: Line, actions: Collection[Action], say: Wording) -> Line | None:
+    if "deny" in actions:
+        if not line.then or not line.text.endswith(line.then):
+            return None
+        text = line.text.removesuffix(line.then) + say.say("repair_withheld")
+        return replace(line, text=text, repairs=(), worked="", then="")
+    return replace(line, text=line.text + say.say("asks_first")) if "ask" in actions else line
+
+
+def _with_lines(guidance: Guidance, lines: Sequence[Line | None], say: Wording) -> Guidance:
+    """The guidance with these lines in place of its own; the first that is missing says so."""
+    k = lines.count(None)
+    if k:
+        text = say.say("example_withheld" if k == 1 else "examples_withheld", k=k)
+        lines = list(lines)
+        lines[lines.index(None)] = Line(text=text, kind="withheld")
     pairs = zip(guidance.lines, lines, strict=True)
     changes = {BULLET + old.text: new for old, new in pairs if new is not old}
     if not changes:
         return guidance
-    k = len(changes)
-    told = Line(text=Wording(language).say("stopped", k=k), kind="left_out", k=k)
-    texts: list[str] = []
-    for text in guidance.text.splitlines():
-        line = changes.get(text)
-        if line is not None:
-            texts.append(BULLET + line.text)
-        elif text not in changes:
-            texts.append(text)
+    own = [(text, changes.get(text)) for text in guidance.text.splitlines()]
+    texts = (BULLET + new.text if new else text for text, new in own if new or text not in changes)
     kept = [line for line in lines if line is not None]
-    return replace(guidance, text="\n".join([*texts, BULLET + told.text]), lines=[*kept, told])
+    return replace(guidance, text="\n".join(texts), lines=kept)

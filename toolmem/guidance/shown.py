@@ -20,7 +20,7 @@ from toolmem.models.tools import CallSums, ToolMemory, ToolRecord, ToolStatistic
 BULLET = "- "  # before each line of guidance
 _EXAMPLES_SHARE = 4  # calls that worked get a quarter of a card, where there are any
 # Round in which a kind of line is placed in a prompt. 0: failures, and a model's own lines.
-_TURN = {"silent": 1, "example": 2, "names": 2, "rate": 3, "left_out": 3}
+_TURN = {"withheld": -1, "silent": 1, "example": 2, "names": 2, "rate": 3, "left_out": 3}
 
 
 def within(lines: Sequence[Line], max_tokens: int) -> list[Line]:

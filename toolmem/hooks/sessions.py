@@ -52,7 +52,8 @@ def answer_start(agent: Agent, stores: Stores, guards: Sequence[Guard], event: E
         if not stores.copies:  # else they bind, and `lost` tells why
             raise
     if records:
-        records = permitted_records(records, guards, conversation=event.session)
+        asking = stores.asking_guards() if guards else []
+        records = permitted_records(records, [*guards, *asking], "", event.session, event.cwd)
     cards = guidance_section(records, left) if records else ""
     states = [line for line in (stores.untrusted, *stores.lost) if line]
     notices = [*stores.moved, *states]

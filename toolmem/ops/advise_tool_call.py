@@ -53,9 +53,10 @@ class AdviseToolCallOp(Op):
         store = context.services.store(self.settings)
         require_trusted(store)
         known = known_of(store, context.workspace, call.tool_name)
-        found = at_error(known, call, whole if own is None else own) if error else []
+        language = whole if own is None else own
+        found = at_error(known, call, language) if error else []
         guards = [context.services.guard(context.workspace)]
-        permitted = permitted_lines(found, call.tool_name, guards, call.conversation_id)
+        permitted = permitted_lines(found, call.tool_name, guards, language, call.conversation_id)
         lines = within(permitted, budget)
         context.response.answer = "\n".join(line.text for line in lines)
         context.response.metadata["lines"] = [

@@ -48,8 +48,9 @@ class RetrieveToolMemoryOp(Op):
             windows = store.windows(context.workspace, wanted)
         else:
             windows = [Window(each, []) for each in store.records(context.workspace, wanted)]
-        guards, language = [context.services.guard(context.workspace)], self.settings.language
-        shown = permitted_records((w.record for w in windows), guards, language or "")
+        own, guards = self.settings.language, [context.services.guard(context.workspace)]
+        language = context.services.settings.language if own is None else own
+        shown = permitted_records((w.record for w in windows), guards, language)
         windows = [Window(each, w.calls) for each, w in zip(shown, windows, strict=True)]
         memories = [tool_memory(window.record, window.calls) for window in windows]
         found = {memory.when_to_use for memory in memories}

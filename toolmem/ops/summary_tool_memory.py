@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from toolmem.errors import Conflict, ModelError, RequestError
 from toolmem.flow.op import Context, Op, register
+from toolmem.guard.shown_guidance import permitted_records
 from toolmem.guidance.shown import tool_memory
 from toolmem.guidance.skip import Plan, plan_summary
 from toolmem.llm.pool import Request
@@ -89,6 +90,9 @@ class SummaryToolMemoryOp(Op):
         done = [o.tool_name for o in outcomes if o.action in ("summarized", "skipped")]
         store = context.services.store(self.settings)
         records = store.records(context.workspace, done) if done else []
+        own, guards = self.settings.language, [context.services.guard(context.workspace)]
+        language = context.services.settings.language if own is None else own
+        records = permitted_records(records, guards, language)
         context.response.metadata |= {
             "memory_list": [with_all_fields(tool_memory(each)) for each in records],
             **actions,

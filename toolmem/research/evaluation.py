@@ -24,6 +24,7 @@ from toolmem.models.calls import ToolCallResult
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import CallFailure, LoggedCall, ToolRecord
 from toolmem.operations import results
+from toolmem.operations.guidance import records_shown
 from toolmem.operations.results import Added, Summarized
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
 from toolmem.rules.capture import ToolMemoryCaptureHook
@@ -127,7 +128,7 @@ def evaluate(
         return Evaluation(
             source=", ".join(os.path.basename(path) for path in files),
             calls=calls,
-            tools=store.records(used.workspace_id, names),
+            tools=records_shown(used, names),
             summary=summary,
             second_summary=second,
             bad_records=sorted([*recorded.bad, *refused], key=lambda bad: (bad.file, bad.line)),

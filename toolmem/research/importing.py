@@ -19,6 +19,7 @@ from toolmem.formats.shapes import MAPPED
 from toolmem.guard.replay import Replay, replay
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
+from toolmem.operations.guidance import records_shown
 from toolmem.research.evaluation import BATCH
 from toolmem.store.copying import logged_calls
 
@@ -136,10 +137,10 @@ def _conclude(memory: ToolMem, found: Imported) -> None:
     store, workspace = memory.services.store(), memory.workspace_id
     logged = store.call_log(workspace, limit=REPLAYED, newest=True)
     found.replay = replay(each.call for each in logged)
-    for record in store.records(workspace, found.worst(CARDS)):
+    for record in records_shown(memory, found.worst(CARDS)):
         lines = record.guidance.lines if record.guidance else []
         found.cards[record.tool_name] = [
-            line.text for line in lines if line.kind not in ("rate", "left_out")
+            line.text for line in lines if line.kind not in ("rate", "left_out", "withheld")
         ][:3]
 
 

@@ -171,8 +171,8 @@ class AgentSession:
             self._guard.load()
             if names and budget:
                 records = self.memory.services.store().records(self.memory.workspace_id, names)
-                guards, conversation = [self._guard], self.recorder.conversation_id
-                records = permitted_records(records, guards, settings.language, conversation)
+                guards = [self._guard, self.memory.services.guard(self.memory.workspace_id)]
+                records = permitted_records(records, guards, settings.language, self.session_id)
                 guidance = guidance_section(records, budget, settings.language)
         parts = (base_prompt.strip(), section.text, guidance)
         self.system_prompt = "\n\n".join(filter(None, parts))

@@ -14,6 +14,7 @@ from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.models.guidance import Line
 from toolmem.models.tools import LoggedCall
+from toolmem.operations.guidance import records_shown
 from toolmem.pages.figures import has_worked, is_lost
 from toolmem.server.access import Refused
 from toolmem.server.console.paging import PAGE, Query, whole_number
@@ -66,7 +67,7 @@ def _line_of(memory: Workspace, query: Query) -> Line | None:
     index = whole_number(query.get("line"))
     if index is None:
         return None
-    records = memory.services.store().records(memory.workspace_id, [query.get("tool", "")])
+    records = records_shown(memory, [query.get("tool", "")])
     lines = records[0].guidance.lines if records and records[0].guidance else []
     if index >= len(lines):
         raise Refused(404, "the card was written anew since: open it again")

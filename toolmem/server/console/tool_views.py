@@ -16,6 +16,7 @@ from toolmem.models.calls import CallFigures, ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.models.guidance import Line
 from toolmem.models.tools import LoggedCall, ToolRecord
+from toolmem.operations.guidance import records_shown
 from toolmem.pages.figures import has_worked, is_lost, main_failure, wilson_interval
 from toolmem.server.access import Refused
 from toolmem.server.console.call_views import find_calls
@@ -57,7 +58,7 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
     records.sort(key=SORTS["lost"])
     first = [tool_row(each) for each in records[:5] if _lost(each)]
     _add_trends(memory, first)
-    with_cards = store.records(memory.workspace_id, [row.tool_name for row in first])
+    with_cards = records_shown(memory, [row.tool_name for row in first])
     guidance = {record.tool_name: record.guidance for record in with_cards}
     for row in first:
         row.why = main_failure(guidance.get(row.tool_name))
@@ -116,7 +117,7 @@ def tool(memory: Workspace, query: Query) -> dict[str, Any]:
     """One tool: its card, rules, decisions and calls."""
     name = query.get("name", "")
     store = memory.services.store()
-    found = store.records(memory.workspace_id, [name])
+    found = records_shown(memory, [name])
     if not found:
         raise Refused(404, f"no calls of a tool `{shown_name(name, 80)}` are kept")
     row = tool_row(found[0])

@@ -120,7 +120,9 @@ class ProxyMemory:
             from toolmem.guidance.shown import within
 
             known = known_of(self.stores.main, WORKSPACE, call.tool)
-            lines = permitted_lines(at_error(known, record), call.tool, self._guards)
+            found, guards = at_error(known, record), [*self._guards, *self._asking]
+            place = self.conversation, self.folder
+            lines = permitted_lines(found, call.tool, guards, "", *place)
             return "\n".join(line.text for line in within(lines, BUDGET))
 
         def store() -> None:
@@ -163,7 +165,8 @@ class ProxyMemory:
 
         listing = self.stores.listing()
         records = self.stores.main.records(WORKSPACE, [tool.name for tool in tools])
-        permitted = permitted_records(records, self._guards)
+        guards = [*self._guards, *self._asking]
+        permitted = permitted_records(records, guards, "", self.conversation, self.folder)
         by_name = {record.tool_name: record for record in permitted}
         for tool in tools:
             classes = classes_of(tool.name, {}, tool.parameters.get("properties"))
