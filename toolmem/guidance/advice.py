@@ -17,6 +17,7 @@ from toolmem.guidance.differences import repair_key
 from toolmem.guidance.evidence import Findings, examine, may_have_run
 from toolmem.guidance.failures import count, error_of
 from toolmem.guidance.named_parameters import parameter_lines
+from toolmem.guidance.shown import line_keys
 from toolmem.guidance.wording import Language, Wording
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Failure, Line, Repair, RepairCount, ToolHistory
@@ -36,6 +37,7 @@ class Known(Struct, frozen=True, dict=True):
     calls: Sequence[ToolCallResult]  # of the tool
     around: Sequence[ToolCallResult] = ()  # of all tools
     card: ToolHistory | None = None  # behind the tool's guidance, also of calls no longer kept
+    forgotten: Sequence[str] = ()  # keys of lines that a user took away
 
     @cached_property
     def found(self) -> Findings:
@@ -49,11 +51,16 @@ class Known(Struct, frozen=True, dict=True):
         for history in (self.card, fresh):
             for one in history.failures if history is not None else ():
                 old = known.get((one.error, one.part))
-                if not one.silent and (
-                    old is None or (one.recovered, one.k) >= (old.recovered, old.k)
-                ):
+                if one.silent or self._is_forgotten(one):
+                    continue
+                if old is None or (one.recovered, one.k) >= (old.recovered, old.k):
                     known[one.error, one.part] = one
         return list(known.values())
+
+    def _is_forgotten(self, one: Failure) -> bool:
+        if not self.forgotten:
+            return False
+        return line_keys(failure_line(one, one.k, Wording()), [one])[0] in self.forgotten
 
 
 def known_of(store: Store, workspace: str, tool: str) -> Known:
@@ -63,7 +70,9 @@ def known_of(store: Store, workspace: str, tool: str) -> Known:
         for t in (tool, None)
     )
     guidance = next((each.guidance for each in store.records(workspace, [tool])), None)
-    return Known(own, around, guidance.history if guidance else None)
+    if guidance is None:
+        return Known(own, around)
+    return Known(own, around, guidance.history, guidance.forgotten)
 
 
 def at_error(known: Known, call: ToolCallResult, language: Language = "") -> list[Line]:

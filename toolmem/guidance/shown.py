@@ -1,26 +1,38 @@
 """Cut guidance to a number of tokens: one tool's, or that of several tools in one prompt.
 
-Lines are taken whole; one that does not fit is skipped for the next.
+Lines are taken whole; one that does not fit is skipped for the next. A line that a user took away
+is known by what it says without its counts, and stays away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
+from hashlib import blake2b
+from itertools import count
 from math import ceil
 from shlex import quote
+
+from msgspec.structs import replace
 
 from toolmem.errors import RequestError
 from toolmem.guidance.wording import Language, Wording, in_backticks
 from toolmem.llm.tokens import token_weight
 from toolmem.models.calls import ToolCallResult, with_all_fields
-from toolmem.models.guidance import Guidance, Line
+from toolmem.models.guidance import Failure, Guidance, Line, ToolHistory
 from toolmem.models.protocols import Store
 from toolmem.models.tools import CallSums, ToolMemory, ToolRecord, ToolStatistics
 
 BULLET = "- "  # before each line of guidance
+FIGURES = "Statistics: "  # before the figures below a model's text
+MAX_FORGOTTEN = 200  # keys of lines that were taken away
 _EXAMPLES_SHARE = 4  # calls that worked get a quarter of a card, where there are any
 # Round in which a kind of line is placed in a prompt. 0: failures, and a model's own lines.
 _TURN = {"silent": 1, "example": 2, "names": 2, "rate": 3, "left_out": 3}
+# Counts in a model's text: `3 of 10`, `3/10`, `30 %`, `12 calls`, `12 次`.
+_COUNTS = re.compile(
+    r"\d[\d.,]{0,12}(?: ?[%次]| ?/ ?\d{1,12}| (?:out )?of \d{1,12}| (?:call|time)s?\b)"
+)
 
 
 def within(lines: Sequence[Line], max_tokens: int) -> list[Line]:
@@ -109,6 +121,93 @@ def _assembled(texts: Sequence[str], kept: set[int]) -> str:
             out += [heading, text] if heading else [text]
             heading = ""
     return "\n".join(out)
+
+
+def numbered(text: str) -> list[str]:
+    """The lines of guidance with the numbers by which they are taken away; headings have none."""
+    numbers = count(1)
+    return [
+        line if line.startswith("#") else f"{next(numbers)}. {line.removeprefix(BULLET)}"
+        for line in _content(text)
+    ]
+
+
+def named_lines(guidance: Guidance, text: str) -> list[Line | None]:
+    """The line behind each line of `text`; of a model's own it is made. None: a heading."""
+    known: dict[str, Line | None] = {BULLET + line.text: line for line in guidance.lines}
+    for each in _content(text):
+        own = Line(each.removeprefix(BULLET), "rate" if each.startswith(FIGURES) else "model")
+        known.setdefault(each, None if each.startswith("#") else own)
+    return [known[each] for each in _content(text)]
+
+
+def line_keys(line: Line, failures: Iterable[Failure]) -> list[str]:
+    """The key of what a line says; of a failure also that of its error without a repair.
+
+    Not in it: counts, what was sent, the language. `failures`: those counted for the tool.
+    """
+    failure = _failure_of(line, failures)
+    if line.kind in ("rate", "left_out"):
+        is_figures = line.text.startswith(FIGURES)
+        words = FIGURES if is_figures else "".join(c for c in line.text if not c.isdigit())
+        said: list[tuple[object, ...]] = [(line.kind, words)]
+    elif failure is not None or line.worked or line.repairs:
+        # What a statement was before its repair differs from call to call.
+        repairs = sorted(
+            (each.kind, each.path, each.after, each.before if each.kind == "renamed" else "")
+            for each in line.repairs
+        )
+        error = (line.kind, line.error, failure.part if failure is not None else "")
+        said = [(*error, line.worked or repairs)]
+        said += [(*error, [])] if failure is not None else []
+    else:
+        said = [("text", " ".join(_COUNTS.sub("", line.text).casefold().split()).strip("-*. "))]
+    return [blake2b(ascii(each).encode(), digest_size=8).hexdigest() for each in said]
+
+
+def _failure_of(line: Line, failures: Iterable[Failure]) -> Failure | None:
+    """The failure that a line tells."""
+    told = (line.error, line.kind == "silent", line.call_ids)
+    found = (one for one in failures if (one.error, one.silent, one.call_ids) == told)
+    return next(found, None)
+
+
+def remembered(
+    lines: Iterable[Line], history: ToolHistory | None, forgotten: Collection[str]
+) -> tuple[list[Line], ToolHistory | None]:
+    """The lines that were not taken away, and the history without the repairs of the others.
+
+    So another repair of the same error takes their place, and only it is counted.
+    """
+    failures = list(history.failures) if history is not None else []
+    kept = []
+    for line in lines if forgotten else ():
+        failure = _failure_of(line, failures)
+        if line_keys(line, failures)[0] not in forgotten:
+            kept.append(line)
+        elif failure is not None:
+            nothing = replace(
+                failure, change=None, repairs=[], recovered=0, repaired=0, told_again=0
+            )
+            failures[failures.index(failure)] = nothing
+    if not forgotten or history is None:
+        return kept if forgotten else list(lines), history
+    return kept, replace(history, failures=failures)
+
+
+def without_forgotten(guidance: Guidance) -> Guidance:
+    """The guidance, whoever wrote it, without the lines in its `forgotten`."""
+    forgotten, history = set(guidance.forgotten), guidance.history
+    failures = history.failures if history is not None else []
+
+    def without(text: str) -> str:
+        lines = named_lines(guidance, text)
+        gone = {i for i, e in enumerate(lines) if e and line_keys(e, failures)[0] in forgotten}
+        return _assembled(_content(text), {*range(len(lines))} - gone) if gone else text
+
+    lines, history = remembered(guidance.lines, history, forgotten)
+    text, written = without(guidance.text), without(guidance.written)
+    return replace(guidance, text=text, written=written, lines=lines, history=history)
 
 
 def require_trusted(store: Store) -> None:

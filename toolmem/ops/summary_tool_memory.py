@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from toolmem.errors import Conflict, ModelError, RequestError
 from toolmem.flow.op import Context, Op, register
-from toolmem.guidance.shown import tool_memory
+from toolmem.guidance.shown import tool_memory, without_forgotten
 from toolmem.guidance.skip import Plan, plan_summary
 from toolmem.llm.pool import Request
 from toolmem.llm.usage import Usage
@@ -257,6 +257,8 @@ class _SummaryRun:
     def _store_guidance(self, task: _Task, guidance: Guidance) -> None:
         """Raises Conflict where the guidance or a verdict changed since it was read."""
         record = task.record
+        forgotten = record.guidance.forgotten if record.guidance is not None else []
+        guidance = without_forgotten(replace(guidance, forgotten=forgotten))
         self._store.put_guidance(
             self._context.workspace,
             record.tool_name,
