@@ -325,8 +325,8 @@ def test_it_gives_up_where_others_go_on_writing(path):
 @pytest.mark.parametrize(
     ("tool", "number", "problem"),
     [
-        ("serach", 1, "tool_name: no tool is called 'serach'; did you mean 'search'"),
-        ("new", 1, "tool 'new' has no guidance yet.*summarize"),
+        ("serach", 1, "no tool is called 'serach' .did you mean 'search'"),
+        ("new", 1, "tool 'new' has no guidance yet: .toolmem run summary"),
         ("search", 9, "line: 9; .*'search' has 3 line"),
         ("search", 0, "line: expected `int` >= 1"),
     ],

@@ -51,15 +51,13 @@ class Known(Struct, frozen=True, dict=True):
         for history in (self.card, fresh):
             for one in history.failures if history is not None else ():
                 old = known.get((one.error, one.part))
-                if one.silent or self._is_forgotten(one):
+                if one.silent or (self.forgotten and self._is_forgotten(one)):
                     continue
                 if old is None or (one.recovered, one.k) >= (old.recovered, old.k):
                     known[one.error, one.part] = one
         return list(known.values())
 
     def _is_forgotten(self, one: Failure) -> bool:
-        if not self.forgotten:
-            return False
         return line_keys(failure_line(one, one.k, Wording()), [one])[0] in self.forgotten
 
 

@@ -7,11 +7,12 @@ is known by what it says without its counts, and stays away.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from itertools import count
 from math import ceil
 from shlex import quote
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -19,7 +20,7 @@ from toolmem.errors import RequestError
 from toolmem.guidance.wording import Language, Wording, in_backticks
 from toolmem.llm.tokens import token_weight
 from toolmem.models.calls import ToolCallResult, with_all_fields
-from toolmem.models.guidance import Failure, Guidance, Line, ToolHistory
+from toolmem.models.guidance import Failure, Guidance, Line
 from toolmem.models.protocols import Store
 from toolmem.models.tools import CallSums, ToolMemory, ToolRecord, ToolStatistics
 
@@ -132,82 +133,78 @@ def numbered(text: str) -> list[str]:
     ]
 
 
-def named_lines(guidance: Guidance, text: str) -> list[Line | None]:
-    """The line behind each line of `text`; of a model's own it is made. None: a heading."""
-    known: dict[str, Line | None] = {BULLET + line.text: line for line in guidance.lines}
-    for each in _content(text):
-        own = Line(each.removeprefix(BULLET), "rate" if each.startswith(FIGURES) else "model")
-        known.setdefault(each, None if each.startswith("#") else own)
-    return [known[each] for each in _content(text)]
+def lines_of(guidance: Guidance) -> list[Line]:
+    """The lines of the text that are no headings."""
+    texts = _content(guidance.text)
+    return [_line_behind(text, guidance) for text in texts if not text.startswith("#")]
 
 
-def line_keys(line: Line, failures: Iterable[Failure]) -> list[str]:
-    """The key of what a line says; of a failure also that of its error without a repair.
+def _line_behind(text: str, guidance: Guidance) -> Line:
+    """The line of the card with this text; else a model's own."""
+    own = Line(text.removeprefix(BULLET), "rate" if text.startswith(FIGURES) else "model")
+    return next((line for line in guidance.lines if BULLET + line.text == text), own)
 
-    Not in it: counts, what was sent, the language. `failures`: those counted for the tool.
+
+def line_keys(line: Line, history: Sequence[Failure]) -> list[str]:
+    """The key of what a line says, and of a failure also that of its error without a repair.
+
+    Counts, the call that failed and the language are not in it.
     """
-    failure = _failure_of(line, failures)
+    failure = _failure_of(line, history)
+    said: list[tuple[object, ...]]
     if line.kind in ("rate", "left_out"):
-        is_figures = line.text.startswith(FIGURES)
-        words = FIGURES if is_figures else "".join(c for c in line.text if not c.isdigit())
-        said: list[tuple[object, ...]] = [(line.kind, words)]
+        words = "".join(character for character in line.text if not character.isdigit())
+        said = [(line.kind, FIGURES if line.text.startswith(FIGURES) else words)]
     elif failure is not None or line.worked or line.repairs:
-        # What a statement was before its repair differs from call to call.
-        repairs = sorted(
+        repairs = {
             (each.kind, each.path, each.after, each.before if each.kind == "renamed" else "")
             for each in line.repairs
-        )
+        }
         error = (line.kind, line.error, failure.part if failure is not None else "")
-        said = [(*error, line.worked or repairs)]
-        said += [(*error, [])] if failure is not None else []
+        said = [(*error, line.worked or sorted(repairs)), (*error, [])]
     else:
         said = [("text", " ".join(_COUNTS.sub("", line.text).casefold().split()).strip("-*. "))]
-    return [blake2b(ascii(each).encode(), digest_size=8).hexdigest() for each in said]
+    keys = [blake2b(ascii(each).encode(), digest_size=8).hexdigest() for each in said]
+    return keys if failure is not None else keys[:1]
 
 
-def _failure_of(line: Line, failures: Iterable[Failure]) -> Failure | None:
+def _failure_of(line: Line, history: Sequence[Failure]) -> Failure | None:
     """The failure that a line tells."""
     told = (line.error, line.kind == "silent", line.call_ids)
-    found = (one for one in failures if (one.error, one.silent, one.call_ids) == told)
+    found = (one for one in history if (one.error, one.silent, one.call_ids) == told)
     return next(found, None)
 
 
-def remembered(
-    lines: Iterable[Line], history: ToolHistory | None, forgotten: Collection[str]
-) -> tuple[list[Line], ToolHistory | None]:
-    """The lines that were not taken away, and the history without the repairs of the others.
-
-    So another repair of the same error takes their place, and only it is counted.
-    """
-    failures = list(history.failures) if history is not None else []
-    kept = []
-    for line in lines if forgotten else ():
-        failure = _failure_of(line, failures)
-        if line_keys(line, failures)[0] not in forgotten:
-            kept.append(line)
-        elif failure is not None:
-            nothing = replace(
-                failure, change=None, repairs=[], recovered=0, repaired=0, told_again=0
-            )
-            failures[failures.index(failure)] = nothing
-    if not forgotten or history is None:
-        return kept if forgotten else list(lines), history
-    return kept, replace(history, failures=failures)
-
-
 def without_forgotten(guidance: Guidance) -> Guidance:
-    """The guidance, whoever wrote it, without the lines in its `forgotten`."""
+    """The guidance, whoever wrote it, without the lines that a user took away.
+
+    What repaired such a failure is not counted on: another repair takes its place.
+    """
+    if not guidance.forgotten:
+        return guidance
     forgotten, history = set(guidance.forgotten), guidance.history
     failures = history.failures if history is not None else []
 
-    def without(text: str) -> str:
-        lines = named_lines(guidance, text)
-        gone = {i for i, e in enumerate(lines) if e and line_keys(e, failures)[0] in forgotten}
-        return _assembled(_content(text), {*range(len(lines))} - gone) if gone else text
+    def is_gone(line: Line) -> bool:
+        return line_keys(line, failures)[0] in forgotten
 
-    lines, history = remembered(guidance.lines, history, forgotten)
-    text, written = without(guidance.text), without(guidance.written)
-    return replace(guidance, text=text, written=written, lines=lines, history=history)
+    def without(text: str) -> str:
+        texts = _content(text)
+        kept = {i for i, e in enumerate(texts) if not is_gone(_line_behind(e, guidance))}
+        return _assembled(texts, kept) if len(kept) < len(texts) else text
+
+    gone = [_failure_of(line, failures) for line in guidance.lines if is_gone(line)]
+    if history is not None:
+        nothing: Any = dict(change=None, repairs=[], recovered=0, repaired=0, told_again=0)
+        counted = [replace(one, **nothing) if one in gone else one for one in failures]
+        history = replace(history, failures=counted)
+    return replace(
+        guidance,
+        text=without(guidance.text),
+        written=without(guidance.written),
+        lines=[line for line in guidance.lines if not is_gone(line)],
+        history=history,
+    )
 
 
 def require_trusted(store: Store) -> None:
