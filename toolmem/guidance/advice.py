@@ -17,7 +17,7 @@ from toolmem.guidance.differences import repair_key
 from toolmem.guidance.evidence import Findings, examine, may_have_run
 from toolmem.guidance.failures import count, error_of
 from toolmem.guidance.named_parameters import parameter_lines
-from toolmem.guidance.shown import line_keys
+from toolmem.guidance.shown import is_forgotten
 from toolmem.guidance.wording import Language, Wording
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Failure, Line, Repair, RepairCount, ToolHistory
@@ -58,7 +58,7 @@ class Known(Struct, frozen=True, dict=True):
         return list(known.values())
 
     def _is_forgotten(self, one: Failure) -> bool:
-        return line_keys(failure_line(one, one.k, Wording()), [one])[0] in self.forgotten
+        return is_forgotten(failure_line(one, one.k, Wording()), self.forgotten)
 
 
 def known_of(store: Store, workspace: str, tool: str) -> Known:

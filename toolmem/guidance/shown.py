@@ -12,7 +12,6 @@ from hashlib import blake2b
 from itertools import count
 from math import ceil
 from shlex import quote
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -20,7 +19,7 @@ from toolmem.errors import RequestError
 from toolmem.guidance.wording import Language, Wording, in_backticks
 from toolmem.llm.tokens import token_weight
 from toolmem.models.calls import ToolCallResult, with_all_fields
-from toolmem.models.guidance import Failure, Guidance, Line
+from toolmem.models.guidance import Guidance, Line
 from toolmem.models.protocols import Store
 from toolmem.models.tools import CallSums, ToolMemory, ToolRecord, ToolStatistics
 
@@ -145,34 +144,25 @@ def _line_behind(text: str, guidance: Guidance) -> Line:
     return next((line for line in guidance.lines if BULLET + line.text == text), own)
 
 
-def line_keys(line: Line, history: Sequence[Failure]) -> list[str]:
-    """The key of what a line says, and of a failure also that of its error without a repair.
+def line_keys(line: Line) -> list[str]:
+    """The key of what a line says; of one counted from calls also that of its error alone.
 
     Counts, the call that failed and the language are not in it.
     """
-    failure = _failure_of(line, history)
     said: list[tuple[object, ...]]
     if line.kind in ("rate", "left_out"):
         words = "".join(character for character in line.text if not character.isdigit())
         said = [(line.kind, FIGURES if line.text.startswith(FIGURES) else words)]
-    elif failure is not None or line.worked or line.repairs:
+    elif line.worked or line.call_ids:
         repairs = {
             (each.kind, each.path, each.after, each.before if each.kind == "renamed" else "")
             for each in line.repairs
         }
-        error = (line.kind, line.error, failure.part if failure is not None else "")
-        said = [(*error, line.worked or sorted(repairs)), (*error, [])]
+        about = (line.kind, line.error, line.part)
+        said = [(*about, line.worked or sorted(repairs)), (*about, [])]
     else:
         said = [("text", " ".join(_COUNTS.sub("", line.text).casefold().split()).strip("-*. "))]
-    keys = [blake2b(ascii(each).encode(), digest_size=8).hexdigest() for each in said]
-    return keys if failure is not None else keys[:1]
-
-
-def _failure_of(line: Line, history: Sequence[Failure]) -> Failure | None:
-    """The failure that a line tells."""
-    told = (line.error, line.kind == "silent", line.call_ids)
-    found = (one for one in history if (one.error, one.silent, one.call_ids) == told)
-    return next(found, None)
+    return [blake2b(ascii(each).encode(), digest_size=8).hexdigest() for each in said]
 
 
 def without_forgotten(guidance: Guidance) -> Guidance:
@@ -182,29 +172,35 @@ def without_forgotten(guidance: Guidance) -> Guidance:
     """
     if not guidance.forgotten:
         return guidance
-    forgotten, history = set(guidance.forgotten), guidance.history
-    failures = history.failures if history is not None else []
-
-    def is_gone(line: Line) -> bool:
-        return line_keys(line, failures)[0] in forgotten
 
     def without(text: str) -> str:
         texts = _content(text)
-        kept = {i for i, e in enumerate(texts) if not is_gone(_line_behind(e, guidance))}
+        kept = {i for i, e in enumerate(texts) if not is_forgotten(_line_behind(e, guidance), keys)}
         return _assembled(texts, kept) if len(kept) < len(texts) else text
 
-    gone = [_failure_of(line, failures) for line in guidance.lines if is_gone(line)]
+    keys, history = guidance.forgotten, guidance.history
+    gone = [line for line in guidance.lines if is_forgotten(line, keys)]
     if history is not None:
-        nothing: Any = dict(change=None, repairs=[], recovered=0, repaired=0, told_again=0)
-        counted = [replace(one, **nothing) if one in gone else one for one in failures]
-        history = replace(history, failures=counted)
+        told = {(line.error, line.part, line.kind == "silent") for line in gone}
+        failures = [
+            replace(one, change=None, repairs=[], recovered=0, repaired=0, told_again=0)
+            if (one.error, one.part, one.silent) in told
+            else one
+            for one in history.failures
+        ]
+        history = replace(history, failures=failures)
     return replace(
         guidance,
         text=without(guidance.text),
         written=without(guidance.written),
-        lines=[line for line in guidance.lines if not is_gone(line)],
+        lines=[line for line in guidance.lines if line not in gone],
         history=history,
     )
+
+
+def is_forgotten(line: Line, forgotten: Sequence[str]) -> bool:
+    """Whether a user took a line away that says this."""
+    return bool(forgotten) and line_keys(line)[0] in forgotten
 
 
 def require_trusted(store: Store) -> None:
