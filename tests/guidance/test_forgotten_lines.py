@@ -114,6 +114,15 @@ def test_the_error_alone_does_not_follow_its_wrong_repair(memory):
     assert "no such page" not in told(memory, call({"q": "b", "page": 8}, error))
 
 
+def test_a_failure_without_any_output_stays_away_too(memory):
+    def silent(query: str) -> Any:
+        return {**call({"q": query}, "x"), "output": ""}
+
+    assert "no output" in told(memory, silent("a"), silent("b"))
+    forget(memory, "no output")
+    assert "no output" not in told(memory, silent("c"))
+
+
 def test_the_same_error_of_another_program_keeps_its_line(memory):
     error = "permission denied"
     text = told(
@@ -160,11 +169,11 @@ def test_a_line_that_had_no_room_takes_the_place(path):
 def test_the_language_of_a_card_does_not_bring_a_line_back(path):
     with ToolMem(path) as memory:
         told(memory, *lesson(1), call({"q": "x"}, "Error: the index is closed"))
-        forget(memory, "limit must be")
-        forget(memory, "index is closed")
+        for part in ("limit must be", "index is closed", "calls worked"):
+            forget(memory, part)
     with ToolMem(path, overrides=["language=zh"]) as memory:
         after = told(memory, *lesson(2), call({"q": "x"}, "Error: the index is closed"))
-        assert "limit must be" not in after and "index is closed" not in after
+        assert after.splitlines() == ['成功：{"q": "query 2", "limit": 10} -> {"hits": 3}']
 
 
 def test_advice_does_not_tell_a_lesson_that_was_taken_away(memory):
@@ -227,7 +236,8 @@ def test_a_writer_of_ones_own_needs_no_care_for_it(path):
         author = "own/1"
 
         def write(self, tool_name: str, calls: Any, old: Guidance | None) -> Guidance:
-            own = [Line("Ask for one thing", "failure"), Line("Say please", "failure")]
+            texts = ("Ask for one thing", "Say please")
+            own = [Line(text, "failure", k=1, n=2, call_ids=("a",)) for text in texts]
             text = "# Manners\n\n- Ask for one thing\n- Say please\n\n# Rest\n\nNothing else"
             return Guidance(text=text, lines=own, author=self.author)
 

@@ -150,16 +150,17 @@ def line_keys(line: Line) -> list[str]:
     Counts, the call that failed and the language are not in it.
     """
     said: list[tuple[object, ...]]
-    if line.kind in ("rate", "left_out"):
-        words = "".join(character for character in line.text if not character.isdigit())
-        said = [(line.kind, FIGURES if line.text.startswith(FIGURES) else words)]
-    elif line.worked or line.call_ids:
+    is_rate = line.kind in ("rate", "left_out")
+    if line.worked or line.part is not None or (is_rate and line.call_ids):
         repairs = {
             (each.kind, each.path, each.after, each.before if each.kind == "renamed" else "")
             for each in line.repairs
         }
         about = (line.kind, line.error, line.part)
         said = [(*about, line.worked or sorted(repairs)), (*about, [])]
+    elif is_rate:
+        words = "".join(character for character in line.text if not character.isdigit())
+        said = [(line.kind, FIGURES if line.text.startswith(FIGURES) else words)]
     else:
         said = [("text", " ".join(_COUNTS.sub("", line.text).casefold().split()).strip("-*. "))]
     return [blake2b(ascii(each).encode(), digest_size=8).hexdigest() for each in said]
