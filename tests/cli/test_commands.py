@@ -71,7 +71,7 @@ def test_a_tool_is_shown_with_its_guidance_and_a_near_name_is_told(filled):
         memory.summarize()
     done = run(filled, "tools", "show", "search", "--store", "m.db")
     assert done.returncode == 0
-    assert done.stdout.startswith('- worked: {"q": ')
+    assert done.stdout.startswith('1. worked: {"q": ')
     found = json.loads(run(filled, "tools", "show", "search", "--store", "m.db", "--json").stdout)
     assert (found["tool_name"], found["calls_ever"]) == ("search", 3)
     unknown = run(filled, "tools", "show", "serach", "--store", "m.db")
@@ -82,8 +82,30 @@ def test_a_tool_is_shown_with_its_guidance_and_a_near_name_is_told(filled):
     assert "\x1b" not in hostile.stdout
 
 
+def test_a_line_of_guidance_is_taken_away_by_the_number_that_show_gives_it(filled):
+    with ToolMem(str(filled / "m.db")) as memory:
+        memory.summarize()
+    numbered = run(filled, "tools", "show", "search", "--store", "m.db").stdout
+    done = run(filled, "tools", "forget-line", "search", "1", "--store", "m.db")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"taken away: {numbered.splitlines()[0].removeprefix('1. ')}\n"
+    assert run(filled, "tools", "show", "search", "--store", "m.db").stdout != numbered
+    hostile = run(filled, "tools", "forget-line", "evil\x1b[31m\nname", "1", "--store", "m.db")
+    assert hostile.returncode == 0 and "\x1b" not in hostile.stdout
+    for arguments, told in [
+        (["search", "0"], "0 is not in the range"),
+        (["search", "first"], "'first' is not a valid integer"),
+        (["search"], "Missing argument 'N'"),
+        (["search", "99"], "toolmem tools show"),
+        (["serach", "1"], "did you mean 'search'?"),
+    ]:
+        refused = run(filled, "tools", "forget-line", *arguments, "--store", "m.db")
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert told in refused.stderr and "Traceback" not in refused.stderr
+
+
 def test_every_command_shows_an_example(tmp_path):
-    for command in (["evaluate"], ["tools", "list"], ["tools", "show"]):
+    for command in (["evaluate"], ["tools", "list"], ["tools", "show"], ["tools", "forget-line"]):
         assert "Example" in run(tmp_path, *command, "--help").stdout
 
 

@@ -219,7 +219,7 @@ def test_a_local_store_of_reme_is_named_and_imported(tmp_path):
     done = run(tmp_path, "store", "import", "local_vector_store", "--store", "m.db")
     assert "1 tools, 1 calls added, 1 task memories passed over" in done.stdout
     shown = run(tmp_path, "tools", "show", "search", "--store", "m.db")
-    assert shown.stdout.splitlines()[-1] == "Short words."
+    assert shown.stdout == "1. Short words.\n"
     info = run(tmp_path, "store", "info", "--store", "m.db", "--json")
     assert json.loads(info.stdout) == [{"workspace": "default", "calls": 1, "tools": 1}]
 

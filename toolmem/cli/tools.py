@@ -1,4 +1,4 @@
-"""`toolmem tools`: list the tools of a store, and show their guidance."""
+"""`toolmem tools`: list the tools of a store, show their guidance, take a line of it away."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 from toolmem.cli import options
 from toolmem.cli.console import LazyGroup, print_error, print_items, print_json
 from toolmem.config.names import hint
+from toolmem.guidance.shown import numbered
 from toolmem.memory.toolmem import ToolMem
 from toolmem.operations.results import ToolOverview
 from toolmem.text.display import plain
@@ -42,7 +43,7 @@ def list_tools(memory: ToolMem, as_json: bool) -> None:
 @options.with_memory()
 @options.as_json
 def show_tool(memory: ToolMem, tool: str, as_json: bool) -> None:
-    """Show one tool's guidance. Exit code 1: the tool is not known.
+    """Show one tool's guidance, its lines numbered. Exit code 1: the tool is not known.
 
     \b
     Example:
@@ -55,8 +56,22 @@ def show_tool(memory: ToolMem, tool: str, as_json: bool) -> None:
     if as_json:
         print_json(known[tool])
         return
-    for line in (known[tool].guidance or "there is no guidance yet").splitlines():
+    for line in numbered(known[tool].guidance) or ["there is no guidance yet"]:
         click.echo(plain(line, 2_000))
+
+
+@tools.command("forget-line")
+@click.argument("tool")
+@click.argument("line", metavar="N", type=click.IntRange(min=1))
+@options.with_memory()
+def forget_line(memory: ToolMem, tool: str, line: int) -> None:
+    """Take line N, as `show` numbers it, away from a tool's guidance; it is not written again.
+
+    \b
+    Example:
+      toolmem tools forget-line send_email 2 --store memory.db
+    """
+    click.echo(f"taken away: {memory.forget_guidance_line(tool, line)}")
 
 
 def _row(tool: ToolOverview) -> tuple[Any, ...]:

@@ -41,7 +41,7 @@ _READS: dict[str, frozenset[str]] = {
     "store": word_set("info"),
     "config": word_set("show"),
 }
-_READING_COMMANDS = word_set("tools evaluate testing")  # whatever follows
+_READING_COMMANDS = word_set("tools evaluate testing")  # whatever follows but "forget-line"
 _INTERPRETERS = late_pattern(
     r"(?:python|pypy|node|deno|bun|perl|ruby|php|lua|rscript|osascript|pwsh|powershell|sqlite3)"
     r"[\d.]*"
@@ -59,7 +59,9 @@ _WRITES_OF_GIT = word_set(
     "archive bundle checkout restore clone mv apply am worktree init format-patch"
 )
 _REMOVERS = word_set("rm rmdir unlink shred trash srm mv find del rd remove-item move-item")
-_INSIDE = late_pattern(r"(?:^|[\s/'\"`;|&(])toolmem\s+(?:rules|hook|note|mcp|guard|store|run)\b")
+_INSIDE = late_pattern(
+    r"(?:^|[\s/'\"`;|&(])toolmem\s+(?:rules|hook|note|mcp|guard|store|run|tools\s+forget-line)\b"
+)
 # `tar -czf MADE FILE`, which only reads the files
 _ARCHIVES = late_pattern(
     r"(?:(?:bsd)?tar (?:-?[vzjJahp]{0,5}c[vzjJahp]{0,5}f |--create --file[= ])|zip -[rqy\d]{1,4} )"
@@ -293,4 +295,6 @@ def _changes_toolmem(command: SimpleCommand) -> bool:
     if len(words) == 1 or "--help" in words or "--version" in words:
         return False
     subcommand, following = words[1], words[2] if len(words) > 2 else ""
+    if following == "forget-line":
+        return True
     return subcommand not in _READING_COMMANDS and following not in _READS.get(subcommand, ())

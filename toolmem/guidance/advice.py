@@ -21,6 +21,7 @@ from toolmem.guidance.named_parameters import (
     parameter_lines,
     program_line,
 )
+from toolmem.guidance.shown import is_forgotten
 from toolmem.guidance.wording import Language, Wording
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Failure, Line, ToolHistory
@@ -40,6 +41,7 @@ class Known(Struct, frozen=True, dict=True):
     calls: Sequence[ToolCallResult]  # of the tool
     around: Sequence[ToolCallResult] = ()  # of all tools
     card: ToolHistory | None = None  # behind the tool's guidance, also of calls no longer kept
+    forgotten: Sequence[str] = ()  # keys of lines that a user took away
 
     @cached_property
     def found(self) -> Findings:
@@ -53,9 +55,17 @@ class Known(Struct, frozen=True, dict=True):
         for history in (self.card, fresh):
             for one in history.failures if history is not None else ():
                 old = known.get((one.error, one.part))
-                if not one.silent and (old is None or _how_much(one) >= _how_much(old)):
+                if one.silent or (self.forgotten and self._is_forgotten(one)):
+                    continue
+                if old is None or _how_much(one) >= _how_much(old):
                     known[one.error, one.part] = one
         return list(known.values())
+
+    def _is_forgotten(self, one: Failure) -> bool:
+        say = Wording()
+        return is_forgotten(
+            failure_line(one, one.k, say, Lessons(self.found, (), say)), self.forgotten
+        )
 
 
 def _how_much(one: Failure) -> tuple[int, int, int]:
@@ -69,7 +79,9 @@ def known_of(store: Store, workspace: str, tool: str) -> Known:
         for t in (tool, None)
     )
     guidance = next((each.guidance for each in store.records(workspace, [tool])), None)
-    return Known(own, around, guidance.history if guidance else None)
+    if guidance is None:
+        return Known(own, around)
+    return Known(own, around, guidance.history, guidance.forgotten)
 
 
 def at_error(known: Known, call: ToolCallResult, language: Language = "") -> list[Line]:

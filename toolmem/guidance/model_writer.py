@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from toolmem.errors import ModelError
 from toolmem.guidance.card import CardWriter
-from toolmem.guidance.shown import BULLET, statistics, sums_of
+from toolmem.guidance.shown import BULLET, FIGURES, statistics, sums_of
 from toolmem.guidance.wording import Language
 from toolmem.llm.models import DryRunModel
 from toolmem.llm.prompts import (
@@ -150,7 +150,7 @@ def figures(calls: Calls) -> str:
     found = statistics(sums_of(calls))
     known = {name: getattr(found, name) for name in found.__struct_fields__[1:]}
     parts = [f"{name} {value:.4g}" for name, value in known.items() if value is not None]
-    return f"Statistics: {', '.join([f'{found.calls} calls', *parts])}"
+    return FIGURES + ", ".join([f"{found.calls} calls", *parts])
 
 
 def _head(number: int, call: ToolCallResult) -> str:

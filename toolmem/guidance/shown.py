@@ -1,13 +1,19 @@
 """Cut guidance to a number of tokens: one tool's, or that of several tools in one prompt.
 
-Lines are taken whole; one that does not fit is skipped for the next.
+Lines are taken whole; one that does not fit is skipped for the next. A line that a user took away
+is known by what it says without its counts, and stays away.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from itertools import count
 from math import ceil
 from shlex import quote
+
+from msgspec.structs import replace
 
 from toolmem.errors import RequestError
 from toolmem.guidance.wording import Language, Wording, in_backticks
@@ -18,9 +24,15 @@ from toolmem.models.protocols import Store
 from toolmem.models.tools import CallSums, ToolMemory, ToolRecord, ToolStatistics
 
 BULLET = "- "  # before each line of guidance
+FIGURES = "Statistics: "  # before the figures below a model's text
+MAX_FORGOTTEN = 200  # keys of lines that were taken away
 _EXAMPLES_SHARE = 4  # calls that worked get a quarter of a card, where there are any
 # Round in which a kind of line is placed in a prompt. 0: failures, and a model's own lines.
 _TURN = {"withheld": -1, "silent": 1, "example": 2, "names": 2, "rate": 3, "left_out": 3}
+# Counts in a model's text: `3 of 10`, `3/10`, `30 %`, `12 calls`, `12 次`.
+_COUNTS = re.compile(
+    r"\d[\d.,]{0,12}(?: ?[%次]| ?/ ?\d{1,12}| (?:out )?of \d{1,12}| (?:call|time)s?\b)"
+)
 
 
 def within(lines: Sequence[Line], max_tokens: int) -> list[Line]:
@@ -109,6 +121,87 @@ def _assembled(texts: Sequence[str], kept: set[int]) -> str:
             out += [heading, text] if heading else [text]
             heading = ""
     return "\n".join(out)
+
+
+def numbered(text: str) -> list[str]:
+    """The lines of guidance with the numbers by which they are taken away; headings have none."""
+    numbers = count(1)
+    return [
+        line if line.startswith("#") else f"{next(numbers)}. {line.removeprefix(BULLET)}"
+        for line in _content(text)
+    ]
+
+
+def lines_of(guidance: Guidance) -> list[Line]:
+    """The lines of the text that are no headings."""
+    texts = _content(guidance.text)
+    return [_line_behind(text, guidance) for text in texts if not text.startswith("#")]
+
+
+def _line_behind(text: str, guidance: Guidance) -> Line:
+    """The line of the card with this text; else a model's own."""
+    own = Line(text.removeprefix(BULLET), "rate" if text.startswith(FIGURES) else "model")
+    return next((line for line in guidance.lines if BULLET + line.text == text), own)
+
+
+def line_keys(line: Line) -> list[str]:
+    """The key of what a line says; of one counted from calls also that of its error alone.
+
+    Counts, the call that failed and the language are not in it.
+    """
+    said: list[tuple[object, ...]]
+    is_rate = line.kind in ("rate", "left_out")
+    if line.worked or line.part is not None or (is_rate and line.call_ids):
+        repairs = {
+            (each.kind, each.path, each.after, each.before if each.kind == "renamed" else "")
+            for each in line.repairs
+        }
+        about = (line.kind, line.error, line.part)
+        said = [(*about, line.worked or sorted(repairs)), (*about, [])]
+    elif is_rate:
+        words = "".join(character for character in line.text if not character.isdigit())
+        said = [(line.kind, FIGURES if line.text.startswith(FIGURES) else words)]
+    else:
+        said = [("text", " ".join(_COUNTS.sub("", line.text).casefold().split()).strip("-*. "))]
+    return [blake2b(ascii(each).encode(), digest_size=8).hexdigest() for each in said]
+
+
+def without_forgotten(guidance: Guidance) -> Guidance:
+    """The guidance, whoever wrote it, without the lines that a user took away.
+
+    What repaired such a failure is not counted on: another repair takes its place.
+    """
+    if not guidance.forgotten:
+        return guidance
+
+    def without(text: str) -> str:
+        texts = _content(text)
+        kept = {i for i, e in enumerate(texts) if not is_forgotten(_line_behind(e, guidance), keys)}
+        return _assembled(texts, kept) if len(kept) < len(texts) else text
+
+    keys, history = guidance.forgotten, guidance.history
+    gone = [line for line in guidance.lines if is_forgotten(line, keys)]
+    if history is not None:
+        told = {(line.error, line.part, line.kind == "silent") for line in gone}
+        failures = [
+            replace(one, change=None, repairs=[], recovered=0, repaired=0, told_again=0)
+            if (one.error, one.part, one.silent) in told
+            else one
+            for one in history.failures
+        ]
+        history = replace(history, failures=failures)
+    return replace(
+        guidance,
+        text=without(guidance.text),
+        written=without(guidance.written),
+        lines=[line for line in guidance.lines if line not in gone],
+        history=history,
+    )
+
+
+def is_forgotten(line: Line, forgotten: Sequence[str]) -> bool:
+    """Whether a user took a line away that says this."""
+    return bool(forgotten) and line_keys(line)[0] in forgotten
 
 
 def require_trusted(store: Store) -> None:

@@ -20,6 +20,7 @@ class Methods:
     add = operations.calls.add
     summarize = operations.guidance.summarize
     guidance = operations.guidance.guidance
+    forget_guidance_line = operations.guidance.forget_guidance_line
     retrieve = operations.guidance.retrieve
     advise = operations.guidance.advise
     calls = operations.calls.calls

@@ -14,12 +14,13 @@ from msgspec.structs import replace
 from toolmem.errors import Conflict, ModelError, RequestError
 from toolmem.flow.op import Context, Op, register
 from toolmem.guard.shown_guidance import permitted_records
-from toolmem.guidance.shown import tool_memory
+from toolmem.guidance.shown import tool_memory, without_forgotten
 from toolmem.guidance.skip import Plan, plan_summary
 from toolmem.llm.pool import Request
 from toolmem.llm.usage import Usage
 from toolmem.models.calls import ToolCallResult, with_all_fields
 from toolmem.models.guidance import Guidance
+from toolmem.models.protocols import Store
 from toolmem.models.records import Document
 from toolmem.models.tools import ToolRecord
 from toolmem.ops.dispatch import add_stop_reason, add_usage, dispatch, value_of
@@ -279,15 +280,23 @@ class _SummaryRun:
 
     def _store_guidance(self, task: _Task, guidance: Guidance) -> None:
         """Raises Conflict where the guidance or a verdict changed since it was read."""
-        record = task.record
-        self._store.put_guidance(
-            self._context.workspace,
-            record.tool_name,
-            replace(
-                guidance,
-                covered=[call.seq for call in task.calls if call.seq is not None],
-                created_at=self._context.services.clock.now(),
-            ),
-            document=Document(f"{record.tool_name}\n{guidance.text}"),
-            expected_version=record.guidance_version,
+        old = task.record.guidance
+        whole = replace(
+            guidance,
+            covered=[call.seq for call in task.calls if call.seq is not None],
+            created_at=self._context.services.clock.now(),
+            forgotten=old.forgotten if old else [],
         )
+        store_guidance(self._store, task.record, whole)
+
+
+def store_guidance(store: Store, record: ToolRecord, guidance: Guidance) -> None:
+    """Store it without forgotten lines. Raises Conflict as `Store.put_guidance` does."""
+    guidance = without_forgotten(guidance)
+    store.put_guidance(
+        record.workspace,
+        record.tool_name,
+        guidance,
+        document=Document(f"{record.tool_name}\n{guidance.text}"),
+        expected_version=record.guidance_version,
+    )
