@@ -13,7 +13,7 @@ from typing import Any
 
 from toolmem.guidance.changes import holds_user_value
 from toolmem.guidance.context import holders, new_values
-from toolmem.guidance.differences import NOT_GIVEN, alike
+from toolmem.guidance.differences import NOT_GIVEN, alike, missing_program
 from toolmem.guidance.evidence import Findings
 from toolmem.guidance.observations import MAX_TEXT, Command, Observation, arguments_of, leaves
 from toolmem.guidance.shown_values import form_of, value_shown, written_form
@@ -63,9 +63,10 @@ class Lessons:
     def sources(self) -> Iterator[tuple[str, str]]:
         """(parameter, where its values came from) of each that had them from other tools."""
         pairs = zip(self._found.observed, self._found.worked, strict=True)
-        names = (str(name) for one, worked in pairs if worked for name in one.arguments)
+        given = (one.arguments.items() for one, worked in pairs if worked)
+        names = [str(name) for items in given for name, value in items if type(value) is not list]
         for path in dict.fromkeys(names):
-            if lesson := self._source(path) or self._used(path):
+            if lesson := self._source(path) or self._used(path, LEAST_CALLS):
                 yield path, lesson
 
     def _source(self, path: str) -> str:
@@ -78,19 +79,20 @@ class Lessons:
             return ""
         return self._say.say("source", tool=self._say.names([tool]), k=k, n=n)
 
-    def _used(self, path: str) -> str:
+    def _used(self, path: str, least: int = 2) -> str:
         """The tools whose earlier results held the value in most calls that worked."""
         found, tools, n = self._found, Counter[str](), 0
         calls = [i for i, worked in enumerate(found.worked) if worked][-MAX_CARRIERS:]
         for i in calls:
             value = found.observed[i].arguments.get(path, NOT_GIVEN)
-            holds_objects = isinstance(value, list) and any(isinstance(v, dict) for v in value)
-            values = set() if holds_objects else new_values(path, NOT_GIVEN, value)
+            values = new_values(path, NOT_GIVEN, value)
+            if isinstance(value, list) and any(isinstance(each, dict) for each in value):
+                values = {each for each in values if any(map(str.isalpha, each))}  # ids alone
             before = found.context.before(found.calls[i]) if values else ()
             n += bool(before)
             tools.update(holders(before, values) - {found.calls[i].tool_name})
         most = max(tools.values(), default=0)
-        if n < 2 or 2 * most <= n:
+        if n < least or 2 * most <= n:
             return ""
         names = [tool for tool, k in tools.most_common(2) if 5 * k >= 4 * most]
         return self._say.say("used", tool=self._say.names(names), k=most, n=n)
@@ -238,13 +240,13 @@ def program_line(found: Findings, observation: Observation, message: str, say: W
     For a command that failed because its program is missing.
     """
     text = next((t for t in observation.texts.values() if isinstance(t, Command)), None)
-    missing = [name for name in text.programs if is_named(message, name)] if text else []
-    if not missing or error_class_of(message) != "command_not_found":
+    missing = missing_program(message, text) if text else ""
+    if not missing:
         return ""
     pairs = zip(found.observed, found.worked, strict=True)
     commands = [t for o, worked in pairs if worked for t in o.texts.values()]
-    counts = Counter(t.main for t in commands if isinstance(t, Command) and t.main not in missing)
-    order = sorted(counts, key=lambda name: (not alike(name, missing[0]), -counts[name]))
+    counts = Counter(t.main for t in commands if isinstance(t, Command) and t.main != missing)
+    order = sorted(counts, key=lambda name: (not alike(name, missing), -counts[name]))
     often = [
         say.say("often", what=in_backticks(name), k=counts[name]) for name in order[:MAX_VALUES]
     ]

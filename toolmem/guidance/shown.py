@@ -28,7 +28,7 @@ FIGURES = "Statistics: "  # before the figures below a model's text
 MAX_FORGOTTEN = 200  # keys of lines that were taken away
 _EXAMPLES_SHARE = 4  # calls that worked get a quarter of a card, where there are any
 # Round in which a kind of line is placed in a prompt. 0: failures, and a model's own lines.
-_TURN = {"withheld": -1, "silent": 1, "example": 2, "names": 2, "rate": 3, "left_out": 3}
+_TURN = {"withheld": -1, "silent": 1, "example": 2, "names": 3, "rate": 3, "left_out": 3}
 # Counts in a model's text: `3 of 10`, `3/10`, `30 %`, `12 calls`, `12 次`.
 _COUNTS = re.compile(
     r"\d[\d.,]{0,12}(?: ?[%次]| ?/ ?\d{1,12}| (?:out )?of \d{1,12}| (?:call|time)s?\b)"
