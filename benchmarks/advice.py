@@ -100,7 +100,9 @@ def comparisons(
     failed = [call for call in behind if call.execution_failed]
     if line.kind != "failure" or line.worked or not behind or not (failed or asked):
         return
-    changed = {repair.path for repair in line.repairs if repair.kind == "changed"}
+    # A line that says where the value came from after a failure compares it with no other call.
+    sourced = {repair.path for repair in line.repairs if repair.kind == "source" and failed}
+    changed = {repair.path for repair in line.repairs if repair.kind == "changed"} - sourced
     dropped = {repair.path for repair in line.repairs if repair.kind == "dropped"}
     worked = [call for call in calls if not call.execution_failed]
     for path in sorted(changed if failed else changed | dropped):

@@ -44,27 +44,24 @@ def test_at_an_error_what_worked_after_it_is_told_with_its_counts(shipped):
     assert len(shipped.calls()) == 6  # nothing is kept
 
 
-def test_errors_of_the_class_and_errors_alike_are_told_with_what_repaired_them(shipped):
+def test_an_error_is_answered_by_one_in_like_words_and_not_by_another_of_its_class(shipped):
     late = "Error: the query timed out after 30 s"
     for n in range(2):
         shipped.add(
             turn(f"t{n}", ({"order": f"T-{n}", "deep": True}, late), ({"order": f"T-{n}"}, ""))
         )
     other = shipped.advise("ship", {"order": "X"}, error="TimeoutError: deadline exceeded")
-    assert "errors of the class timeout, for example failed" in other.text
-    assert "without `deep`" in other.text
+    assert other.text == ""
     alike = shipped.advise("ship", {"weight": 3.5}, error="E504 weight implausible (tons)")
     assert '"weight": 4300' in alike.text
     assert len(alike.lines) <= 5
 
 
-def test_an_error_about_a_value_inside_a_list_is_told_for_its_parameter(memory):
+def test_of_a_value_that_an_error_names_it_is_told_that_others_worked(memory):
     for n in range(2):
         memory.add(turn(f"c{n}", ({"items": [{"sku": f"A-{n}"}], "to": "Oslo"}, "")))
     told = memory.advise("ship", {"items": [{"sku": "B-9"}], "to": "Oslo"}, error="B-9 is sold out")
-    assert (
-        "`items`, which the error is about: 2 of 2 calls that worked gave another one" in told.text
-    )
+    assert told.text == "`items`: 2 of 2 calls that worked gave another one"
 
 
 def test_nothing_is_told_where_nothing_is_known(shipped):
@@ -93,7 +90,7 @@ def test_an_error_that_nobody_repaired_is_told_with_what_it_is_about(memory):
         memory.add([{**each, "conversation_id": f"c{n}"} for each in (look, call)])
     told = memory.advise("pay", {"amount": 5}, error="customer_id is required").text
     assert "`customer_id`, which the error asks for: 4 of 4 calls that worked gave it" in told
-    assert "4 of 4 had it from a result of `find`" in told
+    assert "from a result of `find` (4 of 4 calls that worked)" in told
 
 
 def test_after_an_open_failure_of_a_writing_tool_the_same_call_is_not_advised(memory):

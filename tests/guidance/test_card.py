@@ -75,8 +75,8 @@ def test_a_value_set_right_is_shown(name: str, before: Any, after: Any, error: s
 )
 def test_another_entity_is_no_repair(name: str, before: Any, after: Any) -> None:
     text = repaired(name, before, after)
-    assert f"then worked: another `{name}`" in text
-    assert f"then worked: {json.dumps({name: after})}" not in text
+    assert "then worked" not in text  # "another one" would be no lesson
+    assert "refused" in text
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,7 @@ def test_a_value_that_also_worked_is_not_said_to_be_another_one(memory):
 def test_a_value_that_never_worked_is_counted_against_those_that_did(memory):
     memory.add([call("sh", {"command": f"tail -n {n} x", "host": "app-1"}) for n in range(3)])
     told = memory.advise("sh", {"command": "df", "host": "db-9"}, error="host db-9 is not known")
-    assert "`host`, which the error is about: 3 of 3 calls that worked gave another one" in (
-        told.text
-    )
+    assert "`host`: 3 of 3 calls that worked gave another one" in (told.text)
 
 
 def test_calls_of_another_action_are_no_comparison(memory):
@@ -120,9 +118,7 @@ def test_a_failure_is_repaired_by_its_own_action_alone(memory):
         call("ticket", {"action": "comment", "id": "O-1", "text": "hi there"}),
     )
     assert "then worked" not in text
-    text = card(
-        memory, call("ticket", {"action": "resolve", "id": "O-1", "text": "it was the disk"})
-    )
+    text = card(memory, call("ticket", {"action": "resolve", "id": "O-1", "text": "Disk-7"}))
     assert "`resolve` " in text
     assert "then worked: " in text
 
@@ -181,7 +177,10 @@ def test_a_call_that_destroys_is_no_example_where_there_is_another(memory):
         call("sql", {"query": "SELECT 1 FROM t", "database": "ro"}),
     )
     assert "DELETE" not in text
-    assert "worked, not shown because it deletes or cannot be undone: 1 of 2 calls" in text
+    assert (
+        "worked, not shown because it deletes, cannot be undone or runs what it fetches: 1 of the 2"
+        in text
+    )
     only = card(memory, call("sh", {"command": "rm -rf /tmp/x"}, conversation="b"))
     assert "rm -rf /tmp/x" in only
 
@@ -197,7 +196,10 @@ def test_a_model_that_writes_guidance_does_not_hide_that_calls_were_left_out():
             call("sql", {"query": "DELETE FROM t", "database": "rw"}),
             call("sql", {"query": "SELECT 1 FROM t", "database": "ro"}),
         )
-        assert "worked, not shown because it deletes or cannot be undone: 1 of 2 calls" in text
+        assert (
+            "worked, not shown because it deletes, cannot be undone or runs what it fetches: 1 of the 2"
+            in text
+        )
 
 
 def test_a_call_that_destroys_something_else_is_no_repair(memory):
@@ -260,7 +262,7 @@ def test_another_booking_code_is_not_a_correction(memory):
         call("get", {"reservation_id": "IFOYWZ"}, "Reservation IFOYWZ not found"),
         call("get", {"reservation_id": "NQNU5R"}),
     )
-    assert "then worked: another `reservation_id`" in text
+    assert "then worked" not in text  # "another one" would be no lesson
     assert "NQNU5R" not in text.partition("worked: {")[0]
 
 

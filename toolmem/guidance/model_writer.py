@@ -130,6 +130,7 @@ class DryRunWriter:
         self.author = writer.author
 
     def among(self, calls: Calls) -> DryRunWriter:
+        """As `ModelWriter.among`."""
         return DryRunWriter(self._writer, self._card.among(calls), self._model)
 
     def write(self, tool_name: str, calls: Calls, old: Guidance | None) -> Guidance:

@@ -58,7 +58,11 @@ class Lessons:
 
         `sent`: the value that failed, as it is shown. "" where nothing of use is known.
         """
-        return self._source(path) or self._written(path, part, sent) or self._used(path)
+        if source := self._source(path):
+            return source
+        if sent is None:
+            return self._used(path) or self._written(path, part, sent)
+        return self._written(path, part, sent) or self._used(path)
 
     def sources(self) -> Iterator[tuple[str, str]]:
         """(parameter, where its values came from) of each that had them from other tools."""
@@ -154,7 +158,7 @@ def parameter_lines(
         if is_missing:
             text = say.say("asked_for", name=name, k=k, n=n)
             text += say.say("list") + lesson if lesson else ""
-        elif lesson or (k and any(is_named(message, str(value)) for value in sent)):
+        elif lesson or (k and _names_value(message, sent)):
             text = say.say("given_otherwise", name=name, k=k, n=n)
             text += say.say("list") + lesson if lesson else ""
         elif instead or (not k and is_named(message, path.rpartition(".")[2])):
@@ -175,6 +179,12 @@ def parameter_lines(
         if len(lines) == MAX_LINES:
             break
     return lines
+
+
+def _names_value(message: str, values: Sequence[Any]) -> bool:
+    """Whether an error names one of these values, or one inside them."""
+    inside = (str(value) for each in values for _, value in leaves({"": each}))
+    return any(len(value) > 1 and is_named(message, value) for value in inside)
 
 
 def _of_same_action(found: Findings, observation: Observation) -> Iterator[int]:
