@@ -36,6 +36,7 @@ from typing import Any, NamedTuple
 
 import advice
 from backtest import BUDGETS, EVERY, backtest, by_tool, written_in_use
+from msgspec.structs import replace
 from shared import (
     RECORDINGS,
     Table,
@@ -252,12 +253,14 @@ class Shown(NamedTuple):
 @cache
 def shown_lines() -> list[Shown]:
     """The lines of all cards of the shared recordings and the packaged sample."""
-    return [
-        Shown(name, tool, place, line)
-        for name in (*RECORDINGS, "sample")
-        for tool, calls in by_tool(judged_calls(name)).items()
-        for place, line in enumerate(written_in_use(CardWriter(), calls).lines, 1)
-    ]
+    found = []
+    for name in (*RECORDINGS, "sample"):
+        calls = [replace(call, id=f"{n}") for n, call in enumerate(judged_calls(name))]
+        writer = CardWriter().among(calls)
+        for tool, own in by_tool(calls).items():
+            lines = written_in_use(writer, own).lines
+            found += [Shown(name, tool, place, line) for place, line in enumerate(lines, 1)]
+    return found
 
 
 def must_not_be() -> Table:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
-from toolmem.guidance.differences import NOT_GIVEN, differing
+from toolmem.guidance.differences import LEAST_NAME, NOT_GIVEN, differing
 from toolmem.guidance.observations import Command, Observation, arguments_of, leaves
 from toolmem.guidance.shown_values import form_of
 from toolmem.models.calls import ToolCallResult
@@ -102,6 +102,21 @@ class Context:
                 if tools:
                     break
         return found
+
+    def prepared(self, failed: ToolCallResult, worked: ToolCallResult) -> set[Repair]:
+        """The other tools that changed something about the same thing before a call was repeated.
+
+        "About the same thing": they were given one of its values.
+        """
+        given = {value for _, value in _values(failed) if len(value) >= LEAST_NAME}
+        since = [each for each in self.before(worked) if each in self._later(failed)]
+        return {
+            Repair("first", "", after=each.tool_name)
+            for each in since
+            if each.tool_name != failed.tool_name and each.failed is False
+            if given & {value for _, value in _values(each)}
+            if CallEffects(each.tool_name, each.input).may_write()
+        }
 
     def _later(self, failed: ToolCallResult) -> Calls:
         place = self._place(failed)
