@@ -59,8 +59,8 @@ class Context:
         self._conversations: dict[str, list[ToolCallResult]] = {}
         self._places: dict[tuple[str, str], int] = {}
         for call in calls:
-            if call.conversation_id:
-                own = self._conversations.setdefault(call.conversation_id, [])
+            if name := call.conversation_id:
+                own = self._conversations.setdefault(name, [])
                 self._places[call.tool_name, call.id or ""] = len(own)
                 own.append(call)
 
