@@ -19,6 +19,7 @@ from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Repair
 from toolmem.text.forms import word_set
 from toolmem.view.effects import CallEffects
+from toolmem.view.known_programs import KNOWN_PROGRAMS
 from toolmem.view.parameters import words_of
 
 MAX_OUTPUT = 20_000  # characters of a result that is looked through
@@ -36,7 +37,7 @@ _RUNNERS = word_set(
     "invoke-expression pwsh powershell osascript lua Rscript"
 )
 _INSTALLING = word_set("install add get i exec run x dlx create")
-_PACKAGE_RUNNERS = word_set("npx uvx pipx bunx pnpx")
+_PACKAGE_RUNNERS = word_set("npx uvx pipx bunx pnpx dlx docker podman")
 _FETCH_AND_RUN = re.compile(
     r"\b(?:curl|wget|iwr|irm|Invoke-WebRequest|Invoke-RestMethod|DownloadString)\b.{0,400}?"
     r"(?:\|\s{0,5}(?:sudo\s{1,5})?(?:env\s{1,5})?(?:/\w{1,9}){0,3}/?(?:ba|z|da|k|fi)?sh\b"
@@ -251,12 +252,15 @@ def follows_an_output(observation: Observation, earlier: Calls) -> bool:
 
 
 def _risky(observation: Observation) -> set[str]:
-    values = [str(value) for _, value in leaves(observation.arguments) if isinstance(value, str)]
-    found = {word for value in values for word in _ADDRESS.findall(value[:4_000])}
-    for text in observation.texts.values():
+    """Addresses, paths out of the working folder, and what a command runs or installs."""
+    values = [value[:4_000] for _, value in leaves(observation.arguments) if type(value) is str]
+    found = {word for value in values for word in _ADDRESS.findall(value)}
+    for path, text in observation.texts.items():
         if isinstance(text, Command):
-            found |= {program for program in text.programs if "/" in program}
-            installs = text.main in _RUNNERS or text.subcommand in _INSTALLING
-            words = text.arguments if installs or text.main in _PACKAGE_RUNNERS else ()
-            found |= {word for word in words if word != text.subcommand}
+            found |= {each for each in text.programs if each not in KNOWN_PROGRAMS}
+            if text.main in _RUNNERS or text.subcommand in _INSTALLING:
+                found |= {*text.arguments} - {text.subcommand}
+            words = str(observation.arguments[path])[:4_000].split()
+            if not _PACKAGE_RUNNERS.isdisjoint(words):
+                found |= {word for word in words if word[:1] != "-"} - _PACKAGE_RUNNERS
     return {each for each in found if len(each) >= LEAST_VALUE}
