@@ -27,7 +27,8 @@ LOOK_BACK = 30  # calls of a conversation before one
 LOOK_AHEAD = 3  # calls after a failure, of which one may have done the same
 LEAST_VALUE = 4  # characters of a value that is looked for
 MAX_SHORT = 60  # characters of an answer that is known by its form
-_ALIKE = 0.8  # share of fields that two answers have in common, from 0 to 1
+# Share of fields that two answers have in common, from 0 to 1; of calls with the same arguments.
+_ALIKE, _SIMILAR = 0.8, 0.6
 
 _FETCHERS = word_set(
     "curl wget fetch http https aria2c iwr irm invoke-webrequest invoke-restmethod"
@@ -96,9 +97,12 @@ class Context:
         found: set[Repair] = set()
         for path, old, new in differing(before.arguments, after.arguments):
             values = new_values(path, old, new) if path not in after.texts else set()
+            failing = new_values(path, NOT_GIVEN, old) - new_values(path, NOT_GIVEN, new)
             known = earlier[: len(earlier) - len(since)]
             for calls, before_them in ((since, known), (known, ())):
                 tools = holders(calls, values, before_them) - {worked.tool_name}
+                if calls is known:  # what failed came from there as well
+                    tools -= holders(calls, failing)
                 found |= {Repair("source", path, after=tool) for tool in tools}
                 if tools:
                     break
@@ -144,11 +148,11 @@ class Answers:
     def _shapes(self) -> list[Any]:
         return [shape for each in self._outputs if (shape := _shape(each))]
 
-    def are_like(self, output: str) -> bool:
+    def are_like(self, output: str, least: float) -> bool:
         shape = _shape(output)
         if isinstance(shape, frozenset):
             fields = (each for each in self._shapes if isinstance(each, frozenset))
-            return any(len(shape & each) >= _ALIKE * len(shape | each) for each in fields)
+            return any(len(shape & each) >= least * len(shape | each) for each in fields)
         return bool(shape) and shape in self._shapes
 
 
@@ -171,10 +175,11 @@ def _does_same(failed: ToolCallResult, later: ToolCallResult, answers: Answers) 
     Its answer looks like those of the tool that failed, and it was given all the same values; or
     neither changes anything, and their names have most of their words in common.
     """
-    if not answers.are_like(later.output[:MAX_OUTPUT]):
-        return False
     given = _values(failed)
-    if given and given <= _values(later):
+    is_same = bool(given) and given <= _values(later)
+    if not answers.are_like(later.output[:MAX_OUTPUT], _SIMILAR if is_same else _ALIKE):
+        return False
+    if is_same:
         return True
     if any(CallEffects(each.tool_name, each.input).may_write() for each in (failed, later)):
         return False

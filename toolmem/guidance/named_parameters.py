@@ -11,12 +11,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from toolmem.guidance.changes import holds_user_value
 from toolmem.guidance.context import holders, new_values
 from toolmem.guidance.differences import NOT_GIVEN, alike, missing_program
 from toolmem.guidance.evidence import Findings
 from toolmem.guidance.observations import MAX_TEXT, Command, Observation, arguments_of, leaves
-from toolmem.guidance.shown_values import form_of, value_shown, written_form
+from toolmem.guidance.shown_values import (
+    form_of,
+    holds_user_value,
+    value_shown,
+    written_form,
+)
 from toolmem.guidance.wording import Wording, in_backticks
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Failure, Line, Repair
@@ -93,7 +97,7 @@ class Lessons:
             if isinstance(value, list) and any(isinstance(each, dict) for each in value):
                 values = {each for each in values if any(map(str.isalpha, each))}  # ids alone
             before = found.context.before(found.calls[i]) if values else ()
-            n += bool(before)
+            n += bool(values)
             tools.update(holders(before, values) - {found.calls[i].tool_name})
         most = max(tools.values(), default=0)
         if n < least or 2 * most <= n:
@@ -119,8 +123,9 @@ class Lessons:
         if len(hidden) == 1 and str(value_shown(path, sent)) not in hidden and "<" in min(hidden):
             return self._say.say("form", form=min(hidden), n=len(texts))
         forms = {form_of(text) for text in texts}
+        is_masked = str(sent).startswith("<")
         is_form = len(forms) == 1 and len(set(texts)) > 1 and form_of(str(sent)) not in forms
-        if is_form and (form := written_form(texts)):
+        if is_form and not is_masked and (form := written_form(texts)):
             return self._say.say("form", form=in_backticks(form), n=len(texts))
         counts = Counter(value_shown(path, text) for text in texts)
         if 2 * len(counts) > len(texts) or holds_user_value(path):
