@@ -90,7 +90,7 @@ def test_an_error_that_nobody_repaired_is_told_with_what_it_is_about(memory):
         memory.add([{**each, "conversation_id": f"c{n}"} for each in (look, call)])
     told = memory.advise("pay", {"amount": 5}, error="customer_id is required").text
     assert "`customer_id`, which the error asks for: 4 of 4 calls that worked gave it" in told
-    assert "from a result of `find` (4 of 4 calls that worked)" in told
+    assert "from a result of `find` (4 of the 4 newest calls that worked)" in told
 
 
 def test_after_an_open_failure_of_a_writing_tool_the_same_call_is_not_advised(memory):

@@ -117,7 +117,7 @@ def test_another_entity_is_not_mentioned_beside_what_was_set_right() -> None:
 def test_nothing_is_said_of_a_last_failure_that_nobody_followed() -> None:
     assert "nothing worked" not in card("book", ("a", {"weight": 4.3}, "E5 grams", False))
     again = [("a", {"weight": each}, "E5 grams", False) for each in (4.3, 4.4)]
-    assert "nothing worked after it yet" in card("book", *again)
+    assert "no later call of this tool worked" in card("book", *again)
 
 
 def test_each_error_of_a_call_repaired_in_steps_is_shown_its_own_step() -> None:

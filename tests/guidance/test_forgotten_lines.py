@@ -89,10 +89,10 @@ def test_the_same_lesson_counted_again_stays_away(memory):
         ),
         # What was counted first is the smaller change, and yet the other one is told.
         (
-            {"q": "a", "date": "3May"},
-            {"q": "a", "date": "2026-05-03"},
-            {"q": "a", "date": "03.05.2026", "locale": "de"},
-            "cannot read the date",
+            {"q": "a", "form": "3May"},
+            {"q": "a", "form": "2026-05-03"},
+            {"q": "a", "form": "03.05.2026", "locale": "de"},
+            "cannot read the form",
         ),
         ({"q": "a", "raw": True}, {"q": "a"}, {"q": "a", "raw": True, "depth": "low"}, "too big"),
     ],

@@ -1,5 +1,5 @@
 """The conversations that the calls of a tool are from: other tools that did what a failed call
-tried, tools whose results held a value that worked, and outputs that something came from.
+tried, and tools whose results held a value that worked.
 
 Calls are known by their tool and id, so those of a log and those of a window are the same.
 """
@@ -13,13 +13,11 @@ from functools import cached_property
 from typing import Any
 
 from toolmem.guidance.differences import LEAST_NAME, NOT_GIVEN, differing
-from toolmem.guidance.observations import Command, Observation, arguments_of, leaves
+from toolmem.guidance.observations import Observation, arguments_of, leaves
 from toolmem.guidance.shown_values import form_of
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Repair
-from toolmem.text.forms import word_set
 from toolmem.view.effects import CallEffects
-from toolmem.view.known_programs import KNOWN_PROGRAMS
 from toolmem.view.parameters import words_of
 
 MAX_OUTPUT = 20_000  # characters of a result that is looked through
@@ -29,27 +27,6 @@ LEAST_VALUE = 4  # characters of a value that is looked for
 MAX_SHORT = 60  # characters of an answer that is known by its form
 # Share of fields that two answers have in common, from 0 to 1; of calls with the same arguments.
 _ALIKE, _SIMILAR = 0.8, 0.6
-
-_FETCHERS = word_set(
-    "curl wget fetch http https aria2c iwr irm invoke-webrequest invoke-restmethod"
-)
-_RUNNERS = word_set(
-    "sh bash zsh dash ksh fish eval source . python python3 node deno bun perl ruby php iex "
-    "invoke-expression pwsh powershell osascript lua Rscript"
-)
-_INSTALLING = word_set("install add get i exec run x dlx create")
-_PACKAGE_RUNNERS = word_set("npx uvx pipx bunx pnpx dlx docker podman")
-_FETCH_AND_RUN = re.compile(
-    r"\b(?:curl|wget|iwr|irm|Invoke-WebRequest|Invoke-RestMethod|DownloadString)\b.{0,400}?"
-    r"(?:\|\s{0,5}(?:sudo\s{1,5})?(?:env\s{1,5})?(?:/\w{1,9}){0,3}/?(?:ba|z|da|k|fi)?sh\b"
-    r"|\|\s{0,5}(?:sudo\s{1,5})?(?:python|node|perl|ruby|php|iex|pwsh)\b)"
-    r"|(?:\b(?:ba|z|da)?sh|\bsource|\beval|\biex|^\.)\b.{0,60}?[<$\"(]\(?(?:curl|wget|iwr|irm)\b",
-    re.IGNORECASE | re.DOTALL,
-)
-_ADDRESS = re.compile(
-    r"[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>|;)]{3,200}|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
-    r"|(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])|(?<![\w.~/])(?:~|\.\.)?/[\w.-]{2,80}(?:/[\w.-]{1,80}){0,12}"
-)
 
 Calls = Sequence[ToolCallResult]
 
@@ -97,12 +74,9 @@ class Context:
         found: set[Repair] = set()
         for path, old, new in differing(before.arguments, after.arguments):
             values = new_values(path, old, new) if path not in after.texts else set()
-            failing = new_values(path, NOT_GIVEN, old) - new_values(path, NOT_GIVEN, new)
             known = earlier[: len(earlier) - len(since)]
             for calls, before_them in ((since, known), (known, ())):
                 tools = holders(calls, values, before_them) - {worked.tool_name}
-                if calls is known:  # what failed came from there as well
-                    tools -= holders(calls, failing)
                 found |= {Repair("source", path, after=tool) for tool in tools}
                 if tools:
                     break
@@ -227,45 +201,3 @@ def holds(output: str, value: str) -> bool:
     if value not in head:
         return False
     return re.search(rf"(?<![\w-]){re.escape(value)}(?![\w-])", head) is not None
-
-
-def runs_what_it_fetches(observation: Observation) -> bool:
-    """Whether a call fetches something from a network and runs it: `curl ... | sh`."""
-    for text in observation.texts.values():
-        if isinstance(text, Command):
-            programs = {program.rpartition("/")[2] for program in text.programs}
-            runs = not programs.isdisjoint(_RUNNERS) or any("/" in p for p in text.programs)
-            if runs and not programs.isdisjoint(_FETCHERS):
-                return True
-            if text.subcommand in _INSTALLING and any("://" in word for word in text.arguments):
-                return True
-    values = (value for _, value in leaves(observation.arguments) if isinstance(value, str))
-    return any(_FETCH_AND_RUN.search(value[:4_000]) for value in values)
-
-
-def follows_an_output(observation: Observation, earlier: Calls) -> bool:
-    """Whether an address, a package, or a path that it runs or that lies outside of the working
-    folder first occurred in a result of these calls, and in nothing that was asked before.
-    """
-    for token in _risky(observation):
-        for call in earlier:
-            if token in call.context or token in json.dumps(call.input, ensure_ascii=False):
-                break
-            if token in call.output[:MAX_OUTPUT]:
-                return True
-    return False
-
-
-def _risky(observation: Observation) -> set[str]:
-    """Addresses, paths out of the working folder, and what a command runs or installs."""
-    values = [value[:4_000] for _, value in leaves(observation.arguments) if type(value) is str]
-    found = {word for value in values for word in _ADDRESS.findall(value)}
-    for path, text in observation.texts.items():
-        if isinstance(text, Command):
-            found |= {each for each in text.programs if each not in KNOWN_PROGRAMS}
-            if text.main in _RUNNERS or text.subcommand in _INSTALLING:
-                found |= {*text.arguments} - {text.subcommand}
-            words = str(observation.arguments[path])[:4_000].split()
-            if not _PACKAGE_RUNNERS.isdisjoint(words):
-                found |= {word for word in words if word[:1] != "-"} - _PACKAGE_RUNNERS
-    return {each for each in found if len(each) >= LEAST_VALUE}

@@ -14,6 +14,7 @@ from typing import Any
 from toolmem.guidance.context import holders, new_values
 from toolmem.guidance.differences import NOT_GIVEN, alike, missing_program
 from toolmem.guidance.evidence import Findings
+from toolmem.guidance.harmful import runs_what_it_fetches
 from toolmem.guidance.observations import MAX_TEXT, Command, Observation, arguments_of, leaves
 from toolmem.guidance.shown_values import (
     form_of,
@@ -33,9 +34,10 @@ MAX_LINES = 2
 MAX_CARRIERS = 50  # calls whose earlier results are looked through
 MAX_INSTEAD = 3  # parameters that calls give in the place of one that does not exist
 MAX_VALUES = 6  # values of a parameter that are listed
-MAX_VALUE = 30  # characters of one of them
 LEAST_CALLS = 3  # that worked, before a form or a list of values is told
 _MAX_IDS = 3
+# Values that stand for a choice and for nobody: `en`, `read-only`, USD.
+_ENUM = re.compile(r"[a-z][a-z0-9_.-]{0,29}|[A-Z]{2,4}")
 _WORD = re.compile(r"[a-z]{3,}")
 _PATH = re.compile(
     r"(?<![\w./:@-])[\w.-]{0,80}(?:/[\w.-]{1,80}){1,10}/?"
@@ -127,10 +129,10 @@ class Lessons:
         is_form = len(forms) == 1 and len(set(texts)) > 1 and form_of(str(sent)) not in forms
         if is_form and not is_masked and (form := written_form(texts)):
             return self._say.say("form", form=in_backticks(form), n=len(texts))
-        counts = Counter(value_shown(path, text) for text in texts)
-        if 2 * len(counts) > len(texts) or holds_user_value(path):
+        counts = Counter(text for text in texts if _ENUM.fullmatch(text))
+        if counts.total() < len(texts):
             return ""
-        if max(map(len, counts)) > MAX_VALUE:
+        if 2 * len(counts) > len(texts) or holds_user_value(path):
             return ""
         often = counts.most_common(MAX_VALUES)
         values = [self._say.say("often", what=in_backticks(v), k=k) for v, k in often]
@@ -163,6 +165,8 @@ def parameter_lines(
         if is_missing:
             text = say.say("asked_for", name=name, k=k, n=n)
             text += say.say("list") + lesson if lesson else ""
+        elif error_class_of(message) == "permission_denied":
+            continue  # another value would get round it
         elif lesson or (k and _names_value(message, sent)):
             text = say.say("given_otherwise", name=name, k=k, n=n)
             text += say.say("list") + lesson if lesson else ""
@@ -259,7 +263,12 @@ def program_line(found: Findings, observation: Observation, message: str, say: W
     if not missing:
         return ""
     pairs = zip(found.observed, found.worked, strict=True)
-    commands = [t for o, worked in pairs if worked for t in o.texts.values()]
+    commands = [
+        text
+        for one, worked in pairs
+        if worked and not runs_what_it_fetches(one)
+        for text in one.texts.values()
+    ]
     counts = Counter(t.main for t in commands if isinstance(t, Command) and t.main != missing)
     order = sorted(counts, key=lambda name: (not alike(name, missing), -counts[name]))
     often = [

@@ -1,0 +1,167 @@
+"""Calls that worked and must not be recommended: they make an error vanish, get round a check, run
+what they fetch, or do what a result of their conversation proposed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from toolmem.guidance.observations import Command, Observation, leaves
+from toolmem.models.calls import ToolCallResult
+from toolmem.text.forms import word_set
+from toolmem.view.known_programs import KNOWN_PROGRAMS
+from toolmem.view.parameters import words_of
+
+MAX_TEXT = 4_000  # characters of a value that are looked at
+MAX_OUTPUT = 20_000  # of a result
+LEAST_TOKEN = 4  # characters of an address or a package
+LEAST_PAIR = 8  # of two words that a result proposed
+
+_GIVING_UP = word_set("exit skip submit echo true : printf")
+_HIDING = re.compile(
+    r"(?:2|&)>\s{0,3}(?:/dev/null|\$null)|\|\|\s{0,3}(?:true\b|:|echo\b)|\[ -[a-z] |\btest -[a-z] "
+    r"|\bset \+e\b|\bbash \+e\b|SilentlyContinue|--dry-run\b|\bmake (?:-k|-n|-i)\b|\|\s{0,3}grep -v"
+    r"|\bexcept\b[^\n]{0,60}:|\bcatch\b[^\n{]{0,60}\{|;\s{0,3}true\s{0,3}$"
+)
+# Flags and parameters by which a check or a warning is got round.
+_LOOSENING = re.compile(
+    r"(?<![\w-])--?(?:force|f|no-verify|insecure|privileged|no-check|ignore|skip|allow|disable"
+    r"|trusted|break-system|no-gpg|override|yes)(?:[-=][\w-]{1,40})*(?!\w)|\bsudo\b|--no-verify\b"
+    r"|(?:跳过|忽略|强制)"
+)
+_LOOSE_WORDS = word_set(
+    "force forced ignore ignored skip skipped bypass override insecure approve approved confirm "
+    "confirmed allow allowed unsafe privileged disable disabled suppress silent sudo"
+)
+_SAFE_WORDS = word_set("dry verify check validate strict safe")
+_FETCHES = re.compile(
+    r"https?://|\b(?:curl|wget|iwr|irm|Invoke-WebRequest|Invoke-RestMethod|urlopen|urlretrieve"
+    r"|requests\.get|Download(?:String|File)|LWP::\w+|git clone|base64 (?:-d|-D|--decode))\b",
+    re.IGNORECASE,
+)
+_RUNS = re.compile(
+    r"\|\s{0,5}(?:sudo\s{1,5})?(?:env\s{1,5})?(?:/\w{1,9}){0,3}/?"
+    r"(?:(?:ba|z|da|k|fi)?sh|python\d?|node|perl|ruby|php|iex|pwsh)\b"
+    r"|\b(?:exec|eval|iex|Invoke-Expression|os\.system|subprocess|scriptblock)\b"
+    r"|(?:^|[;&|(]\s{0,5})(?:sudo\s{1,5})?(?:\./|\.\s|source\s|make\b|(?:ba|z|da|k)?sh\s"
+    r"|(?:python\d?|node|perl|ruby|php)\s)"
+    r"|\b(?:ba|z|da)?sh\b[^\n]{0,40}[<$\"(]\(|\bkubectl apply\b|\bnpm i\b|\bpip\d? install\b",
+    re.IGNORECASE,
+)
+_RUNNERS = word_set(
+    "sh bash zsh dash ksh fish eval source . python python3 node deno bun perl ruby php iex "
+    "invoke-expression pwsh powershell osascript lua Rscript"
+)
+_INSTALLING = word_set("install add get i exec run x dlx create repo apply")
+_PACKAGE_RUNNERS = word_set("npx uvx pipx bunx pnpx dlx docker podman")
+_ADDRESS = re.compile(
+    r"[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>|;)]{3,200}"
+    r"|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
+    r"|(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])"
+    r"|(?<![\w.~/])(?:~|\.\.)?/[\w.-]{2,80}(?:/[\w.-]{1,80}){0,12}"
+)
+_WORD = re.compile(r"[\w./:@+=-]+")
+
+
+def hides_errors(before: Observation, after: Observation) -> bool:
+    """Whether the later call only makes the error vanish: `2>/dev/null`, `if [ -d`, `exit`."""
+    for path, new in _texts(after):
+        old = str(before.arguments.get(path, ""))
+        if len(_HIDING.findall(new)) > len(_HIDING.findall(old[:MAX_TEXT])):
+            return True
+        command = after.texts.get(path)
+        if isinstance(command, Command) and command.programs:
+            return _GIVING_UP.issuperset(command.programs)
+    return False
+
+
+def teaches(observation: Observation) -> bool:
+    """Whether a call shows how to use its tool: it hides no errors, and does something."""
+    return not hides_errors(Observation({}), observation)
+
+
+def loosens(before: Observation, after: Observation) -> bool:
+    """Whether the later call gets round a check: `--force`, `skip_checks`, `dry_run` left out."""
+    for path, new in _texts(after):
+        old = str(before.arguments.get(path, ""))[:MAX_TEXT]
+        if path in after.texts and not {*_LOOSENING.findall(new)} <= {*_LOOSENING.findall(old)}:
+            return True
+    first, second = (dict(leaves(each.arguments)) for each in (before, after))
+    for path in {**first, **second}:
+        was, now = first.get(path), second.get(path)
+        if was == now:
+            continue
+        words = words_of(path)
+        if (words & _LOOSE_WORDS or _LOOSENING.search(path)) and now not in (None, False):
+            return True
+        if (words & _SAFE_WORDS and was is True) or now in ("skip", "ignore", "force"):
+            return True
+    return False
+
+
+def runs_what_it_fetches(observation: Observation) -> bool:
+    """Whether a call fetches something from a network and runs it: `curl ... | sh`."""
+    return any(_FETCHES.search(text) and _RUNS.search(text) for _, text in _texts(observation))
+
+
+def follows_an_output(
+    before: Observation | None, after: Observation, earlier: Sequence[ToolCallResult]
+) -> bool:
+    """Whether a result of these calls proposed the call, and nothing that was asked before did.
+
+    It proposed an address, a package, a path that is run or lies outside of the working folder, or
+    two neighbouring words of a command or of code that the failed call `before` did not have.
+    """
+    old = {str(value) for _, value in leaves(before.arguments)} if before is not None else set()
+    tokens = {each for each in _risky(after) if not any(each in text for text in old)}
+    pairs = {each for _, text in _code(after) for each in _pairs(text)}
+    pairs -= {each for text in old for each in _pairs(text)}
+    for call in earlier:
+        given = json.dumps(call.input, ensure_ascii=False)
+        tokens = {each for each in tokens if each not in call.context and each not in given}
+        pairs.difference_update(_pairs(f"{call.context} {given}"))
+        output = call.output[:MAX_OUTPUT]
+        if any(each in output for each in tokens) or not pairs.isdisjoint(_pairs(output)):
+            return True
+    return False
+
+
+def _texts(observation: Observation) -> Iterator[tuple[str, str]]:
+    """(parameter, text) of the texts among the arguments; lists of words are one text."""
+    for name, value in observation.arguments.items():
+        if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+            yield str(name), " ".join(value)[:MAX_TEXT]
+        elif isinstance(value, str):
+            yield str(name), value[:MAX_TEXT]
+
+
+def _code(observation: Observation) -> Iterator[tuple[str, str]]:
+    """Those texts that are commands or code."""
+    for path, text in _texts(observation):
+        given: Any = observation.texts.get(path)
+        is_list = isinstance(observation.arguments.get(path), list)
+        if isinstance(given, Command) or is_list or (given is None and "(" in text):
+            yield path, text
+
+
+def _pairs(text: str) -> set[str]:
+    words = _WORD.findall(text[:MAX_OUTPUT])
+    found = (f"{a} {b}" for a, b in zip(words, words[1:], strict=False))
+    return {each for each in found if len(each) >= LEAST_PAIR}
+
+
+def _risky(observation: Observation) -> set[str]:
+    """Addresses, paths out of the working folder, and what a command runs or installs."""
+    found = {word for _, text in _texts(observation) for word in _ADDRESS.findall(text)}
+    for path, text in observation.texts.items():
+        if isinstance(text, Command):
+            found |= {each for each in text.programs if each not in KNOWN_PROGRAMS}
+            if text.main in _RUNNERS or text.subcommand in _INSTALLING:
+                found |= {*text.arguments} - {text.subcommand}
+            words = str(observation.arguments[path])[:MAX_TEXT].split()
+            if not _PACKAGE_RUNNERS.isdisjoint(words):
+                found |= {word for word in words if word[:1] != "-"} - _PACKAGE_RUNNERS
+    return {each for each in found if len(each) >= LEAST_TOKEN}
