@@ -9,31 +9,23 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from pydantic_ai import ApprovalRequired, CallDeferred, FunctionToolset, Tool, ToolReturn
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import InstructionPart
 
-from toolmem.adapters.base import Conversations, OnTold, joined, schema_of
+from toolmem.adapters.base import Conversations, User, joined, schema_of
 from toolmem.memory.toolmem import Workspace
 from toolmem.session.agent_session import NOTE_TOOLS, AgentSession
-from toolmem.session.recorder import OnAsk
 
 
 class ToolMemCapability(AbstractCapability[Any]):
     """Checks and records an agent's calls; puts rules and guidance into its instructions."""
 
-    def __init__(
-        self,
-        memory: Workspace,
-        conversation: str = "",
-        *,
-        on_ask: OnAsk | None = None,
-        on_told: OnTold | None = None,
-    ) -> None:
-        self._chats = Conversations(memory, conversation, on_ask=on_ask, on_told=on_told)
+    def __init__(self, memory: Workspace, conversation: str = "", **user: Unpack[User]) -> None:
+        self._chats = Conversations(memory, conversation, **user)
 
     def get_toolset(self) -> FunctionToolset[Any]:
         """The tools that note demands."""
