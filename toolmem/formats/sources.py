@@ -140,10 +140,7 @@ def _list_of(value: list[msgspec.Raw] | dict[str, msgspec.Raw]) -> list[msgspec.
 
 
 def _members(path: Path) -> Iterator[Line]:
-    """The samples of a log of inspect_ai; in other archives every JSON file.
-
-    The number of a line is that of its member.
-    """
+    """The samples of a log of inspect_ai, else every JSON file; a line has its member's number."""
     with suppress(ImportError):  # it teaches zipfile to read zstandard, which inspect_ai writes
         import zipfile_zstd  # noqa: F401
     try:
