@@ -45,8 +45,7 @@ class _Hooks:
             if event is None:  # a compaction removes what was shown
                 self._shown.pop(payload.get("session_id", ""), None)
                 return {}
-            chat = self._chats.of(event.session)
-            answer = await asyncio.to_thread(self._answer, chat, event)
+            answer = await asyncio.to_thread(self._answer, self._chats.of(event.session), event)
             return write(AGENT, event, answer) or {}
         except Exception:
             log.exception("a hook failed")

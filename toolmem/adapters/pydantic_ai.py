@@ -43,12 +43,11 @@ class ToolMemCapability(AbstractCapability[Any]):
     async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
         """Before the model is asked."""
         parameters = request_context.model_request_parameters
-        offered = parameters.function_tools
-        tools = [schema_of(each, each.parameters_json_schema) for each in offered]
+        offered = [schema_of(t, t.parameters_json_schema) for t in parameters.function_tools]
         parts = [ctx.prompt] if isinstance(ctx.prompt, str) else ctx.prompt or ()
         message = "\n".join(part for part in parts if isinstance(part, str))
         chat = self._chats.of(ctx.conversation_id)
-        section = await asyncio.to_thread(chat.prompt, tools, message)
+        section = await asyncio.to_thread(chat.prompt, offered, message)
         if not section:
             return request_context
         shown = [*(parameters.instruction_parts or ()), InstructionPart(section, dynamic=True)]
@@ -65,8 +64,7 @@ class ToolMemCapability(AbstractCapability[Any]):
         checked = await asyncio.to_thread(chat.begin, call.tool_name, call.args)
         if checked.is_denied:
             raise ToolFailed(checked.reason)
-        later = (ApprovalRequired, CallDeferred)
-        result = await chat.result(checked, handler, args, later=later)
+        result = await chat.result(checked, handler, args, later=(ApprovalRequired, CallDeferred))
         output = result.return_value if isinstance(result, ToolReturn) else result
         advice = await asyncio.to_thread(chat.end, checked, output)
         if not advice or isinstance(result, ToolReturn):

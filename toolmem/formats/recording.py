@@ -186,8 +186,7 @@ class RecordingReader:
             yield replace(held[0], error=f"no line of {bad_count:,} is a call; {held[0].error}")
 
     def _records(self, path: Path, name: str) -> Iterator[ReadCall | BadRecord]:
-        is_table = path.name.endswith(TABLES)
-        form = self._format or (TABLE if is_table else None)
+        form = self._format or (TABLE if path.name.endswith(TABLES) else None)
         reader = _FileReader(self, path.name.partition(".")[0], form)
         for line in read_units(path):
             for record, error, number in reader.records(line):

@@ -180,14 +180,12 @@ _PARTS = """
 def _opencode_parts(path: Path) -> Iterator[Line]:
     """Parts of messages in OpenCode's database, which is only read."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-        tables = {name for (name,) in database.execute(_TABLES)}
-        if not {"part", "message"} <= tables:
+        if not {"part", "message"} <= {name for (name,) in database.execute(_TABLES)}:
             raise RequestError(f"{path}: no database of OpenCode", field="input")
         for number, (session, data, role) in enumerate(database.execute(_PARTS), 1):
             if isinstance(data, str):
                 line = read_line(number, data.encode())
-                part = {"session_id": session, "role": role, "data": line.value}
-                yield line._replace(value=part)
+                yield line._replace(value={"session_id": session, "role": role, "data": line.value})
             else:
                 yield Line(number, None, "no JSON: the part has no text")
 
