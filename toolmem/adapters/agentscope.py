@@ -9,31 +9,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import Any
+from typing import Any, Unpack
 
 from agentscope.message import TextBlock, ToolResultState
 from agentscope.middleware import MiddlewareBase
 from agentscope.permission import PermissionBehavior, PermissionDecision
 from agentscope.tool import ToolBase, ToolChunk, ToolResponse
 
-from toolmem.adapters.base import Conversation, Conversations, OnTold, remember
+from toolmem.adapters.base import Conversation, Conversations, User, remember
 from toolmem.memory.toolmem import Workspace
 from toolmem.session.agent_session import NOTE_TOOLS, AgentSession
-from toolmem.session.recorder import OnAsk, RecordedCall
+from toolmem.session.recorder import RecordedCall
 
 
 class ToolMemAgentScope(MiddlewareBase):
     """Checks and records an agent's calls; puts rules and guidance into its system prompt."""
 
-    def __init__(
-        self,
-        memory: Workspace,
-        conversation: str = "",
-        *,
-        on_ask: OnAsk | None = None,
-        on_told: OnTold | None = None,
-    ) -> None:
-        self._chats = Conversations(memory, conversation, on_ask=on_ask, on_told=on_told)
+    def __init__(self, memory: Workspace, conversation: str = "", **user: Unpack[User]) -> None:
+        self._chats = Conversations(memory, conversation, **user)
         self._calls: OrderedDict[str, RecordedCall] = OrderedDict()  # by the model's id
         self._newest: OrderedDict[str, str] = OrderedDict()  # message of the user, by session
         self._note_tools = [_NoteTool(tool, self._chats) for tool in AgentSession.tools("mcp")]

@@ -20,7 +20,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypedDict
 
 from msgspec.structs import replace
 
@@ -39,15 +39,15 @@ log = logging.getLogger("toolmem.adapters")
 MAX_ENTRIES = 1_000  # of each: conversations, calls under way
 
 
-OnTold = Callable[[str], Any]
+class User(TypedDict, total=False):
+    """How the user is reached, in every adapter."""
+
+    on_ask: OnAsk | None  # asks about a call that needs consent; without it the call does not run
+    on_told: Callable[[str], Any] | None  # shows what was kept, refused, asked or lifted
 
 
 class Conversations:
-    """The conversations by name. `conversation` "": each session of the framework is one.
-
-    `on_ask(question)` asks the user about a call that needs their consent; without it such a call
-    does not run. `on_told(line)` shows the user what was kept, refused, asked or lifted.
-    """
+    """The conversations by name. `conversation` "": each session of the framework is one."""
 
     def __init__(
         self,
@@ -55,12 +55,11 @@ class Conversations:
         conversation: str = "",
         *,
         on_ask: OnAsk | None = None,
-        on_told: OnTold | None = None,
+        on_told: Callable[[str], Any] | None = None,
     ) -> None:
         if not isinstance(memory, Workspace):
             raise RequestError(f"memory: expected a ToolMem, got {type(memory).__name__}", "memory")
-        self.memory, self.on_ask = memory, on_ask
-        self.on_told = on_told
+        self.memory, self.on_ask, self.on_told = memory, on_ask, on_told
         self._given, self._default = conversation, uuid.uuid4().hex
         self._known: OrderedDict[str, Conversation] = OrderedDict()
         self._lock = threading.Lock()
@@ -70,19 +69,16 @@ class Conversations:
         name = self._given or str(session_id or "") or self._default
         with self._lock:
             if name not in self._known:
-                chat = Conversation(self.memory, name, self.on_ask, self.on_told)
-                remember(self._known, name, chat)
+                remember(self._known, name, Conversation(self, name))
             return self._known[name]
 
 
 class Conversation:
     """One conversation. Safe to use from several threads."""
 
-    def __init__(
-        self, memory: Workspace, name: str, on_ask: OnAsk | None, on_told: OnTold | None
-    ) -> None:
-        self.memory, self.name, self.on_ask = memory, name, on_ask
-        self.on_told = on_told
+    def __init__(self, chats: Conversations, name: str) -> None:
+        self.memory, self.name = chats.memory, name
+        self._chats = chats
         self._session: AgentSession | None = None
         self._newest = ""  # message of the user
         self._lock = threading.RLock()
@@ -93,7 +89,7 @@ class Conversation:
             if self._session is None:
                 memory, services = self.memory, self.memory.services
                 session = AgentSession.start(
-                    memory, tools=tools, on_ask=self.on_ask, session_id=self.name
+                    memory, tools=tools, on_ask=self._chats.on_ask, session_id=self.name
                 )
                 modes = services.settings.guard
                 if modes.repeats == "advise":  # advice would not stop a framework's loop
@@ -120,10 +116,10 @@ class Conversation:
         return ""
 
     def _tell(self, session: AgentSession) -> None:
-        if self.on_told is not None:
+        if self._chats.on_told is not None:
             with _logged("the user was not told"):
                 for line in session.take_told():
-                    self.on_told(line)
+                    self._chats.on_told(line)
 
     def begin(self, tool_name: str, arguments: Any) -> RecordedCall:
         """Check a call before it runs. `arguments`: an object, or its JSON."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import Any
+from typing import Any, Unpack
 
 from claude_agent_sdk import HookMatcher
 
-from toolmem.adapters.base import Conversation, Conversations, OnTold, log, remember
+from toolmem.adapters.base import Conversation, Conversations, User, log, remember
 from toolmem.hooks.agents import AGENTS
 from toolmem.hooks.protocol import Answer, Event, read, write
 from toolmem.memory.toolmem import Workspace
-from toolmem.session.recorder import OnAsk, RecordedCall
+from toolmem.session.recorder import RecordedCall
 from toolmem.view.tool_classes import CLASSES
 
 AGENT = AGENTS["claude-code"]
@@ -25,14 +25,10 @@ EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure",
 
 
 def toolmem_hooks(
-    memory: Workspace,
-    conversation: str = "",
-    *,
-    on_ask: OnAsk | None = None,
-    on_told: OnTold | None = None,
+    memory: Workspace, conversation: str = "", **user: Unpack[User]
 ) -> dict[Any, list[HookMatcher]]:
     """The hooks, by event. Hooks of others may be added to the lists."""
-    hooks = _Hooks(Conversations(memory, conversation, on_ask=on_ask, on_told=on_told))
+    hooks = _Hooks(Conversations(memory, conversation, **user))
     return {event: [HookMatcher(hooks=[hooks.handle])] for event in EVENTS}
 
 
@@ -49,8 +45,7 @@ class _Hooks:
             if event is None:  # a compaction removes what was shown
                 self._shown.pop(payload.get("session_id", ""), None)
                 return {}
-            chat = self._chats.of(event.session)
-            answer = await asyncio.to_thread(self._answer, chat, event)
+            answer = await asyncio.to_thread(self._answer, self._chats.of(event.session), event)
             return write(AGENT, event, answer) or {}
         except Exception:
             log.exception("a hook failed")

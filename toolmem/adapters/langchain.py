@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Unpack
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
@@ -17,26 +17,19 @@ from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphBubbleUp
 
-from toolmem.adapters.base import Conversation, Conversations, OnTold, joined, log
+from toolmem.adapters.base import Conversation, Conversations, User, joined, log
 from toolmem.formats.records import read_schemas
 from toolmem.memory.toolmem import Workspace
 from toolmem.session.agent_session import NOTE_TOOLS, AgentSession
-from toolmem.session.recorder import OnAsk, RecordedCall
+from toolmem.session.recorder import RecordedCall
 
 
 class ToolMemMiddleware(AgentMiddleware):
     """Checks and records an agent's calls; puts rules and guidance into its prompt."""
 
-    def __init__(
-        self,
-        memory: Workspace,
-        conversation: str = "",
-        *,
-        on_ask: OnAsk | None = None,
-        on_told: OnTold | None = None,
-    ) -> None:
+    def __init__(self, memory: Workspace, conversation: str = "", **user: Unpack[User]) -> None:
         super().__init__()
-        self._chats = Conversations(memory, conversation, on_ask=on_ask, on_told=on_told)
+        self._chats = Conversations(memory, conversation, **user)
         self.tools = [
             StructuredTool(
                 name=each["name"],

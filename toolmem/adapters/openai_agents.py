@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import inspect
-from typing import Any
+from typing import Any, Unpack
 
 from agents import Agent, FunctionTool
 from agents.tool import (
@@ -18,25 +18,19 @@ from agents.tool import (
     set_function_tool_failure_error_function,
 )
 
-from toolmem.adapters.base import Conversation, Conversations, OnTold, joined, schema_of
+from toolmem.adapters.base import Conversation, Conversations, User, joined, schema_of
 from toolmem.memory.toolmem import Workspace
 from toolmem.session import AgentSession
-from toolmem.session.recorder import OnAsk
 
 
 def with_toolmem(
-    agent: Agent[Any],
-    memory: Workspace,
-    conversation: str = "",
-    *,
-    on_ask: OnAsk | None = None,
-    on_told: OnTold | None = None,
+    agent: Agent[Any], memory: Workspace, conversation: str = "", **user: Unpack[User]
 ) -> Agent[Any]:
     """A clone whose calls are checked and recorded, with rules and guidance in its instructions.
 
     Agents that hand a conversation over to each other need the same `conversation`.
     """
-    chat = Conversations(memory, conversation, on_ask=on_ask, on_told=on_told).of()
+    chat = Conversations(memory, conversation, **user).of()
     tools = [_checked(t, chat) if isinstance(t, FunctionTool) else t for t in agent.tools]
     tools += [_note_tool(each, chat) for each in AgentSession.tools("mcp")]
     own = [each for each in tools if isinstance(each, FunctionTool)]

@@ -9,31 +9,23 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from pydantic_ai import ApprovalRequired, CallDeferred, FunctionToolset, Tool, ToolReturn
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import InstructionPart
 
-from toolmem.adapters.base import Conversations, OnTold, joined, schema_of
+from toolmem.adapters.base import Conversations, User, joined, schema_of
 from toolmem.memory.toolmem import Workspace
 from toolmem.session.agent_session import NOTE_TOOLS, AgentSession
-from toolmem.session.recorder import OnAsk
 
 
 class ToolMemCapability(AbstractCapability[Any]):
     """Checks and records an agent's calls; puts rules and guidance into its instructions."""
 
-    def __init__(
-        self,
-        memory: Workspace,
-        conversation: str = "",
-        *,
-        on_ask: OnAsk | None = None,
-        on_told: OnTold | None = None,
-    ) -> None:
-        self._chats = Conversations(memory, conversation, on_ask=on_ask, on_told=on_told)
+    def __init__(self, memory: Workspace, conversation: str = "", **user: Unpack[User]) -> None:
+        self._chats = Conversations(memory, conversation, **user)
 
     def get_toolset(self) -> FunctionToolset[Any]:
         """The tools that note demands."""
@@ -51,12 +43,11 @@ class ToolMemCapability(AbstractCapability[Any]):
     async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
         """Before the model is asked."""
         parameters = request_context.model_request_parameters
-        offered = parameters.function_tools
-        tools = [schema_of(each, each.parameters_json_schema) for each in offered]
+        offered = [schema_of(t, t.parameters_json_schema) for t in parameters.function_tools]
         parts = [ctx.prompt] if isinstance(ctx.prompt, str) else ctx.prompt or ()
         message = "\n".join(part for part in parts if isinstance(part, str))
         chat = self._chats.of(ctx.conversation_id)
-        section = await asyncio.to_thread(chat.prompt, tools, message)
+        section = await asyncio.to_thread(chat.prompt, offered, message)
         if not section:
             return request_context
         shown = [*(parameters.instruction_parts or ()), InstructionPart(section, dynamic=True)]
@@ -73,8 +64,7 @@ class ToolMemCapability(AbstractCapability[Any]):
         checked = await asyncio.to_thread(chat.begin, call.tool_name, call.args)
         if checked.is_denied:
             raise ToolFailed(checked.reason)
-        later = (ApprovalRequired, CallDeferred)
-        result = await chat.result(checked, handler, args, later=later)
+        result = await chat.result(checked, handler, args, later=(ApprovalRequired, CallDeferred))
         output = result.return_value if isinstance(result, ToolReturn) else result
         advice = await asyncio.to_thread(chat.end, checked, output)
         if not advice or isinstance(result, ToolReturn):

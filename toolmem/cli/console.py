@@ -61,8 +61,7 @@ def print_table(
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(visible(_cell(value))) for value in row))
-    width = None if sys.stdout.isatty() else 200
-    console = Console(width=width, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     with console.capture() as printed:
         console.print(table)
     click.echo(printed.get(), nl=False)

@@ -94,8 +94,7 @@ def evaluate(
                 progress=progress,
                 begin_anew=not names_store and memory.workspace_id == evaluation.WORKSPACE,
             )
-    written = [write_page(found, out), *write_csv_files(found, out)]
-    _print_result(found, written)
+    _print_result(found, [write_page(found, out), *write_csv_files(found, out)])
     if known_labels:
         agreed = evaluation.agreement(found, known_labels)
         accuracy = "-" if (mean := agreed.balanced_accuracy) is None else f"{mean:.3f}"

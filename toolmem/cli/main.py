@@ -13,22 +13,7 @@ from toolmem.errors import ConfigError, ToolMemError
 from toolmem.hooks.__main__ import main as answer_event
 from toolmem.hooks.agents import AGENTS
 
-_NAMES = (
-    "config",
-    "evaluate",
-    "guard",
-    "hook",
-    "import",
-    "ledger",
-    "mcp",
-    "note",
-    "rules",
-    "run",
-    "serve",
-    "store",
-    "testing",
-    "tools",
-)
+_NAMES = "config evaluate guard hook import ledger mcp note rules run serve store testing tools"
 
 
 def _place(name: str) -> str:
@@ -36,7 +21,7 @@ def _place(name: str) -> str:
     return f"toolmem.cli.{module}:{module}"
 
 
-@click.group(cls=LazyGroup, lazy={name: _place(name) for name in _NAMES})
+@click.group(cls=LazyGroup, lazy={name: _place(name) for name in _NAMES.split()})
 @click.version_option(__version__, package_name="toolmem")
 def commands() -> None:
     """Tool memory for LLM agents."""

@@ -29,12 +29,10 @@ store = click.option(
 
 
 def workspace(default: str | None = "default") -> Decorator:
-    """The option --workspace."""
     return click.option("--workspace", default=default, show_default=default is not None)
 
 
 def memory_options(command: Command) -> Command:
-    """Decorator: all four."""
     return overrides(config(store(workspace()(command))))
 
 

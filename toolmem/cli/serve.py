@@ -68,8 +68,7 @@ def serve_mcp(workspace: str, **where: Any) -> None:
     with memory:
         service = McpService(memory, workspace)
         memory.rules.is_guarded()  # fails now if the store cannot be opened
-        section = memory.engine.configuration.settings.mcp
-        if section.transport == "stdio":
+        if memory.engine.configuration.settings.mcp.transport == "stdio":
             import anyio
 
             anyio.run(service.serve_stdio)

@@ -15,7 +15,8 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from toolmem.errors import RequestError
-from toolmem.formats.records import without_surrogates
+from toolmem.formats.chat import change_texts
+from toolmem.text.forms import encodable
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_LINE = 64 << 20  # bytes of one record
@@ -90,7 +91,7 @@ def read_line(number: int, line: bytes | memoryview | msgspec.Raw) -> Line:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:  # half an emoji (\ud83d) is refused by msgspec and read by json
-        return Line(number, without_surrogates(json.loads(line.decode("utf-8"))))
+        return Line(number, change_texts(json.loads(line.decode("utf-8")), encodable))
     except UnicodeDecodeError as error:
         return Line(number, None, f"no UTF-8 text: {error.reason} at byte {error.start}")
     except (ValueError, RecursionError) as error:

@@ -121,10 +121,7 @@ class Joiner:
             self._notes[UNANSWERED] += 1
 
     def _key(self, event: Event) -> str:
-        """The key of a call among those of its conversation: its id, or else a number.
-
-        An answer without an id has that of the oldest open call.
-        """
+        """Its id, else a number; of an answer without an id, the key of the oldest open call."""
         if event.id:
             return event.id
         if event.name is None:

@@ -20,7 +20,7 @@ from toolmem.formats.chat import Chat, is_conversation, read_chat, records_of
 from toolmem.formats.files import Line
 from toolmem.formats.joining import UNANSWERED, Histories, Joiner
 from toolmem.formats.records import read_records, read_schemas
-from toolmem.formats.shapes import Format, fits, mapped, recognize
+from toolmem.formats.shapes import Format, mapped, recognize
 from toolmem.formats.sources import find_files, looks_like, read_units
 from toolmem.models.calls import ToolCallResult
 
@@ -186,8 +186,7 @@ class RecordingReader:
             yield replace(held[0], error=f"no line of {bad_count:,} is a call; {held[0].error}")
 
     def _records(self, path: Path, name: str) -> Iterator[ReadCall | BadRecord]:
-        is_table = path.name.endswith(TABLES)
-        form = self._format or (TABLE if is_table else None)
+        form = self._format or (TABLE if path.name.endswith(TABLES) else None)
         reader = _FileReader(self, path.name.partition(".")[0], form)
         for line in read_units(path):
             for record, error, number in reader.records(line):
@@ -316,9 +315,8 @@ class _FileReader:
         current = self._current
         if isinstance(value, dict) and "tool_name" in value:
             return "calls"
-        if current and any(fits(mark, value, value) for mark in current.marks):
-            return current
-        return recognize(value, FORMATS) or ("openai" if is_conversation(value) else current)
+        formats = (current, *FORMATS) if current else FORMATS
+        return recognize(value, formats) or ("openai" if is_conversation(value) else current)
 
 
 def description(value: Any) -> str:

@@ -140,10 +140,7 @@ def _list_of(value: list[msgspec.Raw] | dict[str, msgspec.Raw]) -> list[msgspec.
 
 
 def _members(path: Path) -> Iterator[Line]:
-    """The samples of a log of inspect_ai; in other archives every JSON file.
-
-    The number of a line is that of its member.
-    """
+    """The samples of a log of inspect_ai, else every JSON file; a line has its member's number."""
     with suppress(ImportError):  # it teaches zipfile to read zstandard, which inspect_ai writes
         import zipfile_zstd  # noqa: F401
     try:
@@ -183,14 +180,12 @@ _PARTS = """
 def _opencode_parts(path: Path) -> Iterator[Line]:
     """Parts of messages in OpenCode's database, which is only read."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-        tables = {name for (name,) in database.execute(_TABLES)}
-        if not {"part", "message"} <= tables:
+        if not {"part", "message"} <= {name for (name,) in database.execute(_TABLES)}:
             raise RequestError(f"{path}: no database of OpenCode", field="input")
         for number, (session, data, role) in enumerate(database.execute(_PARTS), 1):
             if isinstance(data, str):
                 line = read_line(number, data.encode())
-                part = {"session_id": session, "role": role, "data": line.value}
-                yield line._replace(value=part)
+                yield line._replace(value={"session_id": session, "role": role, "data": line.value})
             else:
                 yield Line(number, None, "no JSON: the part has no text")
 

@@ -34,8 +34,7 @@ class ModelJudge:
     def __init__(self, model: ChatModel, language: str = "", prompt_path: str = "") -> None:
         template = load_template(_PROMPTS, "evaluate_tool_call_prompt", language, prompt_path)
         self._template = template.ending_in(_FORM, "```json", '"score"')
-        key = "repair_evaluation_prompt"
-        self._repair = load_template(_PROMPTS, key, language, prompt_path)
+        self._repair = load_template(_PROMPTS, "repair_evaluation_prompt", language, prompt_path)
         self._model = model
         self.identity = JudgeIdentity(model.backend, model.model, self._template.version)
 

@@ -60,16 +60,13 @@ class Service(Protocol):
 
 
 class Reading(Struct, Generic[Value]):
-    """A reply, as far as it can be read. Tokens are None where it does not state them.
+    """A reply, as far as it can be read. Tokens are None where it does not state them."""
 
-    `value` None: the body is no reply. `problem`: why its text cannot be used.
-    """
-
-    value: Value | None = None
+    value: Value | None = None  # None: the body is no reply
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int = 0
-    problem: ModelError | None = None
+    problem: ModelError | None = None  # why its text cannot be used
 
 
 Read: TypeAlias = Callable[[Any, str], Reading[Value]]  # of a body; the service's name for messages

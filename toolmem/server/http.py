@@ -9,6 +9,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import anyio.to_thread
@@ -78,16 +79,8 @@ class Service:
         self.document = openapi_document(memory.engine.flows.ready)
         self.threads = Threads()
 
-    async def run_named(self, request: Request) -> Response:
+    async def run_named(self, flows: Mapping[str, Any], request: Request) -> Response:
         """Run the flow that the path names, or else an operation."""
-        flows = self.memory.engine.flows
-        return await self._run_in_thread(request, {**flows.ready, **flows.left_out})
-
-    async def run_operation(self, request: Request) -> Response:
-        """Run an operation, also where a flow has the same name."""
-        return await self._run_in_thread(request, {})
-
-    async def _run_in_thread(self, request: Request, flows: Mapping[str, Any]) -> Response:
         name, body = request.path_params["name"], await _body(request)
         waits = name in WAITING or name not in OPERATIONS
         return _json(await self.threads.run(lambda: self._run(name, body, flows), waits=waits))
@@ -137,7 +130,6 @@ class Service:
         return self.memory.services.guard(self.memory.workspace_id).lost
 
     async def describe(self, request: Request) -> Response:
-        """The OpenAPI document."""
         return _json(self.document)
 
 
@@ -240,13 +232,15 @@ class BoundedProtocol(H11Protocol):
 
 def application(memory: ToolMem, access: Access, code: str = "") -> Starlette:
     """The ASGI application over a memory. `code`: signs the user in to the console."""
-    service = Service(memory, access)
+    service, flows = Service(memory, access), memory.engine.flows
+    run_named = partial(service.run_named, {**flows.ready, **flows.left_out})
+    run_operation = partial(service.run_named, {})  # also where a flow has the same name
     routes = [
         Route("/health", service.health),
         Route("/openapi.json", service.describe),
         Route("/rpc", service.run_rpc, methods=["POST"]),
-        Route("/operations/{name}", service.run_operation, methods=["POST"]),
-        Route("/{name}", service.run_named, methods=["POST"]),
+        Route("/operations/{name}", run_operation, methods=["POST"]),
+        Route("/{name}", run_named, methods=["POST"]),
     ]
     api = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found})
     api.add_middleware(Gate, access=access)

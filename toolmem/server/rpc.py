@@ -90,8 +90,7 @@ class Rpc:
             workspace = arguments.pop("workspace_id", None) or "default"
             if not isinstance(workspace, str):
                 raise RequestError("workspace_id: expected a text", "workspace_id")
-            done = self._workspace_of(workspace).perform(operation, arguments)
-            result = with_all_fields(done)
+            result = with_all_fields(self._workspace_of(workspace).perform(operation, arguments))
         except RequestError as error:
             message = f"Invalid params: {error}"
             raise RpcError(-32602, message, data={"parameter": error.field}) from None

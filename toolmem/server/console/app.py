@@ -19,7 +19,7 @@ from toolmem.errors import RequestError, ToolMemError
 from toolmem.memory.toolmem import ToolMem, Workspace
 from toolmem.pages.html import environment
 from toolmem.server.access import Access, Refused, read_body
-from toolmem.server.console.call_views import raw_output
+from toolmem.server.console.call_views import logged_call
 from toolmem.server.console.changes import TOLD, change
 from toolmem.server.console.views import VIEWS
 from toolmem.server.console.visitors import Visit, Visitors
@@ -149,8 +149,7 @@ class Console:
             query=defaultdict(str, query),
             visit=visit,
             told=TOLD.get(query.get("told", ""), ""),
-            takes_code=self.visitors.takes_code,
-            takes_token=self.visitors.takes_token,
+            visitors=self.visitors,
             version=__version__,
         )
         return Response(text.encode("utf-8", "replace"), status, media_type="text/html")
@@ -182,7 +181,7 @@ class Console:
         return RedirectResponse(f"rule?{urlencode({'id': rule.id, 'told': told})}", 303)
 
     def _raw_call(self, request: Request, visit: Visit, body: bytes) -> Response:
-        text = raw_output(self._workspace(request), request.query_params)
+        text = logged_call(self._workspace(request), request.query_params).call.output
         headers = {"Content-Disposition": 'attachment; filename="output.txt"'}
         return PlainTextResponse(text.encode("utf-8", "replace"), headers=headers)
 

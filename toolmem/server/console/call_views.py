@@ -77,7 +77,7 @@ def _line_of(memory: Workspace, query: Query) -> Line | None:
 def call(memory: Workspace, query: Query) -> dict[str, Any]:
     """One call, what was decided in its conversation, and what today's rules say of it."""
     store = memory.services.store()
-    logged = _logged_call(memory, query)
+    logged = logged_call(memory, query)
     position, shown, name = logged.position, logged.call, logged.call.tool_name
     log_of_tool = partial(store.call_log, memory.workspace_id, tool=name, limit=1)
     conversation = shown.conversation_id
@@ -104,12 +104,8 @@ def call(memory: Workspace, query: Query) -> dict[str, Any]:
     }
 
 
-def raw_output(memory: Workspace, query: Query) -> str:
-    """The whole output of a call as it was recorded."""
-    return _logged_call(memory, query).call.output
-
-
-def _logged_call(memory: Workspace, query: Query) -> LoggedCall:
+def logged_call(memory: Workspace, query: Query) -> LoggedCall:
+    """The call of this tool and id. Raises Refused."""
     found = memory.services.store().call_log(
         memory.workspace_id, tool=query.get("tool", ""), ids=[query.get("id", "")]
     )

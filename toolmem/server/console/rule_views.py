@@ -141,10 +141,7 @@ def draft(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def drafted(memory: Workspace, given: Query, known: ToolMemoryRule | None) -> ToolMemoryRule:
-    """The rule that a form describes. Without an effect its text is read as a sentence.
-
-    Raises RequestError.
-    """
+    """The rule of a form. Without an effect its text is read as a sentence. Raises RequestError."""
     fields = rule_fields(given)
     if not fields.keys() & {"effect", "when", "unless"}:
         fields |= read_new_rule(memory.rules, given["tool_name"], given["rule"])
@@ -185,10 +182,7 @@ def rule_of(memory: Workspace, rule_id: str) -> ToolMemoryRule:
 
 
 def try_call(rule: ToolMemoryRule, query: Query, now: datetime) -> str:
-    """What a rule makes of a call that a person wrote: stopped, let through, or a problem.
-
-    `now`: in the user's time zone.
-    """
+    """What a rule makes of a call that a person wrote. `now`: in the user's time zone."""
     if not rule.when:
         return "It only reminds: no call is held against it."
     arguments: Any = {"command": query["call"]}

@@ -55,10 +55,6 @@ class Visitors:
     def takes_code(self) -> bool:
         return bool(self._code)
 
-    @property
-    def takes_token(self) -> bool:
-        return self.access.has_token
-
     def visit_of(self, request: Request) -> Visit:
         """The visit of a request; a new one where there is none. Raises Refused."""
         if not self.access.has_token:

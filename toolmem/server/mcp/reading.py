@@ -56,8 +56,7 @@ class McpReading:
         if cursor is not None and not (cursor.isascii() and cursor.isdecimal()):
             raise RequestError("cursor: not one that this server gave", "cursor")
         start = int(cursor or 0)
-        store = self.memory.services.store()
-        names = sorted(store.tool_names(self.workspace))
+        names = sorted(self.memory.services.store().tool_names(self.workspace))
         page = names[start : start + PAGE]
         shown = [self._resource(shown_name(n), _TOOL, _ABOUT_TOOL, quote(n, safe="")) for n in page]
         if not start:

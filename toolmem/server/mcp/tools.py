@@ -58,10 +58,7 @@ class McpTools:
             offer.tool.input_schema["properties"]["workspace_id"] = schema
 
     def call(self, name: str, arguments: Mapping[str, Any] | None, client: str) -> CallToolResult:
-        """Run a tool as the agent `client`. A refusal is a result that the model can read.
-
-        Raises StoreError, ModelError.
-        """
+        """Run a tool as the agent `client`. Refusals are results. Raises StoreError, ModelError."""
         given = {key: value for key, value in (arguments or {}).items() if value is not None}
         workspace = given.pop("workspace_id", None) or self.workspace
         try:

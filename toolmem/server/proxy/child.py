@@ -71,10 +71,7 @@ def line_writer(stream: IO[bytes]) -> Send:
 
 
 def relay_lines(stream: IO[bytes], take: Callable[[bytes], None]) -> None:
-    """Pass every line to `take` until the stream ends.
-
-    A line that is too long, or that `take` fails on, is logged and left out.
-    """
+    """Pass every line to `take`; one too long, or that `take` fails on, is logged and left out."""
     while line := _next_line(stream):
         if len(line) == MAX_MESSAGE and line[-1:] != b"\n":
             log.error("a message of more than %s bytes was left out", f"{MAX_MESSAGE:,}")

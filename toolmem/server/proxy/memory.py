@@ -137,10 +137,7 @@ class ProxyMemory:
     # ------------------------------------------------------------ descriptions of tools
 
     def describe(self, tools: Sequence[Any]) -> Mapping[str, str]:
-        """Rules and guidance of each tool, by name.
-
-        Stable until the server's list changes, as hosts and models cache the text.
-        """
+        """Rules and guidance by tool. Stable until the list changes: hosts and models cache it."""
         from toolmem.formats.records import read_schemas
 
         new = []

@@ -111,9 +111,7 @@ class Relay:
         except ValueError as error:
             self._refuse(request_id, _INVALID_PARAMS, str(error))
             return
-        if str(call.params.get("requestState", "")).startswith(
-            ASK_PREFIX
-        ):  # ours, not the server's
+        if str(call.params.get("requestState", "")).startswith(ASK_PREFIX):  # not the server's
             own = ("requestState", "inputResponses")
             params = {key: value for key, value in call.params.items() if key not in own}
             call.message = {**call.message, "params": params}
