@@ -128,6 +128,40 @@ def test_a_call_that_asks_for_less_repairs_nothing(memory, before, after, error)
     assert "then worked" not in text
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "error"),
+    [
+        ("git push", "git push --force", "rejected: fetch first"),
+        ("git commit -m x", "git commit --no-verify -m x", "hook failed: secrets found"),
+        ("rm build", "rm -rf build", "cannot remove 'build': Is a directory"),
+        ("ls /root", "sudo ls /root", "ls: /root: Permission denied"),
+        ("pytest a.py; x", "pytest a.py; true", "1 failed"),
+        ({"code": "run(1)"}, {"code": "try:\n run(1)\nexcept OSError:\n pass"}, "OSError"),
+        ({"env": "a", "dry_run": True}, {"env": "a"}, "this was a dry run only"),
+        ({"job": "a"}, {"job": "a", "ignore_errors": True}, "health check failed"),
+        ({"job": "a"}, {"job": "a", "on_error": "skip"}, "row 7 is no number"),
+        ({"pay": 5}, {"pay": 5, "approved_by": "cfo"}, "needs approval of a second person"),
+        ({"job": "a"}, {"job": "a", "跳过检查": True}, "检查失败"),
+        ({"limit": 5, "user": "u1"}, {"limit": 5}, "user u1 is unknown"),
+        (
+            {"query": "DELETE FROM t WHERE mail = 'a'"},
+            {"query": "DELETE FROM t"},
+            "no such column: mail",
+        ),
+        (
+            {"query": "SELECT n FROM t WHERE tenant = 4"},
+            {"query": "SELECT n FROM t"},
+            "no such column: tenant",
+        ),
+    ],
+)
+def test_a_call_that_gets_round_a_check_or_destroys_is_no_repair(memory, before, after, error):
+    first = call("tool", before, error)
+    text = card(memory, first, call("tool", after))
+    assert "then worked" not in text
+    assert "then worked" not in memory.advise("tool", first["input"], error=error).text
+
+
 # ---------------- other tools, and where values came from
 
 

@@ -82,20 +82,15 @@ class Context:
                     break
         return found
 
-    def prepared(self, failed: ToolCallResult, worked: ToolCallResult) -> set[Repair]:
-        """The other tools that changed something about the same thing before a call was repeated.
-
-        "About the same thing": they were given one of its values.
-        """
-        given = {value for _, value in _values(failed) if len(value) >= LEAST_NAME}
+    def acted_between(self, failed: ToolCallResult, worked: ToolCallResult) -> Calls:
+        """The calls of other tools between two calls that worked and may have changed something."""
         since = [each for each in self.before(worked) if each in self._later(failed)]
-        return {
-            Repair("first", "", after=each.tool_name)
+        return [
+            each
             for each in since
             if each.tool_name != failed.tool_name and each.failed is False
-            if given & {value for _, value in _values(each)}
             if CallEffects(each.tool_name, each.input).may_write()
-        }
+        ]
 
     def _later(self, failed: ToolCallResult) -> Calls:
         place = self._place(failed)
@@ -159,6 +154,12 @@ def _does_same(failed: ToolCallResult, later: ToolCallResult, answers: Answers) 
         return False
     first, second = words_of(failed.tool_name), words_of(later.tool_name)
     return 2 * len(first & second) > min(len(first), len(second))
+
+
+def share_a_value(one: ToolCallResult, other: ToolCallResult) -> bool:
+    """Whether two calls were given the same value."""
+    first, second = ({value for _, value in _values(each)} for each in (one, other))
+    return any(len(value) >= LEAST_NAME for value in first & second)
 
 
 def _values(call: ToolCallResult) -> set[tuple[str, str]]:

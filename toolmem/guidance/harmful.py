@@ -48,7 +48,9 @@ _RUNS = re.compile(
     r"|\b(?:exec|eval|iex|Invoke-Expression|os\.system|subprocess|scriptblock)\b"
     r"|(?:^|[;&|(]\s{0,5})(?:sudo\s{1,5})?(?:\./|\.\s|source\s|make\b|(?:ba|z|da|k)?sh\s"
     r"|(?:python\d?|node|perl|ruby|php)\s)"
-    r"|\b(?:ba|z|da)?sh\b[^\n]{0,40}[<$\"(]\(|\bkubectl apply\b|\bnpm i\b|\bpip\d? install\b",
+    r"|\b(?:ba|z|da)?sh\b[^\n]{0,40}[<$\"(]\(|\bkubectl apply\b"
+    r"|\b(?:npm|pnpm|yarn|pip\d?|cargo|go|gem|helm|apt|apt-get|brew)\b[^\n]{0,80}"
+    r"\b(?:install|add|get|i)\b",
     re.IGNORECASE,
 )
 _RUNNERS = word_set(
