@@ -177,7 +177,7 @@ def test_a_call_that_destroys_is_no_example_where_there_is_another(memory):
         call("sql", {"query": "SELECT 1 FROM t", "database": "ro"}),
     )
     assert "DELETE" not in text
-    assert "named by a result: 1 of the 2 newest calls" in text
+    assert "cannot be undone: 1 of the 2 newest calls" in text
     only = card(memory, call("sh", {"command": "rm -rf /tmp/x"}, conversation="b"))
     assert "rm -rf /tmp/x" in only
 
@@ -193,7 +193,7 @@ def test_a_model_that_writes_guidance_does_not_hide_that_calls_were_left_out():
             call("sql", {"query": "DELETE FROM t", "database": "rw"}),
             call("sql", {"query": "SELECT 1 FROM t", "database": "ro"}),
         )
-        assert "named by a result: 1 of the 2 newest calls" in text
+        assert "cannot be undone: 1 of the 2 newest calls" in text
 
 
 def test_a_call_that_destroys_something_else_is_no_repair(memory):

@@ -138,6 +138,7 @@ def test_positions_follow_the_order_in_which_calls_were_handed_over(store, call)
     given = [call("ab"[n % 2], id=str(n), metadata={"run_id": "r"}) for n in range(6)]
     store.append_calls("w", given, 10)
     assert [each.call.id for each in store.call_log("w", conversation="r")] == list("012345")
+    assert len(store.call_log("w", conversation=["r", "none"])) == 6
     newest = store.call_log("w", conversation="r", tool="a", newest=True, limit=2)
     assert [each.call.id for each in newest] == ["2", "4"]
     last = store.call_log("w", newest=True, limit=1)[0].position

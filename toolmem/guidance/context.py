@@ -24,6 +24,7 @@ MAX_OUTPUT = 20_000  # characters of a result that is looked through
 LOOK_BACK = 30  # calls of a conversation before one
 LOOK_AHEAD = 3  # calls after a failure, of which one may have done the same
 LEAST_VALUE = 4  # characters of a value that is looked for
+SHARED = "shared"
 MAX_SHORT = 60  # characters of an answer that is known by its form
 # Share of fields that two answers have in common, from 0 to 1; of calls with the same arguments.
 _ALIKE, _SIMILAR = 0.8, 0.6
@@ -67,17 +68,22 @@ class Context:
     ) -> set[Repair]:
         """For each parameter that changed: the other tools whose earlier results held its value.
 
-        Those that were called between the two calls come before all others.
+        Those that were called between the two calls come before all others. `SHARED` marks a tool
+        whose results held the value that failed, too.
         """
         earlier = self.before(worked)
         since = [each for each in earlier if each in self._later(failed)]
         found: set[Repair] = set()
         for path, old, new in differing(before.arguments, after.arguments):
             values = new_values(path, old, new) if path not in after.texts else set()
+            failing = new_values(path, NOT_GIVEN, old) - new_values(path, NOT_GIVEN, new)
             known = earlier[: len(earlier) - len(since)]
             for calls, before_them in ((since, known), (known, ())):
                 tools = holders(calls, values, before_them) - {worked.tool_name}
-                found |= {Repair("source", path, after=tool) for tool in tools}
+                shared = holders(earlier, failing) if tools else set()
+                found |= {
+                    Repair("source", path, SHARED if tool in shared else "", tool) for tool in tools
+                }
                 if tools:
                     break
         return found

@@ -7,9 +7,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
-from toolmem.guidance.observations import Command, Observation, leaves
+from msgspec import Struct
+
+from toolmem.guidance.observations import Command, Observation, leaves, reads_like_prose
 from toolmem.models.calls import ToolCallResult
 from toolmem.text.forms import word_set
 from toolmem.view.known_programs import KNOWN_PROGRAMS
@@ -68,6 +71,26 @@ _ADDRESS = re.compile(
 _WORD = re.compile(r"[\w./:@+=-]+")
 
 
+class Said(Struct, frozen=True, dict=True):
+    """What was asked and given before a call was made, and what it answered."""
+
+    given: str
+    output: str
+
+    @classmethod
+    def of(cls, call: ToolCallResult) -> Said:
+        given = json.dumps(call.input, ensure_ascii=False)
+        return cls(f"{call.context} {given}", call.output[:MAX_OUTPUT])
+
+    @cached_property
+    def given_pairs(self) -> set[str]:
+        return _pairs(self.given)
+
+    @cached_property
+    def output_pairs(self) -> set[str]:
+        return _pairs(self.output)
+
+
 def hides_errors(before: Observation, after: Observation) -> bool:
     """Whether the later call only makes the error vanish: `2>/dev/null`, `if [ -d`, `exit`."""
     for path, new in _texts(after):
@@ -106,11 +129,11 @@ def loosens(before: Observation, after: Observation) -> bool:
 
 def runs_what_it_fetches(observation: Observation) -> bool:
     """Whether a call fetches something from a network and runs it: `curl ... | sh`."""
-    return any(_FETCHES.search(text) and _RUNS.search(text) for _, text in _texts(observation))
+    return any(_FETCHES.search(text) and _RUNS.search(text) for _, text in _code(observation))
 
 
 def follows_an_output(
-    before: Observation | None, after: Observation, earlier: Sequence[ToolCallResult]
+    before: Observation | None, after: Observation, earlier: Sequence[Said]
 ) -> bool:
     """Whether a result of these calls proposed the call, and nothing that was asked before did.
 
@@ -121,12 +144,10 @@ def follows_an_output(
     tokens = {each for each in _risky(after) if not any(each in text for text in old)}
     pairs = {each for _, text in _code(after) for each in _pairs(text)}
     pairs -= {each for text in old for each in _pairs(text)}
-    for call in earlier:
-        given = json.dumps(call.input, ensure_ascii=False)
-        tokens = {each for each in tokens if each not in call.context and each not in given}
-        pairs.difference_update(_pairs(f"{call.context} {given}"))
-        output = call.output[:MAX_OUTPUT]
-        if any(each in output for each in tokens) or not pairs.isdisjoint(_pairs(output)):
+    for said in earlier:
+        tokens = {each for each in tokens if each not in said.given}
+        pairs.difference_update(said.given_pairs)
+        if any(each in said.output for each in tokens) or not pairs.isdisjoint(said.output_pairs):
             return True
     return False
 
@@ -145,7 +166,8 @@ def _code(observation: Observation) -> Iterator[tuple[str, str]]:
     for path, text in _texts(observation):
         given: Any = observation.texts.get(path)
         is_list = isinstance(observation.arguments.get(path), list)
-        if isinstance(given, Command) or is_list or (given is None and "(" in text):
+        is_code = given is None and "(" in text and not reads_like_prose(text)
+        if isinstance(given, Command) or is_list or is_code:
             yield path, text
 
 
