@@ -24,6 +24,8 @@ from toolmem.models.tools import ToolRecord
 from toolmem.view.parameters import CUT
 from toolmem.view.view import CallView
 
+_BY_WORD = ("program", "statement", "action", "flag_added", "value", "first")
+
 
 class ShownCall(Struct, frozen=True, dict=True):
     """A call as a line shows it. `text`: its arguments, JSON that may be cut short."""
@@ -85,7 +87,7 @@ def _permitted(
     lines: Sequence[tuple[str, Line]], guards: Sequence[Guard], say: Wording, *place: str
 ) -> list[Line | None]:
     """Each line of a tool as it may be shown; None where nothing of it may be."""
-    pairs = [(i, tool, text) for i, (tool, line) in enumerate(lines) for text in _calls_in(line)]
+    pairs = [(i, *call) for i, (tool, line) in enumerate(lines) for call in _calls_in(tool, line)]
     calls = [ShownCall(tool, text, *place) for _, tool, text in pairs]
     actions: dict[int, set[Action]] = {}
     for guard in guards if calls else ():
@@ -94,15 +96,17 @@ def _permitted(
     return [_as_permitted(line, actions.get(i, ()), say) for i, (_, line) in enumerate(lines)]
 
 
-def _calls_in(line: Line) -> Iterator[str]:
-    """The arguments of the calls that a line recommends: shown, or named by a word alone."""
+def _calls_in(tool: str, line: Line) -> Iterator[tuple[str, str]]:
+    """(tool, arguments) of the calls that a line recommends: shown, or named by a word alone."""
     if line.worked:
-        yield line.worked
+        yield tool, line.worked
     for each in line.repairs:
-        if each.kind in ("program", "statement", "action", "flag_added"):
+        if each.kind in _BY_WORD and each.path:
             program = f"{each.before} " if each.kind == "flag_added" else ""
             if each.after not in line.worked:
-                yield json.dumps({each.path: program + each.after}, ensure_ascii=False)
+                yield tool, json.dumps({each.path: program + each.after}, ensure_ascii=False)
+        elif each.kind in ("tool", "first", "source") and each.after:
+            yield each.after, "{}"
 
 
 def _as_permitted(line: Line, actions: Collection[Action], say: Wording) -> Line | None:

@@ -26,7 +26,6 @@ from toolmem.guidance.wording import Language, Wording
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Failure, Line, ToolHistory
 from toolmem.models.protocols import Store
-from toolmem.text.display import plain_line
 from toolmem.text.error_lines import error_line
 
 MAX_CALLS = 500  # of the tool, and of the workspace, that advice is read from
@@ -97,11 +96,11 @@ def at_error(known: Known, call: ToolCallResult, language: Language = "") -> lis
     lines = list(_error_lines(failures, key, observation.part, say, lessons))[:MAX_ERRORS]
     named = {repair for each in lines for repair in each.repairs}
     parameters = parameter_lines(known.found, lessons, call, observation, line, say)
-    texts = (
+    known_names = (
         program_line(known.found, observation, line, say),
         nearby_line(known.around, call, line, say),
     )
-    lines += [Line(plain_line(text), "failure", error=key) for text in texts if text]
+    lines += [replace(each, error=key) for each in known_names if each is not None]
     lines += [replace(each, error=key) for each in parameters if not named.issuperset(each.repairs)]
     return lines
 

@@ -108,7 +108,8 @@ class Context:
         for later in self.after(failed):
             if later.tool_name == failed.tool_name:
                 return ""
-            if later.failed is False and later.score != 0.0 and _does_same(failed, later, answers):
+            worked = later.failed is False and later.score != 0.0
+            if worked and _may_be_told(failed, later) and _does_same(failed, later, answers):
                 return later.tool_name
         return ""
 
@@ -142,6 +143,14 @@ def _shape(output: str) -> str | frozenset[str]:
         return frozenset(map(str, read)) if isinstance(read, dict) and len(read) > 1 else ""
     form = form_of(text) if len(text) <= MAX_SHORT and "\n" not in text else ""
     return form if re.search(r"[^\W\d_].*[#_@.:-]|[#_@.:-].*[^\W\d_]", form) else ""
+
+
+def _may_be_told(failed: ToolCallResult, later: ToolCallResult) -> bool:
+    """Whether a call of another tool changes no more than the failed one, and was not proposed."""
+    one, other = (CallEffects(each.tool_name, each.input) for each in (failed, later))
+    if other.destroys() or (other.may_write() and not one.may_write()):
+        return False
+    return failed.error_class != "permission_denied" and later.tool_name not in failed.output
 
 
 def _does_same(failed: ToolCallResult, later: ToolCallResult, answers: Answers) -> bool:

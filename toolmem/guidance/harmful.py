@@ -29,6 +29,8 @@ _HIDING = re.compile(
     r"|\bset \+e\b|\bbash \+e\b|SilentlyContinue|--dry-run\b|\bmake (?:-k|-n|-i)\b|\|\s{0,3}grep -v"
     r"|\bexcept\b[^\n]{0,60}:|\bcatch\b[^\n{]{0,60}\{|;\s{0,3}true\s{0,3}$"
 )
+# The exit code is then that of something else.
+_AFTERWARDS = re.compile(r"\s*(?:\|\|?|;|\d?&?>)(?!&\d\s*$)")
 # Flags and parameters by which a check or a warning is got round.
 _LOOSENING = re.compile(
     r"(?<![\w-])--?(?:force|f|no-verify|insecure|privileged|no-check|ignore|skip|allow|disable"
@@ -62,6 +64,9 @@ _RUNNERS = word_set(
 )
 _INSTALLING = word_set("install add get i exec run x dlx create repo apply")
 _PACKAGE_RUNNERS = word_set("npx uvx pipx bunx pnpx dlx docker podman")
+_WHERE = word_set(  # parameters that say where something goes
+    "host hostname server domain endpoint registry proxy mirror bank account iban wallet recipient"
+)
 _ADDRESS = re.compile(
     r"[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>|;)]{3,200}"
     r"|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
@@ -95,6 +100,9 @@ def hides_errors(before: Observation, after: Observation) -> bool:
     """Whether the later call only makes the error vanish: `2>/dev/null`, `if [ -d`, `exit`."""
     for path, new in _texts(after):
         old = str(before.arguments.get(path, ""))
+        is_command = isinstance(after.texts.get(path), Command)
+        if is_command and old and new.startswith(old) and _AFTERWARDS.match(new[len(old) :]):
+            return True
         if len(_HIDING.findall(new)) > len(_HIDING.findall(old[:MAX_TEXT])):
             return True
         command = after.texts.get(path)
@@ -105,7 +113,8 @@ def hides_errors(before: Observation, after: Observation) -> bool:
 
 def teaches(observation: Observation) -> bool:
     """Whether a call shows how to use its tool: it hides no errors, and does something."""
-    return not hides_errors(Observation({}), observation)
+    nothing = Observation({})
+    return not hides_errors(nothing, observation) and not loosens(nothing, observation)
 
 
 def loosens(before: Observation, after: Observation) -> bool:
@@ -180,6 +189,9 @@ def _pairs(text: str) -> set[str]:
 def _risky(observation: Observation) -> set[str]:
     """Addresses, paths out of the working folder, and what a command runs or installs."""
     found = {word for _, text in _texts(observation) for word in _ADDRESS.findall(text)}
+    for path, value in leaves(observation.arguments):
+        if isinstance(value, str) and words_of(path) & _WHERE:
+            found.add(value)
     for path, text in observation.texts.items():
         if isinstance(text, Command):
             found |= {each for each in text.programs if each not in KNOWN_PROGRAMS}

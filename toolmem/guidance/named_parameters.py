@@ -17,6 +17,7 @@ from toolmem.guidance.evidence import Findings
 from toolmem.guidance.harmful import runs_what_it_fetches
 from toolmem.guidance.observations import MAX_TEXT, Command, Observation, arguments_of, leaves
 from toolmem.guidance.shown_values import (
+    arguments_shown,
     form_of,
     holds_user_value,
     value_shown,
@@ -51,6 +52,7 @@ class Lessons:
 
     def __init__(self, found: Findings, failures: Sequence[Failure], say: Wording) -> None:
         self._found, self._say = found, say
+        self.named: dict[str, list[Repair]] = {}  # the tools and values that a lesson names
         self._sources: dict[str, Counter[str]] = {}
         self._repairs: Counter[str] = Counter()
         for repair, k in ((each.repair, each.k) for one in failures for each in one.repairs):
@@ -87,6 +89,7 @@ class Lessons:
         k = min(k, n)
         if 2 * k <= n:
             return ""
+        self.named[path] = [Repair("source", path, after=tool)]
         return self._say.say("source", tool=self._say.names([tool]), k=k, n=n)
 
     def _used(self, path: str, least: int = 2) -> str:
@@ -105,6 +108,7 @@ class Lessons:
         if n < least or 2 * most <= n:
             return ""
         names = [tool for tool, k in tools.most_common(2) if 5 * k >= 4 * most]
+        self.named[path] = [Repair("source", path, after=tool) for tool in names]
         return self._say.say("used", tool=self._say.names(names), k=most, n=n)
 
     def _written(self, path: str, part: str, sent: Any) -> str:
@@ -135,6 +139,7 @@ class Lessons:
         if 2 * len(counts) > len(texts) or holds_user_value(path):
             return ""
         often = counts.most_common(MAX_VALUES)
+        self.named[path] = [Repair("value", path, after=value) for value, _ in often]
         values = [self._say.say("often", what=in_backticks(v), k=k) for v, k in often]
         values += [] if len(often) == len(counts) else ["…"]
         return self._say.say("values", values=self._say.say("list").join(values))
@@ -175,6 +180,7 @@ def parameter_lines(
         else:
             continue
         repairs = [Repair("added" if is_missing else "changed", path)] if k else []
+        repairs += lessons.named.get(path, []) if lesson else []
         if instead:
             text += say.say("gave", names=say.names(instead))
             repairs += [Repair("renamed", name, path) for name in instead]
@@ -253,15 +259,18 @@ def _instead(found: Findings, sent: dict[str, Any], good: Sequence[int]) -> list
     return often[:MAX_INSTEAD]
 
 
-def program_line(found: Findings, observation: Observation, message: str, say: Wording) -> str:
-    """The programs of commands that worked, those with a like name first; "" where none is known.
+def program_line(
+    found: Findings, observation: Observation, message: str, say: Wording
+) -> Line | None:
+    """The programs of commands that worked, those with a like name first.
 
     For a command that failed because its program is missing.
     """
-    text = next((t for t in observation.texts.values() if isinstance(t, Command)), None)
-    missing = missing_program(message, text) if text else ""
+    texts = ((path, t) for path, t in observation.texts.items() if isinstance(t, Command))
+    path, text = next(texts, ("", Command()))
+    missing = missing_program(message, text)
     if not missing:
-        return ""
+        return None
     pairs = zip(found.observed, found.worked, strict=True)
     commands = [
         text
@@ -270,35 +279,42 @@ def program_line(found: Findings, observation: Observation, message: str, say: W
         for text in one.texts.values()
     ]
     counts = Counter(t.main for t in commands if isinstance(t, Command) and t.main != missing)
-    order = sorted(counts, key=lambda name: (not alike(name, missing), -counts[name]))
-    often = [
-        say.say("often", what=in_backticks(name), k=counts[name]) for name in order[:MAX_VALUES]
-    ]
-    return say.say("programs", names=say.say("list").join(often)) if often else ""
+    order = sorted(counts, key=lambda name: (not alike(name, missing), -counts[name]))[:MAX_VALUES]
+    often = [say.say("often", what=in_backticks(name), k=counts[name]) for name in order]
+    if not often:
+        return None
+    told = say.say("programs", names=say.say("list").join(often))
+    repairs = tuple(Repair("program", path, after=name) for name in order)
+    return Line(plain_line(told), "failure", repairs=repairs)
 
 
 def nearby_line(
     around: Sequence[ToolCallResult], call: ToolCallResult, message: str, say: Wording
-) -> str:
+) -> Line | None:
     """A path that calls of any tool that worked gave, in place of one that was not found."""
     missing = [path for path in _paths(call) if is_named(message, path.strip("/"))]
     if not missing or error_class_of(message) != "not_found":
-        return ""
+        return None
     known = Counter(
         path for each in around if each.failed is False for path in dict.fromkeys(_paths(each))
     )
     wanted = missing[0].strip("/")
-    name = wanted.rpartition("/")[2]
+    last = wanted.rpartition("/")[2]
     near = [
         path
         for path in known
         if path.strip("/") != wanted
-        and (path.rstrip("/").rpartition("/")[2] == name or alike(path.strip("/"), wanted))
+        and (path.rstrip("/").rpartition("/")[2] == last or alike(path.strip("/"), wanted))
     ]
     if not near:
-        return ""
+        return None
     path = max(near, key=lambda each: known[each])
-    return say.say("nearby", path=in_backticks(wanted), near=in_backticks(path), k=known[path])
+    told = say.say("nearby", path=in_backticks(wanted), near=in_backticks(path), k=known[path])
+    worked = {
+        name: value.replace(wanted, path.strip("/")) if isinstance(value, str) else value
+        for name, value in arguments_of(call.input).items()
+    }
+    return Line(plain_line(told), "failure", worked=arguments_shown(worked))
 
 
 def _paths(call: ToolCallResult) -> list[str]:

@@ -158,6 +158,7 @@ def line_keys(line: Line) -> list[str]:
         }
         about = (line.kind, line.error, line.part)
         said = [(*about, line.worked or sorted(repairs)), (*about, [])]
+        said += [("worked", line.worked)] if line.worked else []
     elif is_rate:
         words = "".join(character for character in line.text if not character.isdigit())
         said = [(line.kind, FIGURES if line.text.startswith(FIGURES) else words)]
@@ -201,7 +202,11 @@ def without_forgotten(guidance: Guidance) -> Guidance:
 
 def is_forgotten(line: Line, forgotten: Sequence[str]) -> bool:
     """Whether a user took a line away that says this."""
-    return bool(forgotten) and line_keys(line)[0] in forgotten
+    keys = line_keys(line) if forgotten else []
+    # A call that was taken away with its failure is no example either.
+    return keys[:1] != [] and (
+        keys[0] in forgotten or (line.kind == "example" and keys[-1] in forgotten)
+    )
 
 
 def require_trusted(store: Store) -> None:
