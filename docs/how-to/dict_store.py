@@ -26,6 +26,7 @@ from toolmem.store.storable import (
     next_version,
     read_window,
     searched_text,
+    several,
 )
 
 encode = msgspec.json.encode
@@ -226,7 +227,7 @@ class DictStore(BaseStore):
             LoggedCall(position, decoder(ToolCallResult)(body))
             for position, made_in, body in rows
             if after < position < end
-            and conversation in (None, made_in)
+            and (conversation is None or made_in in several(conversation))
             and text in body.decode().lower()
         ]
         found = [each for each in found if ids is None or each.call.id in ids]
