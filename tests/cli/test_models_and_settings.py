@@ -123,6 +123,10 @@ def test_settings_are_shown_as_json_with_their_origins(tmp_path):
     rows = {row["name"]: row for row in json.loads(done.stdout)}
     assert rows["language"] == {"name": "language", "value": "zh", "origin": "my.yaml:1"}
     assert rows["max_errors"]["origin"] == "override"
+    done = run(tmp_path, "config", "show", "op.summary_tool_memory_op.params", "--json")
+    assert {row["name"].split(".")[1] for row in json.loads(done.stdout)} == {
+        "summary_tool_memory_op"
+    }
 
 
 def test_an_evaluation_by_a_model_keeps_failed_calls_and_asks_nothing_twice(tmp_path):

@@ -217,7 +217,7 @@ def test_figures_of_tools_and_errors_are_counted_from_the_recorded_calls(recordi
     assert (a.low, a.high) == pytest.approx(wilson_interval(8, 11))
     assert a.interval == "sampling only"
     errors = tables.error_rows(found)
-    counted = [(each.error_class, each.tool_name, each.calls, each.silent_failures) for each in errors]
+    counted = [(e.error_class, e.tool_name, e.calls, e.silent_failures) for e in errors]
     assert counted == [("not_found", "a", 2, 1), ("not_found", "b", 1, 0), ("timeout", "a", 1, 0)]
     assert [each.row for each in errors] == [8, 11, 9]
     totals = tables.totals(found)

@@ -237,11 +237,12 @@ def guidance_section(
 
 def statistics(sums: CallSums) -> ToolStatistics:
     """Rates and averages; calls of which a value is unknown are left out of it."""
+    silent, known = sums.silent or 0, sums.successes + sums.failures
     return ToolStatistics(
         calls=sums.calls,
-        success_rate=_mean(sums.worked, sums.worked + sums.failed),
-        flagged_success_rate=_mean(sums.successes, sums.successes + sums.failures),
-        silent_failures=sums.silent or 0,
+        success_rate=_mean(sums.successes - silent, known),
+        flagged_success_rate=_mean(sums.successes, known),
+        silent_failures=silent,
         avg_score=_mean(sums.score_sum, sums.judged),
         avg_time_cost=_mean(sums.time_sum, sums.time_calls),
         avg_token_cost=_mean(sums.token_sum, sums.token_calls),

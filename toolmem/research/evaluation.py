@@ -34,6 +34,7 @@ from toolmem.operations import results
 from toolmem.operations.guidance import records_shown
 from toolmem.operations.results import Added, Summarized
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
+from toolmem.research.rates import kappa
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.turn import ToolUse, Turn
 from toolmem.store.copying import logged_calls
@@ -354,12 +355,11 @@ def agreement(found: Evaluation) -> Agreement:
     )
     good, bad = counts[True, True], counts[False, False]
     missed, praised = counts[True, False], counts[False, True]
-    total = good + bad + missed + praised
+    pairs = list(counts.elements())
     shares = [_share(good, good + missed), _share(bad, bad + praised)]
     known = [share for share in shares if share is not None]
-    chance = (good + missed) * (good + praised) + (bad + praised) * (bad + missed)
     return Agreement(
-        labelled=total,
+        labelled=len(pairs),
         agreed=good + bad,
         both_worked=good,
         both_failed=bad,
@@ -368,7 +368,7 @@ def agreement(found: Evaluation) -> Agreement:
         balanced_accuracy=_share(sum(known), len(known)),
         precision=_share(bad, bad + missed),
         recall=_share(bad, bad + praised),
-        kappa=_share((good + bad) * total - chance, total * total - chance),
+        kappa=kappa(pairs),
     )
 
 

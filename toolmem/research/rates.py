@@ -11,7 +11,7 @@ T. T. Cai, A. DasGupta, "Interval estimation for a binomial proportion", Statist
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -106,7 +106,7 @@ def difference(a: Rate, b: Rate) -> Interval:
     """The 95 % interval of `b.rate - a.rate` of unrelated calls.
 
     R. G. Newcombe, "Interval estimation for the difference between independent proportions",
-    Statistics in Medicine 17 (1998) 873-890, method 10. Raises TypeError where a rate is None.
+    Statistics in Medicine 17 (1998) 873-890, method 10. Both rates are known.
     """
     assert a.rate is not None and b.rate is not None
     change = b.rate - a.rate
@@ -114,6 +114,34 @@ def difference(a: Rate, b: Rate) -> Interval:
         max(-1.0, change - math.hypot(b.rate - b.low, a.high - a.rate)),
         min(1.0, change + math.hypot(b.high - b.rate, a.rate - a.low)),
     )
+
+
+def paired_difference(pairs: Sequence[tuple[bool | None, bool | None]]) -> Interval:
+    """The 95 % interval of the change between two verdicts on the same calls.
+
+    A. Agresti and Y. Min, "Simple improved confidence intervals for comparing matched proportions",
+    Statistics in Medicine 24 (2005) 729-740.
+    """
+    known = [pair for pair in pairs if None not in pair]
+    up, down = (
+        (sum(pair == change for pair in known) + 0.5) / (len(known) + 2)
+        for change in ((False, True), (True, False))
+    )
+    half = Z * math.sqrt((up + down - (up - down) ** 2) / (len(known) + 2))
+    return Interval(max(-1.0, up - down - half), min(1.0, up - down + half))
+
+
+def kappa(pairs: Collection[tuple[bool, bool]]) -> float | None:
+    """Agreement beyond chance, 1.0 at best; None where both always say the same one thing.
+
+    J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological
+    Measurement 20 (1960) 37-46.
+    """
+    total = len(pairs)
+    first, second = (sum(pair[side] for pair in pairs) for side in (0, 1))
+    chance = first * second + (total - first) * (total - second)
+    agreed = sum(one is other for one, other in pairs)
+    return (agreed * total - chance) / (total * total - chance) if total * total > chance else None
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:
