@@ -149,7 +149,7 @@ def operations() -> str:
         roads += [f"flow `{each.flow}`"] if each.flow else []
         rows = [_argument(each) for each in each.signature.parameters.values()]
         arguments = table(("argument", "type", "default", ""), rows) if rows else ""
-        answer = code(_type(inspect.signature(each.function, eval_str=True).return_annotation))
+        answer = code(_type(each.signature.return_annotation))
         roads.insert(0, f"Answers {answer}")
         parts.append(f"## {name}\n\n{each.__doc__}\n\n{arguments}\n{', '.join(roads)}\n")
     parts.append("# What they answer\n")

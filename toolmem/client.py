@@ -27,7 +27,7 @@ from toolmem.errors import (
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.tools import FlowResponse
 from toolmem.operations.calls import Calls
-from toolmem.operations.methods import AsyncMethods, Methods
+from toolmem.operations.methods import AsyncMethods, Methods, takes
 from toolmem.operations.operation import Operation
 
 DEFAULT_URL = "http://127.0.0.1:8002"
@@ -72,7 +72,7 @@ class Client(Methods):
         other.__dict__.update(self.__dict__, workspace_id=workspace_id)
         return other
 
-    def perform(self, operation: Operation[..., Any], arguments: Mapping[str, Any]) -> Any:
+    def perform(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
         """Have the service run an operation."""
         operation.read(arguments)  # an invalid request is not sent
         value = self._post(f"operations/{operation.name}", arguments)
@@ -129,6 +129,7 @@ class Client(Methods):
 class AsyncClient(AsyncMethods):
     """The same methods as coroutines, run in threads. Takes the arguments of Client."""
 
+    @takes(Client)
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(Client(*args, **kwargs))
 

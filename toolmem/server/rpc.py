@@ -103,7 +103,7 @@ class Rpc:
 
 
 def _named_params(
-    operation: Operation[..., Any], params: dict[str, Any] | list[Any]
+    operation: Operation, params: dict[str, Any] | list[Any]
 ) -> dict[str, Any]:
     """Parameters by name. In a list they are positional, the workspace last."""
     if isinstance(params, dict):
