@@ -26,6 +26,7 @@ class Methods:
     retrieve = operations.guidance.retrieve
     advise = operations.guidance.advise
     calls = operations.calls.calls
+    ledger = operations.calls.ledger
     tools = operations.calls.tools
     prompt = operations.guidance.prompt
     capture_rules = operations.rules.capture_rules
@@ -74,6 +75,7 @@ class AsyncMethods:
     retrieve = awaited(operations.guidance.retrieve)
     advise = awaited(operations.guidance.advise)
     calls = awaited(operations.calls.calls)
+    ledger = awaited(operations.calls.ledger)
     tools = awaited(operations.calls.tools)
     prompt = awaited(operations.guidance.prompt)
     capture_rules = awaited(operations.rules.capture_rules)
