@@ -65,7 +65,7 @@ def test_methods_have_the_signature_and_docstring_of_their_function(memory):
         "top_k",
         "include_calls",
     ]
-    assert memory.tools.__doc__ == "Every tool of the workspace with its figures, by name."
+    assert memory.tools.__doc__ == "Every tool of the workspace with its figures, sorted by name."
 
 
 def test_an_operation_says_what_is_wrong_with_a_request(memory):

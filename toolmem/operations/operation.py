@@ -3,7 +3,7 @@ documentation, and what it returns the result. With `flow` it has no body: that 
 
     @operation(rpc="memory.tools_list", reads_only=True)
     def tools(memory: Memory) -> list[ToolOverview]:
-        \"\"\"Every tool of the workspace with its figures, by name.\"\"\"
+        \"\"\"Every tool of the workspace with its figures, sorted by name.\"\"\"
 
 The name then stands for a method that classes with `perform` have as their own.
 """
@@ -15,7 +15,16 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, wraps
 from inspect import Parameter
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, get_args, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Concatenate,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    get_args,
+    get_type_hints,
+)
 
 import msgspec
 from msgspec import Meta, Struct
@@ -26,6 +35,7 @@ from toolmem.flow.services import Memory
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Conversation = Annotated[str | None, Meta(description="The conversation that it belongs to.")]
 
 OPERATIONS: dict[str, Operation] = {}
 
