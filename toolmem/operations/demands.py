@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from toolmem.errors import RequestError
 from toolmem.flow.services import Memory
@@ -25,14 +25,12 @@ from toolmem.rules.notes.width import Call
 from toolmem.rules.turn import Speaker, is_guest, tell_operator
 from toolmem.store.storable import read_or_new
 
-Quote = Annotated[str, Meta(description="The user's words, copied exactly from one message.")]
+Quote = Annotated[str, "The user's words, copied exactly from one message."]
 UserMessages = Annotated[
     str | list[str] | None,
-    Meta(description="What the user typed in this conversation. Left out: they are asked."),
+    "What the user typed in this conversation. Left out: they are asked.",
 ]
-SaidAt = Annotated[
-    list[Moment] | None, Meta(description="When each of these was typed; the newest word counts.")
-]
+SaidAt = Annotated[list[Moment] | None, "When each of these was typed; the newest word counts."]
 _SET_BY_HOST = (
     "user_message",
     "said_at",
@@ -51,31 +49,27 @@ _SET_BY_HOST = (
 def note_demand(
     memory: Memory,
     quote: Quote,
-    effect: Annotated[Effect, Meta(description="deny, ask (the user first), or remind.")],
+    effect: Annotated[Effect, "deny, ask (the user first), or remind."],
     *,
-    lasting: Annotated[
-        str | None, Meta(description="always, or session: this conversation.")
-    ] = None,
-    until: Annotated[str | None, Meta(description="The last day on which it holds.")] = None,
-    tools: Annotated[list[str] | None, Meta(description="Tools that could break it.")] = None,
+    lasting: Annotated[str | None, "always, or session: this conversation."] = None,
+    until: Annotated[str | None, "The last day on which it holds."] = None,
+    tools: Annotated[list[str] | None, "Tools that could break it."] = None,
     replaces: Annotated[
-        str | None, Meta(description="The demand that the user corrects: its id, or its words.")
+        str | None, "The demand that the user corrects: its id, or its words."
     ] = None,
-    rule: Annotated[str | None, Meta(description="The demand in other words.")] = None,
+    rule: Annotated[str | None, "The demand in other words."] = None,
     when: When = None,
     unless: Unless = None,
     stops: Annotated[
         list[Any] | None,
-        Meta(description='1 to 3 calls that it stops: {"tool": ..., "arguments": {...}}.'),
+        '1 to 3 calls that it stops: {"tool": ..., "arguments": {...}}.',
     ] = None,
-    passes: Annotated[
-        list[Any] | None, Meta(description="1 to 3 calls like these that may run.")
-    ] = None,
+    passes: Annotated[list[Any] | None, "1 to 3 calls like these that may run."] = None,
     user_message: UserMessages = None,
-    tools_available: Annotated[list[Any] | None, Meta(description="Names or schemas.")] = None,
+    tools_available: Annotated[list[Any] | None, "Names or schemas."] = None,
     conversation_id: Conversation = None,
-    turn: Annotated[str | None, Meta(description="The turn in which it was said.")] = None,
-    noted_by: Annotated[str | None, Meta(description="The agent or model.")] = None,
+    turn: Annotated[str | None, "The turn in which it was said."] = None,
+    noted_by: Annotated[str | None, "The agent or model."] = None,
     said_at: SaidAt = None,
     speaker: Speaker = None,
 ) -> NoteResult:
@@ -115,11 +109,11 @@ def note_demand(
 def lift_demand(
     memory: Memory,
     quote: Quote,
-    lifted: Annotated[str, Meta(description="The demand in a few words, or its id.")],
+    lifted: Annotated[str, "The demand in a few words, or its id."],
     *,
     user_message: UserMessages = None,
     conversation_id: Conversation = None,
-    noted_by: Annotated[str | None, Meta(description="The agent or model.")] = None,
+    noted_by: Annotated[str | None, "The agent or model."] = None,
     said_at: SaidAt = None,
     speaker: Speaker = None,
 ) -> NoteResult:
@@ -154,7 +148,7 @@ class BindingDemand(Struct, kw_only=True):
 def demands(
     memory: Memory,
     *,
-    conversation_id: Annotated[str | None, Meta(description="Also those of this one only.")] = None,
+    conversation_id: Annotated[str | None, "Also those of this one only."] = None,
 ) -> list[BindingDemand]:
     """What the user demands now in their words, and how often and when last it stopped a call."""
     rules = memory.services.rules(memory.workspace_id)

@@ -14,7 +14,7 @@ from toolmem.operations.rules import schemas_of
 from toolmem.rules.identity import folded_name
 from toolmem.rules.turn import Speaker, is_guest
 
-Arguments = Annotated[Any, Meta(description="The arguments of the call.")]
+Arguments = Annotated[Any, "The arguments of the call."]
 
 
 @operation(
@@ -27,15 +27,13 @@ Arguments = Annotated[Any, Meta(description="The arguments of the call.")]
 )
 def check_tool_call(
     memory: Memory,
-    tool_name: Annotated[str, Meta(description="The tool that is to be called.")],
+    tool_name: Annotated[str, "The tool that is to be called."],
     input: Arguments = None,
     *,
     conversation_id: Conversation = None,
-    tools: Annotated[
-        list[Any] | None, Meta(description="Schemas to check the arguments by.")
-    ] = None,
-    folder: Annotated[str | None, Meta(description="Where commands run.")] = None,
-    force: Annotated[bool, Meta(description="Run it although it failed before.")] = False,
+    tools: Annotated[list[Any] | None, "Schemas to check the arguments by."] = None,
+    folder: Annotated[str | None, "Where commands run."] = None,
+    force: Annotated[bool, "Run it although it failed before."] = False,
     speaker: Speaker = None,
 ) -> Decision:
     """Decide on a call before it runs: allow, advise, ask (the user first) or deny, and why.
@@ -60,14 +58,12 @@ def check_tool_call(
 @operation(rpc="memory.tool_call_ended")
 def tool_call_ended(
     memory: Memory,
-    decision: Annotated[Decision, Meta(description="What `check_tool_call` decided.")],
+    decision: Annotated[Decision, "What `check_tool_call` decided."],
     input: Arguments = None,
     *,
-    output: Annotated[str, Meta(description="What the call answered.")] = "",
-    success: Annotated[
-        bool | None, Meta(description="Whether it worked. Left out: unknown.")
-    ] = None,
-    call_id: Annotated[str | None, Meta(description="The host's own id of the call.")] = None,
+    output: Annotated[str, "What the call answered."] = "",
+    success: Annotated[bool | None, "Whether it worked. Left out: unknown."] = None,
+    call_id: Annotated[str | None, "The host's own id of the call."] = None,
 ) -> bool:
     """Say how a call ended that was let through: later calls are compared with it. Always True."""
     memory.services.guard(memory.workspace_id).after(
@@ -84,9 +80,9 @@ def tool_call_ended(
 def decisions(
     memory: Memory,
     *,
-    conversation_id: Annotated[str | None, Meta(description="Those of this one only.")] = None,
-    tool_name: Annotated[str | None, Meta(description="Those on this tool only.")] = None,
-    limit: Annotated[int, Meta(ge=1, le=1_000, description="So many of the newest.")] = 100,
+    conversation_id: Annotated[str | None, "Those of this one only."] = None,
+    tool_name: Annotated[str | None, "Those on this tool only."] = None,
+    limit: Annotated[int, Meta(ge=1, le=1_000), "So many of the newest."] = 100,
 ) -> list[Decision]:
     """The newest decisions that were more than a plain allow, oldest first."""
     store = memory.services.store()

@@ -11,7 +11,7 @@ from toolmem.flow.services import Memory
 from toolmem.operations.operation import AgentTool, operation
 from toolmem.rules.memories import GLOBAL, LIMIT, Memories, MemoryEntry
 
-Namespace = Annotated[str, Meta(description="global, skill-<id> or tool-<name>.")]
+Namespace = Annotated[str, "global, skill-<id> or tool-<name>."]
 
 
 @operation(
@@ -21,10 +21,10 @@ Namespace = Annotated[str, Meta(description="global, skill-<id> or tool-<name>."
 )
 def recall(
     memory: Memory,
-    query: Annotated[str, Meta(description="What is looked for. Empty: the newest.")] = "",
+    query: Annotated[str, "What is looked for. Empty: the newest."] = "",
     *,
     namespace: Namespace = GLOBAL,
-    limit: Annotated[int, Meta(ge=1, le=100, description="The most to return.")] = LIMIT,
+    limit: Annotated[int, Meta(ge=1, le=100), "The most to return."] = LIMIT,
 ) -> list[MemoryEntry]:
     """What is remembered in a namespace and fits a query best, rules of its tool included."""
     return _memories(memory).recall(query, namespace, limit)
@@ -33,11 +33,11 @@ def recall(
 @operation(rpc="memory.store", agent=AgentTool("memory_store", "Remember a text."))
 def remember(
     memory: Memory,
-    content: Annotated[str, Meta(description="The text to remember.")],
+    content: Annotated[str, "The text to remember."],
     *,
     namespace: Namespace = GLOBAL,
-    id: Annotated[str | None, Meta(description="The id of a memory to replace.")] = None,
-    tags: Annotated[list[str] | None, Meta(description="Words to find it by.")] = None,
+    id: Annotated[str | None, "The id of a memory to replace."] = None,
+    tags: Annotated[list[str] | None, "Words to find it by."] = None,
 ) -> MemoryEntry:
     """Remember a text, or replace a memory by its id."""
     return _memories(memory).remember(content, namespace, id or "", tags or ())
@@ -46,7 +46,7 @@ def remember(
 @operation(rpc="memory.forget", agent=AgentTool("memory_forget", "Forget a memory."))
 def forget(
     memory: Memory,
-    id: Annotated[str, Meta(description="The id of the memory.")],
+    id: Annotated[str, "The id of the memory."],
     *,
     namespace: Namespace = GLOBAL,
 ) -> bool:

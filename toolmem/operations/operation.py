@@ -1,9 +1,9 @@
 """An operation is a decorated function: its signature is the request, its docstring the
 documentation, and what it returns the result. With `flow` it has no body: that flow is run.
 
-    @operation(rpc="memory.tools_list", reads_only=True)
-    def tools(memory: Memory) -> list[ToolOverview]:
-        \"\"\"Every tool of the workspace with its figures, sorted by name.\"\"\"
+    @operation(rpc="memory.tool_rule_list", reads_only=True)
+    def tool_rule_list(memory: Memory, tool_name: Annotated[str, "The tool."]) -> list[Rule]:
+        \"\"\"The rules of a tool by priority.\"\"\"
 
 The name then stands for a method that classes with `perform` have as their own.
 """
@@ -15,16 +15,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, wraps
 from inspect import Parameter
-from typing import (
-    Annotated,
-    Any,
-    Concatenate,
-    ParamSpec,
-    Protocol,
-    TypeVar,
-    get_args,
-    get_type_hints,
-)
+from typing import Annotated, Any, Concatenate, ParamSpec, Protocol, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -35,7 +26,8 @@ from toolmem.flow.services import Memory
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Conversation = Annotated[str | None, Meta(description="The conversation that it belongs to.")]
+Conversation = Annotated[str | None, "The conversation that it belongs to."]
+Count = Annotated[int, Meta(ge=1)]
 
 OPERATIONS: dict[str, Operation] = {}
 
@@ -118,7 +110,11 @@ class Operation:
         """JSON Schema of the request, without the parameters in `hidden`."""
         (_,), components = msgspec.json.schema_components([self.request])
         schema: dict[str, Any] = components[self.request.__name__]
-        properties = {k: v for k, v in schema["properties"].items() if k not in hidden}
+        properties = {
+            name: {"description": description_of(each), **schema["properties"][name]}
+            for name, each in self.signature.parameters.items()
+            if name not in hidden
+        }
         return {**schema, "properties": properties}
 
 
@@ -159,18 +155,15 @@ def _document(method: Any, operation: Operation) -> None:
     own = [p.replace(annotation=kinds[p.name]) for p in parameters]
     owner = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
     method.__signature__ = inspect.Signature([owner, *own], return_annotation=answer)
-    lines = [f"    {p.name}: {description_of(p.annotation)}" for p in parameters]
+    lines = [f"    {p.name}: {description_of(p)}" for p in parameters]
     told = ["", "Args:", *lines] if lines else []
     method.__doc__ = "\n".join([operation.__doc__ or "", *told])
 
 
-def description_of(kind: Any) -> str:
-    """What `Meta` tells of an annotated parameter."""
-    for each in get_args(kind):
-        told = each.description if isinstance(each, Meta) else description_of(each)
-        if told:
-            return str(told)
-    return ""
+def description_of(parameter: Parameter) -> str:
+    """The text that a parameter is annotated with: `Annotated[bool, "Judge again."]`."""
+    told = getattr(parameter.annotation, "__metadata__", ())
+    return next((each for each in told if isinstance(each, str)), "")
 
 
 _UNKNOWN = re.compile(r"unknown field `(.*)`")

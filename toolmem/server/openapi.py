@@ -59,12 +59,11 @@ def _post(
         "post": {
             "operationId": name,
             "summary": summary,
-            "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
-            "responses": {
-                "200": {
-                    "description": "The result.",
-                    "content": {"application/json": {"schema": answer}},
-                }
-            },
+            "requestBody": {"required": True, "content": _json(body)},
+            "responses": {"200": {"description": "The result.", "content": _json(answer)}},
         }
     }
+
+
+def _json(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
