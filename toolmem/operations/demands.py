@@ -51,25 +51,29 @@ def note_demand(
     quote: Quote,
     effect: Annotated[Effect, "deny, ask (the user first), or remind."],
     *,
-    lasting: Annotated[str | None, "always, or session: this conversation."] = None,
+    lasting: Annotated[str | None, "always, or session: only in this conversation."] = None,
     until: Annotated[str | None, "The last day on which it holds."] = None,
     tools: Annotated[list[str] | None, "Tools that could break it."] = None,
     replaces: Annotated[
         str | None, "The demand that the user corrects: its id, or its words."
     ] = None,
-    rule: Annotated[str | None, "The demand in other words."] = None,
+    rule: Annotated[
+        str | None, "The demand in other words, if the quote alone would puzzle."
+    ] = None,
     when: When = None,
     unless: Unless = None,
     stops: Annotated[
         list[Any] | None,
         '1 to 3 calls that it stops: {"tool": ..., "arguments": {...}}.',
     ] = None,
-    passes: Annotated[list[Any] | None, "1 to 3 calls like these that may run."] = None,
+    passes: Annotated[list[Any] | None, "1 to 3 similar calls that may run."] = None,
     user_message: UserMessages = None,
-    tools_available: Annotated[list[Any] | None, "Names or schemas."] = None,
+    tools_available: Annotated[
+        list[Any] | None, "Names or schemas of all the agent's tools."
+    ] = None,
     conversation_id: Conversation = None,
     turn: Annotated[str | None, "The turn in which it was said."] = None,
-    noted_by: Annotated[str | None, "The agent or model."] = None,
+    noted_by: Annotated[str | None, "The agent or model that noted it."] = None,
     said_at: SaidAt = None,
     speaker: Speaker = None,
 ) -> NoteResult:
@@ -113,7 +117,7 @@ def lift_demand(
     *,
     user_message: UserMessages = None,
     conversation_id: Conversation = None,
-    noted_by: Annotated[str | None, "The agent or model."] = None,
+    noted_by: Annotated[str | None, "The agent or model that noted it."] = None,
     said_at: SaidAt = None,
     speaker: Speaker = None,
 ) -> NoteResult:
@@ -148,7 +152,9 @@ class BindingDemand(Struct, kw_only=True):
 def demands(
     memory: Memory,
     *,
-    conversation_id: Annotated[str | None, "Also those of this one only."] = None,
+    conversation_id: Annotated[
+        str | None, "Also those that hold in this conversation only."
+    ] = None,
 ) -> list[BindingDemand]:
     """What the user demands now in their words, and how often and when last it stopped a call."""
     rules = memory.services.rules(memory.workspace_id)

@@ -31,9 +31,9 @@ def check_tool_call(
     input: Arguments = None,
     *,
     conversation_id: Conversation = None,
-    tools: Annotated[list[Any] | None, "Schemas to check the arguments by."] = None,
-    folder: Annotated[str | None, "Where commands run."] = None,
-    force: Annotated[bool, "Run it although it failed before."] = False,
+    tools: Annotated[list[Any] | None, "Schemas of the tools, to check the arguments by."] = None,
+    folder: Annotated[str | None, "The folder in which commands run."] = None,
+    force: Annotated[bool, "Let it run although the same call failed before."] = False,
     speaker: Speaker = None,
 ) -> Decision:
     """Decide on a call before it runs: allow, advise, ask (the user first) or deny, and why.
@@ -80,9 +80,9 @@ def tool_call_ended(
 def decisions(
     memory: Memory,
     *,
-    conversation_id: Annotated[str | None, "Those of this one only."] = None,
+    conversation_id: Annotated[str | None, "Those of this conversation only."] = None,
     tool_name: Annotated[str | None, "Those on this tool only."] = None,
-    limit: Annotated[int, Meta(ge=1, le=1_000), "So many of the newest."] = 100,
+    limit: Annotated[int, Meta(ge=1, le=1_000), "So many of the newest decisions."] = 100,
 ) -> list[Decision]:
     """The newest decisions that were more than a plain allow, oldest first."""
     store = memory.services.store()

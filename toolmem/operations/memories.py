@@ -24,7 +24,7 @@ def recall(
     query: Annotated[str, "What is looked for. Empty: the newest."] = "",
     *,
     namespace: Namespace = GLOBAL,
-    limit: Annotated[int, Meta(ge=1, le=100), "The most to return."] = LIMIT,
+    limit: Annotated[int, Meta(ge=1, le=100), "The most memories to return."] = LIMIT,
 ) -> list[MemoryEntry]:
     """What is remembered in a namespace and fits a query best, rules of its tool included."""
     return _memories(memory).recall(query, namespace, limit)
