@@ -121,7 +121,7 @@ def lift_demand(
     said_at: SaidAt = None,
     speaker: Speaker = None,
 ) -> NoteResult:
-    """Lift a demand if the user's words surely take it back; if not, ask them."""
+    """Lift a demand if the user's words surely take it back (`outcome` is kept); if not, ask."""
     context = _context(memory, user_message, said_at, conversation_id, [])
     context.is_guests = is_guest(speaker, memory.services.settings.session.speaker)
     context.noted_by = noted_by or ""

@@ -11,7 +11,7 @@ from toolmem.flow.services import Memory
 from toolmem.operations.operation import AgentTool, operation
 from toolmem.rules.memories import GLOBAL, LIMIT, Memories, MemoryEntry
 
-Namespace = Annotated[str, "global, skill-<id> or tool-<name>."]
+Namespace = Annotated[str, "Where it is kept: global, skill-<id> or tool-<name>."]
 
 
 @operation(
