@@ -10,6 +10,7 @@ from toolmem.cli import options
 from toolmem.cli.console import print_json, print_table
 from toolmem.config.show import shown_settings
 from toolmem.errors import ConfigError
+from toolmem.llm.encoder import can_encode
 from toolmem.memory.toolmem import ToolMem
 
 
@@ -44,6 +45,8 @@ def show(memory: ToolMem, as_json: bool) -> None:
     Example:
       toolmem config show --config my.yaml llm.default.model_name=qwen-plus
     """
+    if any(e.backend == "multilingual" for e in memory.services.settings.embedding_model.values()):
+        can_encode()  # it says what is in force where the encoder is not installed
     rows = shown_settings(memory.engine.configuration, memory.engine.params())
     if as_json:
         print_json([{"name": n, "value": v, "origin": o} for n, v, o in rows])
