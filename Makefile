@@ -6,9 +6,10 @@ NEWER := .venv-newer
 WHEEL := .venv-wheel
 RUN := $(VENV)/bin
 ARGS ?=
+SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d " ")
 HERE := not slow and not hosts and not frameworks
 
-.PHONY: help evaluate serve docs test test-all test-slow test-hosts test-frameworks test-lowest test-newer test-wheel lint bench ci clean
+.PHONY: help evaluate serve docs test test-random test-all test-slow test-hosts test-frameworks test-lowest test-newer test-wheel lint bench ci clean
 
 evaluate: $(VENV)/.ready  ## judge the packaged sample and write report/
 	$(RUN)/toolmem evaluate $(ARGS)
@@ -19,7 +20,11 @@ serve: $(VENV)/.ready  ## serve .toolmem/memory.db over HTTP
 test: $(VENV)/.ready  ## run the tests
 	$(RUN)/python -m pytest -q -n 2 -m "$(HERE)" $(ARGS)
 
-test-all: test test-slow test-wheel  ## also notebooks, killed nodes, and the built wheel
+test-random: $(VENV)/.ready  ## run them in any order; to repeat one: make test-random SEED=number
+	$(RUN)/python -m pytest -q -n 2 -m "$(HERE)" \
+		--random-order-bucket=global --random-order-seed=$(SEED) $(ARGS)
+
+test-all: test-random test-slow test-wheel  ## also notebooks, killed nodes, and the built wheel
 
 test-slow: $(VENV)/.ready  ## execute notebooks, kill Elasticsearch nodes (JDK 17 or newer, Maven)
 	$(RUN)/python -m pytest -q -n 2 -m slow

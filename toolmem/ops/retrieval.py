@@ -15,7 +15,7 @@ from toolmem.errors import Conflict
 from toolmem.models.protocols import Embedder, Store
 from toolmem.models.records import Document
 from toolmem.models.tools import ToolSchema
-from toolmem.store.search import embed_missing, index_words, query_words, unit_vector
+from toolmem.store.search import index_words, query_words, search_by_meaning, unit_vector
 from toolmem.text.forms import word_set
 
 DESCRIPTIONS = "descriptions"  # namespace of the tools' own descriptions; keys: names of tools
@@ -67,14 +67,19 @@ def fitting_tools(
     wanted = known if names is None else [name for name in known if name in set(names)]
     if not wanted:
         return []
-    identity = embedder.identity
-    store.use_embedder(identity)
-    vector = unit_vector(embedder.embed([query])[0], identity)
+    asked = (query, unit_vector(embedder.embed([query])[0], embedder.identity))
     _keep_names(store, workspace, wanted)
     cosines: dict[str, float] = {}
     for namespace, penalty in _PENALTY.items():
-        embed_missing(store, embedder, workspace, namespace, on_embedded)
-        hits = store.search(workspace, namespace, query, vector, _CANDIDATES, keys=wanted)
+        hits = search_by_meaning(
+            store,
+            embedder,
+            (workspace, namespace),
+            asked,
+            _CANDIDATES,
+            keys=wanted,
+            on_made=on_embedded,
+        )
         for hit in hits:
             if hit.similarity is not None:
                 cosines[hit.key] = max(cosines.get(hit.key, -1.0), hit.similarity - penalty)

@@ -24,7 +24,7 @@ from toolmem.rules.identity import (
     read_text,
     text_key,
 )
-from toolmem.store.search import embed_missing, unit_vector
+from toolmem.store.search import search_by_meaning, unit_vector
 from toolmem.store.storable import retry_on_conflict
 from toolmem.text.masking import Masker
 
@@ -119,10 +119,9 @@ class Memories:
         if not self.store.list_records(self.workspace, where, key_prefix=MEMORY_PREFIX, newest=1):
             return
         embedder = self._embedder()
-        self.store.use_embedder(embedder.identity)
-        embed_missing(self.store, embedder, self.workspace, where)
         vector = unit_vector(embedder.embed([query[:4_000]])[0], embedder.identity)
-        for hit in self.store.search(self.workspace, where, query, vector, limit):
+        scope = (self.workspace, where)
+        for hit in search_by_meaning(self.store, embedder, scope, (query, vector), limit):
             record = self.store.get(self.workspace, where, hit.key)
             is_near = hit.text_rank is not None or (hit.similarity or 0.0) >= _MIN_SIMILARITY
             if is_near and record and (entry := _entry(record, self.clock.now())):
