@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
 
 import click
@@ -13,7 +12,7 @@ from toolmem.cli import options
 from toolmem.cli.console import print_error, print_json, print_table, progress_bar
 from toolmem.cli.import_ import MAX_SHOWN, form, mapping, read_mapping
 from toolmem.formats.recording import read_recording
-from toolmem.research.costs import POLICIES, REPLY_TOKENS, Bill, bill
+from toolmem.research.costs import REPLY_TOKENS, Bill, bill
 from toolmem.research.evaluation import sample
 from toolmem.text.display import plain
 
@@ -59,14 +58,8 @@ def costs(
     fields = read_mapping(mapped)
     paths = list(sources) or sample()[0]
     recorded = read_recording(paths, datetime.now(UTC), format=form, mapping=fields)
-    done, total = count(1), len(POLICIES) * len(recorded.calls)
     with progress_bar("replaying calls") as progress:
-        found = bill(
-            recorded.calls,
-            config=config,
-            overrides=settings,
-            watch=lambda call, held: progress(next(done), total),
-        )
+        found = bill(recorded.calls, config=config, overrides=settings, progress=progress)
     for bad in recorded.bad[:MAX_SHOWN]:
         click.echo(plain(f"{bad.place}: {bad.error}"), err=True)
     if as_json:

@@ -10,13 +10,14 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from toolmem.config.load import Configuration
-from toolmem.config.sections import BudgetSection, ModelSection, Price
+from toolmem.config.sections import BudgetSection, ModelSection, OpSection, Price
 from toolmem.judge.check import check
 from toolmem.llm.budget import Budget
 from toolmem.memory.toolmem import ToolMem
@@ -24,6 +25,7 @@ from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance
 from toolmem.ops.parse_tool_call_result import DEFAULT_WINDOW
 from toolmem.ops.summary_tool_memory import SummaryToolMemoryOp
+from toolmem.research.evaluation import Progress
 from toolmem.text.stopped_calls import was_stopped
 
 if TYPE_CHECKING:
@@ -40,17 +42,19 @@ POLICIES: dict[str, Params | None] = {  # None: no model is asked
     "smart skip, 10 new calls": {"min_new_calls": 10},
     "incremental, 10 new calls": {"min_new_calls": 10, "policy": "incremental"},
 }
+BASE: Params = {"force": False, "min_new_calls": 1, "policy": "smart_skip"}
 Watch = Callable[[ToolCallResult, Guidance | None], None]
 
 
 class PolicyCost(Struct, kw_only=True):
     """What one policy would have sent. Tokens are estimates."""
 
-    policy: str
+    policy: str = ""
     requests: int = 0
     prompt_tokens: int = 0
     reply_tokens: int = 0
-    saved_prompt_tokens: int = 0  # of summaries that were skipped
+    saved_requests: int = 0  # summaries that were skipped
+    saved_prompt_tokens: int = 0
     cost: float | None = None  # None: the model has no price
     currency: str = ""
     budget_reached: bool = False
@@ -92,6 +96,7 @@ def bill(
     config: str | None = None,
     overrides: Sequence[str] = (),
     watch: Watch = lambda call, held: None,
+    progress: Progress = lambda done, total: None,
 ) -> Bill:
     """Replay calls in their order under each policy: params of the op, or None to ask no model.
 
@@ -109,12 +114,21 @@ def bill(
     model = settings.llm.get(name, ModelSection()).model_name or DEFAULT_MODEL
     budget = Budget(settings.budget, settings.prices)
     budget.check_model(model, f"llm.{name}.model_name")
+    keys = {policy: _replayed(params) for policy, params in policies.items()}
+    done, total = count(1), len(set(keys.values())) * len(kept)
+
+    def told(call: ToolCallResult, held: Guidance | None) -> None:
+        watch(call, held)
+        progress(next(done), total)
+
+    replays: dict[str, PolicyCost] = {}
+    for key in dict.fromkeys(keys.values()):
+        with _opened(settings.op[OP], config, overrides, key) as memory:
+            replays[key] = _replay(memory, kept, told)
     found = []
     for policy, params in policies.items():
-        cost = PolicyCost(policy=policy)
-        with _replaying(configuration, config, overrides, params) as memory:
-            _replay(memory, kept, cost, watch, always=bool((params or {}).get("force")))
-        cost.reply_tokens = REPLY_TOKENS * cost.requests
+        cost = _under(params, replays[keys[policy]])
+        cost.policy, cost.reply_tokens = policy, REPLY_TOKENS * cost.requests
         cost.cost, cost.currency = budget.price(model, cost.prompt_tokens, cost.reply_tokens)
         cost.budget_reached = _reaches(cost, settings.budget)
         found.append(cost)
@@ -148,30 +162,44 @@ def _conversations(calls: Sequence[ToolCallResult]) -> Iterator[list[ToolCallRes
         begin = end + 1
 
 
-def _replaying(
-    configuration: Configuration, config: str | None, overrides: Sequence[str], params: Params | None
-) -> ToolMem:
-    """A memory of nothing that keeps nothing, whose model counts prompts without a limit."""
-    section = configuration.settings.op[OP]
-    policy = {"force": False, "min_new_calls": 1, "policy": "smart_skip", **(params or {})}
-    if policy["force"]:  # a summary of the same calls again is counted without making it
-        policy |= {"force": False, "min_new_calls": 1, "policy": "smart_skip"}
-    policy["summary_sleep_interval"] = 0
-    given = [
-        *overrides,
+def _replayed(params: Params | None) -> str:
+    """What is replayed for a policy, as JSON. Its cards are those of the smart skip.
+
+    That holds without a model, and where calls that guidance covers are summarized again.
+    """
+    given = {**BASE, **(params or {})}
+    return json.dumps(BASE if given["force"] else given, sort_keys=True)
+
+
+def _under(params: Params | None, replayed: PolicyCost) -> PolicyCost:
+    if params is None:
+        return replace(
+            replayed, requests=0, prompt_tokens=0, saved_requests=0, saved_prompt_tokens=0
+        )
+    if not params.get("force"):
+        return replace(replayed)
+    requests = replayed.requests + replayed.saved_requests
+    tokens = replayed.prompt_tokens + replayed.saved_prompt_tokens
+    return replace(
+        replayed, requests=requests, prompt_tokens=tokens, saved_requests=0, saved_prompt_tokens=0
+    )
+
+
+def _opened(section: OpSection, config: str | None, overrides: Sequence[str], key: str) -> ToolMem:
+    """A memory that keeps nothing and only counts prompts."""
+    params = {**json.loads(key), "summary_sleep_interval": 0}
+    own = [
+        f"llm.{section.llm}.backend=dry_run",
+        f"vector_store.{section.vector_store}.backend=memory",
         "budget.max_tokens=null",
         "budget.max_cost=null",
-        f"llm.{section.llm}.backend={'offline' if params is None else 'dry_run'}",
-        f"vector_store.{section.vector_store}.backend=memory",
-        *(f"op.{OP}.params.{name}={json.dumps(value)}" for name, value in policy.items()),
+        *(f"op.{OP}.params.{name}={json.dumps(value)}" for name, value in params.items()),
     ]
-    return ToolMem(config, workspace="costs", overrides=given)
+    return ToolMem(config, workspace="costs", overrides=[*overrides, *own])
 
 
-def _replay(
-    memory: ToolMem, calls: Sequence[ToolCallResult], cost: PolicyCost, watch: Watch, *, always: bool
-) -> None:
-    """Count what is sent for these calls. `always`: what is skipped would be sent as well."""
+def _replay(memory: ToolMem, calls: Sequence[ToolCallResult], watch: Watch) -> PolicyCost:
+    cost = PolicyCost()
     store = memory.services.store(memory.engine.configuration.settings.op[OP])
     held: dict[str, Guidance] = {}
     made: Counter[str] = Counter()  # calls of each tool
@@ -185,21 +213,21 @@ def _replay(
                 ages.append(made[call.tool_name] - max(guidance.covered))
             made[call.tool_name] += 1
         store.append_calls(memory.workspace_id, group, DEFAULT_WINDOW)
-        summarized = memory.summarize(list(dict.fromkeys(call.tool_name for call in group)))
-        for record in store.records(memory.workspace_id, summarized.summarized):
+        done = memory.summarize(list(dict.fromkeys(call.tool_name for call in group)))
+        for record in store.records(memory.workspace_id, done.summarized):
             if record.guidance is not None:
                 held[record.tool_name] = record.guidance
                 read.update((record.tool_name, seq) for seq in record.guidance.covered)
-        usage = summarized.usage
-        skipped = held.keys() - set(summarized.summarized)
-        saved = sum(held[name].prompt_tokens for name in skipped)
-        cost.requests += usage.requests + (len(skipped) if always else 0)
-        cost.prompt_tokens += usage.prompt_tokens + (saved if always else 0)
-        cost.saved_prompt_tokens += 0 if always else saved
+        skipped = held.keys() - set(done.summarized)  # a tool without a call here would be, too
+        cost.requests += done.usage.requests
+        cost.prompt_tokens += done.usage.prompt_tokens
+        cost.saved_requests += len(skipped)
+        cost.saved_prompt_tokens += sum(held[name].prompt_tokens for name in skipped)
     cost.calls_read = len(read) / len(calls) if calls else 0.0
     if ages:
         ages.sort()
         cost.age_median, cost.age_95 = (ages[math.ceil(p * len(ages)) - 1] for p in (0.5, 0.95))
+    return cost
 
 
 def _reaches(cost: PolicyCost, limits: BudgetSection) -> bool:
@@ -217,5 +245,6 @@ def _price(configuration: Configuration, model: str) -> Price | None:
         for (*section, name), setting in configuration.layer.items()
         if tuple(section) == place
     }
-    own = {origins[name] for name in ("input", "output") if name in origins} - {origins.get("source")}
+    given = {origins[name] for name in ("input", "output") if name in origins}
+    own = sorted(given - {origins.get("source")})
     return replace(price, source=", ".join(own), date="") if price is not None and own else price
