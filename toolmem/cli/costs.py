@@ -10,24 +10,27 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_json, print_table, progress_bar
-from toolmem.cli.import_ import MAX_SHOWN, form, mapping, read_mapping
+from toolmem.cli.import_ import MAX_SHOWN, form, mapping, read_mapping, sources
 from toolmem.formats.recording import read_recording
 from toolmem.research.costs import REPLY_TOKENS, Bill, bill
 from toolmem.research.evaluation import sample
 from toolmem.text.display import plain
 
-_COLUMNS = ("policy", "requests", "tokens read", "written", "saved", "cost", "calls read")
+_COLUMNS = (
+    "policy",
+    "requests",
+    "tokens read",
+    "written",
+    "saved",
+    "cost",
+    "calls read",
+    "calls old",
+    "95 %",
+)
 
 
 @click.command()
-@click.option(
-    "--input",
-    "sources",
-    multiple=True,
-    type=click.Path(exists=True, path_type=Path),
-    help="A recording in a format that `toolmem import` reads, or a folder; may be given several "
-    "times. Left out: the packaged sample.",
-)
+@sources
 @form
 @mapping
 @options.as_json
@@ -81,19 +84,16 @@ def _print(found: Bill) -> None:
         tokens = (each.prompt_tokens, each.reply_tokens, each.saved_prompt_tokens)
         ages = (each.age_median, each.age_95)
         rows.append((each.policy, each.requests, *tokens, cost, f"{each.calls_read:.0%}", *ages))
-    print_table((*_COLUMNS, "calls old", "95 %"), rows)
+    print_table(_COLUMNS, rows)
     click.echo(
-        f"{found.calls} calls of {found.tools} tools. Tokens are estimates, a reply is taken for "
-        f"{REPLY_TOKENS}. A card stands in for the model's text: this compares cost and freshness, "
-        "not prose."
+        f"{found.calls} calls; tokens are estimates, and a reply is taken for {REPLY_TOKENS}. A "
+        "card stands in for the model's text: this compares cost and freshness, not prose."
     )
     price = found.price
     if price is None:
         name = f"prices.[{found.model}]"
         click.echo(f"{found.model} has no price; set {name}.input and .output, per 1,000 tokens")
-        return
-    told = ", ".join(filter(None, (price.source, price.date))) or "no source given"
-    click.echo(
-        f"{found.model}: {price.input:g} {price.currency} for 1,000 tokens read, {price.output:g} "
-        f"for 1,000 written ({told})"
-    )
+    else:
+        told = ", ".join(filter(None, (price.source, price.date))) or "no source given"
+        paid = f"{price.input:g} for 1,000 tokens read, {price.output:g} written"
+        click.echo(f"{found.model}, {price.currency}: {paid} ({told})")
