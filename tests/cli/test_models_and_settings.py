@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -202,6 +203,36 @@ def test_the_judge_is_held_against_labels(tmp_path):
     (tmp_path / "labels.csv").write_text("index,label\n0,1\n1,0\n2,1\n")
     done = run(tmp_path, "evaluate", "--input", "calls.jsonl", "--labels", "labels.csv")
     assert "the judge agrees with 2 of 3 labels; balanced accuracy 0.500" in done.stdout
+
+
+def test_costs_tell_the_price_and_its_source_and_are_held_against_the_budget(tmp_path):
+    (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, CALLS)))
+    ask = ("costs", "--input", "calls.jsonl")
+    done = run(tmp_path, *ask)
+    assert done.returncode == 0
+    assert "not prose" in done.stdout
+    assert "qwen-plus, CNY: 0.0008 for 1,000 tokens read" in done.stdout
+    assert ", 2026-11-21)" in done.stdout
+    done = run(tmp_path, *ask, "--json", "budget.max_tokens=100", "prices.[qwen-plus].input=0.01")
+    assert (done.returncode, json.loads(done.stdout)["price"]["source"]) == (3, "override")
+    assert "budget reached: always fresh" in done.stderr
+    for setting in ("prices.mine={input: 2.5, currency: USD}", "prices.mine={input: 1, per: 1M}"):
+        done = run(tmp_path, *ask, setting)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "prices.mine" in done.stderr and "divide one per million by 1,000" in done.stderr
+
+
+def test_a_dry_run_that_passes_the_budget_exits_with_3(tmp_path):
+    """Wherever it does, in judging or in the summary."""
+    (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, CALLS)))
+    dry_run = ("evaluate", "--input", "calls.jsonl", "llm.default.backend=dry_run")
+    done = run(tmp_path, *dry_run)
+    tokens = int(re.search(r"not sent: (\d+) prompt tokens", done.stdout)[1])
+    assert run(tmp_path, *dry_run, f"budget.max_tokens={tokens}").returncode == 0
+    for limit in (tokens - 1, 1):
+        done = run(tmp_path, *dry_run, f"budget.max_tokens={limit}")
+        assert done.returncode == 3
+        assert f"stopped: budget.max_tokens={limit}" in done.stderr
 
 
 def test_a_local_store_of_reme_is_named_and_imported(tmp_path):

@@ -132,6 +132,8 @@ def _print_result(found: evaluation.Evaluation, written: list[Path]) -> None:
     if found.stopped:
         left = sum(each.call.evaluation_status in ("pending", "failed") for each in found.calls)
         print_error(f"stopped: {found.stopped}; {left} calls were not evaluated")
+    elif found.summary.stopped:
+        print_error(f"stopped: {found.summary.stopped}")
     rows = [
         (row.tool_name, row.calls, row.failures, row.success_rate, row.avg_score)
         for row in tool_rows(found)
