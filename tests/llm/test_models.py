@@ -280,15 +280,6 @@ def test_a_dry_run_counts_prompts_and_sends_nothing(path, records, clock):
         summary = memory.summarize()
         assert summary.usage.requests == 1
         assert memory.summarize().usage.saved_prompt_tokens == summary.usage.prompt_tokens
-    spent = done.usage.prompt_tokens
-    with ToolMem(
-        overrides=[*overrides, f"budget.max_tokens={spent}", "vector_store.default.backend=memory"]
-    ) as memory:
-        assert not memory.add(records(5)).budget_reached  # it would just do
-        stopped = memory.summarize()
-        assert stopped.budget_reached and stopped.usage.requests == 0
-        assert memory.add(records(5, start=5)).budget_reached
-        assert len(memory.calls()) == 10
 
 
 def test_a_service_that_only_streams_is_read_from_its_stream(records, path):

@@ -16,18 +16,6 @@ from toolmem.research.costs import REPLY_TOKENS, Bill, bill
 from toolmem.research.evaluation import sample
 from toolmem.text.display import plain
 
-_COLUMNS = (
-    "policy",
-    "requests",
-    "tokens read",
-    "written",
-    "saved",
-    "cost",
-    "calls read",
-    "calls old",
-    "95 %",
-)
-
 
 @click.command()
 @sources
@@ -83,8 +71,9 @@ def _print(found: Bill) -> None:
         cost = None if each.cost is None else f"{each.cost:.4f} {each.currency}".rstrip()
         tokens = (each.prompt_tokens, each.reply_tokens, each.saved_prompt_tokens)
         ages = (each.age_median, each.age_95)
-        rows.append((each.policy, each.requests, *tokens, cost, f"{each.calls_read:.0%}", *ages))
-    print_table(_COLUMNS, rows)
+        rows.append((each.policy, each.requests, *tokens, cost, *ages))
+    head = ("policy", "requests", "tokens read", "written", "saved", "cost", "calls old", "95 %")
+    print_table(head, rows)
     click.echo(
         f"{found.calls} calls; tokens are estimates, and a reply is taken for {REPLY_TOKENS}. A "
         "card stands in for the model's text: this compares cost and freshness, not prose."

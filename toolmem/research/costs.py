@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from toolmem.config.load import Configuration
-from toolmem.config.sections import ModelSection, Price
+from toolmem.config.sections import BudgetSection, ModelSection, Price
 from toolmem.judge.check import check
 from toolmem.llm.budget import Budget
 from toolmem.memory.toolmem import ToolMem
@@ -25,6 +25,7 @@ from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance
 from toolmem.ops.parse_tool_call_result import DEFAULT_WINDOW
 from toolmem.ops.summary_tool_memory import SummaryToolMemoryOp
+from toolmem.store.sqlite import SqliteStore
 from toolmem.text.stopped_calls import was_stopped
 
 if TYPE_CHECKING:
@@ -101,18 +102,21 @@ def bill(
     `overrides` give the op is priced and never asked. `watch` is told each call, with the guidance
     in force. Raises ConfigError.
     """
-    from toolmem.llm.models import DEFAULT_MODEL
+    from toolmem.llm.models import DEFAULT_MODEL, DryRunModel
 
     kept = _stored(calls)
     with ToolMem(config, overrides=overrides) as memory:
         configuration = memory.engine.configuration
     settings, name = configuration.settings, configuration.settings.op[OP].llm
-    limits, budget = settings.budget, Budget(settings.budget, settings.prices)
+    limits, budget = settings.budget, Budget(BudgetSection(), settings.prices)
     model = settings.llm.get(name, ModelSection()).model_name or DEFAULT_MODEL
-    budget.check_model(model, f"llm.{name}.model_name")
+    Budget(limits, settings.prices).check_model(model, f"llm.{name}.model_name")
+    counting = {name: DryRunModel(model, budget)}
     # Guidance that is always fresh is that of the smart skip, and what was skipped is sent as well.
     given = {each: {**BASE, **params} for each, params in policies.items()}
-    keys = {each: json.dumps(BASE if own["force"] else own) for each, own in given.items()}
+    keys = {
+        each: json.dumps({**own, **BASE} if own["force"] else own) for each, own in given.items()
+    }
     replays: dict[str, PolicyCost] = {}
     done, total = count(1), len(set(keys.values())) * len(kept)
 
@@ -123,7 +127,11 @@ def bill(
     found = []
     for policy, key in keys.items():
         if key not in replays:
-            with _counting(configuration, config, overrides, json.loads(key)) as memory:
+            params = {**json.loads(key), "summary_sleep_interval": 0}
+            more = [f"op.{OP}.params.{each}={json.dumps(it)}" for each, it in params.items()]
+            own = [*overrides, *more]
+            stores = dict.fromkeys(settings.vector_store, SqliteStore(":memory:"))
+            with ToolMem(config, overrides=own, llms=counting, stores=stores) as memory:
                 replays[key] = _replay(memory, kept, seen)
         cost = replace(replays[key], policy=policy)
         if given[policy]["force"]:
@@ -160,18 +168,6 @@ def _conversations(calls: Sequence[ToolCallResult]) -> Iterator[list[ToolCallRes
         begin = last + 1
 
 
-def _counting(
-    configuration: Configuration, config: str | None, overrides: Sequence[str], params: Params
-) -> ToolMem:
-    """A memory that keeps nothing, and counts what it would send without a limit."""
-    op = configuration.settings.op[OP]
-    own = [f"llm.{op.llm}.backend=dry_run", f"vector_store.{op.vector_store}.backend=memory"]
-    own += ["budget.max_tokens=null", "budget.max_cost=null"]
-    for name, value in {**params, "summary_sleep_interval": 0}.items():
-        own.append(f"op.{OP}.params.{name}={json.dumps(value)}")
-    return ToolMem(config, workspace="costs", overrides=[*overrides, *own])
-
-
 def _replay(memory: ToolMem, calls: Sequence[ToolCallResult], watch: Watch) -> PolicyCost:
     cost, workspace = PolicyCost(), memory.workspace_id
     store = memory.services.store(memory.engine.configuration.settings.op[OP])
@@ -184,7 +180,7 @@ def _replay(memory: ToolMem, calls: Sequence[ToolCallResult], watch: Watch) -> P
             guidance = held.get(call.tool_name)
             watch(call, guidance)
             if guidance is not None:
-                ages.append(made[call.tool_name] - max(guidance.covered))
+                ages.append(made[call.tool_name] - max(guidance.covered, default=0))
             made[call.tool_name] += 1
         store.append_calls(workspace, group, DEFAULT_WINDOW)
         done = memory.summarize(sorted({call.tool_name for call in group}))
