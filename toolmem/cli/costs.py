@@ -53,13 +53,15 @@ def costs(
         found = bill(recorded.calls, config=config, overrides=settings, progress=progress)
     for bad in recorded.bad[:MAX_SHOWN]:
         click.echo(plain(f"{bad.place}: {bad.error}"), err=True)
+    for note in recorded.notes:
+        click.echo(plain(note), err=True)
     if as_json:
         print_json(found)
     else:
         _print(found)
     if not found.calls:
         print_error("there is no call that could be replayed")
-    reaching = ", ".join(each.policy for each in found.policies if each.budget_reached)
+    reaching = "; ".join(each.policy for each in found.policies if each.budget_reached)
     if reaching:
         print_error(f"budget reached: {reaching}")
     sys.exit(3 if reaching else 1 if recorded.bad or not found.calls else 0)
