@@ -111,7 +111,13 @@ def test_a_line_of_guidance_is_taken_away_by_the_number_that_show_gives_it(fille
 
 
 def test_every_command_shows_an_example(tmp_path):
-    for command in (["evaluate"], ["tools", "list"], ["tools", "show"], ["tools", "forget-line"]):
+    for command in (
+        ["costs"],
+        ["evaluate"],
+        ["tools", "list"],
+        ["tools", "show"],
+        ["tools", "forget-line"],
+    ):
         assert "Example" in run(tmp_path, *command, "--help").stdout
 
 

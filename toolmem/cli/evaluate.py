@@ -10,7 +10,7 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_table, progress_bar
-from toolmem.cli.import_ import form, mapping, read_mapping
+from toolmem.cli.import_ import form, mapping, read_mapping, sources
 from toolmem.formats.recording import read_labels
 from toolmem.research import evaluation, tables
 from toolmem.research.csv_files import write_csv_files
@@ -21,14 +21,7 @@ MAX_SHOWN = 20  # bad records and rows, on the terminal
 
 
 @click.command()
-@click.option(
-    "--input",
-    "sources",
-    multiple=True,
-    type=click.Path(exists=True, path_type=Path),
-    help="A recording in a format that `toolmem import` reads, or a folder; may be given several "
-    "times. Left out: the packaged sample.",
-)
+@sources
 @form
 @mapping
 @click.option(
@@ -108,7 +101,7 @@ def evaluate(
         print_error(f"{found.source} holds no call that could be evaluated")
     is_done = found.calls and found.summary.success
     is_done = is_done and not (found.failed_evaluations or found.bad_records)
-    sys.exit(3 if found.budget_reached else 0 if is_done else 1)
+    sys.exit(3 if found.budget_reached or found.summary.budget_reached else 0 if is_done else 1)
 
 
 def _make_folder(out: Path) -> None:
@@ -141,6 +134,8 @@ def _print_result(found: evaluation.Evaluation, written: list[Path]) -> None:
     if found.stopped:
         left = sum(each.call.evaluation_status in ("pending", "failed") for each in found.calls)
         print_error(f"stopped: {found.stopped}; {left} calls were not evaluated")
+    elif found.summary.stopped:
+        print_error(f"stopped: {found.summary.stopped}")
     _print_rates(found)
     click.echo(f"{len(found.calls)} calls, {len(found.bad_records)} bad records")
     if found.calls and not found.stopped:
