@@ -148,6 +148,8 @@ class _Run(Struct):
             report.notes.append(f"an earlier op failed and did not leave {', '.join(missing)}")
             self._missing_keys.update(op.leaves)
             return
+        if not op.takes_results and CALLS_KEY in (*op.reads, *op.optional):
+            self._data |= {CALLS_KEY: plain_records(self._data.get(CALLS_KEY))}
         clock = self._services.clock
         started = clock.monotonic()
         context = Context(

@@ -195,6 +195,7 @@ def read_arguments(arguments: Any) -> Any:
 
 
 _TYPED_PARTS = ("text", "input_text")
+_PART_KEYS = frozenset({"type", "text", "refusal", "content"})
 
 
 def text_of(content: Any) -> str:
@@ -203,7 +204,7 @@ def text_of(content: Any) -> str:
         return ""
     if isinstance(content, str):
         return content
-    if isinstance(content, list):
+    if isinstance(content, list) and all(map(_is_part, content)):
         return "\n".join(_part_text(part) for part in content)
     return json.dumps(content, ensure_ascii=False, default=str)
 
@@ -218,6 +219,12 @@ def typed_text(content: Any) -> str:
             or (isinstance(part, Mapping) and part.get("type", "text") in _TYPED_PARTS)
         ]
     return text_of(content)
+
+
+def _is_part(value: Any) -> bool:
+    """Whether it may stand in a list of parts; a row of a table does not."""
+    is_typed = isinstance(value, Mapping) and not _PART_KEYS.isdisjoint(value)
+    return is_typed or isinstance(value, str)
 
 
 def _part_text(part: Any) -> str:

@@ -159,7 +159,8 @@ class Joiner:
             "success": None if call.failed is None else not call.failed,
             "context": call.request,
             "create_time": call.time or call.end,
-            "time_cost": seconds if seconds is None or seconds >= 0 else None,
+            "time_cost": call.time_cost if seconds is None or seconds < 0 else seconds,
+            "token_cost": call.token_cost,
             "metadata": metadata,
         }
 
