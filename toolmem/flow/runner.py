@@ -28,6 +28,7 @@ from toolmem.flow.op import (
 )
 from toolmem.flow.report import Event, Listener, OpReport, RunReport
 from toolmem.flow.services import Services
+from toolmem.formats.records import plain_records
 from toolmem.models.tools import FlowResponse
 
 log = logging.getLogger("toolmem.flow")
@@ -42,6 +43,7 @@ _TYPES: Mapping[str, Any] = {
     "boolean": bool,
     "object": dict[str, Any],
 }
+_RECORDS = "tool_call_results"
 _ALWAYS_RAISED = (RequestError, RunCancelled)  # whatever `raise_exception` says
 
 
@@ -148,8 +150,9 @@ class _Run(Struct):
             report.notes.append(f"an earlier op failed and did not leave {', '.join(missing)}")
             self._missing_keys.update(op.leaves)
             return
-        if not op.takes_results and CALLS_KEY in (*op.reads, *op.optional):
-            self._data |= {CALLS_KEY: plain_records(self._data.get(CALLS_KEY))}
+        if _RECORDS in self._data and _RECORDS in (*op.reads, *op.optional):
+            if not op.takes_results:  # it sees one form, wherever the calls come from
+                self._data[_RECORDS] = plain_records(self._data[_RECORDS])
         clock = self._services.clock
         started = clock.monotonic()
         context = Context(

@@ -16,13 +16,14 @@ from msgspec.structs import replace
 import toolmem
 from toolmem.errors import RequestError
 from toolmem.flow.report import Event
+from toolmem.formats.chat import UserMessage
 from toolmem.formats.recording import BadRecord, Recording, read_recording
 from toolmem.formats.records import read_schemas
 from toolmem.llm.usage import LedgerRow, Usage, read_ledger
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.models.tools import CallFailure, LoggedCall, ToolRecord
+from toolmem.models.tools import CallFailure, LoggedCall, ToolRecord, ToolSchema
 from toolmem.operations import results
 from toolmem.operations.guidance import records_shown
 from toolmem.operations.results import Added, Summarized
@@ -30,10 +31,14 @@ from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.turn import ToolUse, Turn
 from toolmem.store.copying import logged_calls
+from toolmem.text.display import plain
+from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
 
 WORKSPACE = "evaluate"
 BATCH = 1000  # calls added at once
+MAX_UNKEPT = 5  # demands that the notes quote
+_DONE = ("Kept", "Lifted", "Undone", "Restored", "Stops", "Holds in this session")
 Progress = Callable[[int, int], None]  # (calls done, calls in all)
 
 
@@ -120,7 +125,7 @@ def evaluate(
         calls, failed, refused = _results(recorded, logged, added.evaluation.failures)
         names = sorted({call.tool_name for call in recorded.calls})
         if memory is None or begin_anew:
-            _capture(used, recorded)
+            recorded.notes += _capture(used, recorded, tools)
         summary = used.summarize(names) if names and not added.stopped else Summarized()
         second = used.summarize(names) if names and not added.stopped else Summarized()
         usage = added.usage.plus(summary.usage).plus(second.usage)
@@ -146,20 +151,32 @@ def evaluate(
         )
 
 
-def _capture(memory: ToolMem, recorded: Recording) -> None:
-    """Make rules of the users' demands, and of what failed twice in one turn."""
-    turns: dict[tuple[str, str], Turn] = {}
-    tools = list(read_schemas(recorded.tools).values())
+def _capture(memory: ToolMem, recorded: Recording, tools: Sequence[Any]) -> list[str]:
+    """Make rules of the users' demands, and of what failed twice in one turn.
+
+    Returns what was not kept, as notes.
+    """
+    known = read_schemas([*tools, *recorded.tools])
     for call in recorded.calls:
-        if call.conversation_id:
-            key = call.conversation_id, call.context
-            new = Turn(user_message=call.context, session_id=call.conversation_id, tools=tools)
-            turn = turns.setdefault(key, new)
+        known.setdefault(call.tool_name, ToolSchema(call.tool_name))
+    schemas = list(known.values())
+    turns = {
+        each: Turn(user_message=each.text, session_id=each.conversation, tools=schemas)
+        for each in recorded.messages
+        if each.conversation
+    }
+    for call in recorded.calls:
+        if turn := turns.get(UserMessage(call.conversation_id, call.context)):
             use = ToolUse(name=call.tool_name, success=call.success, output_summary=call.output)
             turn.tool_calls.append(use)
     hook = ToolMemoryCaptureHook(memory.rules, enabled=True)
-    for turn in turns.values():
-        hook.after_turn(turn)
+    told = [line for turn in turns.values() for line in hook.after_recorded(turn).told]
+    unkept = [line for line in told if not line.startswith(_DONE)]
+    if not unkept:
+        return []
+    masker = Masker(memory.services.store().secret_key())
+    count = f"{len(unkept)} demands of users were not kept, such as:"
+    return [count, *(masker.text(plain(line, 300)) for line in unkept[:MAX_UNKEPT])]
 
 
 def require_models(memory: ToolMem) -> None:
