@@ -150,9 +150,8 @@ class _Run(Struct):
             report.notes.append(f"an earlier op failed and did not leave {', '.join(missing)}")
             self._missing_keys.update(op.leaves)
             return
-        if _RECORDS in self._data and _RECORDS in (*op.reads, *op.optional):
-            if not op.takes_results:  # it sees one form, wherever the calls come from
-                self._data[_RECORDS] = plain_records(self._data[_RECORDS])
+        if _RECORDS in {*op.reads, *op.optional} & self._data.keys() and not op.takes_results:
+            self._data[_RECORDS] = plain_records(self._data[_RECORDS])
         clock = self._services.clock
         started = clock.monotonic()
         context = Context(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import os
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ TABLES = (".csv", ".tsv", ".parquet")
 UNCHANGED = "files were imported before and have not changed"
 MAX_HELD = 1_000  # units until a format is recognized, and bad records until there is a call
 MAX_MESSAGES = 10_000  # of users
+LATE_MESSAGES = f"messages after {MAX_MESSAGES:,} others are read only where a call follows"
 FEW_BAD = 5  # of a file without calls; more are told in one
 
 
@@ -52,6 +54,9 @@ class ReadCall(Struct, frozen=True):
     row: int
     line: int
     file: str = ""  # its name, where there are several
+
+
+Read = ReadCall | BadRecord | UserMessage
 
 
 class Recording(Struct):
@@ -80,7 +85,7 @@ def read_recording(
     is not known. `limit`: records that are read.
     """
     reader = RecordingReader(now, format=format, mapping=mapping)
-    found, unread = Recording(), 0
+    found = Recording()
     for each in reader.read(paths):
         if limit is not None and reader.row > limit:
             break
@@ -90,7 +95,7 @@ def read_recording(
             if len(found.messages) < MAX_MESSAGES:
                 found.messages[each] = None
             else:
-                unread += each not in found.messages
+                reader.notes[LATE_MESSAGES] += each not in found.messages
         else:
             found.messages[UserMessage(each.call.conversation_id, each.call.context)] = None
             found.calls.append(each.call)
@@ -99,9 +104,6 @@ def read_recording(
     found.bad.sort(key=lambda bad: (bad.file, bad.line))
     found.tools = list(reader.tools.values())
     found.notes = reader.all_notes()
-    if unread:
-        what = f"of users came after the first {MAX_MESSAGES:,}"
-        found.notes.append(f"{unread} messages {what}, and are read only where a call follows")
     if found.calls and not any(call.conversation_id for call in found.calls):
         found.notes.append("no call names its conversation, so no repair is told")
     return found
@@ -149,7 +151,7 @@ class RecordingReader:
 
     def read(
         self, paths: Sequence[str | os.PathLike[str]], searched: Sequence[Path] = ()
-    ) -> Iterator[ReadCall | BadRecord | UserMessage]:
+    ) -> Iterator[Read]:
         """Read files and folders, and files that were `searched`: nobody named them.
 
         Raises RequestError where a file that was named cannot be read; others are counted.
@@ -170,9 +172,7 @@ class RecordingReader:
                 self.notes["files could not be read"] += 1
                 self._unreadable = self._unreadable or str(error)
 
-    def _file(
-        self, path: Path, name: str, is_named: bool
-    ) -> Iterator[ReadCall | BadRecord | UserMessage]:
+    def _file(self, path: Path, name: str, is_named: bool) -> Iterator[Read]:
         """Bad records are held until there is a call: without one the file is no recording."""
         held: list[BadRecord] = []
         bad_count = 0
@@ -198,7 +198,7 @@ class RecordingReader:
         else:
             yield replace(held[0], error=f"no line of {bad_count:,} is a call; {held[0].error}")
 
-    def _records(self, path: Path, name: str) -> Iterator[ReadCall | BadRecord | UserMessage]:
+    def _records(self, path: Path, name: str) -> Iterator[Read]:
         form = self._format or (TABLE if path.name.endswith(TABLES) else None)
         reader = _FileReader(self, path.name.partition(".")[0], form)
         for line in read_units(path):
@@ -207,9 +207,7 @@ class RecordingReader:
         for record, error, number in reader.close():
             yield self._call(record, error, number, name)
 
-    def _call(
-        self, record: Any, error: str, line: int, name: str
-    ) -> ReadCall | BadRecord | UserMessage:
+    def _call(self, record: Any, error: str, line: int, name: str) -> Read:
         if isinstance(record, UserMessage):
             return record
         row = self.row
@@ -246,13 +244,10 @@ class RecordingReader:
         by_order = "answers without an id were assigned by their order alone"
         self.notes[by_order] += chat.order_decided - earlier.order_decided
         self._declare(value.get("tools") if isinstance(value, Mapping) else None)
-        said = deque(chat.said[len(earlier.said) :])
-        for number, record in numbered:
-            while said and said[0][0] <= number:
-                yield UserMessage(conversation, said.popleft()[1]), ""
-            yield record, ""
-        for _, text in said:
-            yield UserMessage(conversation, text), ""
+        new = chat.said[len(earlier.said) :]
+        said = [(number, UserMessage(conversation, text)) for number, text in new]
+        for _, each in sorted([*said, *numbered], key=itemgetter(0)):
+            yield each, ""
 
     def _declare(self, tools: Any) -> None:
         for tool in tools if isinstance(tools, list) else ():

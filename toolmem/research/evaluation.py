@@ -226,10 +226,13 @@ def _add(
         for name in ("evaluated", "reused", "duplicates", "failed"):
             setattr(counts, name, getattr(counts, name) + getattr(added.evaluation, name))
         failures = added.evaluation.failures
+        counts.requested -= len(recorded.calls[start : start + BATCH]) - added.evaluation.requested
         counts.failures += [replace(each, index=start + each.index) for each in failures]
         if added.stopped:
             done.stopped, done.budget_reached = added.stopped, added.budget_reached
             break
+    if left_out := total - counts.requested:
+        recorded.notes.append(f"{left_out} calls were left out by an op before they were judged")
     return done
 
 
@@ -244,10 +247,10 @@ def _results(
     stored = {(each.call.tool_name, each.call.id): each.call for each in logged}
     for index, (row, call) in enumerate(zip(recorded.rows, recorded.calls, strict=True)):
         judged, failure = stored.get((call.tool_name, call.id)), by_index.get(index)
-        if failure is not None and judged is None:
+        if judged is None and failure is not None and failure.tool_name == call.tool_name:
             refused.append(BadRecord(recorded.lines[index], failure.tool_name, failure.error))
             continue
-        if failure is not None:
+        if judged is not None and judged.evaluation_status == "failed":
             failed.append(row)
         if judged is None:
             status: Any = "denied" if was_stopped(call.output) else "pending"
