@@ -29,6 +29,7 @@ from toolmem.operations.guidance import records_shown
 from toolmem.operations.results import Added, Summarized
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
 from toolmem.rules.capture import ToolMemoryCaptureHook
+from toolmem.rules.replies import without_ways_out
 from toolmem.rules.turn import ToolUse, Turn
 from toolmem.store.copying import logged_calls
 from toolmem.text.display import plain
@@ -176,7 +177,8 @@ def _capture(memory: ToolMem, recorded: Recording, tools: Sequence[Any]) -> list
         return []
     masker = Masker(memory.services.store().secret_key())
     count = f"{len(unkept)} demands of users were not kept, such as:"
-    return [count, *(masker.text(plain(line, 300)) for line in unkept[:MAX_UNKEPT])]
+    lines = (plain(without_ways_out(line), 300) for line in unkept[:MAX_UNKEPT])
+    return [count, *map(masker.text, lines)]
 
 
 def require_models(memory: ToolMem) -> None:
