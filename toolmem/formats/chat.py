@@ -213,7 +213,10 @@ def text_of(content: Any) -> str:
         return ""
     if isinstance(content, str):
         return content
-    if isinstance(content, list) and all(map(_is_part, content)):
+    if isinstance(content, list) and all(
+        isinstance(part, str) or (isinstance(part, Mapping) and not _PART_KEYS.isdisjoint(part))
+        for part in content  # else they are rows of a table
+    ):
         return "\n".join(_part_text(part) for part in content)
     return json.dumps(content, ensure_ascii=False, default=str)
 
@@ -228,12 +231,6 @@ def typed_text(content: Any) -> str:
             or (isinstance(part, Mapping) and part.get("type", "text") in _TYPED_PARTS)
         ]
     return text_of(content)
-
-
-def _is_part(value: Any) -> bool:
-    """Whether it may stand in a list of parts; a row of a table does not."""
-    is_typed = isinstance(value, Mapping) and not _PART_KEYS.isdisjoint(value)
-    return is_typed or isinstance(value, str)
 
 
 def _part_text(part: Any) -> str:

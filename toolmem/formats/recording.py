@@ -259,10 +259,7 @@ class RecordingReader:
 
 
 def _new_records(records: list[Any], chat: Chat, earlier: Chat) -> list[tuple[int, Any]]:
-    """The records of calls that were not answered in the messages that were read before.
-
-    Each has the number of its call.
-    """
+    """The records of calls that had no answer in the earlier messages, by the call's number."""
     known = {number for number, call in enumerate(earlier.calls) if call.output is not None}
     answered = (number for number, call in enumerate(chat.calls) if call.output is not None)
     pairs = zip(answered, records, strict=True)

@@ -248,8 +248,7 @@ def flag_of(value: Any) -> bool | None:
 def failure_of(error: Any = UNSET, status: Any = None, success: Any = None) -> bool | None:
     """Whether a call failed, by what its source says; None: it does not say."""
     by_error = None if error is UNSET else _ERRORS.get(_word(error), True)
-    worked = flag_of(success)
-    by_flag = None if worked is None else not worked
+    by_flag = None if (worked := flag_of(success)) is None else not worked
     verdicts = (by_error, _STATUSES.get(_word(status)), by_flag)
     if True in verdicts:
         return True
