@@ -201,7 +201,13 @@ def test_the_judge_is_held_against_labels(tmp_path):
     (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, CALLS)))
     (tmp_path / "labels.csv").write_text("index,label\n0,1\n1,0\n2,1\n")
     done = run(tmp_path, "evaluate", "--input", "calls.jsonl", "--labels", "labels.csv")
-    assert "the judge agrees with 2 of 3 labels; balanced accuracy 0.500" in done.stdout
+    assert "66.7% worked (95 % interval" in done.stdout
+    assert "the judge agrees with 2 of 3 labels (2 worked, 0 failed); 0 good" in done.stdout
+    assert "balanced accuracy 0.500, of failures precision - and recall 0.000" in done.stdout
+    (tmp_path / "labels.csv").write_text("index,label\n7,1\n")
+    done = run(tmp_path, "evaluate", "--input", "calls.jsonl", "--labels", "labels.csv")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "none of the 1 rows is a call of the recording" in done.stderr
 
 
 def test_a_local_store_of_reme_is_named_and_imported(tmp_path):

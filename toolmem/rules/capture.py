@@ -1,8 +1,8 @@
 """Turn the user's sentences into rules: at once when they are typed, and again after the turn.
 
 A demand becomes a critical rule on each tool that it names or means, else on the first tool that
-the turn called; in a recording such a demand is not kept. Two failures of a tool in a turn become a normal rule. A sentence that takes a rule
-back loosens it like any other change: `changes` decides.
+the turn called; in a recording such a demand is not kept. Two failures of a tool in a turn become a
+normal rule. A sentence that takes a rule back loosens it like any other change: `changes` decides.
 """
 
 from __future__ import annotations
