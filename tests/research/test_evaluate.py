@@ -11,6 +11,7 @@ import pytest
 
 from toolmem import ToolMem
 from toolmem.errors import RequestError
+from toolmem.flow.op import Op, register
 from toolmem.formats.files import replace_file
 from toolmem.pages.figures import wilson_interval
 from toolmem.research import tables
@@ -94,6 +95,62 @@ def test_a_bad_line_is_named_and_the_others_are_judged(recording):
     assert found.notes == ["no call names its conversation, so no repair is told"]
     assert "time_cost" in found.bad_records[1].error
     assert "create_time" in found.bad_records[2].error
+
+
+def test_a_demand_binds_only_tools_that_it_means_and_what_is_not_kept_is_a_note(tmp_path):
+    def conversation(name, *said, tool="search"):
+        call = {"id": "1", "function": {"name": tool, "arguments": "{}"}}
+        messages = [
+            {"role": "user", "content": said[0]},
+            {"role": "assistant", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "1", "content": "done"},
+            *({"role": "user", "content": text} for text in said[1:]),
+        ]
+        return json.dumps({"id": name, "messages": messages})
+
+    path = tmp_path / "conversations.jsonl"
+    lines = [
+        conversation("a", "Never email Sarah.", "Never push to main. My key is sk-ant-api03-x."),
+        conversation("b", "Find the report.", "Never search for Bob.", tool="send_email"),
+    ]
+    path.write_text("\n".join(lines))
+    found = evaluate(path)
+    assert {(rule.tool_name, rule.rule) for rule in found.rules} == {
+        ("send_email", "Never email Sarah"),
+        ("search", "Never search for Bob"),  # no call follows it
+    }
+    assert found.notes == [
+        "1 demands of users were not kept, such as:",
+        "Not kept: “Never push to main”: it means none of the tools",
+    ]
+
+
+def test_an_op_before_the_judge_sees_the_calls_of_an_evaluation_as_those_of_a_request(recording):
+    seen = []
+
+    class LeaveOutOp(Op):
+        reads = leaves = ("tool_call_results",)
+
+        def run(self, context):
+            given = context["tool_call_results"]
+            seen.extend(given)
+            context["tool_call_results"] = [each for each in given if each["tool_name"] != "ping"]
+
+    register(LeaveOutOp)
+    path = recording(
+        {"tool_name": "ping", "output": "pong"},
+        {"tool_name": "search", "id": "a", "output": {"error": "x"}, "colour": "red"},
+    )
+    flow = "leave_out_op >> parse_tool_call_result_op >> update_vector_store_op"
+    setting = f"flow.add_tool_call_result.flow_content={json.dumps(flow)}"
+    with ToolMem(":memory:", overrides=[setting]) as memory:
+        found = evaluate(path, memory=memory)
+        memory.add([{"tool_name": "ping"}, found.calls[1].call])
+    assert [type(each) for each in seen] == [dict] * 4
+    judged = found.calls[1].call
+    assert (judged.id, judged.score, judged.output) == ("a", 0.0, '{"error": "x"}')
+    assert judged.metadata == {"colour": "red"}
+    assert "1 calls were left out by an op before they were judged" in found.notes
 
 
 @pytest.mark.parametrize(("line", "told"), [("{broken", "line 1: no JSON"), ("", "holds no call")])

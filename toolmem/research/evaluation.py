@@ -18,6 +18,7 @@ import toolmem
 from toolmem.config.sections import BudgetSection
 from toolmem.errors import RequestError
 from toolmem.flow.report import Event
+from toolmem.formats.chat import UserMessage
 from toolmem.formats.recording import BadRecord, Recording, read_recording
 from toolmem.formats.records import read_schemas
 from toolmem.guard.rule_copies import drop_copy
@@ -29,20 +30,24 @@ from toolmem.llm.usage import LedgerRow, Usage, read_ledger
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.models.tools import CallFailure, LoggedCall, ToolRecord
+from toolmem.models.tools import CallFailure, LoggedCall, ToolRecord, ToolSchema
 from toolmem.operations import results
 from toolmem.operations.guidance import records_shown
 from toolmem.operations.results import Added, Summarized
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
 from toolmem.research.rates import kappa
 from toolmem.rules.capture import ToolMemoryCaptureHook
+from toolmem.rules.replies import without_ways_out
 from toolmem.rules.turn import ToolUse, Turn
 from toolmem.store.copying import logged_calls
 from toolmem.text.display import plain
+from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
 
 WORKSPACE = "evaluate"
 BATCH = 1000  # calls added at once
+MAX_UNKEPT = 5  # demands that the notes quote
+_DONE = ("Kept", "Lifted", "Undone", "Restored", "Stops", "Holds in this session")
 MAX_GROUP = 200  # characters of a value that calls are grouped by
 Progress = Callable[[int, int], None]  # (calls done, calls in all)
 
@@ -146,24 +151,20 @@ def evaluate(
     started_at = datetime.now(UTC)
     recorded = read_recording(files, started_at, format=format, mapping=mapping, limit=limit)
     about = _about(recorded, labels or {}, by)
-    for call in recorded.calls:
-        call.id = call.id or os.urandom(12).hex()  # by which its row is found again
-        call.success = None if ignore_success else call.success
+    _prepare(recorded.calls, ignore_success)
     opened = ToolMem(":memory:", workspace=WORKSPACE) if memory is None else nullcontext(memory)
     with opened as used:
         if begin_anew:
             clear(used)
-        started = used.services.clock.monotonic()
-        store = used.services.store()
-        newest = store.call_log(used.workspace_id, newest=True, limit=1)
-        added = _add(used, recorded, [*tools, *recorded.tools] or None, progress)
-        logged = logged_calls(store, used.workspace_id, after=newest[-1].position if newest else 0)
+        started, store = used.services.clock.monotonic(), used.services.store()
+        added, logged = _add(used, recorded, [*tools, *recorded.tools] or None, progress)
         calls, failed, refused = _results(recorded, about, logged, added.evaluation.failures)
         names = sorted({call.tool_name for call in recorded.calls})
         if memory is None or begin_anew:
-            _capture(used, recorded)
-        summary = used.summarize(names) if names and not added.stopped else Summarized()
-        second = used.summarize(names) if names and not added.stopped else Summarized()
+            recorded.notes += _capture(used, recorded, tools)
+        is_summed_up = names and not added.stopped
+        summary = used.summarize(names) if is_summed_up else Summarized()
+        second = used.summarize(names) if is_summed_up else Summarized()
         usage = added.usage.plus(summary.usage).plus(second.usage)
         records = records_shown(used, names)
         requests = read_ledger(store, used.workspace_id, usage.requests)
@@ -188,6 +189,13 @@ def evaluate(
             started_at=started_at,
             seconds=used.services.clock.monotonic() - started,
         )
+
+
+def _prepare(calls: Sequence[ToolCallResult], ignore_success: bool) -> None:
+    """Give each call an id, by which its row is found again, and withhold its flag if asked."""
+    for call in calls:
+        call.id = call.id or os.urandom(12).hex()
+        call.success = None if ignore_success else call.success
 
 
 class _About(NamedTuple):
@@ -246,20 +254,33 @@ def _summary_tokens(memory: ToolMem, records: Sequence[ToolRecord]) -> dict[str,
     return sent
 
 
-def _capture(memory: ToolMem, recorded: Recording) -> None:
-    """Make rules of the users' demands, and of what failed twice in one turn."""
-    turns: dict[tuple[str, str], Turn] = {}
-    tools = list(read_schemas(recorded.tools).values())
+def _capture(memory: ToolMem, recorded: Recording, tools: Sequence[Any]) -> list[str]:
+    """Make rules of the users' demands, and of what failed twice in one turn.
+
+    Returns what was not kept, as notes.
+    """
+    known = read_schemas([*tools, *recorded.tools])
     for call in recorded.calls:
-        if call.conversation_id:
-            key = call.conversation_id, call.context
-            new = Turn(user_message=call.context, session_id=call.conversation_id, tools=tools)
-            turn = turns.setdefault(key, new)
+        known.setdefault(call.tool_name, ToolSchema(call.tool_name))
+    schemas = list(known.values())
+    turns = {
+        each: Turn(user_message=each.text, session_id=each.conversation, tools=schemas)
+        for each in recorded.messages
+        if each.conversation
+    }
+    for call in recorded.calls:
+        if turn := turns.get(UserMessage(call.conversation_id, call.context)):
             use = ToolUse(name=call.tool_name, success=call.success, output_summary=call.output)
             turn.tool_calls.append(use)
     hook = ToolMemoryCaptureHook(memory.rules, enabled=True)
-    for turn in turns.values():
-        hook.after_turn(turn)
+    told = [line for turn in turns.values() for line in hook.after_recorded(turn).told]
+    unkept = [line for line in told if not line.startswith(_DONE)]
+    if not unkept:
+        return []
+    masker = Masker(memory.services.store().secret_key())
+    count = f"{len(unkept)} demands of users were not kept, such as:"
+    lines = (plain(without_ways_out(line), 300) for line in unkept[:MAX_UNKEPT])
+    return [count, *map(masker.text, lines)]
 
 
 def require_models(memory: ToolMem) -> None:
@@ -291,8 +312,13 @@ def clear(memory: ToolMem) -> None:
 
 def _add(
     memory: ToolMem, recorded: Recording, tools: list[Any] | None, progress: Progress | None
-) -> Added:
-    """Judge and store the calls. After a stop the rest is neither judged nor stored."""
+) -> tuple[Added, Iterable[LoggedCall]]:
+    """Judge and store the calls, and return them from the log.
+
+    After a stop the rest is neither judged nor stored.
+    """
+    store, workspace = memory.services.store(), memory.workspace_id
+    newest = store.call_log(workspace, newest=True, limit=1)
     total = len(recorded.calls)
     counts = results.Evaluation(requested=total, evaluated=0, reused=0, duplicates=0, failed=0)
     done = Added(evaluation=counts)
@@ -311,11 +337,14 @@ def _add(
         for name in ("evaluated", "reused", "duplicates", "failed"):
             setattr(counts, name, getattr(counts, name) + getattr(added.evaluation, name))
         failures = added.evaluation.failures
+        counts.requested -= len(recorded.calls[start : start + BATCH]) - added.evaluation.requested
         counts.failures += [replace(each, index=start + each.index) for each in failures]
         if added.stopped:
             done.stopped, done.budget_reached = added.stopped, added.budget_reached
             break
-    return done
+    if left_out := total - counts.requested:
+        recorded.notes.append(f"{left_out} calls were left out by an op before they were judged")
+    return done, logged_calls(store, workspace, after=newest[-1].position if newest else 0)
 
 
 def _results(
@@ -332,10 +361,10 @@ def _results(
     stored = {(each.call.tool_name, each.call.id): each.call for each in logged}
     for index, (row, call) in enumerate(zip(recorded.rows, recorded.calls, strict=True)):
         judged, failure = stored.get((call.tool_name, call.id)), by_index.get(index)
-        if failure is not None and judged is None:
+        if judged is None and failure is not None and failure.tool_name == call.tool_name:
             refused.append(BadRecord(recorded.lines[index], failure.tool_name, failure.error))
             continue
-        if failure is not None:
+        if judged is not None and judged.evaluation_status == "failed":
             failed.append(row)
         if judged is None:
             status: Any = "denied" if was_stopped(call.output) else "pending"
