@@ -187,12 +187,17 @@ def files() -> str:
     parts = ["# Files of an evaluation\n"]
     parts.append(
         "`toolmem evaluate` writes them beside `report.html`. An empty cell means unknown. "
-        "`summary.json` holds the same as totals, with costs and the first bad records.\n"
+        "`summary.json` holds the same as totals, with costs.\n"
     )
     for name, each in tables.TABLES.items():
         if name not in ("costs", "ledger"):
-            (shown,) = _structs(tables, ("column", "type", ""), [each.kind.__name__])
-            parts.append(shown.replace(f"## {each.kind.__name__}", f"## {name}.csv"))
+            kind, columns = each.kind, ("column", "type", "")
+            (shown,) = _structs(inspect.getmodule(kind), columns, [kind.__name__])
+            parts.append(shown.replace(f"## {kind.__name__}", f"## {name}.csv"))
+            if issubclass(kind, tables.Figures):
+                parts.append("and the figures below.\n")
+    (shown,) = _structs(tables, ("column", "type", ""), ["Figures"])
+    parts.append(shown.replace("## Figures", "## Figures of tools and groups"))
     return "\n".join(parts)
 
 
