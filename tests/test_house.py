@@ -94,8 +94,8 @@ def test_no_function_is_long() -> None:
 
 def test_a_folder_imports_only_from_those_below_it() -> None:
     """As the contract in pyproject.toml orders them. The linter disables the loggers it finds."""
-    linter = Path(sys.executable).with_name("lint-imports")
-    done = subprocess.run([linter, "--no-cache"], cwd=PACKAGE.parent, capture_output=True, text=True)
+    linter = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
+    done = subprocess.run(linter, cwd=PACKAGE.parent, stdout=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stdout
 
 
