@@ -18,7 +18,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import click
-from msgspec import NODEFAULT, Meta, Struct
+from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
 import toolmem
@@ -28,6 +28,7 @@ from toolmem.cli.main import commands as command_line
 from toolmem.config import sections
 from toolmem.flow.op import known_ops
 from toolmem.operations import OPERATIONS, results
+from toolmem.operations.operation import description_of
 from toolmem.research import tables
 
 ROOT = Path(__file__).parents[1]
@@ -149,7 +150,7 @@ def operations() -> str:
         roads += [f"flow `{each.flow}`"] if each.flow else []
         rows = [_argument(each) for each in each.signature.parameters.values()]
         arguments = table(("argument", "type", "default", ""), rows) if rows else ""
-        answer = code(_type(inspect.signature(each.function, eval_str=True).return_annotation))
+        answer = code(_type(each.signature.return_annotation))
         roads.insert(0, f"Answers {answer}")
         parts.append(f"## {name}\n\n{each.__doc__}\n\n{arguments}\n{', '.join(roads)}\n")
     parts.append("# What they answer\n")
@@ -159,16 +160,7 @@ def operations() -> str:
 
 def _argument(given: inspect.Parameter) -> tuple[str, str, str, str]:
     default = "" if given.default is given.empty else code(repr(given.default))
-    told = [each.description for each in _metas(given.annotation) if each.description]
-    return code(given.name), code(_type(given.annotation)), default, " ".join(told)
-
-
-def _metas(kind: Any) -> Iterator[Meta]:
-    for each in get_args(kind):  # of Annotated with what it is annotated
-        if isinstance(each, Meta):
-            yield each
-        else:
-            yield from _metas(each)
+    return code(given.name), code(_type(given.annotation)), default, description_of(given)
 
 
 def _type(kind: Any) -> str:
@@ -195,12 +187,17 @@ def files() -> str:
     parts = ["# Files of an evaluation\n"]
     parts.append(
         "`toolmem evaluate` writes them beside `report.html`. An empty cell means unknown. "
-        "`summary.json` holds the same as totals, with costs and the first bad records.\n"
+        "`summary.json` holds the same as totals, with costs.\n"
     )
     for name, each in tables.TABLES.items():
         if name not in ("costs", "ledger"):
-            (shown,) = _structs(tables, ("column", "type", ""), [each.kind.__name__])
-            parts.append(shown.replace(f"## {each.kind.__name__}", f"## {name}.csv"))
+            kind, columns = each.kind, ("column", "type", "")
+            (shown,) = _structs(inspect.getmodule(kind), columns, [kind.__name__])
+            parts.append(shown.replace(f"## {kind.__name__}", f"## {name}.csv"))
+            if issubclass(kind, tables.Figures):
+                parts.append("and the figures below.\n")
+    (shown,) = _structs(tables, ("column", "type", ""), ["Figures"])
+    parts.append(shown.replace("## Figures", "## Figures of tools and groups"))
     return "\n".join(parts)
 
 

@@ -24,11 +24,11 @@ from toolmem.errors import (
     StoreUnavailable,
     ToolMemError,
 )
-from toolmem.models.calls import ToolCallResult
+from toolmem.models.decisions import Decision
 from toolmem.models.tools import FlowResponse
-from toolmem.operations.calls import Calls
-from toolmem.operations.methods import AsyncMethods, Methods
+from toolmem.operations.methods import AsyncMethods, Methods, takes
 from toolmem.operations.operation import Operation
+from toolmem.operations.results import Rows
 
 DEFAULT_URL = "http://127.0.0.1:8002"
 TIMEOUT = 300.0  # seconds without a byte from the service: a model takes its time
@@ -72,14 +72,14 @@ class Client(Methods):
         other.__dict__.update(self.__dict__, workspace_id=workspace_id)
         return other
 
-    def perform(self, operation: Operation[..., Any], arguments: Mapping[str, Any]) -> Any:
+    def perform(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
         """Have the service run an operation."""
         operation.read(arguments)  # an invalid request is not sent
         value = self._post(f"operations/{operation.name}", arguments)
         kind = operation.signature.return_annotation
-        if kind is Calls:
-            return Calls(msgspec.convert(value, list[ToolCallResult]))
-        return msgspec.convert(value, kind)
+        if kind is Decision:  # answered as the flow `check_tool_call` answers it
+            value = value["metadata"]["decision"]
+        return msgspec.convert(value, kind, dec_hook=Rows.read)
 
     def run(self, flow: str, /, **request: Any) -> FlowResponse:
         """Run a flow by name. Raises RequestError where an operation is called so, and no flow."""
@@ -129,6 +129,7 @@ class Client(Methods):
 class AsyncClient(AsyncMethods):
     """The same methods as coroutines, run in threads. Takes the arguments of Client."""
 
+    @takes(Client)
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(Client(*args, **kwargs))
 

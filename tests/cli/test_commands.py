@@ -34,7 +34,7 @@ def test_tools_are_listed_with_visible_control_characters_of_their_names(filled)
     assert done.returncode == 0
     assert done.stderr == ""
     lines = done.stdout.splitlines()
-    assert lines[0].split() == ["tool", "calls", "success", "rate", "score", "not", "summarized"]
+    assert lines[0].split()[:7] == ["tool", "calls", "ever", "kept", "worked", "of", "kept"]
     assert [line.split()[0] for line in lines[1:]] == ["evil\\x1b[31m\\nname", "search"]
     assert "\x1b" not in done.stdout
 
@@ -54,9 +54,15 @@ def test_tools_are_printed_as_json(filled):
         (["evaluate", "--input", "missing.jsonl"], "missing.jsonl"),
         (["evaluate", "--limit", "0"], "--limit"),
         (["evaluate", "--out", "file/report"], "file"),
+        (["evaluate", "--by", "modle"], "no call has a field 'modle'; there are day"),
+        (["compare", "file", "none"], "name a folder that `toolmem evaluate --out FOLDER` wrote"),
+        (["config", "show", "op.recal"], "no setting is called 'op.recal' (known: op"),
+        (["config", "show", "lm"], "(did you mean 'llm'?)"),
+        (["tools", "--store", "m.db", "--workspace", "w"], "has no 'w'; it has default: name one"),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_one_line_with_exit_code_2(tmp_path, arguments, told):
+def test_what_cannot_be_done_is_refused_in_one_line_with_exit_code_2(filled, arguments, told):
+    tmp_path = filled
     (tmp_path / "file").write_text("")
     done = run(tmp_path, *arguments)
     assert done.returncode == 2
@@ -105,7 +111,13 @@ def test_a_line_of_guidance_is_taken_away_by_the_number_that_show_gives_it(fille
 
 
 def test_every_command_shows_an_example(tmp_path):
-    for command in (["evaluate"], ["tools", "list"], ["tools", "show"], ["tools", "forget-line"]):
+    for command in (
+        ["costs"],
+        ["evaluate"],
+        ["tools", "list"],
+        ["tools", "show"],
+        ["tools", "forget-line"],
+    ):
         assert "Example" in run(tmp_path, *command, "--help").stdout
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -123,6 +124,10 @@ def test_settings_are_shown_as_json_with_their_origins(tmp_path):
     rows = {row["name"]: row for row in json.loads(done.stdout)}
     assert rows["language"] == {"name": "language", "value": "zh", "origin": "my.yaml:1"}
     assert rows["max_errors"]["origin"] == "override"
+    done = run(tmp_path, "config", "show", "op.summary_tool_memory_op.params", "--json")
+    assert {row["name"].split(".")[1] for row in json.loads(done.stdout)} == {
+        "summary_tool_memory_op"
+    }
 
 
 def test_an_evaluation_by_a_model_keeps_failed_calls_and_asks_nothing_twice(tmp_path):
@@ -201,7 +206,38 @@ def test_the_judge_is_held_against_labels(tmp_path):
     (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, CALLS)))
     (tmp_path / "labels.csv").write_text("index,label\n0,1\n1,0\n2,1\n")
     done = run(tmp_path, "evaluate", "--input", "calls.jsonl", "--labels", "labels.csv")
-    assert "the judge agrees with 2 of 3 labels; balanced accuracy 0.500" in done.stdout
+    assert "66.7% worked (95 % interval" in done.stdout
+    assert "the judge agrees with 2 of 3 labels (2 worked, 0 failed); 0 good" in done.stdout
+    assert "balanced accuracy 0.500, of failures precision - and recall 0.000" in done.stdout
+    (tmp_path / "labels.csv").write_text("index,label\n7,1\n")
+    done = run(tmp_path, "evaluate", "--input", "calls.jsonl", "--labels", "labels.csv")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "none of the 1 rows is a call of the recording" in done.stderr
+
+
+def test_costs_tell_the_price_and_its_source_and_are_held_against_the_budget(tmp_path):
+    (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, CALLS)))
+    ask = ("costs", "--input", "calls.jsonl")
+    told = run(tmp_path, *ask).stdout
+    assert "qwen-plus, CNY: 0.0008 for 1,000 tokens read" in told
+    assert ", 2026-11-21)" in told and "not prose" in told
+    done = run(tmp_path, *ask, "--json", "budget.max_tokens=100", "prices.[qwen-plus].input=0.01")
+    assert (done.returncode, json.loads(done.stdout)["price"]["source"]) == (3, "override")
+    assert "budget reached: always fresh" in done.stderr
+    for price in ("{input: 2.5, currency: USD}", "{input: 1, per: 1M}"):
+        done = run(tmp_path, *ask, f"prices.mine={price}")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "prices.mine" in done.stderr and "divide one per million by 1,000" in done.stderr
+
+
+def test_a_dry_run_that_passes_the_budget_exits_with_3_as_a_real_one_does(tmp_path):
+    (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, CALLS)))
+    dry_run = ("evaluate", "--input", "calls.jsonl", "llm.default.backend=dry_run")
+    tokens = int(re.search(r"not sent: (\d+) prompt tokens", run(tmp_path, *dry_run).stdout)[1])
+    for limit, code in ((tokens, 0), (tokens - 1, 3), (1, 3)):  # in the summary; in judging
+        done = run(tmp_path, *dry_run, f"budget.max_tokens={limit}")
+        assert done.returncode == code
+        assert (f"stopped: budget.max_tokens={limit}" in done.stderr) == (code == 3)
 
 
 def test_a_local_store_of_reme_is_named_and_imported(tmp_path):

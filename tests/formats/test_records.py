@@ -28,16 +28,18 @@ def read(**record):
         ({"name": "search", "output": "x"}, "'name' is called 'tool_name' here"),
         ({"tool_name": "  ", "output": "x"}, "tool_name: expected 1 to 256 characters"),
         ({"tool_name": "a" * 257}, "tool_name"),
-        ({"tool_name": 3}, "tool_name: Expected `str`"),
+        ({"tool_name": 3}, "tool_name: expected the name of a tool"),
         ({"tool_name": "a", "result": "x"}, "'result' is called 'output' here"),
-        ({"tool_name": "a", "output": {"rows": []}}, "output: Expected `str`"),
-        ({"tool_name": "a", "success": "yes"}, "success: Expected `bool"),
-        ({"tool_name": "a", "time_cost": -1}, "time_cost"),
-        ({"tool_name": "a", "time_cost": "1s"}, "time_cost"),
+        ({"tool_name": "a", "output": {("a", 1): 2}}, "keys must be str"),
+        ({"tool_name": "a", "success": "perhaps"}, "expected true or false; got 'perhaps'"),
+        ({"tool_name": "a", "success": 200}, "success: expected true or false; got 200"),
+        ({"tool_name": "a", "time_cost": -1}, "time_cost: expected a number of seconds, 0 or more"),
+        ({"tool_name": "a", "time_cost": "1s"}, "got '1s'"),
+        ({"tool_name": "a", "token_cost": "1.5"}, "token_cost: expected a whole number"),
         ({"tool_name": "a", "create_time": "yesterday"}, "create_time: 'yesterday' is not a time"),
-        ({"tool_name": "a", "create_time": 1_700_000_000_000}, "not in seconds since 1970"),
+        ({"tool_name": "a", "create_time": -1}, "create_time: expected s or ms since 1970"),
         ({"tool_name": "a", "metadata": "x"}, "metadata"),
-        ({"tool_name": "a", "id": ""}, "id"),
+        ({"tool_name": "a", "id": ""}, "id: expected a text that is not empty"),
     ],
 )
 def test_a_record_that_cannot_be_read_is_named_by_its_field_and_the_others_are_read(record, told):
@@ -72,10 +74,41 @@ def test_the_conversation_is_read_from_the_record_or_its_metadata():
         (datetime(2026, 1, 31, 12), datetime(2026, 1, 31, 12, tzinfo=UTC)),
         (0, datetime(1970, 1, 1, tzinfo=UTC)),
         (1.5, datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)),
+        ("1700000000", datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)),
+        (1_700_000_000_500, datetime(2023, 11, 14, 22, 13, 20, 500_000, tzinfo=UTC)),
+        ("20260131", datetime(2026, 1, 31, tzinfo=UTC)),
     ],
 )
-def test_a_time_without_a_zone_is_utc_and_a_number_is_seconds(given, expected):
+def test_a_time_without_a_zone_is_utc_and_a_number_is_seconds_or_milliseconds(given, expected):
     assert read(create_time=given).create_time == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "expected"),
+    [
+        ("output", {"号": [1, None]}, '{"号": [1, null]}'),
+        ("output", ["a", "b"], '["a", "b"]'),
+        ("output", 4.5, "4.5"),
+        ("output", False, "false"),
+        ("output", None, ""),
+        *(("success", each, True) for each in ("true", " True", "yes", "1", 1, 1.0)),
+        *(("success", each, False) for each in ("FALSE", "no", "0", 0, 0.0)),
+        *(("success", each, None) for each in ("", "None", "nan", float("nan"))),
+        ("time_cost", "0.25", 0.25),
+        ("time_cost", "", None),
+        ("token_cost", "12", 12),
+        ("token_cost", 12.0, 12),
+        ("token_cost", "-1", None),
+        ("input", '{"q": "rain"}', {"q": "rain"}),
+        ("input", "SELECT 1", "SELECT 1"),
+        ("input", "12", "12"),
+        ("metadata", '{"run": 1}', {"run": 1}),
+        ("context", ["Find it."], '["Find it."]'),
+        ("id", 17, "17"),
+    ],
+)
+def test_the_forms_that_files_have_are_read(field, given, expected):
+    assert getattr(read(**{field: given}), field) == expected
 
 
 def test_a_zone_is_kept_exact():

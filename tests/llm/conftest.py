@@ -3,8 +3,6 @@
 import pytest
 
 from toolmem import ToolMem
-from toolmem.config.sections import OpSection
-from toolmem.llm.usage import read_ledger
 from toolmem.testing.model_server import ModelServer
 
 PROTOCOLS = ("openai_compatible", "dashscope")
@@ -49,7 +47,7 @@ class Asking:
         self.server.__exit__(*error)
 
     def ledger(self):
-        return read_ledger(self.memory.services.store(OpSection()), "default")
+        return self.memory.ledger()
 
 
 @pytest.fixture(params=PROTOCOLS)

@@ -8,7 +8,7 @@ from toolmem.llm.budget import Budget
 
 PRICES = {
     "plus": Price(input=1.0, output=3.0, cached_input=0.5, currency="CNY"),
-    "mini": Price(input=100.0, currency="USD"),
+    "mini": Price(input=1.0, currency="USD"),
 }
 
 
@@ -16,7 +16,7 @@ def test_cached_tokens_have_their_own_price_and_an_unknown_model_has_none():
     budget = Budget(BudgetSection(), PRICES)
     assert budget.price("plus", 1000, 2000) == (7.0, "CNY")
     assert budget.price("plus", 1000, 0, 400) == (pytest.approx(0.8), "CNY")
-    assert budget.price("mini", 10, 10, 10) == (1.0, "USD")
+    assert budget.price("mini", 10, 10, 10) == (0.01, "USD")
     assert budget.price("none", 10) == (None, "")
 
 
@@ -34,7 +34,7 @@ def test_what_is_under_way_counts_until_it_is_known_what_it_cost():
 
 
 def test_money_adds_up_to_its_limit():
-    budget = Budget(BudgetSection(max_cost=0.3), {"m": Price(input=100.0, currency="CNY")})
+    budget = Budget(BudgetSection(max_cost=0.3), {"m": Price(input=100.0)})
     for _ in range(3):
         budget.settle(budget.reserve("m", 1), 1, 0.1)
     with pytest.raises(BudgetReached, match="budget.max_cost=0.3"):

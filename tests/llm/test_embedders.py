@@ -6,7 +6,8 @@ import pytest
 from toolmem import ToolMem
 from toolmem.config.sections import OpSection
 from toolmem.errors import ConfigError, ModelError
-from toolmem.llm.usage import read_ledger
+from toolmem.models.calls import with_all_fields
+from toolmem.operations.results import Ledger
 from toolmem.testing.faults import Fault
 from toolmem.testing.model_server import ModelServer
 
@@ -52,9 +53,12 @@ def test_a_query_by_a_remote_embedder_is_in_the_ledger(opened, records):
         memory.summarize()
         found = memory.retrieve("search")
         assert [each.when_to_use for each in found.memory_list] == ["search"]
-        rows = read_ledger(memory.services.store(OpSection()), "default")
+        rows = memory.ledger()
         assert {(row.op, row.outcome) for row in rows} == {("retrieve_tool_memory_op", "ok")}
         assert len(rows) == len(server.requests)
+        assert list(rows.to_frame()["prompt_tokens"]) == [row.prompt_tokens for row in rows]
+        assert memory.ledger(newest=1) == rows[-1:]
+        assert Ledger.read(Ledger, with_all_fields(rows)) == rows  # as a client reads it
 
 
 @pytest.mark.parametrize(

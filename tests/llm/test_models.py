@@ -34,7 +34,7 @@ def test_a_model_judges_and_writes_and_each_request_is_in_the_ledger(asking, rec
         assert (done.summarized, done.usage.requests) == (["search"], 1)
         text = it.memory.guidance("search").text
         assert "Scripted guidance from 6 calls" in text
-        assert "Statistics: 6 calls, success_rate 1, avg_score 1" in text
+        assert "Statistics: 6 calls, 6 worked, avg_score 1" in text
         rows = it.ledger()
         ops = [row.op for row in rows]
         assert ops.count("parse_tool_call_result_op") == 6
@@ -53,7 +53,7 @@ def test_whether_a_call_ran_is_said_alike_under_every_judge(asking):
         (one,), (other,) = it.memory.calls(), offline.calls()
         assert (one.execution_failed, one.error_class) == (True, "not_found")
         assert (other.execution_failed, other.error_class) == (True, "not_found")
-        assert one.failed is False  # the recorded flag counts in rates
+        assert (one.failed, one.failed_silently) == (True, True)
 
 
 @pytest.mark.parametrize("fault", LASTING)

@@ -1,7 +1,6 @@
 """ToolMem and AsyncToolMem, and the operations on them."""
 
 import asyncio
-import inspect
 import os
 import shutil
 import signal
@@ -58,14 +57,14 @@ def test_the_plain_memory_works_inside_a_running_loop(scripted, records):
     assert asyncio.run(cell()) == ["search"]
 
 
-def test_methods_have_the_signature_and_docstring_of_their_function(memory):
-    assert list(inspect.signature(memory.retrieve).parameters) == [
-        "query",
-        "tool_names",
-        "top_k",
-        "include_calls",
-    ]
-    assert memory.tools.__doc__ == "Every tool of the workspace with its figures, by name."
+def test_a_method_is_called_on_the_class_too_and_a_wrong_call_names_the_nearest_argument(memory):
+    assert ToolMem.add(memory, [{"tool_name": "search", "output": "[]"}]).success
+    assert [tool.tool_name for tool in ToolMem.tools(memory)] == ["search"]
+    meant = r"^add\(\) has no argument 'tol_call_results' \(did you mean 'tool_call_results'\?\)$"
+    with pytest.raises(TypeError, match=meant):
+        memory.add(tol_call_results=[])
+    with pytest.raises(TypeError, match=r"^add\(\): missing .*'tool_call_results'"):
+        memory.add()
 
 
 def test_an_operation_says_what_is_wrong_with_a_request(memory):

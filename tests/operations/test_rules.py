@@ -8,6 +8,7 @@ import pytest
 
 from toolmem import ToolMem
 from toolmem.errors import RequestError
+from toolmem.operations import OPERATIONS
 from toolmem.rules.changes import Actor
 
 SARAH = "never email Sarah at sarah@example.com"
@@ -57,10 +58,8 @@ def test_the_six_methods_of_rules(memory):
     ],
 )
 def test_what_is_wrong_with_a_request_is_named(memory, given, field):
-    from toolmem.operations import rules
-
     with pytest.raises(RequestError) as refused:
-        rules.tool_rule_put.read(given)
+        OPERATIONS["tool_rule_put"].read(given)
     assert refused.value.field == field
 
 

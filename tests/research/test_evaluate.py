@@ -11,13 +11,16 @@ import pytest
 
 from toolmem import ToolMem
 from toolmem.errors import RequestError
+from toolmem.flow.op import Op, register
 from toolmem.formats.files import replace_file
+from toolmem.pages.figures import wilson_interval
 from toolmem.research import tables
 from toolmem.research.csv_files import cell, csv_text
-from toolmem.research.evaluation import clear, evaluate
+from toolmem.research.evaluation import clear, evaluate, sample
 from toolmem.research.frames import frame
 
 FILES = [
+    "bad_records.csv",
     "calls.csv",
     "errors.csv",
     "lines.csv",
@@ -68,7 +71,7 @@ def test_the_sample_is_judged_summarized_skipped_and_written(tmp_path):
         assert len(lines) == sum(int(each["guidance_lines"]) for each in tools) > 14
         summary = json.loads((folder / "summary.json").read_text())
         assert (summary["calls"], summary["tools"], summary["bad_records"]) == (1176, 14, 0)
-        failed = sum(int(each["failures"]) + int(each["flag_wrong"]) for each in tools)
+        failed = sum(int(each["failures"]) for each in tools)
         assert failed == sum(int(each["calls"]) for each in rows(folder / "errors.csv"))
 
 
@@ -92,6 +95,62 @@ def test_a_bad_line_is_named_and_the_others_are_judged(recording):
     assert found.notes == ["no call names its conversation, so no repair is told"]
     assert "time_cost" in found.bad_records[1].error
     assert "create_time" in found.bad_records[2].error
+
+
+def test_a_demand_binds_only_tools_that_it_means_and_what_is_not_kept_is_a_note(tmp_path):
+    def conversation(name, *said, tool="search"):
+        call = {"id": "1", "function": {"name": tool, "arguments": "{}"}}
+        messages = [
+            {"role": "user", "content": said[0]},
+            {"role": "assistant", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "1", "content": "done"},
+            *({"role": "user", "content": text} for text in said[1:]),
+        ]
+        return json.dumps({"id": name, "messages": messages})
+
+    path = tmp_path / "conversations.jsonl"
+    lines = [
+        conversation("a", "Never email Sarah.", "Never push to main. My key is sk-ant-api03-x."),
+        conversation("b", "Find the report.", "Never search for Bob.", tool="send_email"),
+    ]
+    path.write_text("\n".join(lines))
+    found = evaluate(path)
+    assert {(rule.tool_name, rule.rule) for rule in found.rules} == {
+        ("send_email", "Never email Sarah"),
+        ("search", "Never search for Bob"),  # no call follows it
+    }
+    assert found.notes == [
+        "1 demands of users were not kept, such as:",
+        "Not kept: “Never push to main”: it means none of the tools",
+    ]
+
+
+def test_an_op_before_the_judge_sees_the_calls_of_an_evaluation_as_those_of_a_request(recording):
+    seen = []
+
+    class LeaveOutOp(Op):
+        reads = leaves = ("tool_call_results",)
+
+        def run(self, context):
+            given = context["tool_call_results"]
+            seen.extend(given)
+            context["tool_call_results"] = [each for each in given if each["tool_name"] != "ping"]
+
+    register(LeaveOutOp)
+    path = recording(
+        {"tool_name": "ping", "output": "pong"},
+        {"tool_name": "search", "id": "a", "output": {"error": "x"}, "colour": "red"},
+    )
+    flow = "leave_out_op >> parse_tool_call_result_op >> update_vector_store_op"
+    setting = f"flow.add_tool_call_result.flow_content={json.dumps(flow)}"
+    with ToolMem(":memory:", overrides=[setting]) as memory:
+        found = evaluate(path, memory=memory)
+        memory.add([{"tool_name": "ping"}, found.calls[1].call])
+    assert [type(each) for each in seen] == [dict] * 4
+    judged = found.calls[1].call
+    assert (judged.id, judged.score, judged.output) == ("a", 0.0, '{"error": "x"}')
+    assert judged.metadata == {"colour": "red"}
+    assert "1 calls were left out by an op before they were judged" in found.notes
 
 
 @pytest.mark.parametrize(("line", "told"), [("{broken", "line 1: no JSON"), ("", "holds no call")])
@@ -209,16 +268,78 @@ def test_figures_of_tools_and_errors_are_counted_from_the_recorded_calls(recordi
     )
     rows = {row.tool_name: row for row in tables.tool_rows(found)}
     a = rows["a"]
-    assert (a.calls, a.failures, a.flag_wrong) == (11, 2, 1)
-    assert a.success_rate == pytest.approx(9 / 11)
-    assert (a.low, a.high) == tables.wilson_interval(9, 11)
+    assert (a.calls, a.failures, a.silent_failures, a.in_dispute) == (11, 3, 1, 1)
+    assert a.success_rate == pytest.approx(8 / 11)
+    assert a.flagged_success_rate == pytest.approx(1 / 3)
+    assert (a.low, a.high) == pytest.approx(wilson_interval(8, 11))
+    assert a.interval == "sampling only"
     errors = tables.error_rows(found)
-    counted = [(each.error_class, each.tool_name, each.calls, each.not_flagged) for each in errors]
+    counted = [(e.error_class, e.tool_name, e.calls, e.silent_failures) for e in errors]
     assert counted == [("not_found", "a", 2, 1), ("not_found", "b", 1, 0), ("timeout", "a", 1, 0)]
     assert [each.row for each in errors] == [8, 11, 9]
     totals = tables.totals(found)
-    assert (totals["calls"], totals["failures"], totals["flag_wrong"]) == (12, 3, 1)
-    assert (totals["low"], totals["high"]) == tables.wilson_interval(9, 12)
+    assert (totals["calls"], totals["failures"], totals["silent_failures"]) == (12, 4, 1)
+    assert (totals["low"], totals["high"]) == pytest.approx(wilson_interval(8, 12))
+    assert (totals["share_in_dispute"], totals["disputed_rows"]) == (pytest.approx(1 / 3), [8])
+
+
+def test_the_recorded_flag_is_a_column_also_where_it_is_withheld(recording):
+    found = evaluate(
+        recording({"tool_name": "a", "output": "fine", "success": False}), ignore_success=True
+    )
+    (call,) = tables.call_rows(found)
+    assert (call.success, call.worked) == (False, True)
+    assert tables.totals(found)["in_dispute"] == 1
+
+
+def test_calls_are_grouped_by_a_field_and_an_unknown_one_is_refused_before_anything(recording):
+    calls = [
+        {"tool_name": "a", "output": "fine", "model": "m1", "time_cost": 1},
+        {"tool_name": "a", "output": "Error: no such file", "model": "m2", "time_cost": 9},
+        {"tool_name": "b", "output": "fine"},
+    ]
+    path = recording(*calls)
+    rows = tables.group_rows(evaluate(path, by="model"))
+    assert [(e.group, e.tool_name, e.calls, e.failures, e.p95_time_cost) for e in rows] == [
+        ("", "", 1, 0, None),
+        ("", "b", 1, 0, None),
+        ("m1", "", 1, 0, 1.0),
+        ("m1", "a", 1, 0, 1.0),
+        ("m2", "", 1, 1, 9.0),
+        ("m2", "a", 1, 1, 9.0),
+    ]
+    with ToolMem(":memory:") as memory:
+        with pytest.raises(RequestError, match="no call has a field 'modle'; there are day, model"):
+            evaluate(path, memory=memory, by="modle")
+        assert memory.calls() == []
+
+
+def test_labels_lead_and_the_interval_holds_the_error_of_the_judge_on_them(recording):
+    calls = [{"tool_name": "a", "input": {"n": n}, "output": "fine"} for n in range(40)]
+    path = recording(*calls)
+    plain = tables.totals(evaluate(path))
+    assert (plain["success_rate"], plain["agreement"]) == (1.0, None)
+    labelled = tables.totals(evaluate(path, labels={n: n >= 5 for n in range(20)}))
+    assert labelled["success_rate"] == pytest.approx(0.75)  # of 20 labels 5 say that it failed
+    assert labelled["interval"] == "sampling, and the judge's error on 20 labels"
+    wilson = wilson_interval(30, 40)
+    assert labelled["low"] < wilson.low < 0.75 < wilson.high < labelled["high"]
+    agreed = labelled["agreement"]
+    assert (agreed["agreed"], agreed["judge_worked"], agreed["recall"]) == (15, 5, 0.0)
+    assert (agreed["precision"], agreed["kappa"]) == (None, 0.0)
+    everything = tables.totals(evaluate(path, labels={n: n >= 10 for n in range(40)}))
+    assert (everything["success_rate"], everything["low"]) == pytest.approx((0.75, wilson.low))
+    with pytest.raises(RequestError, match="labels: none of the 1 rows is a call of the recording"):
+        evaluate(path, labels={99: True})
+
+
+def test_intervals_of_the_sample_hold_the_share_that_its_own_labels_say():
+    paths, schemas = sample()
+    found = evaluate(paths, tools=schemas)
+    for row in tables.tool_rows(found):
+        calls = [each.call for each in found.calls if each.call.tool_name == row.tool_name]
+        failed = sum(call.metadata["expected_failure"] for call in calls)
+        assert row.low <= 1 - failed / len(calls) <= row.high, row.tool_name
 
 
 def test_tables_are_data_frames_with_nullable_types(recording):
@@ -230,7 +351,7 @@ def test_tables_are_data_frames_with_nullable_types(recording):
 
 
 def test_an_interval_holds_the_share_and_narrows_with_more_calls():
-    assert tables.wilson_interval(0, 0) == (0.0, 1.0)
-    assert tables.wilson_interval(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
-    few, many = tables.wilson_interval(9, 10), tables.wilson_interval(900, 1000)
+    assert wilson_interval(0, 0) == (0.0, 1.0)
+    assert wilson_interval(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
+    few, many = wilson_interval(9, 10), wilson_interval(900, 1000)
     assert few.low < many.low < 0.9 < many.high < few.high

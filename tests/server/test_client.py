@@ -1,13 +1,18 @@
 """Client and AsyncClient: the methods of ToolMem, asked of a real service."""
 
 import asyncio
+import inspect
 import json
 import os
+import pydoc
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+from unittest.mock import create_autospec
 
 import pytest
 
-from toolmem import AsyncClient, Client, ToolMem
+from toolmem import AsyncClient, AsyncToolMem, Client, ToolMem
 from toolmem.errors import RequestError, ServiceError, StoreClosed
 from toolmem.operations import OPERATIONS
 
@@ -22,9 +27,24 @@ def client(url, request):
         yield opened
 
 
-def test_it_has_every_method_of_toolmem():
-    for name in OPERATIONS:
-        assert hasattr(ToolMem, name) and hasattr(Client, name) and hasattr(AsyncClient, name)
+@pytest.mark.parametrize("kind", [ToolMem, AsyncToolMem, Client, AsyncClient])
+def test_every_operation_is_a_documented_method_and_wrong_calls_are_refused(kind):
+    stand_in = create_autospec(kind, instance=True)
+    for name, operation in OPERATIONS.items():
+        method = getattr(kind, name)
+        assert inspect.iscoroutinefunction(method) == (kind in (AsyncToolMem, AsyncClient))
+        assert (method.__name__, method.__module__) == (name, operation.function.__module__)
+        signature = inspect.signature(method)
+        assert ["self", *operation.signature.parameters] == list(signature.parameters)
+        assert "Annotated" not in str(signature)
+        told = inspect.getdoc(method).splitlines()
+        for argument in operation.signature.parameters:
+            assert any(line.startswith(f"    {argument}: ") and line[-1] == "." for line in told)
+        with pytest.raises(TypeError):
+            getattr(stand_in, name)(colour="red")
+    assert f" add(self, tool_call_results: {Sequence[Any]}, *" in pydoc.plaintext.document(kind)
+    with pytest.raises(TypeError):
+        create_autospec(kind)(colour="red")
 
 
 def test_what_works_over_the_client(serve, tmp_path):
@@ -34,6 +54,7 @@ def test_what_works_over_the_client(serve, tmp_path):
     assert "search" in client.guidance("search").text or client.guidance("search").text
     assert client.calls()[0].input == {"q": "rain"}
     assert client.tools()[0].calls_ever == 1
+    assert client.ledger(newest=3).to_frame().empty  # no model was asked
     assert client.run("retrieve_tool_memory", tool_names="search").success
     checked = client.run("check_tool_call", tool_name="search", input={"q": "rain"})
     assert checked.metadata["decision"]["action"] == "allow"

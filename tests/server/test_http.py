@@ -37,11 +37,11 @@ def test_operations_are_asked_by_their_names(url):
     more = {"effect": "deny", "when": [{"command": "^sudo"}], "priority": "critical"}
     made = ask(url, "tool_rule_put", {**put, **more}).json()
     asked = {"workspace_id": "w", "tool_name": "shell", "input": {"command": "sudo ls"}}
-    decision = ask(url, "operations/check_tool_call", asked).json()
-    assert decision["action"] == "deny"
-    assert decision["sources"][0]["rule_id"] == made["id"]
-    flow = ask(url, "check_tool_call", asked).json()  # of the same name: ReMe's form
-    assert (flow["answer"], flow["metadata"]["decision"]["action"]) == (decision["reason"], "deny")
+    for name in ("check_tool_call", "operations/check_tool_call"):  # the flow, and the operation
+        answer = ask(url, name, asked).json()
+        decision = answer["metadata"]["decision"]
+        assert (answer["answer"], decision["action"]) == (decision["reason"], "deny")
+        assert decision["sources"][0]["rule_id"] == made["id"]
 
 
 def test_an_answer_holds_fields_with_their_defaults_too(url):
@@ -52,7 +52,7 @@ def test_an_answer_holds_fields_with_their_defaults_too(url):
     assert tool["tool_call_results"][0]["time_cost"] is None
     assert tool["metadata"]["lifetime"]["calls"] == 1 and tool["metadata"]["claims"] == []
     allowed = {"workspace_id": "w", "tool_name": "search", "input": {"q": "x"}}
-    decision = ask(url, "operations/check_tool_call", allowed).json()
+    decision = ask(url, "operations/check_tool_call", allowed).json()["metadata"]["decision"]
     assert (decision["reason"], decision["advice"], decision["sources"]) == ("", "", [])
 
 
@@ -130,6 +130,14 @@ def test_the_description_names_every_flow_and_operation(url):
     put = document["paths"]["/tool_rule_put"]["post"]["requestBody"]["content"]
     required = put["application/json"]["schema"]["required"]
     assert required == ["rule", "tool_name", "workspace_id"]
+    for path, kind in [
+        ("/tool_rule_put", "ToolMemoryRule"),
+        ("/check_tool_call", "FlowResponse"),
+        ("/operations/check_tool_call", "FlowResponse"),
+    ]:
+        answer = document["paths"][path]["post"]["responses"]["200"]["content"]["application/json"]
+        assert answer["schema"] == {"$ref": f"#/components/schemas/{kind}"}
+        assert kind in document["components"]["schemas"]
 
 
 def test_a_check_is_not_held_up_by_work_that_waits_for_a_model(serve):
@@ -144,7 +152,7 @@ def test_a_check_is_not_held_up_by_work_that_waits_for_a_model(serve):
         adding = threading.Thread(target=ask, args=(url, "add_tool_call_result", body))
         adding.start()
         asked = {"workspace_id": "w", "tool_name": "shell", "input": {"command": "ls"}}
-        assert ask(url, "operations/check_tool_call", asked).json()["action"] == "allow"
+        assert ask(url, "operations/check_tool_call", asked).json()["answer"] == ""
         assert adding.is_alive()
         adding.join()
 

@@ -189,9 +189,11 @@ def test_figures_are_read_without_texts(store, call):
 def test_sums_of_the_window_follow_the_calls_that_enter_and_leave_it(store, call):
     for number in range(7):
         given = call(success=number % 2 == 0, time_cost=number / 4, token_cost=number)
+        given.execution_failed = number > 5
         store.append_calls("w", [given], 3)
     window = store.records("w")[0].window
     assert (window.calls, window.successes, window.failures) == (3, 2, 1)
+    assert (window.silent, window.worked, window.failed) == (1, 1, 2)
     assert (window.time_calls, window.time_sum) == (3, (4 + 5 + 6) / 4)
     assert (window.token_calls, window.token_sum) == (3, 15)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from itertools import accumulate
 
 import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_json, print_table
+from toolmem.config.names import hint
 from toolmem.config.show import shown_settings
-from toolmem.errors import ConfigError
+from toolmem.errors import ConfigError, RequestError
 from toolmem.llm.encoder import can_encode
 from toolmem.memory.toolmem import ToolMem
 
@@ -36,20 +38,39 @@ def check(memory: ToolMem) -> None:
 
 
 @config.command()
-@options.with_memory(options.config, options.overrides, exists=False)
+@click.argument("items", nargs=-1, metavar="[NAME | NAME=VALUE]...")
+@options.config
 @options.as_json
-def show(memory: ToolMem, as_json: bool) -> None:
-    """Print every value with its origin. Keys are not shown.
+def show(items: tuple[str, ...], config: str | None, as_json: bool) -> None:
+    """Print values with their origin: all, or those of a NAME. Keys are not shown.
 
     \b
-    Example:
+    Examples:
       toolmem config show --config my.yaml llm.default.model_name=qwen-plus
+      toolmem config show op.summary_tool_memory_op
     """
-    if any(e.backend == "multilingual" for e in memory.services.settings.embedding_model.values()):
-        can_encode()  # it says what is in force where the encoder is not installed
-    rows = shown_settings(memory.engine.configuration, memory.engine.params())
+    names = [item for item in items if "=" not in item]
+    with options.open_memory([item for item in items if "=" in item], config) as memory:
+        rows = shown_settings(memory.engine.configuration, memory.engine.params())
+        if any(
+            e.backend == "multilingual" for e in memory.services.settings.embedding_model.values()
+        ):
+            can_encode()  # it says what is in force where the encoder is not installed
+    known = {prefix for name, *_ in rows for prefix in _prefixes(name)}
+    for name in names:
+        if name not in known:
+            section = name.split(".")[0] + "."
+            near = {each for each in known if each.startswith(section)}
+            near = near or {each for each in known if "." not in each}
+            raise RequestError(f"no setting is called {name!r} ({hint(name, near)})", "name")
+    rows = [row for row in rows if not names or {*names} & {*_prefixes(row[0])}]
     if as_json:
         print_json([{"name": n, "value": v, "origin": o} for n, v, o in rows])
         return
     shown = [(name, json.dumps(value, ensure_ascii=False), origin) for name, value, origin in rows]
     print_table(("name", "value", "origin"), shown, numbers=False)
+
+
+def _prefixes(name: str) -> list[str]:
+    """`a`, `a.b` and `a.b.c` of `a.b.c`."""
+    return list(accumulate(name.split("."), "{}.{}".format))

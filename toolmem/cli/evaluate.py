@@ -10,26 +10,18 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_table, progress_bar
-from toolmem.cli.import_ import form, mapping, read_mapping
+from toolmem.cli.import_ import form, mapping, read_mapping, sources
 from toolmem.formats.recording import read_labels
-from toolmem.research import evaluation
+from toolmem.research import evaluation, tables
 from toolmem.research.csv_files import write_csv_files
 from toolmem.research.page import write_page
-from toolmem.research.tables import tool_rows
 from toolmem.text.display import plain
 
 MAX_SHOWN = 20  # bad records and rows, on the terminal
 
 
 @click.command()
-@click.option(
-    "--input",
-    "sources",
-    multiple=True,
-    type=click.Path(exists=True, path_type=Path),
-    help="A recording in a format that `toolmem import` reads, or a folder; may be given several "
-    "times. Left out: the packaged sample.",
-)
+@sources
 @form
 @mapping
 @click.option(
@@ -42,7 +34,14 @@ MAX_SHOWN = 20  # bad records and rows, on the terminal
 @click.option(
     "--labels",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="CSV with `index` and `label` (1 worked, 0 did not): how often the judge agrees.",
+    help="CSV with `index`, a row, and `label` (1 worked, 0 did not). Labels of calls drawn at "
+    "random correct the rates, and widen their intervals by the judge's error.",
+)
+@click.option(
+    "--by",
+    default="",
+    metavar="FIELD",
+    help="Group the calls: by `day` (UTC), or a field of their metadata such as `model`, `agent`.",
 )
 @click.option("--ignore-success", is_flag=True, help="Withhold the recorded flag from the judge.")
 @click.option("--limit", type=click.IntRange(min=1), help="Read the first so many records.")
@@ -56,6 +55,7 @@ def evaluate(
     mapped: str | None,
     out: Path,
     labels: Path | None,
+    by: str,
     ignore_success: bool,
     limit: int | None,
     **where: Any,
@@ -70,9 +70,9 @@ def evaluate(
     Examples:
       toolmem evaluate
       toolmem evaluate --input calls.jsonl --out report --ignore-success
+      toolmem evaluate --input calls.jsonl --labels labels.csv --by model
       toolmem evaluate --input chats.jsonl llm.default.backend=dashscope budget.max_tokens=100000
     """
-    known_labels = read_labels(labels) if labels is not None else {}
     paths, tools = (list(sources), []) if sources else evaluation.sample()
     names_store = where["store"] is not None or options.names_store(
         where["overrides"], where["config"]
@@ -90,23 +90,18 @@ def evaluate(
                 mapping=read_mapping(mapped),
                 tools=tools,
                 ignore_success=ignore_success,
+                labels=read_labels(labels) if labels is not None else None,
+                by=by,
                 limit=limit,
                 progress=progress,
                 begin_anew=not names_store and memory.workspace_id == evaluation.WORKSPACE,
             )
     _print_result(found, [write_page(found, out), *write_csv_files(found, out)])
-    if known_labels:
-        agreed = evaluation.agreement(found, known_labels)
-        accuracy = "-" if (mean := agreed.balanced_accuracy) is None else f"{mean:.3f}"
-        click.echo(
-            f"the judge agrees with {agreed.agreed} of {agreed.labelled} labels; "
-            f"balanced accuracy {accuracy}"
-        )
     if not found.calls:
         print_error(f"{found.source} holds no call that could be evaluated")
     is_done = found.calls and found.summary.success
     is_done = is_done and not (found.failed_evaluations or found.bad_records)
-    sys.exit(3 if found.budget_reached else 0 if is_done else 1)
+    sys.exit(3 if found.budget_reached or found.summary.budget_reached else 0 if is_done else 1)
 
 
 def _make_folder(out: Path) -> None:
@@ -124,7 +119,7 @@ def _print_result(found: evaluation.Evaluation, written: list[Path]) -> None:
         click.echo(plain(f"{bad.place}: {bad.error}"), err=True)
     if len(found.bad_records) > MAX_SHOWN:
         left = len(found.bad_records) - MAX_SHOWN
-        click.echo(f"and {left} more bad records: see summary.json", err=True)
+        click.echo(f"and {left} more bad records: see bad_records.csv", err=True)
     for note in found.notes:
         click.echo(plain(note), err=True)
     if found.failed_evaluations:
@@ -139,12 +134,9 @@ def _print_result(found: evaluation.Evaluation, written: list[Path]) -> None:
     if found.stopped:
         left = sum(each.call.evaluation_status in ("pending", "failed") for each in found.calls)
         print_error(f"stopped: {found.stopped}; {left} calls were not evaluated")
-    rows = [
-        (row.tool_name, row.calls, row.failures, row.success_rate, row.avg_score)
-        for row in tool_rows(found)
-    ]
-    if rows:
-        print_table(("tool", "calls", "failed", "success rate", "score"), rows)
+    elif found.summary.stopped:
+        print_error(f"stopped: {found.summary.stopped}")
+    _print_rates(found)
     click.echo(f"{len(found.calls)} calls, {len(found.bad_records)} bad records")
     if found.calls and not found.stopped:
         click.echo(found.summary.answer)
@@ -159,3 +151,44 @@ def _print_result(found: evaluation.Evaluation, written: list[Path]) -> None:
             f"{usage.saved_prompt_tokens} prompt tokens"
         )
     click.echo("wrote " + ", ".join(map(str, written)))
+
+
+def _print_rates(found: evaluation.Evaluation) -> None:
+    """The tables of tools and groups, and the headline."""
+    columns = ("calls", "failed", "silently", "worked", "95 % interval", "score")
+    tools = [(row.tool_name, *_cells(row)) for row in tables.tool_rows(found)]
+    groups = [
+        (row.group or "none", *_cells(row)) for row in tables.group_rows(found) if not row.tool_name
+    ]
+    if tools:
+        print_table(("tool", *columns), tools)
+    if groups:
+        print_table((found.by, *columns), groups)
+    figures = tables.totals(found)
+    if figures["success_rate"] is not None:
+        interval = f"{figures['low']:.1%} to {figures['high']:.1%}, {figures['interval']}"
+        click.echo(f"{figures['success_rate']:.1%} worked (95 % interval {interval})")
+    if figures["flag_is_in_doubt"]:
+        rows = ", ".join(map(str, figures["disputed_rows"]))
+        click.echo(
+            f"{figures['flagged_success_rate']:.1%} worked by the recorded flags: flag and answer "
+            f"differ on {figures['in_dispute']} calls ({figures['share_in_dispute']:.1%}). "
+            f"Look at rows {rows}"
+        )
+    if agreed := figures["agreement"]:
+        names = ("balanced_accuracy", "precision", "recall", "kappa")
+        values = ("-" if agreed[name] is None else f"{agreed[name]:.3f}" for name in names)
+        click.echo(
+            "the judge agrees with {agreed} of {labelled} labels ({both_worked} worked, "
+            "{both_failed} failed); {judge_failed} good calls it calls failed, {judge_worked} "
+            "failures it calls good; ".format(**agreed)
+            + "balanced accuracy {}, of failures precision {} and recall {}, kappa {}".format(
+                *values
+            )
+        )
+
+
+def _cells(row: tables.Figures) -> tuple[Any, ...]:
+    interval = f"{row.low:.3f} to {row.high:.3f}"
+    silent = row.silent_failures
+    return row.calls, row.failures, silent, row.success_rate, interval, row.avg_score

@@ -18,6 +18,14 @@ from toolmem.text.display import plain, shown_name
 
 MAX_SHOWN = 20  # bad records
 
+sources = click.option(
+    "--input",
+    "sources",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="A recording in a format that `toolmem import` reads, or a folder; may be given several "
+    "times. Left out: the packaged sample.",
+)
 mapping = click.option(
     "--map",
     "mapped",

@@ -6,7 +6,6 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_json, print_table
-from toolmem.llm.usage import read_ledger
 from toolmem.memory.toolmem import ToolMem
 from toolmem.research.tables import cost_rows
 
@@ -23,7 +22,7 @@ def ledger(memory: ToolMem, newest: int | None, as_json: bool) -> None:
       toolmem ledger
       toolmem ledger --store report/memory.db --workspace evaluate --json
     """
-    requests = read_ledger(memory.services.store(), memory.workspace_id, newest)
+    requests = memory.ledger(newest=newest)
     if as_json:
         print_json(requests)
         return

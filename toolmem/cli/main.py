@@ -13,7 +13,10 @@ from toolmem.errors import ConfigError, ToolMemError
 from toolmem.hooks.__main__ import main as answer_event
 from toolmem.hooks.agents import AGENTS
 
-_NAMES = "config evaluate guard hook import ledger mcp note rules run serve store testing tools"
+_NAMES = (
+    "compare config costs evaluate guard hook import ledger mcp note rules run serve store testing "
+    "tools"
+)
 
 
 def _place(name: str) -> str:

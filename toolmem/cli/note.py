@@ -11,7 +11,7 @@ from toolmem.cli import options
 from toolmem.cli.console import print_json, user_actor
 from toolmem.errors import RequestError
 from toolmem.formats.files import MAX_LINE, read_json
-from toolmem.operations.demands import lift_demand, note_demand
+from toolmem.operations import OPERATIONS
 from toolmem.rules.notes import contract
 
 _EXIT_CODES = {"kept": 0, "request": 1, "refused": 2}
@@ -49,10 +49,10 @@ def note(
     if not isinstance(note, dict):
         raise RequestError("a note is one JSON object")
     more: dict[str, Any] = {"user_message": list(said) or None, "conversation_id": conversation}
-    operation: Any = lift_demand if lift else note_demand
+    operation = OPERATIONS["lift_demand" if lift else "note_demand"]
     if not lift:
         more["tools_available"] = list(tools) or None
-    request = operation.read({**note, **more})
+    request: Any = operation.read({**note, **more})
     with options.open_memory((), **where) as memory:
         if memory.rules.is_guarded() and user_actor().evidence != "terminal":
             request.user_message = None  # the hook hears the user; a shell may be the agent's

@@ -87,6 +87,15 @@ def open_existing(**where: Any) -> ToolMem:
         path = store_path(section, "default")
         if not os.path.exists(path):
             raise RequestError(f"there is no file {path} yet; name a store by --store", "store")
+    store = memory.services.store()
+    known = store.workspaces()
+    if known and memory.workspace_id not in known:
+        names = ", ".join(known[:10])
+        raise RequestError(
+            f"workspace: {store.location} has no {memory.workspace_id!r}; it has {names}: name one "
+            "by --workspace",
+            "workspace",
+        )
     return memory
 
 

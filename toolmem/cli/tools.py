@@ -33,7 +33,7 @@ def list_tools(memory: ToolMem, as_json: bool) -> None:
       toolmem tools list --store report/memory.db --workspace evaluate --json
     """
     found = memory.tools()
-    columns = ("tool", "calls", "success rate", "score", "not summarized")
+    columns = ("tool", "calls ever", "kept", "worked of kept", "score", "not summarized")
     nothing = f"workspace {memory.workspace_id!r} has no tools"
     print_items(found, as_json, columns, _row, nothing=nothing, numbers=True)
 
@@ -75,5 +75,6 @@ def forget_line(memory: ToolMem, tool: str, line: int) -> None:
 
 
 def _row(tool: ToolOverview) -> tuple[Any, ...]:
-    window = tool.window
-    return tool.tool_name, tool.calls_ever, window.success_rate, window.avg_score, tool.new_calls
+    kept = tool.window
+    figures = (kept.calls, kept.success_rate, kept.avg_score)
+    return tool.tool_name, tool.calls_ever, *figures, tool.new_calls

@@ -85,6 +85,7 @@ class Op(Node):
     reads: ClassVar[tuple[str, ...]] = ()  # keys of the request, or left by an earlier op
     optional: ClassVar[tuple[str, ...]] = ()  # keys that it uses where they are there
     leaves: ClassVar[tuple[str, ...]] = ()  # keys that it leaves for later ops
+    takes_results: ClassVar[bool] = False  # `tool_call_results` may hold ToolCallResults
     name: ClassVar[str] = "op"  # its name in configurations: the class name in snake_case
 
     def __init_subclass__(cls) -> None:

@@ -28,6 +28,7 @@ from toolmem.flow.op import (
 )
 from toolmem.flow.report import Event, Listener, OpReport, RunReport
 from toolmem.flow.services import Services
+from toolmem.formats.records import plain_records
 from toolmem.models.tools import FlowResponse
 
 log = logging.getLogger("toolmem.flow")
@@ -42,6 +43,7 @@ _TYPES: Mapping[str, Any] = {
     "boolean": bool,
     "object": dict[str, Any],
 }
+_RECORDS = "tool_call_results"
 _ALWAYS_RAISED = (RequestError, RunCancelled)  # whatever `raise_exception` says
 
 
@@ -148,6 +150,8 @@ class _Run(Struct):
             report.notes.append(f"an earlier op failed and did not leave {', '.join(missing)}")
             self._missing_keys.update(op.leaves)
             return
+        if _RECORDS in {*op.reads, *op.optional} & self._data.keys() and not op.takes_results:
+            self._data[_RECORDS] = plain_records(self._data[_RECORDS])
         clock = self._services.clock
         started = clock.monotonic()
         context = Context(

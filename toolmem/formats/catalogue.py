@@ -342,6 +342,8 @@ TABLE = Format(
             success="success|succeeded|is_success",
             time="create_time|start_time|started_at|timestamp|time|created_at",
             end="end_time|ended_at|completed_at",
+            time_cost="time_cost",
+            token_cost="token_cost",
             request="context|user_message|prompt|query",
             conversation=("conversation_id|session_id|thread_id|trace_id|run_id",),
         ),

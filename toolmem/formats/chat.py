@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -36,6 +36,13 @@ _FOREIGN = {  # types of parts, and whose form they are
 _TIMES = ("create_time", "created_at", "timestamp", "created")
 
 
+class UserMessage(NamedTuple):
+    """What a user said in a conversation."""
+
+    conversation: str
+    text: str
+
+
 class ChatCall(Struct):
     """A call, and what answered it; `output` None: nothing did."""
 
@@ -52,6 +59,7 @@ class Chat(Struct):
 
     calls: list[ChatCall] = msgspec.field(default_factory=list)
     problems: list[str] = msgspec.field(default_factory=list)
+    said: list[tuple[int, str]] = msgspec.field(default_factory=list)  # calls before; the text
     order_decided: int = 0  # answers that only their order assigned, among several calls
 
 
@@ -77,6 +85,7 @@ def read_chat(messages: list[Any]) -> Chat:
             chat.problems.append(f"message {position + 1}: {problem}")
         if role == "user":
             context = text_of(message.get("content"))
+            chat.said.append((len(chat.calls), context))
         elif role == "assistant":
             made, problems = _calls(message, context)
             chat.problems += [f"message {position + 1}: {problem}" for problem in problems]
@@ -195,6 +204,7 @@ def read_arguments(arguments: Any) -> Any:
 
 
 _TYPED_PARTS = ("text", "input_text")
+_PART_KEYS = frozenset({"type", "text", "refusal", "content"})
 
 
 def text_of(content: Any) -> str:
@@ -203,7 +213,10 @@ def text_of(content: Any) -> str:
         return ""
     if isinstance(content, str):
         return content
-    if isinstance(content, list):
+    if isinstance(content, list) and all(
+        isinstance(part, str) or (isinstance(part, Mapping) and not _PART_KEYS.isdisjoint(part))
+        for part in content  # else they are rows of a table
+    ):
         return "\n".join(_part_text(part) for part in content)
     return json.dumps(content, ensure_ascii=False, default=str)
 

@@ -67,7 +67,7 @@ def _call_object(call: ToolCallResult) -> dict[str, Any]:
         "tool_name": call.tool_name,
         "input": json.dumps(call.input, ensure_ascii=False) if is_list else call.input,
         "output": call.output,
-        "success": call.failed is not True,
+        "success": call.failed_by_flag is not True,
         "time_cost": call.time_cost or 0.0,
         "token_cost": -1 if call.token_cost is None else call.token_cost,
         "summary": call.summary,

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from toolmem.formats.chat import read_arguments, text_of
+from toolmem.formats.chat import UserMessage, read_arguments, text_of
 from toolmem.formats.shapes import Event, Format, events_of
 
 MAX_OPEN = 10_000  # calls that wait for an answer, in one file
@@ -69,8 +69,8 @@ class Joiner:
         self._seen: dict[bytes, int] = {}  # how often an id came, by its digest
         self._histories = Histories()
 
-    def read(self, unit: Any) -> Iterator[Record]:
-        """The records of the calls that this unit ends."""
+    def read(self, unit: Any) -> Iterator[Record | UserMessage]:
+        """The records of the calls that this unit ends, and what the user says in it."""
         if self.form.unit_is_conversation:
             unit = self._without_history(unit)
         for event in events_of(self.form, unit):
@@ -92,13 +92,14 @@ class Joiner:
         self._open.clear()
         self._open_count = 0
 
-    def _take(self, event: Event) -> Iterator[Record]:
+    def _take(self, event: Event) -> Iterator[Record | UserMessage]:
         self._conversation = event.conversation or self._conversation
         event.conversation = self._conversation
         if event.request:
             self._requests.pop(event.conversation, None)
             self._requests[event.conversation] = event.request[:MAX_CONTEXT]
             _limit(self._requests, MAX_CONVERSATIONS)
+            yield UserMessage(event.conversation, event.request[:MAX_CONTEXT])
         key = self._key(event)
         call = self._open.get(event.conversation, {}).get(key)
         if call is not None:
@@ -159,7 +160,8 @@ class Joiner:
             "success": None if call.failed is None else not call.failed,
             "context": call.request,
             "create_time": call.time or call.end,
-            "time_cost": seconds if seconds is None or seconds >= 0 else None,
+            "time_cost": call.time_cost if seconds is None or seconds < 0 else seconds,
+            "token_cost": call.token_cost,
             "metadata": metadata,
         }
 

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 
 from toolmem.errors import RequestError
 from toolmem.formats.catalogue import BY_NAME, FORMATS, TABLE
-from toolmem.formats.chat import Chat, is_conversation, read_chat, records_of
+from toolmem.formats.chat import Chat, UserMessage, is_conversation, read_chat, records_of
 from toolmem.formats.files import Line
 from toolmem.formats.joining import UNANSWERED, Histories, Joiner
 from toolmem.formats.records import read_records, read_schemas
@@ -28,6 +29,8 @@ NAMES = ("calls", "openai", *BY_NAME)  # of the formats
 TABLES = (".csv", ".tsv", ".parquet")
 UNCHANGED = "files were imported before and have not changed"
 MAX_HELD = 1_000  # units until a format is recognized, and bad records until there is a call
+MAX_MESSAGES = 10_000  # of users
+LATE_MESSAGES = f"messages after {MAX_MESSAGES:,} others are read only where a call follows"
 FEW_BAD = 5  # of a file without calls; more are told in one
 
 
@@ -53,6 +56,9 @@ class ReadCall(Struct, frozen=True):
     file: str = ""  # its name, where there are several
 
 
+Read = ReadCall | BadRecord | UserMessage
+
+
 class Recording(Struct):
     """The readable calls, each with its row (from 0, bad records counted) and its line."""
 
@@ -61,6 +67,7 @@ class Recording(Struct):
     lines: list[int] = msgspec.field(default_factory=list)
     bad: list[BadRecord] = msgspec.field(default_factory=list)
     tools: list[Any] = msgspec.field(default_factory=list)  # declarations in conversations
+    messages: dict[UserMessage, None] = msgspec.field(default_factory=dict)  # in their order
     notes: list[str] = msgspec.field(default_factory=list)  # what was left out or guessed
 
 
@@ -84,7 +91,13 @@ def read_recording(
             break
         if isinstance(each, BadRecord):
             found.bad.append(each)
+        elif isinstance(each, UserMessage):
+            if len(found.messages) < MAX_MESSAGES:
+                found.messages[each] = None
+            else:
+                reader.notes[LATE_MESSAGES] += each not in found.messages
         else:
+            found.messages[UserMessage(each.call.conversation_id, each.call.context)] = None
             found.calls.append(each.call)
             found.rows.append(each.row)
             found.lines.append(each.line)
@@ -138,7 +151,7 @@ class RecordingReader:
 
     def read(
         self, paths: Sequence[str | os.PathLike[str]], searched: Sequence[Path] = ()
-    ) -> Iterator[ReadCall | BadRecord]:
+    ) -> Iterator[Read]:
         """Read files and folders, and files that were `searched`: nobody named them.
 
         Raises RequestError where a file that was named cannot be read; others are counted.
@@ -159,7 +172,7 @@ class RecordingReader:
                 self.notes["files could not be read"] += 1
                 self._unreadable = self._unreadable or str(error)
 
-    def _file(self, path: Path, name: str, is_named: bool) -> Iterator[ReadCall | BadRecord]:
+    def _file(self, path: Path, name: str, is_named: bool) -> Iterator[Read]:
         """Bad records are held until there is a call: without one the file is no recording."""
         held: list[BadRecord] = []
         bad_count = 0
@@ -169,7 +182,7 @@ class RecordingReader:
                 has_calls = True
                 yield from held
                 self.notes["records before the first call were no calls"] += bad_count - len(held)
-            if has_calls:
+            if has_calls or isinstance(each, UserMessage):
                 yield each
             elif isinstance(each, BadRecord):
                 bad_count += 1
@@ -185,7 +198,7 @@ class RecordingReader:
         else:
             yield replace(held[0], error=f"no line of {bad_count:,} is a call; {held[0].error}")
 
-    def _records(self, path: Path, name: str) -> Iterator[ReadCall | BadRecord]:
+    def _records(self, path: Path, name: str) -> Iterator[Read]:
         form = self._format or (TABLE if path.name.endswith(TABLES) else None)
         reader = _FileReader(self, path.name.partition(".")[0], form)
         for line in read_units(path):
@@ -194,7 +207,9 @@ class RecordingReader:
         for record, error, number in reader.close():
             yield self._call(record, error, number, name)
 
-    def _call(self, record: Any, error: str, line: int, name: str) -> ReadCall | BadRecord:
+    def _call(self, record: Any, error: str, line: int, name: str) -> Read:
+        if isinstance(record, UserMessage):
+            return record
         row = self.row
         self.row += 1
         if error:
@@ -208,7 +223,7 @@ class RecordingReader:
         return ReadCall(read.calls[0].call, row, line, name)
 
     def conversation(self, value: Any) -> Iterator[tuple[Any, str]]:
-        """The calls of a conversation in OpenAI's form; what is wrong with it comes first."""
+        """The calls and messages of a conversation in OpenAI's form; what is wrong comes first."""
         if not is_conversation(value):
             yield None, "no conversation: expected an object with a list `messages`"
             return
@@ -217,9 +232,9 @@ class RecordingReader:
         own_name = records[0]["metadata"]["conversation_id"] if records else ""
         known, conversation = self._histories.known(messages, own_name)
         earlier = read_chat(messages[:known])
+        numbered = _new_records(records, chat, earlier)
         if known:
-            records = _new_records(records, chat, earlier)
-            for record in records:
+            for _, record in numbered:
                 record["metadata"]["conversation_id"] = conversation
             self.notes["conversations go on in a later line"] += 1
         for problem in chat.problems[len(earlier.problems) :]:
@@ -229,8 +244,10 @@ class RecordingReader:
         by_order = "answers without an id were assigned by their order alone"
         self.notes[by_order] += chat.order_decided - earlier.order_decided
         self._declare(value.get("tools") if isinstance(value, Mapping) else None)
-        for record in records:
-            yield record, ""
+        new = chat.said[len(earlier.said) :]
+        said = [(number, UserMessage(conversation, text)) for number, text in new]
+        for _, each in sorted([*said, *numbered], key=itemgetter(0)):
+            yield each, ""
 
     def _declare(self, tools: Any) -> None:
         for tool in tools if isinstance(tools, list) else ():
@@ -241,11 +258,12 @@ class RecordingReader:
                 self.notes["declarations of tools could not be read"] += 1
 
 
-def _new_records(records: list[Any], chat: Chat, earlier: Chat) -> list[Any]:
-    """The records of a conversation without those of the messages that were read before."""
+def _new_records(records: list[Any], chat: Chat, earlier: Chat) -> list[tuple[int, Any]]:
+    """The records of calls that had no answer in the earlier messages, by the call's number."""
     known = {number for number, call in enumerate(earlier.calls) if call.output is not None}
     answered = (number for number, call in enumerate(chat.calls) if call.output is not None)
-    return [record for number, record in zip(answered, records, strict=True) if number not in known]
+    pairs = zip(answered, records, strict=True)
+    return [(number, record) for number, record in pairs if number not in known]
 
 
 def _unanswered(chat: Chat) -> int:

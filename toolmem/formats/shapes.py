@@ -36,6 +36,8 @@ class Event(Struct):
     failed: bool | None = None
     time: datetime | None = None  # when the call began
     end: datetime | None = None
+    time_cost: Any = None  # seconds; None: by time and end
+    token_cost: Any = None
     request: str = ""  # of the user, before the calls that follow
     conversation: str = ""  # of this event and of those after it in the file
 
@@ -54,6 +56,8 @@ class Shape(Struct, frozen=True):
     success: str = ""  # true or false, where neither error nor status tells
     time: str = ""
     end: str = ""
+    time_cost: str = ""  # seconds
+    token_cost: str = ""
     request: str = ""  # of the user
     conversation: tuple[str, ...] = ()  # those that have a value are joined by "/"
 
@@ -197,6 +201,8 @@ def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
         failed=failed,
         time=moment(at(shape.time)),
         end=moment(at(shape.end)),
+        time_cost=at(shape.time_cost),
+        token_cost=at(shape.token_cost),
         request="" if request.lstrip().startswith(form.not_typed) else request,
         conversation="/".join(names),
     )
@@ -228,13 +234,22 @@ _ENDED = ("nan", "completed", "complete", "done", "finished")  # well or not
 # Whether a word says that a call failed. Any other error did; other words say nothing.
 _ERRORS = {**dict.fromkeys(("", *_NO, *_GOOD), False), **dict.fromkeys(_ENDED)}
 _STATUSES = {**dict.fromkeys(("0", *_GOOD), False), **dict.fromkeys(("1", *_BAD), True)}
-_FLAGS = {**dict.fromkeys((*_YES, *_GOOD), False), **dict.fromkeys((*_NO, *_BAD), True)}
+_FLAGS = {
+    **dict.fromkeys((*_YES, *_GOOD), True),
+    **dict.fromkeys(("0", "false", "no", "n", "f", *_BAD), False),
+}
+
+
+def flag_of(value: Any) -> bool | None:
+    """Whether a flag such as `true`, "yes" or 1.0 says that a call worked; None: it does not."""
+    return _FLAGS.get(str(value).strip().lower().removesuffix(".0"))
 
 
 def failure_of(error: Any = UNSET, status: Any = None, success: Any = None) -> bool | None:
     """Whether a call failed, by what its source says; None: it does not say."""
     by_error = None if error is UNSET else _ERRORS.get(_word(error), True)
-    verdicts = (by_error, _STATUSES.get(_word(status)), _FLAGS.get(_word(success)))
+    by_flag = None if (worked := flag_of(success)) is None else not worked
+    verdicts = (by_error, _STATUSES.get(_word(status)), by_flag)
     if True in verdicts:
         return True
     return False if False in verdicts else None

@@ -147,11 +147,13 @@ class DryRunWriter:
 
 
 def figures(calls: Calls) -> str:
-    """`Statistics: 30 calls, success_rate 0.9, avg_score 0.85`; what is unknown is left out."""
-    found = statistics(sums_of(calls))
-    known = {name: getattr(found, name) for name in found.__struct_fields__[1:]}
+    """`Statistics: 30 calls, 27 worked, avg_score 0.85`; what is unknown is left out."""
+    sums = sums_of(calls)
+    found = statistics(sums)
+    known = {name: getattr(found, name) for name in found.__struct_fields__ if name[:4] == "avg_"}
     parts = [f"{name} {value:.4g}" for name, value in known.items() if value is not None]
-    return FIGURES + ", ".join([f"{found.calls} calls", *parts])
+    worked = [f"{sums.worked} worked"] if found.success_rate is not None else []
+    return FIGURES + ", ".join([f"{found.calls} calls", *worked, *parts])
 
 
 def _head(number: int, call: ToolCallResult) -> str:

@@ -237,9 +237,12 @@ def guidance_section(
 
 def statistics(sums: CallSums) -> ToolStatistics:
     """Rates and averages; calls of which a value is unknown are left out of it."""
+    silent, known = sums.silent or 0, sums.successes + sums.failures
     return ToolStatistics(
         calls=sums.calls,
-        success_rate=_mean(sums.successes, sums.successes + sums.failures),
+        success_rate=_mean(sums.successes - silent, known),
+        flagged_success_rate=_mean(sums.successes, known),
+        silent_failures=silent,
         avg_score=_mean(sums.score_sum, sums.judged),
         avg_time_cost=_mean(sums.time_sum, sums.time_calls),
         avg_token_cost=_mean(sums.token_sum, sums.token_calls),
@@ -273,7 +276,13 @@ def tool_memory(record: ToolRecord, calls: Sequence[ToolCallResult] = ()) -> Too
         author=guidance.author if guidance else "",
         tool_call_results=list(calls),
         metadata={
-            "statistics": with_all_fields(figures),
+            # ReMe's name keeps ReMe's meaning, beside the rate that leads everywhere else.
+            "statistics": with_all_fields(figures)
+            | {
+                "success_rate": figures.flagged_success_rate,
+                "success_rate_by": "flag",
+                "worked_rate": figures.success_rate,
+            },
             "claims": [
                 {name: getattr(line, name) for name in ("kind", "text", "k", "n", "call_ids")}
                 for line in (guidance.lines if guidance else ())

@@ -81,8 +81,9 @@ class DryRunModel:
         raise ModelError("dry_run sends nothing")
 
     def count(self, prompt: str) -> int:
-        """Count the prompt for whoever asks now; its estimated tokens."""
+        """Count the prompt for whoever asks now; its estimated tokens. Raises BudgetReached."""
         tokens, purpose = estimated_tokens(prompt), current_purpose.get()
+        self._budget.reserve(self.model, tokens)  # for good: no reply takes its place
         if purpose is not None:
             purpose.count(tokens, 0, *self._budget.price(self.model, tokens))
         return tokens

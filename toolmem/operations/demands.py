@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from toolmem.errors import RequestError
 from toolmem.flow.services import Memory
@@ -14,8 +14,8 @@ from toolmem.guard.guard import HEAR_WAIT
 from toolmem.models.calls import Moment
 from toolmem.models.rules import Effect
 from toolmem.models.tools import ToolSchema
-from toolmem.operations.operation import AgentTool, operation
-from toolmem.operations.rules import Alternatives, schemas_of
+from toolmem.operations.operation import AgentTool, Conversation, operation
+from toolmem.operations.rules import Unless, When, schemas_of
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import text_key
 from toolmem.rules.notes import contract, keep
@@ -25,17 +25,12 @@ from toolmem.rules.notes.width import Call
 from toolmem.rules.turn import Speaker, is_guest, tell_operator
 from toolmem.store.storable import read_or_new
 
-Quote = Annotated[str, Meta(description="The user's words, copied exactly from one message.")]
-Examples = Annotated[
-    list[Any] | None, Meta(description='1 to 3 calls {"tool": ..., "arguments": {...}}.')
-]
+Quote = Annotated[str, "The user's words, copied exactly from one message."]
 UserMessages = Annotated[
     str | list[str] | None,
-    Meta(description="What the user typed in this conversation. Left out: nobody heard them."),
+    "What the user typed in this conversation. Left out: they are asked.",
 ]
-SaidAt = Annotated[
-    list[Moment] | None, Meta(description="When each message was typed; the newest word counts.")
-]
+SaidAt = Annotated[list[Moment] | None, "When each of these was typed; the newest word counts."]
 _SET_BY_HOST = (
     "user_message",
     "said_at",
@@ -54,28 +49,38 @@ _SET_BY_HOST = (
 def note_demand(
     memory: Memory,
     quote: Quote,
-    effect: Annotated[Effect, Meta(description="deny, ask the user first, or remind.")],
+    effect: Annotated[Effect, "deny, ask (the user first), or remind."],
     *,
-    lasting: Annotated[str | None, Meta(description="always, or session.")] = None,
-    until: Annotated[str | None, Meta(description="A date on which it ends.")] = None,
-    tools: Annotated[list[str] | None, Meta(description="Tools that could break it.")] = None,
+    lasting: Annotated[str | None, "always, or session: only in this conversation."] = None,
+    until: Annotated[str | None, "The last day on which it holds."] = None,
+    tools: Annotated[list[str] | None, "Tools that could break it."] = None,
     replaces: Annotated[
-        str | None, Meta(description="The demand that the user corrects: its id, or its words.")
+        str | None, "The demand that the user corrects: its id, or its words."
     ] = None,
-    rule: Annotated[str | None, Meta(description="The demand in your words.")] = None,
-    when: Alternatives = None,
-    unless: Alternatives = None,
-    stops: Examples = None,
-    passes: Examples = None,
+    rule: Annotated[
+        str | None, "The demand in other words, if the quote alone would puzzle."
+    ] = None,
+    when: When = None,
+    unless: Unless = None,
+    stops: Annotated[
+        list[Any] | None,
+        '1 to 3 calls that it stops: {"tool": ..., "arguments": {...}}.',
+    ] = None,
+    passes: Annotated[list[Any] | None, "1 to 3 similar calls that may run."] = None,
     user_message: UserMessages = None,
-    tools_available: Annotated[list[Any] | None, Meta(description="All of the agent's.")] = None,
-    conversation_id: Annotated[str | None, Meta(description="Where it was said.")] = None,
-    turn: Annotated[str | None, Meta(description="Of the conversation.")] = None,
-    noted_by: Annotated[str | None, Meta(description="The agent or model.")] = None,
+    tools_available: Annotated[
+        list[Any] | None, "Names or schemas of all the agent's tools."
+    ] = None,
+    conversation_id: Conversation = None,
+    turn: Annotated[str | None, "The turn in which it was said."] = None,
+    noted_by: Annotated[str | None, "The agent or model that noted it."] = None,
     said_at: SaidAt = None,
     speaker: Speaker = None,
 ) -> NoteResult:
-    """Verify a note of a demand and keep it; refused, it says what to change."""
+    """Keep a demand that an agent noted, once it is verified against what the user typed.
+
+    `outcome`: kept, request (it waits for the user) or refused; `problems` say what to change.
+    """
     note = {
         "quote": quote,
         "effect": effect,
@@ -108,15 +113,15 @@ def note_demand(
 def lift_demand(
     memory: Memory,
     quote: Quote,
-    lifted: Annotated[str, Meta(description="The demand in a few words, or its id.")],
+    lifted: Annotated[str, "The demand in a few words, or its id."],
     *,
     user_message: UserMessages = None,
-    conversation_id: Annotated[str | None, Meta(description="Where it was said.")] = None,
-    noted_by: Annotated[str | None, Meta(description="The agent or model.")] = None,
+    conversation_id: Conversation = None,
+    noted_by: Annotated[str | None, "The agent or model that noted it."] = None,
     said_at: SaidAt = None,
     speaker: Speaker = None,
 ) -> NoteResult:
-    """Lift a demand where the user's own words surely take it back; else they are asked."""
+    """Lift a demand if the user's words surely take it back (`outcome` is kept); if not, ask."""
     context = _context(memory, user_message, said_at, conversation_id, [])
     context.is_guests = is_guest(speaker, memory.services.settings.session.speaker)
     context.noted_by = noted_by or ""
@@ -147,9 +152,11 @@ class BindingDemand(Struct, kw_only=True):
 def demands(
     memory: Memory,
     *,
-    conversation_id: Annotated[str | None, Meta(description="Also those of this one.")] = None,
+    conversation_id: Annotated[
+        str | None, "Also those that hold in this conversation only."
+    ] = None,
 ) -> list[BindingDemand]:
-    """What the user demands now, in their words, with how often and when last it stopped a call."""
+    """What the user demands now in their words, and how often and when last it stopped a call."""
     rules = memory.services.rules(memory.workspace_id)
     records = rules.store.list_records(memory.workspace_id, NAMESPACE, key_prefix=STOPS)
     stops = {r.key.removeprefix(STOPS): read_or_new(r, RuleStops) for r in records}

@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from toolmem.flow.services import Memory
 from toolmem.models.decisions import Decision
-from toolmem.operations.operation import AgentTool, operation
+from toolmem.operations.operation import AgentTool, Conversation, operation
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.identity import folded_name
 from toolmem.rules.turn import Speaker, is_guest
 
-Arguments = Annotated[Any, Meta(description="The arguments of the call.")]
-Conversation = Annotated[str | None, Meta(description="In which the call is made.")]
+Arguments = Annotated[Any, "The arguments of the call."]
 
 
 @operation(
@@ -28,16 +27,20 @@ Conversation = Annotated[str | None, Meta(description="In which the call is made
 )
 def check_tool_call(
     memory: Memory,
-    tool_name: Annotated[str, Meta(description="The tool that is to be called.")],
+    tool_name: Annotated[str, "The tool that is to be called."],
     input: Arguments = None,
     *,
     conversation_id: Conversation = None,
-    tools: Annotated[list[Any] | None, Meta(description="Schemas of tools.")] = None,
-    folder: Annotated[str | None, Meta(description="In which commands run.")] = None,
-    force: Annotated[bool, Meta(description="Run a call that failed before.")] = False,
+    tools: Annotated[list[Any] | None, "Schemas of the tools, to check the arguments by."] = None,
+    folder: Annotated[str | None, "The folder in which commands run."] = None,
+    force: Annotated[bool, "Let it run although the same call failed before."] = False,
     speaker: Speaker = None,
 ) -> Decision:
-    """What is to become of a call: allow, advise, ask or deny, and why."""
+    """Decide on a call before it runs: allow, advise, ask (the user first) or deny, and why.
+
+    Run the call where `may_run` of the decision is true, then say how it ended with
+    `tool_call_ended`.
+    """
     schemas = {folded_name(schema.name): schema for schema in schemas_of(tools)}
     decision = memory.services.guard(memory.workspace_id).before(
         tool_name,
@@ -55,14 +58,14 @@ def check_tool_call(
 @operation(rpc="memory.tool_call_ended")
 def tool_call_ended(
     memory: Memory,
-    decision: Annotated[Decision, Meta(description="What was decided about the call.")],
+    decision: Annotated[Decision, "What `check_tool_call` decided."],
     input: Arguments = None,
     *,
-    output: Annotated[str, Meta(description="What the call answered.")] = "",
-    success: Annotated[bool | None, Meta(description="Left out: unknown.")] = None,
-    call_id: Annotated[str | None, Meta(description="Of the host.")] = None,
+    output: Annotated[str, "What the call answered."] = "",
+    success: Annotated[bool | None, "Whether it worked. Left out: unknown."] = None,
+    call_id: Annotated[str | None, "The host's own id of the call."] = None,
 ) -> bool:
-    """Tell how a call ended that was let through: later ones are held against it."""
+    """Say how a call ended that was let through: later calls are compared with it. Always True."""
     memory.services.guard(memory.workspace_id).after(
         decision,
         {} if input is None else input,
@@ -77,9 +80,9 @@ def tool_call_ended(
 def decisions(
     memory: Memory,
     *,
-    conversation_id: Conversation = None,
-    tool_name: Annotated[str | None, Meta(description="Of one tool.")] = None,
-    limit: Annotated[int, Meta(ge=1, le=1_000, description="The newest.")] = 100,
+    conversation_id: Annotated[str | None, "Those of this conversation only."] = None,
+    tool_name: Annotated[str | None, "Those on this tool only."] = None,
+    limit: Annotated[int, Meta(ge=1, le=1_000), "So many of the newest decisions."] = 100,
 ) -> list[Decision]:
     """The newest decisions that were more than a plain allow, oldest first."""
     store = memory.services.store()

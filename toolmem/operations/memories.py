@@ -11,7 +11,7 @@ from toolmem.flow.services import Memory
 from toolmem.operations.operation import AgentTool, operation
 from toolmem.rules.memories import GLOBAL, LIMIT, Memories, MemoryEntry
 
-Namespace = Annotated[str, Meta(description="global, skill-<id> or tool-<name>.")]
+Namespace = Annotated[str, "Where it is kept: global, skill-<id> or tool-<name>."]
 
 
 @operation(
@@ -21,36 +21,36 @@ Namespace = Annotated[str, Meta(description="global, skill-<id> or tool-<name>."
 )
 def recall(
     memory: Memory,
-    query: Annotated[str, Meta(description="What is looked for; empty: the newest.")] = "",
+    query: Annotated[str, "What is looked for. Empty: the newest."] = "",
     *,
     namespace: Namespace = GLOBAL,
-    limit: Annotated[int, Meta(ge=1, le=100, description="How many.")] = LIMIT,
+    limit: Annotated[int, Meta(ge=1, le=100), "The most memories to return."] = LIMIT,
 ) -> list[MemoryEntry]:
-    """What fits a query best in a namespace."""
+    """What is remembered in a namespace and fits a query best, rules of its tool included."""
     return _memories(memory).recall(query, namespace, limit)
 
 
 @operation(rpc="memory.store", agent=AgentTool("memory_store", "Remember a text."))
 def remember(
     memory: Memory,
-    content: Annotated[str, Meta(description="The text.")],
+    content: Annotated[str, "The text to remember."],
     *,
     namespace: Namespace = GLOBAL,
-    id: Annotated[str | None, Meta(description="Of a memory to be replaced.")] = None,
-    tags: Annotated[list[str] | None, Meta(description="Words to find it by.")] = None,
+    id: Annotated[str | None, "The id of a memory to replace."] = None,
+    tags: Annotated[list[str] | None, "Words to find it by."] = None,
 ) -> MemoryEntry:
-    """Remember a text, or replace the memory of an id."""
+    """Remember a text, or replace a memory by its id."""
     return _memories(memory).remember(content, namespace, id or "", tags or ())
 
 
 @operation(rpc="memory.forget", agent=AgentTool("memory_forget", "Forget a memory."))
 def forget(
     memory: Memory,
-    id: Annotated[str, Meta(description="Of the memory.")],
+    id: Annotated[str, "The id of the memory."],
     *,
     namespace: Namespace = GLOBAL,
 ) -> bool:
-    """Whether the memory was there."""
+    """Forget a memory. True if it was there."""
     return _memories(memory).forget(id, namespace)
 
 

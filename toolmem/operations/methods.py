@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any, Self, TypeVar
+import inspect
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from toolmem import operations
 from toolmem.flow.op import Cancellation, outer_cancellation
 from toolmem.models.tools import FlowResponse
-from toolmem.operations.operation import Operation
 
-Answer = TypeVar("Answer")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Methods:
-    """Subclasses have `perform`. Where it is a coroutine, so is every method."""
+    """Subclasses have `perform`."""
 
     add = operations.calls.add
     summarize = operations.guidance.summarize
@@ -24,6 +26,7 @@ class Methods:
     retrieve = operations.guidance.retrieve
     advise = operations.guidance.advise
     calls = operations.calls.calls
+    ledger = operations.calls.ledger
     tools = operations.calls.tools
     prompt = operations.guidance.prompt
     capture_rules = operations.rules.capture_rules
@@ -44,7 +47,19 @@ class Methods:
     forget = operations.memories.forget
 
 
-class AsyncMethods(Methods):
+def awaited(
+    method: Callable[Concatenate[Any, P], R],
+) -> Callable[Concatenate[AsyncMethods, P], Coroutine[Any, Any, R]]:
+    """A method of a plain memory or client as a coroutine."""
+
+    @wraps(method)
+    async def coroutine(self: AsyncMethods, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await _in_thread(lambda: method(self.plain, *args, **kwargs))
+
+    return coroutine
+
+
+class AsyncMethods:
     """The methods of a plain memory or client as coroutines. The work is done in threads.
 
     Cancelling a coroutine cancels its flow, as Ctrl-C does without threads.
@@ -53,9 +68,32 @@ class AsyncMethods(Methods):
     def __init__(self, plain: Any) -> None:
         self.plain = plain
 
-    async def perform(self, operation: Operation[..., Any], arguments: Mapping[str, Any]) -> Any:
-        """Run an operation."""
-        return await _in_thread(lambda: self.plain.perform(operation, arguments))
+    add = awaited(operations.calls.add)
+    summarize = awaited(operations.guidance.summarize)
+    guidance = awaited(operations.guidance.guidance)
+    forget_guidance_line = awaited(operations.guidance.forget_guidance_line)
+    retrieve = awaited(operations.guidance.retrieve)
+    advise = awaited(operations.guidance.advise)
+    calls = awaited(operations.calls.calls)
+    ledger = awaited(operations.calls.ledger)
+    tools = awaited(operations.calls.tools)
+    prompt = awaited(operations.guidance.prompt)
+    capture_rules = awaited(operations.rules.capture_rules)
+    note_demand = awaited(operations.demands.note_demand)
+    lift_demand = awaited(operations.demands.lift_demand)
+    demands = awaited(operations.demands.demands)
+    check_tool_call = awaited(operations.guard.check_tool_call)
+    tool_call_ended = awaited(operations.guard.tool_call_ended)
+    decisions = awaited(operations.guard.decisions)
+    tool_rule_put = awaited(operations.rules.tool_rule_put)
+    tool_rule_get = awaited(operations.rules.tool_rule_get)
+    tool_rule_list = awaited(operations.rules.tool_rule_list)
+    tool_rule_delete = awaited(operations.rules.tool_rule_delete)
+    tool_rules_for_prompt = awaited(operations.rules.tool_rules_for_prompt)
+    tool_rules_json = awaited(operations.rules.tool_rules_json)
+    recall = awaited(operations.memories.recall)
+    remember = awaited(operations.memories.remember)
+    forget = awaited(operations.memories.forget)
 
     async def run(self, flow: Any, /, **request: Any) -> FlowResponse:
         """Run a flow by name, or in this process one that was composed in Python."""
@@ -72,7 +110,7 @@ class AsyncMethods(Methods):
         await self.close()
 
 
-async def _in_thread(work: Callable[[], Answer]) -> Answer:
+async def _in_thread(work: Callable[[], R]) -> R:
     cancellation = Cancellation()
     token = outer_cancellation.set(cancellation)
     try:
@@ -82,3 +120,15 @@ async def _in_thread(work: Callable[[], Answer]) -> Answer:
         raise
     finally:
         outer_cancellation.reset(token)
+
+
+def takes(plain: Callable[P, Any]) -> Callable[[Any], Callable[Concatenate[Any, P], None]]:
+    """Decorator of a constructor: it takes the arguments of this class."""
+
+    def describe(constructor: Any) -> Any:
+        own, *_ = inspect.signature(constructor).parameters.values()
+        arguments = inspect.signature(plain).parameters.values()
+        constructor.__signature__ = inspect.Signature([own, *arguments])
+        return constructor
+
+    return describe

@@ -1,21 +1,24 @@
 """An operation is a decorated function: its signature is the request, its docstring the
 documentation, and what it returns the result. With `flow` it has no body: that flow is run.
 
-    @operation(rpc="memory.tools_list", reads_only=True)
-    def tools(memory: Memory) -> list[ToolOverview]:
-        \"\"\"Every tool of the workspace with its figures, by name.\"\"\"
+    @operation(rpc="memory.tool_rule_list", reads_only=True)
+    def tool_rule_list(memory: Memory, tool_name: Annotated[str, "The tool."]) -> list[Rule]:
+        \"\"\"The rules of a tool by priority.\"\"\"
+
+The name then stands for a method that classes with `perform` have as their own.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from functools import cached_property, update_wrapper
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property, wraps
+from inspect import Parameter
+from typing import Annotated, Any, Concatenate, ParamSpec, Protocol, TypeVar, get_type_hints
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from toolmem.config.names import hint, lower_first
 from toolmem.errors import RequestError
@@ -23,8 +26,10 @@ from toolmem.flow.services import Memory
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Conversation = Annotated[str | None, "The conversation that it belongs to."]
+Count = Annotated[int, Meta(ge=1)]
 
-OPERATIONS: dict[str, Operation[..., Any]] = {}
+OPERATIONS: dict[str, Operation] = {}
 
 
 class AgentTool(Struct, frozen=True):
@@ -35,12 +40,12 @@ class AgentTool(Struct, frozen=True):
     hidden: tuple[str, ...] = ()  # parameters that agents are not offered
 
 
-class Operation(Generic[P, R]):
-    """Works as a method of a class with `perform`. Servers call `read` and `run` themselves."""
+class Operation:
+    """Reads a request and runs it. Servers call `read` and `run` themselves."""
 
     def __init__(
         self,
-        function: Callable[Concatenate[Memory, P], R],
+        function: Callable[..., Any],
         *,
         rpc: str = "",
         flow: str = "",
@@ -54,12 +59,9 @@ class Operation(Generic[P, R]):
         self.agent = agent
         self.reads_only = reads_only
         self.__doc__ = inspect.getdoc(function)
-
-    @cached_property
-    def signature(self) -> inspect.Signature:
-        """The signature of the function without its memory."""
-        whole = inspect.signature(self.function, eval_str=True)
-        return whole.replace(parameters=list(whole.parameters.values())[1:])
+        whole = inspect.signature(function, eval_str=True)
+        # Of the function without its memory.
+        self.signature = whole.replace(parameters=list(whole.parameters.values())[1:])
 
     @cached_property
     def request(self) -> type[Struct]:
@@ -82,45 +84,38 @@ class Operation(Generic[P, R]):
         except msgspec.ValidationError as error:
             raise _explained(error, self.request.__struct_fields__) from None
 
-    def run(self, memory: Memory, request: Struct) -> R:
+    def run(self, memory: Memory, request: Struct) -> Any:
         """Run the operation in this workspace."""
         arguments = {name: getattr(request, name) for name in request.__struct_fields__}
         if not self.flow:
-            function: Callable[..., R] = self.function
-            return function(memory, **arguments)
+            return self.function(memory, **arguments)
         # The params of the flow's ops count where a flag is left out.
         given = {name: None if each is False else each for name, each in arguments.items()}
         response = memory.run_flow(self.flow, **given)
         answer = {"answer": response.answer, "success": response.success, **response.metadata}
-        result: R = msgspec.convert(answer, self.signature.return_annotation)
-        return result
+        return msgspec.convert(answer, self.signature.return_annotation)
+
+    def bind(self, *args: Any, **kwargs: Any) -> Mapping[str, Any]:
+        """The arguments of a call by name. Raises TypeError, as a call in Python does."""
+        known = self.signature.parameters
+        for name in kwargs:
+            if name not in known:
+                raise TypeError(f"{self.name}() has no argument {name!r} ({hint(name, known)})")
+        try:
+            return self.signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise TypeError(f"{self.name}(): {error}") from None
 
     def schema(self, hidden: Collection[str] = ()) -> dict[str, Any]:
         """JSON Schema of the request, without the parameters in `hidden`."""
         (_,), components = msgspec.json.schema_components([self.request])
         schema: dict[str, Any] = components[self.request.__name__]
-        properties = {k: v for k, v in schema["properties"].items() if k not in hidden}
+        properties = {
+            name: {"description": description_of(each), **schema["properties"][name]}
+            for name, each in self.signature.parameters.items()
+            if name not in hidden
+        }
         return {**schema, "properties": properties}
-
-    @overload
-    def __get__(self, owner: None, kind: type) -> Self: ...
-
-    @overload
-    def __get__(self, owner: AsyncOwner, kind: type) -> Callable[P, Awaitable[R]]: ...
-
-    @overload
-    def __get__(self, owner: Owner, kind: type) -> Callable[P, R]: ...
-
-    def __get__(self, owner: Any, kind: type) -> Any:
-        if owner is None:
-            return self
-
-        def method(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return owner.perform(self, self.signature.bind(*args, **kwargs).arguments)
-
-        update_wrapper(method, self.function)
-        method.__signature__ = self.signature  # type: ignore[attr-defined]
-        return method
 
 
 class Owner(Protocol):
@@ -129,25 +124,46 @@ class Owner(Protocol):
     def perform(self, operation: Any, arguments: Mapping[str, Any]) -> Any: ...
 
 
-class AsyncOwner(Owner, Protocol):
-    """Wraps a plain memory; its `perform` is a coroutine that works in a thread."""
-
-    plain: Any
-
-
 def operation(
     *, rpc: str = "", flow: str = "", agent: AgentTool | None = None, reads_only: bool = False
-) -> Callable[[Callable[Concatenate[Memory, P], R]], Operation[P, R]]:
-    """Decorator: describe an operation and add it to OPERATIONS."""
+) -> Callable[[Callable[Concatenate[Memory, P], R]], Callable[Concatenate[Owner, P], R]]:
+    """Decorator: add an operation to OPERATIONS, and make a method of its function."""
 
-    def describe(function: Callable[Concatenate[Memory, P], R]) -> Operation[P, R]:
+    def describe(function: Callable[Concatenate[Memory, P], R]) -> Callable[..., R]:
         described = Operation(function, rpc=rpc, flow=flow, agent=agent, reads_only=reads_only)
         if described.name in OPERATIONS:
             raise TypeError(f"there is an operation {described.name!r} already")
         OPERATIONS[described.name] = described
-        return described
+
+        @wraps(function)
+        def method(self: Owner, *args: P.args, **kwargs: P.kwargs) -> R:
+            result: R = self.perform(described, described.bind(*args, **kwargs))
+            return result
+
+        _document(method, described)
+        return method
 
     return describe
+
+
+def _document(method: Any, operation: Operation) -> None:
+    """Give a method the signature of its operation, and a docstring with the arguments."""
+    parameters = operation.signature.parameters.values()
+    answer = operation.signature.return_annotation
+    method.__annotations__ = {**{p.name: p.annotation for p in parameters}, "return": answer}
+    kinds = method.__annotations__ = get_type_hints(method)  # without descriptions
+    own = [p.replace(annotation=kinds[p.name]) for p in parameters]
+    owner = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    method.__signature__ = inspect.Signature([owner, *own], return_annotation=answer)
+    lines = [f"    {p.name}: {description_of(p)}" for p in parameters]
+    told = ["", "Args:", *lines] if lines else []
+    method.__doc__ = "\n".join([operation.__doc__ or "", *told])
+
+
+def description_of(parameter: Parameter) -> str:
+    """The text that a parameter is annotated with: `Annotated[bool, "Judge again."]`."""
+    told = getattr(parameter.annotation, "__metadata__", ())
+    return next((each for each in told if isinstance(each, str)), "")
 
 
 _UNKNOWN = re.compile(r"unknown field `(.*)`")

@@ -29,7 +29,7 @@ class OperationOp(Op):
 
     params: Params
 
-    def _operation(self) -> Operation[..., Any]:
+    def _operation(self) -> Operation:
         """Raises ConfigError where there is none of this name."""
         name = self.params.operation
         if name not in OPERATIONS:

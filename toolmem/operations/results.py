@@ -2,12 +2,54 @@
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 
-from toolmem.llm.usage import Usage
-from toolmem.models.calls import Moment
+from msgspec import Struct, convert, field
+
+from toolmem.errors import RequestError
+from toolmem.llm.usage import LedgerRow, Usage
+from toolmem.models.calls import Moment, ToolCallResult
 from toolmem.models.tools import CallFailure, ToolMemory, ToolStatistics
 from toolmem.ops.summary_tool_memory import SummaryOutcome
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = TypeVar("Row", bound=Struct)
+
+
+class Rows(list[Row]):
+    """A list whose items all have the same fields."""
+
+    sent_as: ClassVar[Any]  # the same as a plain list
+
+    @staticmethod
+    def read(kind: type[Rows[Any]], value: Any) -> Rows[Any]:
+        """Read a list of this kind from plain values, as a `dec_hook` of msgspec."""
+        return kind(convert(value, kind.sent_as))
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each item, a column for each field. Needs pandas, else raises RequestError."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise RequestError("to_frame needs pandas: install toolmem[research]") from None
+
+        fields = get_args(self.sent_as)[0].__struct_fields__
+        rows = [[getattr(each, name) for name in fields] for each in self]
+        return pd.DataFrame(rows, columns=list(fields))
+
+
+class Calls(Rows[ToolCallResult]):
+    """Calls, oldest first of each tool."""
+
+    sent_as = list[ToolCallResult]
+
+
+class Ledger(Rows[LedgerRow]):
+    """Requests to models, oldest first."""
+
+    sent_as = list[LedgerRow]
 
 
 class Result(Struct, kw_only=True):

@@ -38,6 +38,7 @@ class ParseToolCallResultOp(Op):
     reads = ("workspace_id", "tool_call_results")
     optional = ("tools", "force")
     leaves = ("judged_calls", "keep_calls")
+    takes_results = True
     params: Params
 
     def run(self, context: Context) -> None:

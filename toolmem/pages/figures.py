@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from toolmem.models.calls import CallFigures, ToolCallResult
 from toolmem.models.guidance import Guidance, Line
 
 _Z = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
@@ -18,7 +17,7 @@ class Interval(NamedTuple):
     high: float
 
 
-def wilson_interval(k: int, n: int) -> Interval:
+def wilson_interval(k: float, n: int) -> Interval:
     """The 95 % interval of the share `k / n`; (0, 1) where `n` is 0.
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal
@@ -31,19 +30,6 @@ def wilson_interval(k: int, n: int) -> Interval:
     half = _Z * math.sqrt(p * (1 - p) / n + _Z * _Z / (4 * n * n)) / scale
     low = 0.0 if k == 0 else max(0.0, centre - half)
     return Interval(low, 1.0 if k == n else min(1.0, centre + half))
-
-
-def is_lost(call: ToolCallResult | CallFigures) -> bool:
-    """Whether a call failed, or the judge found its answer worth nothing."""
-    return call.failed is True or call.score == 0
-
-
-def has_worked(call: ToolCallResult | CallFigures) -> bool:
-    """Whether a call is known not to have failed, and the judge did not find its answer worthless.
-
-    Of a call without flag and verdict nothing is known: it neither worked nor is it lost.
-    """
-    return call.failed is False and call.score != 0
 
 
 def main_failure(guidance: Guidance | None) -> Line | None:

@@ -1,6 +1,10 @@
 """From a recording to a report: evaluation, tables, charts.
 
-`evaluation` judges a recording and summarizes its tools, `tables` makes rows of the result.
+`evaluation` judges a recording and summarizes its tools, `tables` makes rows of the result, `rates`
+the share of calls that worked, with its interval. `compare` holds two evaluations against each other.
+`costs` counts what summaries would cost.
 `importing` keeps the calls of recordings in a memory and counts what they teach.
 `csv_files` and `page` write them to files; `frames` and `charts` show them in notebooks.
 """
+
+from toolmem.research.costs import summarization_costs as summarization_costs

@@ -1,18 +1,35 @@
-"""Charts of an evaluation's frames, with matplotlib."""
+"""Charts of an evaluation's frames, with matplotlib. `savefig` writes one as PDF, SVG or PNG."""
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Iterable
+from functools import cache
 from io import BytesIO
 
 import pandas as pd
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from toolmem.text.display import shown_name
 
-FAILED, UNFLAGGED, GOOD, DIM = "#c8402f", "#e39a3b", "#3a7d5c", "#8a929a"
+FAILED, SILENT, GOOD, DIM, INK = "#c8402f", "#e39a3b", "#3a7d5c", "#8a929a", "#1b1f24"
 MAX_BARS = 30  # tools or error classes in one chart
+_CHINESE = 0x2E80  # the first character of the scripts of China, Japan and Korea
+_FONTS = (  # of Linux, macOS and Windows
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Source Han Sans SC",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+    "PingFang SC",
+    "Hiragino Sans GB",
+    "Microsoft YaHei",
+    "SimHei",
+    "Arial Unicode MS",
+)
 
 
 class Chart(Figure):
@@ -25,58 +42,102 @@ class Chart(Figure):
 
 
 def failure_chart(tools: pd.DataFrame) -> Chart:
-    """The share of calls that failed, by tool, with its 95 % interval (Wilson)."""
-    shown = tools.head(MAX_BARS)[::-1]
-    chart, axes = _chart(len(shown), "share of calls that failed", shown["tool_name"])
-    failed = 1 - shown["success_rate"].astype(float)
-    low, high = 1 - shown["high"].astype(float), 1 - shown["low"].astype(float)
-    positions = range(len(shown))
-    axes.barh(positions, failed, color=FAILED)
-    axes.barh(positions, shown["flag_wrong"] / shown["calls"], left=failed, color=UNFLAGGED)
-    axes.hlines(list(positions), low, high, color=DIM, linewidth=1)
-    for position, (k, n) in enumerate(zip(shown["failures"], shown["calls"], strict=True)):
-        axes.text(1.02, position, f"{k} of {n}", va="center", fontsize=8)
+    """The share of failed calls of each tool with its 95 % interval, in the order of the table."""
+    shown = tools.head(MAX_BARS)
+    title = "Calls that failed, of all recorded ones"
+    chart, axes = _chart(shown["tool_name"], title, "share of the tool's calls")
+    calls, rows = shown["calls"].astype(float), range(len(shown))
+    silent = shown["silent_failures"] / calls
+    flagged = (shown["failures"] - shown["silent_failures"]) / calls
+    axes.barh(rows, flagged, color=FAILED, label="failed by the recorded flag")
+    label = "silent: flagged as a success"
+    axes.barh(rows, silent, left=flagged, color=SILENT, label=label)
+    known = shown["success_rate"].notna()
+    rate = 1 - shown["success_rate"].astype(float)
+    ends = [rate - 1 + shown["high"].astype(float), 1 - shown["low"].astype(float) - rate]
+    places = [row for row, is_known in zip(rows, known, strict=True) if is_known]
+    axes.errorbar(
+        rate[known],
+        places,
+        xerr=[each[known].clip(lower=0) for each in ends],
+        fmt="none",
+        ecolor=INK,
+        elinewidth=1.2,
+        capsize=2.5,
+        label="95 % interval",
+    )
+    for row, (k, n) in enumerate(zip(shown["failures"], shown["calls"], strict=True)):
+        axes.text(1.02, row, f"{k} of {n}", va="center", fontsize=8)
     axes.set_xlim(0, 1)
-    return chart
+    return _with_legend(chart, axes)
 
 
 def score_chart(tools: pd.DataFrame) -> Chart:
-    """The judge's average score, by tool."""
-    scored = tools[tools["avg_score"].notna()]
-    shown = scored.sort_values("avg_score", ascending=False).tail(MAX_BARS)
-    chart, axes = _chart(len(shown), "average score", shown["tool_name"])
-    axes.barh(range(len(shown)), shown["avg_score"].astype(float), color=GOOD)
+    """The judge's average score, by tool, in the order of the table."""
+    shown = tools[tools["avg_score"].notna()].head(MAX_BARS)
+    chart, axes = _chart(shown["tool_name"], "What the judge gives", "average score")
+    label = "average of 0.0 and 1.0"
+    axes.barh(range(len(shown)), shown["avg_score"].astype(float), color=GOOD, label=label)
     axes.set_xlim(0, 1)
-    return chart
+    return _with_legend(chart, axes)
 
 
 def error_chart(errors: pd.DataFrame) -> Chart:
-    """How many calls failed, by error class."""
-    counts = errors.groupby("error_class")["calls"].sum().sort_values().tail(MAX_BARS)
-    chart, axes = _chart(len(counts), "failed calls", counts.index)
-    axes.barh(range(len(counts)), counts.astype(int), color=FAILED)
-    return chart
+    """How many calls failed, by error class, the most frequent first."""
+    sums = errors.groupby("error_class")[["calls", "silent_failures"]].sum().astype(int)
+    shown = sums.sort_values("calls", ascending=False, kind="stable").head(MAX_BARS)
+    chart, axes = _chart(shown.index, "Why calls failed", "failed calls")
+    flagged = shown["calls"] - shown["silent_failures"]
+    axes.barh(range(len(shown)), flagged, color=FAILED, label="failed by the recorded flag")
+    label = "silent: flagged as a success"
+    axes.barh(range(len(shown)), shown["silent_failures"], left=flagged, color=SILENT, label=label)
+    return _with_legend(chart, axes)
 
 
 def skip_chart(skips: pd.DataFrame) -> Chart:
-    """What the two summaries did with the tools."""
-    counts = skips.groupby(["run", "action"]).size().unstack(fill_value=0)[::-1]
-    chart, axes = _chart(len(counts), "tools", counts.index)
-    left = pd.Series(0, index=counts.index)
-    colours = {"summarized": GOOD, "skipped": DIM, "failed": FAILED}
-    for action in counts.columns:
-        colour = colours.get(action, UNFLAGGED)
-        axes.barh(range(len(counts)), counts[action], left=left, color=colour, label=action)
-        left = left + counts[action]
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    """The prompt tokens that two summaries sent and saved."""
+    names = {"sent_prompt_tokens": "sent", "saved_prompt_tokens": "saved: nothing was new"}
+    sums = skips.groupby("run", sort=False)[list(names)].sum().astype(int)
+    estimated = ", estimated" if bool(skips["estimated"].all()) else ""
+    title = "What a second summary costs"
+    chart, axes = _chart(sums.index, title, f"prompt tokens of all tools{estimated}")
+    left = pd.Series(0, index=sums.index)
+    for (column, label), colour in zip(names.items(), (FAILED, GOOD), strict=True):
+        axes.barh(range(len(sums)), sums[column], left=left, color=colour, label=label)
+        left = left + sums[column]
+    return _with_legend(chart, axes)
+
+
+def _chart(names: Iterable[str], title: str, label: str) -> tuple[Chart, Axes]:
+    """`names` of the bars, from above. They may be text of calls: what is invisible is left out."""
+    shown = [shown_name(name, 40) for name in names]
+    chart = Chart(figsize=(7, 1.6 + 0.28 * max(len(shown), 1)), layout="constrained")
+    axes = chart.subplots()
+    axes.set_yticks(range(len(shown)), shown, parse_math=False)
+    if any(character >= chr(_CHINESE) for name in shown for character in name):
+        for tick in axes.get_yticklabels():
+            tick.set_fontfamily(["DejaVu Sans", *_chinese_font()])
+    axes.invert_yaxis()
+    axes.set_xlabel(label)
+    axes.set_title(title, loc="left", fontsize=11)
+    axes.spines[["top", "right"]].set_visible(False)
+    return chart, axes
+
+
+def _with_legend(chart: Chart, axes: Axes) -> Chart:
+    # Below the axis, where no bar is hidden.
+    parts = axes.get_legend_handles_labels()
+    chart.legend(*parts, frameon=False, loc="outside lower center", ncols=3, fontsize=8)
     return chart
 
 
-def _chart(bars: int, label: str, names: Iterable[str]) -> tuple[Chart, Axes]:
-    """`names` may be text of calls, so invisible characters are left out."""
-    chart = Chart(figsize=(7, 0.8 + 0.28 * max(bars, 1)), layout="tight")
-    axes = chart.subplots()
-    axes.set_yticks(range(bars), [shown_name(name, 40) for name in names], parse_math=False)
-    axes.set_xlabel(label)
-    axes.spines[["top", "right"]].set_visible(False)
-    return chart, axes
+@cache
+def _chinese_font() -> list[str]:
+    """A font of this machine with Chinese characters; where there is none, a note says so once."""
+    known = set(font_manager.get_font_names())
+    if found := [name for name in _FONTS if name in known][:1]:
+        return found
+    warnings.filterwarnings("ignore", "Glyph .* missing from font")  # one for each character
+    log = logging.getLogger("toolmem")
+    log.warning("charts: no font has Chinese characters; install one, such as Noto Sans CJK SC")
+    return []

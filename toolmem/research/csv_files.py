@@ -18,7 +18,6 @@ from toolmem.formats.files import replace_file
 from toolmem.research import tables
 from toolmem.research.evaluation import Evaluation
 
-MAX_BAD_RECORDS = 100  # in summary.json
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠\t\r]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
 
@@ -29,12 +28,12 @@ def write_csv_files(found: Evaluation, folder: Path) -> list[Path]:
         "toolmem": toolmem.__version__,
         **tables.totals(found),
         "costs": [asdict(row) for row in tables.cost_rows(found.requests)],
-        "first_bad_records": [asdict(bad) for bad in found.bad_records[:MAX_BAD_RECORDS]],
     }
     texts = {
         f"{name}.csv": csv_text(table.rows(found), table.kind)
         for name, table in tables.TABLES.items()
         if name not in ("costs", "ledger")  # costs are in summary.json
+        and (name != "groups" or found.by)
     }
     texts["summary.json"] = json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
     for name, text in texts.items():

@@ -4,36 +4,51 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 import toolmem
+from toolmem.config.sections import BudgetSection
 from toolmem.errors import RequestError
 from toolmem.flow.report import Event
+from toolmem.formats.chat import UserMessage
 from toolmem.formats.recording import BadRecord, Recording, read_recording
 from toolmem.formats.records import read_schemas
+from toolmem.guard.rule_copies import drop_copy
+from toolmem.guidance.card import CardWriter
+from toolmem.guidance.model_writer import ModelWriter
+from toolmem.llm.budget import Budget
+from toolmem.llm.models import DryRunModel
 from toolmem.llm.usage import LedgerRow, Usage, read_ledger
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.models.tools import CallFailure, LoggedCall, ToolRecord
+from toolmem.models.tools import CallFailure, LoggedCall, ToolRecord, ToolSchema
 from toolmem.operations import results
 from toolmem.operations.guidance import records_shown
 from toolmem.operations.results import Added, Summarized
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
+from toolmem.research.rates import kappa
 from toolmem.rules.capture import ToolMemoryCaptureHook
+from toolmem.rules.replies import without_ways_out
 from toolmem.rules.turn import ToolUse, Turn
 from toolmem.store.copying import logged_calls
+from toolmem.text.display import plain
+from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
 
 WORKSPACE = "evaluate"
 BATCH = 1000  # calls added at once
+MAX_UNKEPT = 5  # demands that the notes quote
+_DONE = ("Kept", "Lifted", "Undone", "Restored", "Stops", "Holds in this session")
+MAX_GROUP = 200  # characters of a value that calls are grouped by
 Progress = Callable[[int, int], None]  # (calls done, calls in all)
 
 
@@ -45,6 +60,24 @@ class EvaluatedCall(Struct, frozen=True):
 
     row: int  # in the recording, from 0
     call: ToolCallResult
+    flag: bool | None = None  # as recorded, also where it was withheld from the judge
+    label: bool | None = None  # whether it worked, as somebody found who looked at it
+    group: str = ""  # the value of the field that the calls are grouped by
+
+    @property
+    def worked(self) -> bool | None:
+        """The judge's word: no flag says that it failed, and its answer shows no failure."""
+        return None if self.call.failed is None else not self.call.failed
+
+    @property
+    def in_dispute(self) -> bool:
+        """Whether the recorded flag and the judge say different things."""
+        return None not in (self.flag, self.worked) and self.flag is not self.worked
+
+    @property
+    def failed_silently(self) -> bool:
+        """Whether the recorded flag says success, and the answer shows a failure."""
+        return self.flag is True and self.call.execution_failed is True
 
 
 class Evaluation(Struct, kw_only=True):
@@ -61,20 +94,29 @@ class Evaluation(Struct, kw_only=True):
     duplicates: int  # calls whose id was known
     stopped: str  # why calls were left out; "" where none were
     budget_reached: bool
+    summary_tokens: dict[str, int]  # by tool: of the prompt that its summary is, or would be
     rules: list[ToolMemoryRule]  # from demands of users, and from repeated failures
     requests: list[LedgerRow]  # to models
     usage: Usage  # of the requests, or of those that a dry run would have sent
     ignore_success: bool
+    by: str  # the field that the calls are grouped by; "": none
     started_at: datetime
     seconds: float
 
 
 class Agreement(Struct, kw_only=True):
-    """How often the judge agrees with labels."""
+    """How the judge's word agrees with labels. A share of nothing is None."""
 
-    labelled: int  # calls with a label and a score
+    labelled: int  # calls with a label and a verdict
     agreed: int
+    both_worked: int
+    both_failed: int
+    judge_failed: int  # the judge says that it failed, and the label that it worked
+    judge_worked: int  # the other way round
     balanced_accuracy: float | None  # the mean of the shares of agreement of both labels
+    precision: float | None  # of the calls that the judge calls failed, the share that did
+    recall: float | None  # of the calls that failed, the share that the judge calls failed
+    kappa: float | None  # agreement beyond chance (J. Cohen 1960)
 
 
 def sample() -> tuple[list[Path], list[Any]]:
@@ -92,6 +134,8 @@ def evaluate(
     mapping: Mapping[str, str] | None = None,
     tools: Sequence[Any] = (),
     ignore_success: bool = False,
+    labels: Mapping[int, bool] | None = None,
+    by: str = "",
     limit: int | None = None,
     progress: Progress | None = None,
     begin_anew: bool = False,
@@ -99,38 +143,38 @@ def evaluate(
     """Judge the calls of recordings, keep them in `memory`, and summarize their tools twice.
 
     `memory` None: a temporary one. `tools`: their schemas. `ignore_success` withholds the recorded
-    flag from the judge. `limit`: records that are read. `begin_anew`: `clear` the memory first, but
-    after the recording was read. Raises RequestError.
+    flag from the judge. `labels`: whether calls worked, by row. `by`: `day` (UTC) or a field of the
+    calls' metadata, such as `model`, to group the calls by. `limit`: records that are read.
+    `begin_anew`: `clear` the memory first, but after the recording was read. Raises RequestError.
     """
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     started_at = datetime.now(UTC)
     recorded = read_recording(files, started_at, format=format, mapping=mapping, limit=limit)
-    for call in recorded.calls:
-        call.id = call.id or os.urandom(12).hex()  # by which its row is found again
-        call.success = None if ignore_success else call.success
+    about = _about(recorded, labels or {}, by)
+    _prepare(recorded.calls, ignore_success)
     opened = ToolMem(":memory:", workspace=WORKSPACE) if memory is None else nullcontext(memory)
     with opened as used:
         if begin_anew:
             clear(used)
-        started = used.services.clock.monotonic()
-        store = used.services.store()
-        newest = store.call_log(used.workspace_id, newest=True, limit=1)
-        added = _add(used, recorded, [*tools, *recorded.tools] or None, progress)
-        logged = logged_calls(store, used.workspace_id, after=newest[-1].position if newest else 0)
-        calls, failed, refused = _results(recorded, logged, added.evaluation.failures)
+        started, store = used.services.clock.monotonic(), used.services.store()
+        added, logged = _add(used, recorded, [*tools, *recorded.tools] or None, progress)
+        calls, failed, refused = _results(recorded, about, logged, added.evaluation.failures)
         names = sorted({call.tool_name for call in recorded.calls})
         if memory is None or begin_anew:
-            _capture(used, recorded)
-        summary = used.summarize(names) if names and not added.stopped else Summarized()
-        second = used.summarize(names) if names and not added.stopped else Summarized()
+            recorded.notes += _capture(used, recorded, tools)
+        is_summed_up = names and not added.stopped
+        summary = used.summarize(names) if is_summed_up else Summarized()
+        second = used.summarize(names) if is_summed_up else Summarized()
         usage = added.usage.plus(summary.usage).plus(second.usage)
+        records = records_shown(used, names)
         requests = read_ledger(store, used.workspace_id, usage.requests)
         return Evaluation(
             source=", ".join(os.path.basename(path) for path in files),
             calls=calls,
-            tools=records_shown(used, names),
+            tools=records,
             summary=summary,
             second_summary=second,
+            summary_tokens=_summary_tokens(used, records),
             bad_records=sorted([*recorded.bad, *refused], key=lambda bad: (bad.file, bad.line)),
             failed_evaluations=failed,
             notes=recorded.notes,
@@ -141,25 +185,102 @@ def evaluate(
             rules=used.rules.all_rules().rules,
             requests=[row for row in requests if row.time >= started_at],
             ignore_success=ignore_success,
+            by=by,
             started_at=started_at,
             seconds=used.services.clock.monotonic() - started,
         )
 
 
-def _capture(memory: ToolMem, recorded: Recording) -> None:
-    """Make rules of the users' demands, and of what failed twice in one turn."""
-    turns: dict[tuple[str, str], Turn] = {}
-    tools = list(read_schemas(recorded.tools).values())
+def _prepare(calls: Sequence[ToolCallResult], ignore_success: bool) -> None:
+    """Give each call an id, by which its row is found again, and withhold its flag if asked."""
+    for call in calls:
+        call.id = call.id or os.urandom(12).hex()
+        call.success = None if ignore_success else call.success
+
+
+class _About(NamedTuple):
+    """What an evaluation knows of a call beside what the judge sees."""
+
+    flag: bool | None
+    label: bool | None
+    group: str
+
+
+def _about(recorded: Recording, labels: Mapping[int, bool], by: str) -> list[_About]:
+    """In the order of the calls. Raises RequestError where labels or field fit no call."""
+    if labels and not labels.keys() & set(recorded.rows):
+        raise RequestError(
+            f"labels: none of the {len(labels)} rows is a call of the recording; `index` counts "
+            f"its records from 0 ({len(recorded.calls)} calls here)",
+            field="labels",
+        )
+    if left := len(labels.keys() - set(recorded.rows)):
+        recorded.notes.append(f"{left} labels belong to no call that could be read")
+    groups = [_group(call, by) for call in recorded.calls]
+    if by and groups and not any(groups):
+        known = Counter(name for call in recorded.calls for name in call.metadata)
+        names = ["day", *(name for name, _ in known.most_common(12))]
+        raise RequestError(f"by: no call has a field {by!r}; there are {', '.join(names)}", "by")
+    flags = (call.success for call in recorded.calls)
+    told = (labels.get(row) for row in recorded.rows)
+    return list(map(_About, flags, told, groups))
+
+
+def _group(call: ToolCallResult, by: str) -> str:
+    """The value of a call's field as text; "" where it has none."""
+    if by == "day":
+        return f"{call.create_time.astimezone(UTC):%Y-%m-%d}"
+    value = call.metadata.get(by)
+    return "" if value is None else plain(str(value), MAX_GROUP)
+
+
+def _summary_tokens(memory: ToolMem, records: Sequence[ToolRecord]) -> dict[str, int]:
+    """The tokens of the prompt of each tool's summary; where no model is asked, of the one that a
+    model would have got.
+    """
+    sent = {e.tool_name: e.guidance.prompt_tokens for e in records if e.guidance}
+    seqs = {
+        e.tool_name: e.guidance.covered
+        for e in records
+        if e.guidance and not e.guidance.prompt_tokens
+    }
+    windows = memory.services.store().windows(memory.workspace_id, list(seqs), seqs=seqs)
+    model = DryRunModel("", Budget(BudgetSection(), {}))
+    language = memory.engine.configuration.settings.language
+    writer = ModelWriter(model, CardWriter(), language, max_tokens=0)
+    for window in windows:
+        name = window.record.tool_name
+        sent[name] = model.count(writer.prompt(name, window.calls))
+    return sent
+
+
+def _capture(memory: ToolMem, recorded: Recording, tools: Sequence[Any]) -> list[str]:
+    """Make rules of the users' demands, and of what failed twice in one turn.
+
+    Returns what was not kept, as notes.
+    """
+    known = read_schemas([*tools, *recorded.tools])
     for call in recorded.calls:
-        if call.conversation_id:
-            key = call.conversation_id, call.context
-            new = Turn(user_message=call.context, session_id=call.conversation_id, tools=tools)
-            turn = turns.setdefault(key, new)
+        known.setdefault(call.tool_name, ToolSchema(call.tool_name))
+    schemas = list(known.values())
+    turns = {
+        each: Turn(user_message=each.text, session_id=each.conversation, tools=schemas)
+        for each in recorded.messages
+        if each.conversation
+    }
+    for call in recorded.calls:
+        if turn := turns.get(UserMessage(call.conversation_id, call.context)):
             use = ToolUse(name=call.tool_name, success=call.success, output_summary=call.output)
             turn.tool_calls.append(use)
     hook = ToolMemoryCaptureHook(memory.rules, enabled=True)
-    for turn in turns.values():
-        hook.after_turn(turn)
+    told = [line for turn in turns.values() for line in hook.after_recorded(turn).told]
+    unkept = [line for line in told if not line.startswith(_DONE)]
+    if not unkept:
+        return []
+    masker = Masker(memory.services.store().secret_key())
+    count = f"{len(unkept)} demands of users were not kept, such as:"
+    lines = (plain(without_ways_out(line), 300) for line in unkept[:MAX_UNKEPT])
+    return [count, *map(masker.text, lines)]
 
 
 def require_models(memory: ToolMem) -> None:
@@ -182,6 +303,8 @@ def clear(memory: ToolMem) -> None:
             "--store to add to it, or choose another folder by --out",
             field="out",
         )
+    with suppress(FileNotFoundError):
+        drop_copy(store.location, memory.workspace_id)  # these rules are deleted on purpose
     store.delete_tools(memory.workspace_id)
     for record in store.list_records(memory.workspace_id, prefix="tool-", key_prefix="rule/"):
         store.delete(memory.workspace_id, record.namespace, record.key)
@@ -189,8 +312,13 @@ def clear(memory: ToolMem) -> None:
 
 def _add(
     memory: ToolMem, recorded: Recording, tools: list[Any] | None, progress: Progress | None
-) -> Added:
-    """Judge and store the calls. After a stop the rest is neither judged nor stored."""
+) -> tuple[Added, Iterable[LoggedCall]]:
+    """Judge and store the calls, and return them from the log.
+
+    After a stop the rest is neither judged nor stored.
+    """
+    store, workspace = memory.services.store(), memory.workspace_id
+    newest = store.call_log(workspace, newest=True, limit=1)
     total = len(recorded.calls)
     counts = results.Evaluation(requested=total, evaluated=0, reused=0, duplicates=0, failed=0)
     done = Added(evaluation=counts)
@@ -209,15 +337,21 @@ def _add(
         for name in ("evaluated", "reused", "duplicates", "failed"):
             setattr(counts, name, getattr(counts, name) + getattr(added.evaluation, name))
         failures = added.evaluation.failures
+        counts.requested -= len(recorded.calls[start : start + BATCH]) - added.evaluation.requested
         counts.failures += [replace(each, index=start + each.index) for each in failures]
         if added.stopped:
             done.stopped, done.budget_reached = added.stopped, added.budget_reached
             break
-    return done
+    if left_out := total - counts.requested:
+        recorded.notes.append(f"{left_out} calls were left out by an op before they were judged")
+    return done, logged_calls(store, workspace, after=newest[-1].position if newest else 0)
 
 
 def _results(
-    recorded: Recording, logged: Iterable[LoggedCall], failures: Sequence[CallFailure]
+    recorded: Recording,
+    about: Sequence[_About],
+    logged: Iterable[LoggedCall],
+    failures: Sequence[CallFailure],
 ) -> tuple[list[EvaluatedCall], list[int], list[BadRecord]]:
     """The calls, the rows of stored ones whose evaluation failed, and records that were refused."""
     calls: list[EvaluatedCall] = []
@@ -227,34 +361,45 @@ def _results(
     stored = {(each.call.tool_name, each.call.id): each.call for each in logged}
     for index, (row, call) in enumerate(zip(recorded.rows, recorded.calls, strict=True)):
         judged, failure = stored.get((call.tool_name, call.id)), by_index.get(index)
-        if failure is not None and judged is None:
+        if judged is None and failure is not None and failure.tool_name == call.tool_name:
             refused.append(BadRecord(recorded.lines[index], failure.tool_name, failure.error))
             continue
-        if failure is not None:
+        if judged is not None and judged.evaluation_status == "failed":
             failed.append(row)
         if judged is None:
             status: Any = "denied" if was_stopped(call.output) else "pending"
             judged = replace(
                 call, input={}, output="", context="", metadata={}, evaluation_status=status
             )
-        calls.append(EvaluatedCall(row, judged))
+        calls.append(EvaluatedCall(row, judged, *about[index]))
     return calls, failed, refused
 
 
-def agreement(found: Evaluation, labels: Mapping[int, bool]) -> Agreement:
-    """How often the judge's score agrees with labels, by row."""
-    pairs = [
-        (labels[each.row], each.call.score >= 0.5)
+def agreement(found: Evaluation) -> Agreement:
+    """How the judge's word agrees with the labels that the evaluation was given."""
+    counts = Counter(
+        (each.label, each.worked)
         for each in found.calls
-        if each.row in labels and each.call.score is not None
-    ]
-    rates = [
-        sum(label == judged_good for label, judged_good in pairs if label is kind) / count
-        for kind in (True, False)
-        if (count := sum(label is kind for label, _ in pairs))
-    ]
+        if each.label is not None and each.worked is not None
+    )
+    good, bad = counts[True, True], counts[False, False]
+    missed, praised = counts[True, False], counts[False, True]
+    pairs = list(counts.elements())
+    shares = [_share(good, good + missed), _share(bad, bad + praised)]
+    known = [share for share in shares if share is not None]
     return Agreement(
         labelled=len(pairs),
-        agreed=sum(label == judged_good for label, judged_good in pairs),
-        balanced_accuracy=sum(rates) / len(rates) if rates else None,
+        agreed=good + bad,
+        both_worked=good,
+        both_failed=bad,
+        judge_failed=missed,
+        judge_worked=praised,
+        balanced_accuracy=_share(sum(known), len(known)),
+        precision=_share(bad, bad + missed),
+        recall=_share(bad, bad + praised),
+        kappa=kappa(pairs),
     )
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from toolmem.errors import RequestError
 from toolmem.formats.catalogue import BY_NAME
+from toolmem.formats.chat import UserMessage
 from toolmem.formats.recording import UNCHANGED, BadRecord, ReadCall, RecordingReader
 from toolmem.formats.shapes import MAPPED
 from toolmem.guard.replay import Replay, replay
@@ -106,6 +107,8 @@ def import_recordings(
     batch: list[ReadCall] = []
     try:
         for each in reader.read(paths, searched):
+            if isinstance(each, UserMessage):
+                continue
             if isinstance(each, BadRecord):
                 found.add_bad(each)
                 continue

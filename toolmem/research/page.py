@@ -18,6 +18,7 @@ from msgspec.structs import asdict
 import toolmem
 from toolmem.formats.files import replace_file
 from toolmem.guidance.shown import BULLET
+from toolmem.operations.results import Summarized
 from toolmem.pages.figures import main_failure
 from toolmem.pages.html import environment
 from toolmem.research import tables
@@ -63,14 +64,18 @@ def page(found: Evaluation, notebook: str = "") -> str:
         .get_template("report.html.j2")
         .render(
             first=_first_to_fix(found, tools),
-            lost=sum(map(_lost, tools)),
+            failed=sum(row.failures for row in tools),
             card_of=lambda tool: f"#card-{numbers[tool]}" if tool in numbers else "",
             totals=tables.totals(found),
             tools=_first(tools, MAX_TOOLS),
+            groups=_first(
+                [row for row in tables.group_rows(found) if not row.tool_name], MAX_TOOLS
+            ),
+            disputed=tables.disputed(found),
             errors=_first(tables.error_rows(found), MAX_ERRORS),
             rules=_first(tables.rule_rows(found), MAX_RULES),
             cards=_first(cards, MAX_TOOLS),
-            runs=[("First", found.summary), ("Second, nothing new", found.second_summary)],
+            runs=_runs(found),
             bad_records=_first(found.bad_records, MAX_BAD_RECORDS),
             costs=tables.cost_rows(found.requests),
             notebook=notebook,
@@ -79,24 +84,37 @@ def page(found: Evaluation, notebook: str = "") -> str:
     )
 
 
+def _runs(found: Evaluation) -> list[tuple[str, Summarized, int, int]]:
+    """Both summaries, with the prompt tokens that each sent and saved."""
+    named = (
+        ("first", "First", found.summary),
+        ("second", "Second, nothing new", found.second_summary),
+    )
+    rows = tables.skip_rows(found)
+    return [
+        (
+            title,
+            summary,
+            sum(row.sent_prompt_tokens for row in rows if row.run == run),
+            sum(row.saved_prompt_tokens for row in rows if row.run == run),
+        )
+        for run, title, summary in named
+    ]
+
+
 def _first(rows: Sequence[Any], limit: int) -> Shown:
     return Shown(rows[:limit], max(0, len(rows) - limit))
 
 
-def _lost(row: tables.ToolRow) -> int:
-    return row.failures + row.flag_wrong
-
-
 def _first_to_fix(found: Evaluation, tools: Sequence[tables.ToolRow]) -> list[dict[str, Any]]:
-    """The tools that lose most calls, with their main failure and the course of their calls."""
+    """The tools with most failures, with their main one and the course of their calls."""
     guidance = {record.tool_name: record.guidance for record in found.tools}
     rows = []
     for row in tools[:MAX_FIRST]:
         calls = [each.call for each in found.calls if each.call.tool_name == row.tool_name]
         more = {
-            "lost": _lost(row),
             "why": main_failure(guidance.get(row.tool_name)),
-            "trend": [call.failed is True or call.execution_failed is True for call in calls],
+            "trend": [call.failed is True for call in calls],
         }
-        rows += [asdict(row) | more] if _lost(row) else []
+        rows += [asdict(row) | more] if row.failures else []
     return rows

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from toolmem.formats.recording import BadRecord
 from toolmem.guidance.shown import statistics, sums_of
 from toolmem.llm.usage import LedgerRow
-from toolmem.models.calls import ToolCallResult
 from toolmem.models.rules import RANK
 from toolmem.models.tools import ToolRecord
-from toolmem.pages.figures import wilson_interval
-from toolmem.research.evaluation import EvaluatedCall, Evaluation
+from toolmem.ops.summary_tool_memory import SummaryOutcome
+from toolmem.research.evaluation import EvaluatedCall, Evaluation, agreement
+from toolmem.research.rates import Errors, Told, errors_of, percentile, rate_of
+
+MAX_DISPUTE = 0.03  # share of calls from which on flag and judge are both told
+MAX_DISPUTED = 10  # such calls to look at
 
 
 class CallRow(Struct, kw_only=True):
@@ -26,6 +30,8 @@ class CallRow(Struct, kw_only=True):
     tool_name: str
     success: bool | None  # the recorded flag
     execution_failed: bool | None  # what the judge saw
+    worked: bool | None  # no flag says that it failed, and its answer shows no failure
+    label: bool | None  # whether it worked, by the labels
     score: float | None
     evaluation_status: str
     judge: str
@@ -41,20 +47,40 @@ class CallRow(Struct, kw_only=True):
     output: str
 
 
-class ToolRow(Struct, kw_only=True):
+class Figures(Struct, kw_only=True):
+    """The figures of some recorded calls. None: no call has the value."""
+
+    calls: int
+    failures: int  # by the flag or by the answer
+    success_rate: float | None  # share of the calls with a known outcome that did not fail
+    low: float  # 95 % interval of the success rate
+    high: float
+    interval: str  # the errors that it holds: "sampling only", or also the judge's on labels
+    flagged_success_rate: float | None  # by the recorded flag alone
+    silent_failures: int  # calls whose flag says success, and whose answer shows a failure
+    in_dispute: int  # calls of which flag and judge say different things
+    avg_score: float | None
+    avg_time_cost: float | None  # seconds
+    median_time_cost: float | None
+    p95_time_cost: float | None  # that 95 of 100 calls do not exceed
+    avg_token_cost: float | None
+    median_token_cost: float | None
+    p95_token_cost: float | None
+    unscored: int
+
+
+class GroupRow(Figures, kw_only=True):
+    """The calls of one group, of all tools and of each."""
+
+    group: str  # "": calls without the field
+    tool_name: str  # "": all tools
+
+
+class ToolRow(Figures, kw_only=True):
     """One tool: figures of its recorded calls, then of its memory."""
 
     tool_name: str
-    calls: int
-    failures: int
-    success_rate: float | None  # of the calls whose outcome is known
-    low: float  # 95 % interval of the success rate
-    high: float
-    avg_score: float | None
-    avg_time_cost: float | None  # seconds
-    avg_token_cost: float | None
-    unscored: int
-    flag_wrong: int  # calls that the recorded flag calls a success and the judge saw fail
+    bad_records: int  # that name this tool, and are in no figure
     kept_calls: int
     lifetime_calls: int
     guidance_lines: int
@@ -67,7 +93,7 @@ class ErrorRow(Struct):
     error_class: str
     tool_name: str
     calls: int
-    not_flagged: int  # of these: the recorded flag calls them a success
+    silent_failures: int  # of these: the recorded flag calls them a success
     row: int
     input: str
     output: str
@@ -93,7 +119,9 @@ class SkipRow(Struct, kw_only=True):
     reason: str
     new_calls: int
     not_analyzed: int
-    prompt_tokens: int
+    sent_prompt_tokens: int  # of the summary's prompt
+    saved_prompt_tokens: int  # of the one that was not sent, because nothing is new
+    estimated: bool  # no model was asked: what its prompt would have been
     error: str
 
 
@@ -129,11 +157,13 @@ def call_rows(found: Evaluation) -> list[CallRow]:
 
 
 def _call_row(each: EvaluatedCall) -> CallRow:
-    call = each.call
-    given = call.input
+    call, given = each.call, each.call.input
     fields: dict[str, Any] = {name: getattr(call, name, None) for name in CallRow.__struct_fields__}
     fields |= {
         "row": each.row,
+        "success": each.flag,
+        "worked": each.worked,
+        "label": each.label,
         "judge": str(call.judge or ""),
         "create_time": call.create_time.isoformat(),
         "id": call.id or "",
@@ -143,21 +173,25 @@ def _call_row(each: EvaluatedCall) -> CallRow:
 
 
 def tool_rows(found: Evaluation) -> list[ToolRow]:
-    """The most failures first, flagged or not."""
-    tools: defaultdict[str, list[ToolCallResult]] = defaultdict(list)
+    """The most failures first."""
+    tools: defaultdict[str, list[EvaluatedCall]] = defaultdict(list)
     for each in found.calls:
-        tools[each.call.tool_name].append(each.call)
+        tools[each.call.tool_name].append(each)
     records = {record.tool_name: record for record in found.tools}
-    rows = [_tool_row(name, calls, records.get(name)) for name, calls in tools.items()]
-    return sorted(rows, key=lambda row: (-row.failures - row.flag_wrong, row.tool_name))
+    bad, errors = Counter(e.tool_name for e in found.bad_records), errors_of(_told(found.calls))
+    rows = [
+        _tool_row(name, records.get(name), bad[name], _figures(calls, errors))
+        for name, calls in tools.items()
+    ]
+    return sorted(rows, key=lambda row: (-row.failures, row.tool_name))
 
 
-def _tool_row(name: str, calls: Sequence[ToolCallResult], record: ToolRecord | None) -> ToolRow:
+def _tool_row(name: str, record: ToolRecord | None, bad: int, figures: dict[str, Any]) -> ToolRow:
     guidance = record.guidance if record else None
     return ToolRow(
         tool_name=name,
-        **_figures(calls),
-        unscored=sum(call.score is None for call in calls),
+        **figures,
+        bad_records=bad,
         kept_calls=record.kept if record else 0,
         lifetime_calls=record.counters.calls if record else 0,
         guidance_lines=len(guidance.lines) if guidance else 0,
@@ -165,33 +199,66 @@ def _tool_row(name: str, calls: Sequence[ToolCallResult], record: ToolRecord | N
     )
 
 
-def _figures(calls: Sequence[ToolCallResult]) -> dict[str, Any]:
-    """The figures of one tool's calls, or of all calls."""
-    sums = sums_of(calls)
-    low, high = wilson_interval(sums.successes, sums.successes + sums.failures)
-    wrong = sum(call.success is True and call.execution_failed is True for call in calls)
-    more = {"failures": sums.failures, "flag_wrong": wrong, "low": low, "high": high}
-    return asdict(statistics(sums)) | more
+def _told(calls: Iterable[EvaluatedCall]) -> Iterator[Told]:
+    return (Told(each.worked, each.label) for each in calls)
+
+
+def _figures(calls: Sequence[EvaluatedCall], errors: Mapping[bool, Errors]) -> dict[str, Any]:
+    """The figures of one tool's calls, of a group, or of all calls. `errors`: the judge's."""
+    found = rate_of(_told(calls), errors)
+    sums = sums_of(each.call for each in calls)
+    flags = [each.flag for each in calls if each.flag is not None]
+    seconds = [each.call.time_cost for each in calls if each.call.time_cost is not None]
+    tokens = [each.call.token_cost for each in calls if each.call.token_cost is not None]
+    return asdict(statistics(sums)) | {
+        "failures": sums.failed,
+        "success_rate": found.rate,
+        "low": found.low,
+        "high": found.high,
+        "interval": found.basis,
+        "flagged_success_rate": sum(flags) / len(flags) if flags else None,
+        "silent_failures": sum(each.failed_silently for each in calls),
+        "in_dispute": sum(each.in_dispute for each in calls),
+        "median_time_cost": percentile(seconds, 0.5),
+        "p95_time_cost": percentile(seconds, 0.95),
+        "median_token_cost": percentile(tokens, 0.5),
+        "p95_token_cost": percentile(tokens, 0.95),
+        "unscored": sum(each.call.score is None for each in calls),
+    }
+
+
+def group_rows(found: Evaluation) -> list[GroupRow]:
+    """By group: all its calls, then those of each tool, the most failures first."""
+    groups: defaultdict[tuple[str, str], list[EvaluatedCall]] = defaultdict(list)
+    for each in found.calls if found.by else ():
+        groups[each.group, ""].append(each)
+        groups[each.group, each.call.tool_name].append(each)
+    errors = errors_of(_told(found.calls))
+    rows = [
+        GroupRow(group=group, tool_name=tool, **_figures(calls, errors))
+        for (group, tool), calls in groups.items()
+    ]
+    return sorted(rows, key=lambda row: (row.group, row.tool_name != "", -row.failures))
 
 
 def error_rows(found: Evaluation) -> list[ErrorRow]:
-    """The most frequent first. A call counts where its flag or the judge says that it failed."""
+    """The most frequent first."""
     groups: defaultdict[tuple[str, str], list[EvaluatedCall]] = defaultdict(list)
     for each in found.calls:
-        if each.call.failed or each.call.execution_failed:
+        if each.call.failed:
             groups[each.call.error_class or "error", each.call.tool_name].append(each)
     rows = []
     for (error_class, tool_name), calls in groups.items():
-        not_flagged, first = sum(each.call.success is True for each in calls), _call_row(calls[0])
+        silent, first = sum(each.failed_silently for each in calls), _call_row(calls[0])
         example = (first.row, first.input, first.output)
-        rows.append(ErrorRow(error_class, tool_name, len(calls), not_flagged, *example))
+        rows.append(ErrorRow(error_class, tool_name, len(calls), silent, *example))
     return sorted(rows, key=lambda row: (-row.calls, row.error_class, row.tool_name))
 
 
 def rule_rows(found: Evaluation) -> list[RuleRow]:
     """By tool, the most urgent first."""
     tools = {row.tool_name.lower(): row for row in tool_rows(found)}
-    saved = {each.tool_name.lower(): each.prompt_tokens for each in found.second_summary.outcomes}
+    saved = {each.tool_name.lower(): each.saved_prompt_tokens for each in skip_rows(found)}
     rows = []
     for rule in sorted(found.rules, key=lambda r: (r.tool_name.lower(), RANK[r.priority], r.rule)):
         tool = tools.get(rule.tool_name.lower())
@@ -215,10 +282,37 @@ def line_rows(found: Evaluation) -> list[LineRow]:
 def skip_rows(found: Evaluation) -> list[SkipRow]:
     """By summary, then in the order of the tools."""
     return [
-        SkipRow(run=run, **asdict(each))
+        _skip_row(found, run, each)
         for run, summary in (("first", found.summary), ("second", found.second_summary))
         for each in summary.outcomes
     ]
+
+
+def _skip_row(found: Evaluation, run: str, outcome: SummaryOutcome) -> SkipRow:
+    tokens, action = found.summary_tokens.get(outcome.tool_name, 0), outcome.action
+    return SkipRow(
+        run=run,
+        tool_name=outcome.tool_name,
+        action=action,
+        reason=outcome.reason,
+        new_calls=outcome.new_calls,
+        not_analyzed=outcome.not_analyzed,
+        sent_prompt_tokens=tokens if action == "summarized" else 0,
+        saved_prompt_tokens=tokens if action == "skipped" else 0,
+        estimated=not found.requests,
+        error=outcome.error,
+    )
+
+
+def disputed(found: Evaluation) -> list[CallRow]:
+    """Calls of which the recorded flag and the judge say different things: of each tool in turn."""
+    turns: Counter[str] = Counter()
+    ordered: list[tuple[int, EvaluatedCall]] = []
+    for each in found.calls:
+        if each.in_dispute:
+            turns[each.call.tool_name] += 1
+            ordered.append((turns[each.call.tool_name], each))
+    return [_call_row(each) for _, each in sorted(ordered, key=lambda pair: pair[0])[:MAX_DISPUTED]]
 
 
 def cost_rows(requests: Iterable[LedgerRow]) -> list[CostRow]:
@@ -251,10 +345,12 @@ class Table(NamedTuple):
 TABLES: dict[str, Table] = {
     "calls": Table(CallRow, call_rows),
     "tools": Table(ToolRow, tool_rows),
+    "groups": Table(GroupRow, group_rows),
     "errors": Table(ErrorRow, error_rows),
     "lines": Table(LineRow, line_rows),
     "rules": Table(RuleRow, rule_rows),
     "skips": Table(SkipRow, skip_rows),
+    "bad_records": Table(BadRecord, lambda found: found.bad_records),
     "costs": Table(CostRow, lambda found: cost_rows(found.requests)),
     "ledger": Table(LedgerRow, lambda found: found.requests),
 }
@@ -264,9 +360,19 @@ def totals(found: Evaluation) -> dict[str, Any]:
     """The figures of the whole evaluation, for summary.json and the head of the page."""
     calls = [each.call for each in found.calls]
     judges = sorted({str(call.judge) for call in calls if call.judge})
+    skips = skip_rows(found)
+    both = sum(None not in (each.flag, each.worked) for each in found.calls)
+    figures = _figures(found.calls, errors_of(_told(found.calls)))
+    share = figures["in_dispute"] / both if both else None
     return {
         "source": found.source,
-        **_figures(calls),
+        **figures,
+        "share_in_dispute": share,  # of the calls with a flag and a verdict
+        "flag_is_in_doubt": share is not None and share > MAX_DISPUTE,
+        "disputed_rows": [row.row for row in disputed(found)],
+        "agreement": asdict(agreement(found))
+        if any(e.label is not None for e in found.calls)
+        else None,
         "tools": len({call.tool_name for call in calls}),
         "unknown_outcome": sum(call.failed is None for call in calls),
         "duplicates": found.duplicates,
@@ -276,6 +382,10 @@ def totals(found: Evaluation) -> dict[str, Any]:
         "notes": found.notes,
         "judges": judges,
         "ignore_success": found.ignore_success,
+        "by": found.by,
+        "sent_prompt_tokens": sum(row.sent_prompt_tokens for row in skips),
+        "saved_prompt_tokens": sum(row.saved_prompt_tokens for row in skips),
+        "tokens_estimated": not found.requests,
         "requests": len(found.requests),
         "first_summary": found.summary.answer,
         "second_summary": found.second_summary.answer,

@@ -1,8 +1,8 @@
 """Turn the user's sentences into rules: at once when they are typed, and again after the turn.
 
 A demand becomes a critical rule on each tool that it names or means, else on the first tool that
-the turn called. Two failures of a tool in a turn become a normal rule. A sentence that takes a rule
-back loosens it like any other change: `changes` decides.
+the turn called; in a recording such a demand is not kept. Two failures of a tool in a turn become a
+normal rule. A sentence that takes a rule back loosens it like any other change: `changes` decides.
 """
 
 from __future__ import annotations
@@ -81,6 +81,11 @@ class ToolMemoryCaptureHook:
         followed = () if heard else (self._follow,)
         return self._read(turn, *followed, self._keep, self._learn)
 
+    def after_recorded(self, turn: Turn) -> Captured:
+        """Read a turn of a recording. Only tools are bound that a demand means: none is guessed."""
+        keep = partial(self._keep, named_only=True, is_last=True)
+        return self._read(turn, self._follow, keep, self._learn)
+
     def follow(self, turn: Turn) -> Captured:
         """Follow only replies such as `undo`, and sentences that take a rule back."""
         return self._read(turn, self._follow)
@@ -114,7 +119,8 @@ class ToolMemoryCaptureHook:
             actor = replace(actor, evidence="")
         return follow_reply(self.rules, turn, actor)
 
-    def _keep(self, turn: Turn, *, named_only: bool = False) -> Captured:
+    def _keep(self, turn: Turn, *, named_only: bool = False, is_last: bool = False) -> Captured:
+        """`is_last`: no other step reads the demands that mean no tool."""
         from toolmem.rules.reader import demands, unkept
 
         reminder, message = split_keep_prefix(turn.held or turn.user_message)
@@ -125,6 +131,8 @@ class ToolMemoryCaptureHook:
             return self._hold(turn, len(found))
         for demand in found:
             if named_only and demand.tools == [UNSCOPED]:
+                unmeant = f"Not kept: “{excerpt(demand.sentence)}”: it means none of the tools"
+                captured.told += [unmeant] if is_last else []
                 continue
             is_limited = turn.is_guests or (demand.session and not demand.today)
             if is_limited and not turn.session_id:

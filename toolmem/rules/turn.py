@@ -20,7 +20,7 @@ log = logging.getLogger("toolmem.operator")
 _GUEST = "guest:"
 Speaker = Annotated[
     str | None,
-    Meta(description="Who typed: owner, or guest:ID. Left out: the setting session.speaker."),
+    "Who the user is: owner, or guest:ID. Left out: the setting session.speaker.",
 ]
 
 

@@ -30,7 +30,9 @@ from toolmem.errors import Conflict, ModelError, RequestError, StoreError, ToolM
 from toolmem.formats.files import read_json
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import with_all_fields
+from toolmem.models.decisions import Decision
 from toolmem.models.protocols import KeepsRuleCopies
+from toolmem.models.tools import FlowResponse
 from toolmem.operations.operation import OPERATIONS
 from toolmem.server.access import Access, Refused, read_body
 from toolmem.server.console.app import Console
@@ -97,7 +99,10 @@ class Service:
         memory = self.memory.workspace(workspace)
         if name in flows:
             return memory.run(name, **arguments)
-        return memory.perform(OPERATIONS[name], arguments)
+        done = memory.perform(OPERATIONS[name], arguments)
+        if isinstance(done, Decision):  # the same as the flow `check_tool_call` answers
+            return FlowResponse(done.reason, metadata={"decision": done})
+        return done
 
     async def run_rpc(self, request: Request) -> Response:
         """Answer JSON-RPC 2.0."""

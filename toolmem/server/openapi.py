@@ -10,20 +10,32 @@ import msgspec
 from toolmem import __version__
 from toolmem.config.sections import Argument
 from toolmem.flow.binding import Flow
-from toolmem.operations.operation import OPERATIONS
+from toolmem.models.decisions import Decision
+from toolmem.models.tools import FlowResponse
+from toolmem.operations.operation import OPERATIONS, Operation
 
 
 def openapi_document(flows: Mapping[str, Flow]) -> dict[str, Any]:
     """`flows`: those that can be run, by name."""
+    kinds = [_answered(operation) for operation in OPERATIONS.values()]
+    (of_flow, *answers), schemas = msgspec.json.schema_components(
+        [FlowResponse, *kinds], ref_template="#/components/schemas/{name}"
+    )
     paths = {}
     for name, flow in flows.items():
-        paths[f"/{name}"] = _post(name, flow.description, flow_schema(flow.arguments))
-    for name, operation in OPERATIONS.items():
+        paths[f"/{name}"] = _post(name, flow.description, flow_schema(flow.arguments), of_flow)
+    for (name, operation), answer in zip(OPERATIONS.items(), answers, strict=True):
         doc = (operation.__doc__ or "").partition("\n\n")[0]
         place = f"/operations/{name}" if name in flows else f"/{name}"
-        paths[place] = _post(place.strip("/").replace("/", "_"), doc, operation.schema())
+        paths[place] = _post(place.strip("/").replace("/", "_"), doc, operation.schema(), answer)
     info = {"title": "toolmem", "version": __version__}
-    return {"openapi": "3.1.0", "info": info, "paths": paths}
+    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
+
+
+def _answered(operation: Operation) -> Any:
+    """What a request for an operation is answered with."""
+    kind = operation.signature.return_annotation
+    return FlowResponse if kind is Decision else getattr(kind, "sent_as", kind)
 
 
 def flow_schema(arguments: Mapping[str, Argument]) -> dict[str, Any]:
@@ -36,7 +48,9 @@ def flow_schema(arguments: Mapping[str, Argument]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required}
 
 
-def _post(name: str, summary: str, schema: dict[str, Any]) -> dict[str, Any]:
+def _post(
+    name: str, summary: str, schema: dict[str, Any], answer: dict[str, Any]
+) -> dict[str, Any]:
     workspace = {"type": "string", "description": "The workspace."}
     properties = {**schema["properties"], "workspace_id": workspace}
     required = sorted({*schema.get("required", ()), "workspace_id"})
@@ -45,7 +59,11 @@ def _post(name: str, summary: str, schema: dict[str, Any]) -> dict[str, Any]:
         "post": {
             "operationId": name,
             "summary": summary,
-            "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
-            "responses": {"200": {"description": "The result as JSON."}},
+            "requestBody": {"required": True, "content": _json(body)},
+            "responses": {"200": {"description": "The result.", "content": _json(answer)}},
         }
     }
+
+
+def _json(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}

@@ -102,9 +102,7 @@ class Rpc:
         return {"result": result, "logs": []} if method.startswith(_ALIAS) else result
 
 
-def _named_params(
-    operation: Operation[..., Any], params: dict[str, Any] | list[Any]
-) -> dict[str, Any]:
+def _named_params(operation: Operation, params: dict[str, Any] | list[Any]) -> dict[str, Any]:
     """Parameters by name. In a list they are positional, the workspace last."""
     if isinstance(params, dict):
         return dict(params)

@@ -83,7 +83,8 @@ class BaseStore(Store):
             if found.record is None:
                 return None, None
             window, now = found.window(list(given)), datetime.now(UTC)
-            change = changes.with_verdicts(found.record, window, given, now)
+            record = changes.with_silent_failures(found.record, found.figures)
+            change = changes.with_verdicts(record, window, given, now)
             return change, found.record if change is None else change.record
 
         record: ToolRecord | None = self._commit(workspace, {tool: changes.Ask(decide)})[tool]

@@ -44,8 +44,12 @@ def site(serve):
     ask("add", tool_call_results=calls)
     ask("capture_rules", user_message="Never email eve@x.org", tools=["send_email"])
     asked = {"tool_name": "send_email", "input": {"to": "eve@x.org"}, "conversation_id": "c"}
-    assert ask("check_tool_call", **asked)["action"] == "deny"
-    return url, lambda: ask("check_tool_call", **asked)["action"]
+
+    def decided():
+        return ask("check_tool_call", **asked)["metadata"]["decision"]["action"]
+
+    assert decided() == "deny"
+    return url, decided
 
 
 def sign_in(page, url):

@@ -61,7 +61,7 @@ def test_calls_are_found_by_text_outcome_and_conversation(memory):
 
     assert ids(q="USER7@") == ["c7"]
     assert ids(q="100%") == []  # no wildcard
-    assert ids(outcome="lost", conversation="talk") == ["c9", "c6", "c3", "c0"]
+    assert ids(outcome="failed", conversation="talk") == ["c9", "c6", "c3", "c0"]
     assert ids(conversation="other") == []
 
 

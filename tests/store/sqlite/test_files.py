@@ -101,6 +101,23 @@ def test_a_call_or_guidance_that_is_damaged_is_left_out_and_the_others_are_read(
     assert "guidance of tool 'search' is damaged" in caplog.text
 
 
+def test_a_store_that_did_not_count_silent_failures_counts_them_with_its_next_call(
+    path, store, call
+):
+    silent = {"success": True, "execution_failed": True}
+    store.append_calls("w", [call(id=str(n), **silent) for n in range(3)], 3)
+    store.close()
+    db = sqlite3.connect(path)
+    db.execute("UPDATE tools SET record = json_remove(record, '$.window.silent')")
+    db.commit()
+    db.close()
+    with SqliteStore(path) as again:
+        assert again.records("w")[0].window.failed == 0
+        again.append_calls("w", [call(success=True)], 3)
+        window = again.records("w")[0].window
+        assert (window.calls, window.failed, window.worked) == (3, 2, 1)
+
+
 def test_files_are_for_this_user_alone_and_the_folder_keeps_itself_out_of_git(tmp_path, call):
     path = tmp_path / ".toolmem" / "memory.db"
     with SqliteStore(path) as store:

@@ -144,7 +144,7 @@ class Console:
             page=name,
             url=url,
             tool_url=lambda tool: url("tool", name=tool),
-            lost_url=lambda tool: url("calls", tool=tool, outcome="lost"),
+            failed_url=lambda tool: url("calls", tool=tool, outcome="failed"),
             here=here,
             query=defaultdict(str, query),
             visit=visit,

@@ -15,7 +15,6 @@ from toolmem.models.decisions import Decision
 from toolmem.models.guidance import Line
 from toolmem.models.tools import LoggedCall
 from toolmem.operations.guidance import records_shown
-from toolmem.pages.figures import has_worked, is_lost
 from toolmem.server.access import Refused
 from toolmem.server.console.paging import PAGE, Query, whole_number
 from toolmem.text.display import bounded, marked
@@ -26,9 +25,10 @@ MAX_SCANNED = 5_000  # calls that one page reads to find those with an outcome
 MAX_SHOWN = 20_000  # characters of an input or output
 NEIGHBOURS = 15  # calls of the conversation before this one, and after it
 OUTCOMES: dict[str, Callable[[ToolCallResult], bool]] = {
-    "lost": is_lost,
-    "unflagged": lambda call: call.success is True and call.score == 0,
-    "worked": has_worked,
+    "failed": lambda call: call.failed is True,
+    "silent": lambda call: call.failed_silently,
+    "worked": lambda call: call.failed is False,
+    "useless": lambda call: call.failed is False and call.score == 0,
     "unjudged": lambda call: call.score is None,
 }
 

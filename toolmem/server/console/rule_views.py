@@ -16,7 +16,6 @@ from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.models.rules import UNSCOPED, ToolMemoryRule
-from toolmem.pages.figures import has_worked
 from toolmem.pages.html import dumped
 from toolmem.rules.capture import read_new_rule
 from toolmem.rules.changes import loosens
@@ -220,7 +219,7 @@ def replay(memory: Workspace, rule: ToolMemoryRule) -> Trial:
             made_at = call.create_time.astimezone(memory.rules.zone)
             if tests.check(view, made_at) is not Match.NO:
                 done.stopped.append(call)
-                done.worked += has_worked(call)
+                done.worked += call.failed is False
     return done
 
 

@@ -17,7 +17,7 @@ from toolmem.models.decisions import Decision
 from toolmem.models.guidance import Line
 from toolmem.models.tools import LoggedCall, ToolRecord
 from toolmem.operations.guidance import records_shown
-from toolmem.pages.figures import has_worked, is_lost, main_failure, wilson_interval
+from toolmem.pages.figures import main_failure, wilson_interval
 from toolmem.server.access import Refused
 from toolmem.server.console.call_views import find_calls
 from toolmem.server.console.paging import Query, cut
@@ -36,9 +36,9 @@ class ToolRow(Struct, kw_only=True):
     tool_name: str
     calls: int
     failures: int
-    flag_wrong: int  # scored 0 although the flag says success
-    lost: int  # both
+    silent_failures: int  # of them: the flag says success, and the answer shows a failure
     success_rate: float | None
+    flagged_success_rate: float | None  # by the recorded flag alone
     low: float  # 95 % interval of the success rate
     high: float
     avg_score: float | None
@@ -46,17 +46,17 @@ class ToolRow(Struct, kw_only=True):
     avg_token_cost: float | None
     calls_ever: int
     new_calls: int  # after the newest that the guidance covers
-    trend: list[bool] = []  # whether each of the newest calls was lost, oldest first
+    trend: list[bool] = []  # whether each of the newest calls failed, oldest first
     why: Line | None = None
 
 
 def home(memory: Workspace, query: Query) -> dict[str, Any]:
-    """What needs a person: requests, the tools that lose most calls, what the guard stopped."""
+    """What needs a person: requests, the tools that fail most, what the guard stopped."""
     store = memory.services.store()
     now = memory.services.clock.now()
     records = store.records(memory.workspace_id, guidance=False)
-    records.sort(key=SORTS["lost"])
-    first = [tool_row(each) for each in records[:5] if _lost(each)]
+    records.sort(key=SORTS["failed"])
+    first = [tool_row(each) for each in records[:5] if each.window.failed]
     _add_trends(memory, first)
     with_cards = records_shown(memory, [row.tool_name for row in first])
     guidance = {record.tool_name: record.guidance for record in with_cards}
@@ -69,7 +69,7 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
     return {
         "tools": len(records),
         "first": first,
-        "lost": sum(map(_lost, records)),
+        "failed": sum(each.window.failed for each in records),
         "calls": sum(each.window.calls for each in records),
         "waiting": [r for r in every if r.status == "request" or r.request],
         "stopping": sorted((r for r in listed if r.stopped), key=lambda r: -r.stopped)[:5],
@@ -84,9 +84,9 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 SORTS: dict[str, Callable[[ToolRecord], Any]] = {
-    "lost": lambda record: (-_lost(record), record.tool_name),
+    "failed": lambda record: (-record.window.failed, record.tool_name),
     "tool": lambda record: record.tool_name,
-    "share": lambda record: (-_lost(record) / (record.window.calls or 1), record.tool_name),
+    "share": lambda record: (-record.window.failed / (record.window.calls or 1), record.tool_name),
     "calls": lambda record: (-record.counters.calls, record.tool_name),
     "score": lambda record: (_average_score(record), record.tool_name),
     "time": lambda record: (
@@ -110,7 +110,7 @@ def find_tools(memory: Workspace, query: Query) -> list[ToolRecord]:
     wanted = query.get("q", "").casefold()
     records = memory.services.store().records(memory.workspace_id, guidance=False)
     fit = [each for each in records if wanted in each.tool_name.casefold()]
-    return sorted(fit, key=SORTS.get(query.get("sort", ""), SORTS["lost"]))
+    return sorted(fit, key=SORTS.get(query.get("sort", ""), SORTS["failed"]))
 
 
 def tool(memory: Workspace, query: Query) -> dict[str, Any]:
@@ -134,11 +134,6 @@ def tool(memory: Workspace, query: Query) -> dict[str, Any]:
     }
 
 
-def _lost(record: ToolRecord) -> int:
-    """Kept calls that failed, or that the judge found worth nothing."""
-    return max(record.window.failures, record.window.judged - round(record.window.score_sum))
-
-
 def _average_score(record: ToolRecord) -> float:
     """The average score; of a tool without verdicts one that comes after all others."""
     sums = record.window
@@ -147,13 +142,11 @@ def _average_score(record: ToolRecord) -> float:
 
 def tool_row(record: ToolRecord) -> ToolRow:
     sums = record.window
-    low, high = wilson_interval(sums.successes, sums.successes + sums.failures)
+    low, high = wilson_interval(sums.worked, sums.worked + sums.failed)
     return ToolRow(
         tool_name=record.tool_name,
         **asdict(statistics(sums)),
-        failures=sums.failures,
-        flag_wrong=_lost(record) - sums.failures,
-        lost=_lost(record),
+        failures=sums.failed,
         low=low,
         high=high,
         calls_ever=record.counters.calls,
@@ -174,14 +167,14 @@ def _add_trends(memory: Workspace, rows: Sequence[ToolRow]) -> None:
     found = memory.services.store().windows(
         memory.workspace_id, names, recent=TREND, type=CallFigures
     )
-    trends = {each.record.tool_name: list(map(is_lost, each.calls)) for each in found}
+    trends = {each.record.tool_name: [call.failed is True for call in each.calls] for each in found}
     for row in rows:
         row.trend = trends.get(row.tool_name, [])
 
 
 def _errors(calls: Iterable[ToolCallResult]) -> list[tuple[str, int, ToolCallResult]]:
     """Error classes with their number of calls and the newest call, the most frequent first."""
-    return _most_frequent((call.error_class or "other", call) for call in calls if is_lost(call))
+    return _most_frequent((call.error_class or "other", call) for call in calls if call.failed)
 
 
 def changed_inputs(log: Iterable[LoggedCall]) -> list[tuple[str, int, ToolCallResult]]:
@@ -193,9 +186,9 @@ def changed_inputs(log: Iterable[LoggedCall]) -> list[tuple[str, int, ToolCallRe
     for each in log:
         call = each.call
         key = (call.tool_name, msgspec.json.encode(call.input))
-        worked = key in newest and (newest[key][0] or has_worked(newest[key][1]))
+        worked = key in newest and (newest[key][0] or newest[key][1].failed is False)
         newest[key] = (worked, call)
-    broke = (call for worked, call in newest.values() if worked and is_lost(call))
+    broke = (call for worked, call in newest.values() if worked and call.failed)
     return _most_frequent((call.tool_name, call) for call in broke)
 
 

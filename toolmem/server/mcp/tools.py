@@ -89,7 +89,7 @@ def _for_model(done: Any) -> Any:
     return done
 
 
-def _operation_offer(operation: Operation[..., Any], agent: AgentTool) -> Offer:
+def _operation_offer(operation: Operation, agent: AgentTool) -> Offer:
     tool = Tool(
         name=agent.name,
         description=agent.description,

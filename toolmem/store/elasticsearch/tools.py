@@ -58,10 +58,11 @@ class Kept(Struct, frozen=True, array_like=True):
 
     id: str
     version: int
-    failed: bool | None
+    failed_by_flag: bool | None
     score: float | None
     time_cost: float | None
     token_cost: int | None
+    failed_silently: bool = False
 
 
 class Entry(Struct, frozen=True, array_like=True):
@@ -404,4 +405,5 @@ def _call_entries(found: Found, change: Change, state: State) -> Outbox:
 
 
 def _kept(place: str, version: int, call: Counted) -> Kept:
-    return Kept(place, version, call.failed, call.score, call.time_cost, call.token_cost)
+    costs = (call.time_cost, call.token_cost)
+    return Kept(place, version, call.failed_by_flag, call.score, *costs, call.failed_silently)

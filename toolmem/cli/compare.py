@@ -1,0 +1,78 @@
+"""`toolmem compare`: two evaluations beside each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from toolmem.cli import options
+from toolmem.cli.console import print_json, print_table
+from toolmem.research.compare import MAX_SHOWN, Comparison, Shares, read_calls
+from toolmem.research.compare import compare as compare_calls
+from toolmem.text.display import plain
+
+
+@click.command()
+@click.argument("first", metavar="A", type=click.Path(path_type=Path))
+@click.argument("second", metavar="B", type=click.Path(path_type=Path))
+@options.as_json
+def compare(first: Path, second: Path, as_json: bool) -> None:
+    """Compare two evaluations, A and B: folders that `toolmem evaluate --out` wrote.
+
+    Shows which share of each tool's calls worked, the average score, and both changes with their
+    95 % intervals. Where both are of the same calls, as under two judges, each call is compared
+    with itself, and rows with another score are named.
+
+    \b
+    Examples:
+      toolmem evaluate --input calls.jsonl --out rules
+      toolmem evaluate --input calls.jsonl --out model llm.default.backend=dashscope
+      toolmem compare rules model
+      toolmem compare monday tuesday --json
+    """
+    found = compare_calls(read_calls(first), read_calls(second))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            tool.tool_name or "all of both",
+            tool.calls_a,
+            tool.calls_b,
+            *_cells(tool.worked),
+            *_cells(tool.score),
+        )
+        for tool in found.tools
+    ]
+    columns = ("calls A", "calls B", "worked A", "B", "change", "score A", "B", "change")
+    print_table(("tool", *columns), rows)
+    _print_more(found)
+
+
+def _print_more(found: Comparison) -> None:
+    """What stands below the table."""
+    for side, names in (("A", found.only_a), ("B", found.only_b)):
+        if names:
+            shown = ", ".join(names[:MAX_SHOWN])
+            click.echo(plain(f"tools of {side} alone, left out ({len(names)}): {shown}", 1_000))
+    if not found.is_paired:
+        click.echo("the calls differ: the intervals are of unrelated calls")
+        return
+    click.echo("the same calls: each is compared with itself")
+    if found.scored_pairs:
+        agreement = "" if found.kappa is None else f", kappa {found.kappa:.3f}"
+        others = ", ".join(map(str, found.other_scores))
+        look = f"; look at rows {others}" if others else ""
+        click.echo(
+            f"the scores agree on {found.same_scores} of {found.scored_pairs} calls"
+            f"{agreement}{look}"
+        )
+
+
+def _cells(shares: Shares) -> tuple[float | None, float | None, str]:
+    """The shares of A and B, and their change with its interval."""
+    if shares.change is None:
+        return shares.a, shares.b, "-"
+    change = f"{shares.change:+.3f} ({shares.low:+.3f} to {shares.high:+.3f})"
+    return shares.a, shares.b, change

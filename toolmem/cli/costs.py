@@ -1,0 +1,90 @@
+"""`toolmem costs`: what summaries of one's own calls would cost, by policy."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from toolmem.cli import options
+from toolmem.cli.console import print_error, print_json, print_table, progress_bar
+from toolmem.cli.import_ import MAX_SHOWN, form, mapping, read_mapping, sources
+from toolmem.formats.recording import read_recording
+from toolmem.research.costs import REPLY_TOKENS, Bill, bill
+from toolmem.research.evaluation import sample
+from toolmem.text.display import plain
+
+
+@click.command()
+@sources
+@form
+@mapping
+@options.as_json
+@options.config
+@options.overrides
+def costs(
+    sources: tuple[Path, ...],
+    form: str | None,
+    mapped: str | None,
+    as_json: bool,
+    config: str | None,
+    overrides: tuple[str, ...],
+) -> None:
+    """Count what summaries of recorded calls would cost, under several policies; nothing is sent.
+
+    The last columns tell how many calls old the guidance in force was, at the median and the 95th
+    percentile. The model is the one of the settings, else qwen-plus. Exit code 1: a record could
+    not be read, or there was no call; 3: a policy would reach the budget.
+
+    \b
+    Examples:
+      toolmem costs
+      toolmem costs --input calls.jsonl --json
+      toolmem costs --input traces/ llm.default.model_name=qwen-flash budget.max_cost=1
+      toolmem costs --config prices.yaml llm.default.model_name=my-model
+    """
+    settings, config = options.split_config(overrides, config)
+    fields = read_mapping(mapped)
+    paths = list(sources) or sample()[0]
+    recorded = read_recording(paths, datetime.now(UTC), format=form, mapping=fields)
+    with progress_bar("replaying calls") as progress:
+        found = bill(recorded.calls, config=config, overrides=settings, progress=progress)
+    for bad in recorded.bad[:MAX_SHOWN]:
+        click.echo(plain(f"{bad.place}: {bad.error}"), err=True)
+    for note in recorded.notes:
+        click.echo(plain(note), err=True)
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+    if not found.calls:
+        print_error("there is no call that could be replayed")
+    reaching = "; ".join(each.policy for each in found.policies if each.budget_reached)
+    if reaching:
+        print_error(f"budget reached: {reaching}")
+    sys.exit(3 if reaching else 1 if recorded.bad or not found.calls else 0)
+
+
+def _print(found: Bill) -> None:
+    rows = []
+    for each in found.policies:
+        cost = None if each.cost is None else f"{each.cost:.4f} {each.currency}".rstrip()
+        tokens = (each.prompt_tokens, each.reply_tokens, each.saved_prompt_tokens)
+        ages = (each.age_median, each.age_95)
+        rows.append((each.policy, each.requests, *tokens, cost, *ages))
+    head = ("policy", "requests", "tokens read", "written", "saved", "cost", "calls old", "95 %")
+    print_table(head, rows)
+    click.echo(
+        f"{found.calls} calls; tokens are estimates, and a reply is taken for {REPLY_TOKENS}. A "
+        "card stands in for the model's text: this compares cost and freshness, not prose."
+    )
+    price = found.price
+    if price is None:
+        name = f"prices.[{found.model}]"
+        click.echo(f"{found.model} has no price; set {name}.input and .output, per 1,000 tokens")
+    else:
+        told = ", ".join(filter(None, (price.source, price.date))) or "no source given"
+        paid = f"{price.input:g} for 1,000 tokens read, {price.output:g} written"
+        click.echo(f"{found.model}, {price.currency}: {paid} ({told})")

@@ -1,0 +1,210 @@
+"""What summaries of recorded calls would cost, and how old guidance would be, by policy.
+
+Calls are replayed through the real op. Prompts are built and counted, and not sent; a card stands
+in for the model's text, so policies are compared in cost and freshness, and not in prose.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from toolmem.config.load import Configuration
+from toolmem.config.sections import BudgetSection, ModelSection, Price
+from toolmem.judge.check import check
+from toolmem.llm.budget import Budget
+from toolmem.memory.toolmem import ToolMem
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.guidance import Guidance
+from toolmem.ops.parse_tool_call_result import DEFAULT_WINDOW
+from toolmem.ops.summary_tool_memory import SummaryToolMemoryOp
+from toolmem.store.sqlite import SqliteStore
+from toolmem.text.stopped_calls import was_stopped
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OP = SummaryToolMemoryOp.name
+REPLY_TOKENS = 270  # of a summary, as the prompt asks for at most 200 words
+GROUP = 10  # calls without a conversation, after which a summary is asked for
+Params = Mapping[str, Any]  # of SummaryToolMemoryOp
+BASE: Params = {"force": False, "min_new_calls": 1, "policy": "smart_skip"}
+POLICIES: dict[str, Params] = {
+    "always fresh": {"force": True},
+    "smart skip, 1 new call": {"min_new_calls": 1},
+    "smart skip, 10 new calls": {"min_new_calls": 10},
+    "incremental, 10 new calls": {"min_new_calls": 10, "policy": "incremental"},
+}
+Watch = Callable[[ToolCallResult, Guidance | None], None]
+
+
+class PolicyCost(Struct, kw_only=True):
+    """What one policy would have sent. Tokens are estimates."""
+
+    policy: str = ""
+    requests: int = 0
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    saved_requests: int = 0  # summaries that were skipped
+    saved_prompt_tokens: int = 0
+    cost: float | None = None  # None: the model has no price
+    currency: str = ""
+    budget_reached: bool = False
+    calls_read: float = 0.0  # the share of the calls that any summary read
+    # Calls of its tool that the guidance in force at a call had not read; None: there was none.
+    age_median: int | None = None
+    age_95: int | None = None  # 95th percentile
+
+
+class Bill(Struct, kw_only=True):
+    """What each policy costs, and by which price."""
+
+    calls: int
+    model: str
+    price: Price | None
+    policies: list[PolicyCost]
+
+
+def summarization_costs(
+    calls: Sequence[ToolCallResult],
+    policies: Mapping[str, Params] = POLICIES,
+    *,
+    config: str | None = None,
+    overrides: Sequence[str] = (),
+) -> pd.DataFrame:
+    """The policies of `bill` as rows, by name, with the fields of `PolicyCost`."""
+    import pandas as pd
+
+    found = bill(calls, policies, config=config, overrides=overrides)
+    return pd.DataFrame(map(asdict, found.policies)).set_index("policy").convert_dtypes()
+
+
+def bill(
+    calls: Sequence[ToolCallResult],
+    policies: Mapping[str, Params] = POLICIES,
+    *,
+    config: str | None = None,
+    overrides: Sequence[str] = (),
+    watch: Watch = lambda call, held: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Bill:
+    """Replay calls in their order under each policy: params of SummaryToolMemoryOp.
+
+    A summary is asked for after the last call of each conversation, or after every ten calls that
+    name none. Calls without a verdict get that of the rule-based check. The model that `config` and
+    `overrides` give the op is priced and never asked. `watch` is told each call, with the guidance
+    in force. Raises ConfigError.
+    """
+    from toolmem.llm.models import DEFAULT_MODEL, DryRunModel
+
+    kept = _stored(calls)
+    with ToolMem(config, overrides=overrides) as memory:
+        configuration = memory.engine.configuration
+    settings, name = configuration.settings, configuration.settings.op[OP].llm
+    limits, budget = settings.budget, Budget(BudgetSection(), settings.prices)
+    model = settings.llm.get(name, ModelSection()).model_name or DEFAULT_MODEL
+    Budget(limits, settings.prices).check_model(model, f"llm.{name}.model_name")
+    counting = {name: DryRunModel(model, budget)}
+    # Guidance that is always fresh is that of the smart skip, and what was skipped is sent as well.
+    given = {each: {**BASE, **params} for each, params in policies.items()}
+    keys = {
+        each: json.dumps({**own, **BASE} if own["force"] else own) for each, own in given.items()
+    }
+    replays: dict[str, PolicyCost] = {}
+    done, total = count(1), len(set(keys.values())) * len(kept)
+
+    def seen(call: ToolCallResult, held: Guidance | None) -> None:
+        watch(call, held)
+        progress(next(done), total)
+
+    found = []
+    for policy, key in keys.items():
+        if key not in replays:
+            params = {**json.loads(key), "summary_sleep_interval": 0}
+            more = [f"op.{OP}.params.{each}={json.dumps(it)}" for each, it in params.items()]
+            own = [*overrides, *more]
+            stores = dict.fromkeys(settings.vector_store, SqliteStore(":memory:"))
+            with ToolMem(config, overrides=own, llms=counting, stores=stores) as memory:
+                replays[key] = _replay(memory, kept, seen)
+        cost = replace(replays[key], policy=policy)
+        if given[policy]["force"]:
+            cost.requests += cost.saved_requests
+            cost.prompt_tokens += cost.saved_prompt_tokens
+            cost.saved_requests = cost.saved_prompt_tokens = 0
+        cost.reply_tokens = REPLY_TOKENS * cost.requests
+        cost.cost, cost.currency = budget.price(model, cost.prompt_tokens, cost.reply_tokens)
+        tokens = cost.prompt_tokens + cost.reply_tokens
+        cost.budget_reached = tokens > (limits.max_tokens or math.inf) or (
+            limits.max_cost is not None and (cost.cost or 0.0) > limits.max_cost
+        )
+        found.append(cost)
+    return Bill(calls=len(kept), model=model, price=_price(configuration, model), policies=found)
+
+
+def _stored(calls: Sequence[ToolCallResult]) -> list[ToolCallResult]:
+    """The calls as a memory stores them: with ids and verdicts, no id of a tool twice."""
+    found: dict[tuple[str, str], ToolCallResult] = {}
+    for number, call in enumerate(calls):
+        key = call.tool_name, call.id or f"call {number}"
+        if key not in found and not was_stopped(call.output):
+            judged = call if call.score is not None else call.judged(check(call))
+            found[key] = replace(judged, id=key[1], seq=None)
+    return list(found.values())
+
+
+def _conversations(calls: Sequence[ToolCallResult]) -> Iterator[list[ToolCallResult]]:
+    """The calls up to the last one of each conversation; without one, up to each tenth."""
+    keys = [call.conversation_id or number // GROUP for number, call in enumerate(calls)]
+    begin = 0
+    for last in sorted({key: number for number, key in enumerate(keys)}.values()):
+        yield list(calls[begin : last + 1])
+        begin = last + 1
+
+
+def _replay(memory: ToolMem, calls: Sequence[ToolCallResult], watch: Watch) -> PolicyCost:
+    cost, workspace = PolicyCost(), memory.workspace_id
+    store = memory.services.store(memory.engine.configuration.settings.op[OP])
+    held: dict[str, Guidance] = {}
+    made: Counter[str] = Counter()  # calls of each tool
+    ages: list[int] = []
+    read: set[tuple[str, int]] = set()
+    for group in _conversations(calls):
+        for call in group:
+            guidance = held.get(call.tool_name)
+            watch(call, guidance)
+            if guidance is not None:
+                ages.append(made[call.tool_name] - max(guidance.covered, default=0))
+            made[call.tool_name] += 1
+        store.append_calls(workspace, group, DEFAULT_WINDOW)
+        done = memory.summarize(sorted({call.tool_name for call in group}))
+        for record in store.records(workspace, done.summarized):
+            if record.guidance is not None:
+                held[record.tool_name] = record.guidance
+                read.update((record.tool_name, seq) for seq in record.guidance.covered)
+        skipped = held.keys() - set(done.summarized)  # also tools without a call in this group
+        cost.requests += done.usage.requests
+        cost.prompt_tokens += done.usage.prompt_tokens
+        cost.saved_requests += len(skipped)
+        cost.saved_prompt_tokens += sum(held[name].prompt_tokens for name in skipped)
+    cost.calls_read = len(read) / max(len(calls), 1)
+    if ages:
+        ages.sort()
+        cost.age_median, cost.age_95 = (ages[math.ceil(p * len(ages)) - 1] for p in (0.5, 0.95))
+    return cost
+
+
+def _price(configuration: Configuration, model: str) -> Price | None:
+    """The price; where another file or an override set it, that is its source."""
+    price, layer = configuration.settings.prices.get(model), configuration.layer
+    paths = [("prices", model, name) for name in ("input", "source")]
+    origins = [layer[path].origin.partition(":")[0] for path in paths if path in layer]
+    if price is not None and len(set(origins)) == 2:
+        return replace(price, source=origins[0], date="")
+    return price

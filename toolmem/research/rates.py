@@ -1,0 +1,150 @@
+"""The share of calls that worked; its interval holds the judge's errors where labels tell them.
+
+Labels lead: a labelled call counts by its label, the others by the judge, corrected by the share
+of its `worked` and of its `failed` that the labels contradict (double sampling for stratification;
+W. G. Cochran, "Sampling Techniques", 3rd edition, chapter 12). The labelled calls must be a random
+draw. What a share is uncertain by is the standard deviation of its Jeffreys posterior (L. D. Brown,
+T. T. Cai, A. DasGupta, "Interval estimation for a binomial proportion", Statistical Science 16
+(2001) 101-133), so that a few labels without an error prove little.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from toolmem.pages.figures import Interval, wilson_interval
+
+Z = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
+
+
+class Told(NamedTuple):
+    """Whether a call worked: what the judge says, and what a label says. None: nothing is known."""
+
+    judged: bool | None
+    label: bool | None = None
+
+
+class Rate(Struct, frozen=True):
+    """A share of calls, with the ends of its 95 % interval."""
+
+    rate: float | None  # None: no call's outcome is known
+    low: float
+    high: float
+    labelled: int = 0  # calls with a label and a verdict, on which the judge's errors were counted
+    judged: int = 0  # calls that count by the judge
+
+    @property
+    def basis(self) -> str:
+        """The errors that the interval holds."""
+        if not self.labelled:
+            return "sampling only"
+        if not self.judged:
+            return f"sampling only, of {self.labelled} labels"
+        return f"sampling, and the judge's error on {self.labelled} labels"
+
+
+class Errors(NamedTuple):
+    """Of the labelled calls with one verdict, how many there are and how many labels contradict."""
+
+    wrong: int = 0
+    labelled: int = 0
+
+    @property
+    def share(self) -> float:
+        return self.wrong / self.labelled if self.labelled else 0.0
+
+    @property
+    def variance(self) -> float:
+        """Of the share, by its Jeffreys posterior."""
+        share = (self.wrong + 0.5) / (self.labelled + 1)
+        return share * (1 - share) / (self.labelled + 2)
+
+
+def errors_of(calls: Iterable[Told]) -> dict[bool, Errors]:
+    """What the judge gets wrong on labelled calls, by its verdict; {} where there are no labels."""
+    pairs = [each for each in calls if None not in each]
+    if not pairs:
+        return {}
+    of_verdict = {word: [e for e in pairs if e.judged is word] for word in (True, False)}
+    return {
+        word: Errors(sum(each.label is not word for each in same), len(same))
+        for word, same in of_verdict.items()
+    }
+
+
+def rate_of(calls: Iterable[Told], errors: Mapping[bool, Errors] | None = None) -> Rate:
+    """The share of calls that worked, of those with a verdict or label. `errors`: the judge's."""
+    known = [each for each in calls if each != (None, None)]
+    if not known:
+        return Rate(None, *wilson_interval(0, 0))
+    good = float(sum(each.label is True for each in known))
+    others = [each.judged for each in known if each.label is None]
+    variance = 0.0
+    for word in (True, False):
+        count = sum(judged is word for judged in others)
+        wrong = errors[word] if errors else None
+        share = wrong.share if wrong else 0.0
+        good += count * (1 - share if word else share)
+        variance += (count / len(known)) ** 2 * wrong.variance if wrong else 0.0
+    rate = good / len(known)
+    low, high = wilson_interval(good, len(known))
+    error = Z * math.sqrt(variance)
+    return Rate(
+        rate,
+        max(0.0, rate - math.hypot(rate - low, error)),
+        min(1.0, rate + math.hypot(high - rate, error)),
+        sum(each.labelled for each in errors.values()) if errors else 0,
+        len(others),
+    )
+
+
+def difference(a: Rate, b: Rate) -> Interval:
+    """The 95 % interval of `b.rate - a.rate` of unrelated calls.
+
+    R. G. Newcombe, "Interval estimation for the difference between independent proportions",
+    Statistics in Medicine 17 (1998) 873-890, method 10. Both rates are known.
+    """
+    assert a.rate is not None and b.rate is not None
+    change = b.rate - a.rate
+    return Interval(
+        max(-1.0, change - math.hypot(b.rate - b.low, a.high - a.rate)),
+        min(1.0, change + math.hypot(b.high - b.rate, a.rate - a.low)),
+    )
+
+
+def paired_difference(pairs: Sequence[tuple[bool | None, bool | None]]) -> Interval:
+    """The 95 % interval of the change between two verdicts on the same calls.
+
+    A. Agresti and Y. Min, "Simple improved confidence intervals for comparing matched proportions",
+    Statistics in Medicine 24 (2005) 729-740.
+    """
+    known = [pair for pair in pairs if None not in pair]
+    up, down = (
+        (sum(pair == change for pair in known) + 0.5) / (len(known) + 2)
+        for change in ((False, True), (True, False))
+    )
+    half = Z * math.sqrt((up + down - (up - down) ** 2) / (len(known) + 2))
+    return Interval(max(-1.0, up - down - half), min(1.0, up - down + half))
+
+
+def kappa(pairs: Collection[tuple[bool, bool]]) -> float | None:
+    """Agreement beyond chance, 1.0 at best; None where both always say the same one thing.
+
+    J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological
+    Measurement 20 (1960) 37-46.
+    """
+    total = len(pairs)
+    first, second = (sum(pair[side] for pair in pairs) for side in (0, 1))
+    chance = first * second + (total - first) * (total - second)
+    agreed = sum(one is other for one, other in pairs)
+    return (agreed * total - chance) / (total * total - chance) if total * total > chance else None
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """The smallest value that at least this share of the values does not exceed; None: no value."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
