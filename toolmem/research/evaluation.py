@@ -78,7 +78,7 @@ class EvaluatedCall(Struct, frozen=True):
     @property
     def failed_silently(self) -> bool:
         """Whether the recorded flag says success, and the answer shows a failure."""
-        return self.flag is True and self.call.execution_failed is True
+        return self.flag is True and self.call.seen_to_fail is True
 
 
 class Evaluation(Struct, kw_only=True):
@@ -374,16 +374,17 @@ def _results(
     return calls, failed, refused
 
 
-def agreement(found: Evaluation) -> Agreement:
-    """How the judge's word agrees with the labels that the evaluation was given."""
-    counts = Counter(
-        (each.label, each.worked)
-        for each in found.calls
-        if each.label is not None and each.worked is not None
-    )
+def agreement(found: Evaluation, labels: Mapping[int, bool] | None = None) -> Agreement:
+    """How the judge's word agrees with labels, by row; None: those of the evaluation."""
+    told = ((each.label if labels is None else labels.get(each.row), each) for each in found.calls)
+    pairs = [
+        (bool(label), each.worked)
+        for label, each in told
+        if label is not None and each.worked is not None
+    ]
+    counts = Counter(pairs)
     good, bad = counts[True, True], counts[False, False]
     missed, praised = counts[True, False], counts[False, True]
-    pairs = list(counts.elements())
     shares = [_share(good, good + missed), _share(bad, bad + praised)]
     known = [share for share in shares if share is not None]
     return Agreement(
