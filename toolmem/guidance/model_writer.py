@@ -39,6 +39,7 @@ MAX_TEXT = 8_000  # characters of a reply
 _PROMPTS = str(Path(__file__).with_name("prompts.yaml"))
 _FORM = "Reply only:\n```txt\n<the guidance>\n```"
 _FENCE = re.compile(r"^[ \t]{0,8}```([A-Za-z0-9_+.#-]*)[ \t]*$", re.MULTILINE)
+_MISFIT = re.compile(r"The input does not fit the tool's schema: .*")
 
 
 Calls = Sequence[ToolCallResult]
@@ -164,7 +165,7 @@ def _head(number: int, call: ToolCallResult) -> str:
     parts = [f"#{number}"]
     if call.failed:
         parts += ["failed", call.error_class] if call.error_class != "error" else ["failed"]
-        parts += ["useful"] if call.score else []
+        parts += ["but useful"] if call.score else []
     elif call.score is not None:
         parts += ["ok" if call.score else "useless"]
     parts += [f"{call.time_cost:.3g} s"] if (call.time_cost or 0) >= 1 else []
@@ -173,29 +174,34 @@ def _head(number: int, call: ToolCallResult) -> str:
 
 
 def _bodies(calls: Calls) -> Iterator[str]:
-    """What each call was given, and what came of it, in one line; `as #3` for what #3 says."""
-    first: dict[str, int] = {}
+    """What each call was given, and what came of it, in one line: `{"q":"x"} -> error as #2`."""
+    first: dict[tuple[str, str], int] = {}
     for number, call in enumerate(calls, 1):
-        given = cut_middle(shown(as_json(call.input)), MAX_INPUT)
         texts = []
-        for text in (given, " | ".join(filter(None, _outcome(call)))):
-            again = f"as #{first.setdefault(text, number)}"
-            texts.append(text if first[text] == number or len(text) <= len(again) else again)
-        yield " -> ".join(texts)
+        for part in _parts(call):
+            same = f"{part[0]} as #{first.setdefault(part, number)}"
+            is_told = first[part] < number and len(same) < len(part[1])
+            texts.append(same if is_told else part[1])
+        yield " -> ".join(filter(None, (texts[0], " | ".join(filter(None, texts[1:])))))
 
 
-def _outcome(call: ToolCallResult) -> Iterator[str]:
-    """The error, and the judge's words; the rule-based judge only repeats the answer."""
+def _parts(call: ToolCallResult) -> Iterator[tuple[str, str]]:
+    """Name and text of the input, and of what came of it."""
+    yield "input", cut_middle(shown(as_json(call.input)), MAX_INPUT)
+    summary, evaluation = shown(call.summary), shown(call.evaluation)
     by_rules = call.judge is not None and call.judge.model == "rule_based_check"
-    said = "" if by_rules else " | ".join(filter(None, map(shown, (call.summary, call.evaluation))))
+    if by_rules:  # it quotes the input and the answer, and adds only what a schema says
+        misfit = _MISFIT.search(evaluation)
+        summary, evaluation = "", misfit[0] if misfit else ""
     if call.failed:
         error = cut_middle(shown(call.output[-4 * MAX_ERROR :]), MAX_ERROR)
         line = shown(error_line(call.output))[:MAX_LINE]
-        yield "" if line in error else line
-        yield "" if error in said else error
+        error = error if line in error else f"{line} [...] {error}"
+        yield "error", "" if error in f"{summary} {evaluation}" else error
     elif by_rules:
-        yield plain(call.output, MAX_ANSWER) or "nothing"
-    yield said
+        yield "answer", plain(call.output, MAX_ANSWER) or "nothing"
+    yield "summary", summary
+    yield "evaluation", evaluation
 
 
 def _cleaned(reply: str, who: str) -> str:
