@@ -22,7 +22,8 @@ def compare(first: Path, second: Path, as_json: bool) -> None:
 
     Shows which share of each tool's calls worked, the average score, and both changes with their
     95 % intervals. Where both are of the same calls, as under two judges, each call is compared
-    with itself, and rows with another score are named.
+    with itself, and rows with another score are named. A model decides the score alone: whether a
+    call worked is told by its flag and its answer under every judge.
 
     \b
     Examples:
@@ -54,16 +55,21 @@ def _print_more(found: Comparison) -> None:
     """What stands below the table."""
     for side, names in (("A", found.only_a), ("B", found.only_b)):
         if names:
-            shown = ", ".join(names[:MAX_SHOWN])
+            shown = ", ".join(names[:MAX_SHOWN]) + (", ..." if len(names) > MAX_SHOWN else "")
             click.echo(plain(f"tools of {side} alone, left out ({len(names)}): {shown}", 1_000))
+    if found.labels:
+        who = {"a": "A alone has", "b": "B alone has", "both": "both have"}[found.labels]
+        click.echo(f"{who} labels: they correct its `worked`, which the judge's errors widen")
     if not found.is_paired:
         click.echo("the calls differ: the intervals are of unrelated calls")
         return
-    click.echo("the same calls: each is compared with itself")
+    but = "; `worked` is not, where there are labels" if found.labels else ""
+    click.echo(f"the same calls: each is compared with itself{but}")
     if found.scored_pairs:
         agreement = "" if found.kappa is None else f", kappa {found.kappa:.3f}"
-        others = ", ".join(map(str, found.other_scores))
+        others = ", ".join(map(str, found.other_scores[:MAX_SHOWN]))
         look = f"; look at rows {others}" if others else ""
+        look += ", ... (--json has all)" if len(found.other_scores) > MAX_SHOWN else ""
         click.echo(
             f"the scores agree on {found.same_scores} of {found.scored_pairs} calls"
             f"{agreement}{look}"

@@ -61,6 +61,7 @@ def show(items: tuple[str, ...], config: str | None, as_json: bool) -> None:
         if name not in known:
             section = name.split(".")[0] + "."
             near = {each for each in known if each.startswith(section)}
+            near = near or {each for each in known if each.endswith(f".{name}")}
             near = near or {each for each in known if "." not in each}
             raise RequestError(f"no setting is called {name!r} ({hint(name, near)})", "name")
     rows = [row for row in rows if not names or {*names} & {*_prefixes(row[0])}]

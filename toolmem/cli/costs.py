@@ -35,8 +35,10 @@ def costs(
     """Count what summaries of recorded calls would cost, under several policies; nothing is sent.
 
     The last columns tell how many calls old the guidance in force was, at the median and the 95th
-    percentile. The model is the one of the settings, else qwen-plus. Exit code 1: a record could
-    not be read, or there was no call; 3: a policy would reach the budget.
+    percentile. What a policy sets (`force`, `min_new_calls`, `policy`) is not taken from the
+    settings; `toolmem.research.summarization_costs` takes policies of your own. The model is the
+    one of the settings, else qwen-plus. Exit code 1: a record could not be read, or there was no
+    call; 3: a policy would reach the budget.
 
     \b
     Examples:
@@ -71,10 +73,11 @@ def _print(found: Bill) -> None:
     rows = []
     for each in found.policies:
         cost = None if each.cost is None else f"{each.cost:.4f} {each.currency}".rstrip()
-        tokens = (each.prompt_tokens, each.reply_tokens, each.saved_prompt_tokens)
+        tokens = (each.prompt_tokens, each.reply_tokens)
         ages = (each.age_median, each.age_95)
         rows.append((each.policy, each.requests, *tokens, cost, *ages))
-    head = ("policy", "requests", "tokens read", "written", "saved", "cost", "calls old", "95 %")
+    age = "guidance is calls old"
+    head = ("policy", "requests", "tokens read", "written", "cost", age, "95 % at most")
     print_table(head, rows)
     click.echo(
         f"{found.calls} calls; tokens are estimates, and a reply is taken for {REPLY_TOKENS}. A "
@@ -86,5 +89,6 @@ def _print(found: Bill) -> None:
         click.echo(f"{found.model} has no price; set {name}.input and .output, per 1,000 tokens")
     else:
         told = ", ".join(filter(None, (price.source, price.date))) or "no source given"
-        paid = f"{price.input:g} for 1,000 tokens read, {price.output:g} written"
+        millions = f"{1000 * price.input:g} and {1000 * price.output:g} a million"
+        paid = f"{price.input:g} for 1,000 tokens read, {price.output:g} written ({millions})"
         click.echo(f"{found.model}, {price.currency}: {paid} ({told})")

@@ -99,8 +99,6 @@ def evaluate(
                 begin_anew=not names_store and memory.workspace_id == evaluation.WORKSPACE,
             )
     _print_result(found, [write_page(found, out), *write_csv_files(found, out)])
-    if not found.calls:
-        print_error(f"{found.source} holds no call that could be evaluated")
     is_done = found.calls and found.summary.success
     is_done = is_done and not (found.failed_evaluations or found.bad_records)
     sys.exit(3 if found.budget_reached or found.summary.budget_reached else 0 if is_done else 1)
@@ -186,17 +184,24 @@ def _print_rates(found: evaluation.Evaluation) -> None:
             f"differ on {figures['in_dispute']} calls ({figures['share_in_dispute']:.1%}). "
             f"Look at rows {rows}"
         )
-    if agreed := figures["agreement"]:
-        names = ("balanced_accuracy", "precision", "recall", "kappa")
-        values = ("-" if agreed[name] is None else f"{agreed[name]:.3f}" for name in names)
-        click.echo(
-            "the judge agrees with {agreed} of {labelled} labels ({both_worked} worked, "
-            "{both_failed} failed); {judge_failed} good calls it calls failed, {judge_worked} "
-            "failures it calls good; ".format(**agreed)
-            + "balanced accuracy {}, of failures precision {} and recall {}, kappa {}".format(
-                *values
-            )
-        )
+    agreed, of_worked = figures["agreement"], figures["agreement_of_worked"]
+    if agreed:
+        _print_agreement("the judge's score", agreed)
+        if of_worked != agreed:  # the score of a model, beside what its calls' answers show
+            _print_agreement("`worked`, by which rates count,", of_worked)
+
+
+def _print_agreement(what: str, agreed: dict[str, Any]) -> None:
+    names = ("balanced_accuracy", "precision", "recall", "kappa")
+    values = ("-" if agreed[name] is None else f"{agreed[name]:.3f}" for name in names)
+    counts = (
+        "{agreed} of {labelled} labels ({both_worked} worked, {both_failed} failed; {judge_failed} "
+        "good calls it calls failed, {judge_worked} failures it calls good)"
+    )
+    click.echo(
+        f"{what} agrees with {counts.format(**agreed)}: balanced accuracy {next(values)}, of "
+        f"failures precision {next(values)} and recall {next(values)}, kappa {next(values)}"
+    )
 
 
 def _cells(row: tables.Figures) -> tuple[Any, ...]:

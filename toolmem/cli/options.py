@@ -87,16 +87,21 @@ def open_existing(**where: Any) -> ToolMem:
         path = store_path(section, "default")
         if not os.path.exists(path):
             raise RequestError(f"there is no file {path} yet; name a store by --store", "store")
+    require_workspace(memory, memory.workspace_id)
+    return memory
+
+
+def require_workspace(memory: ToolMem, workspace: str) -> None:
+    """Raises RequestError where a store that has workspaces lacks this one."""
     store = memory.services.store()
     known = store.workspaces()
-    if known and memory.workspace_id not in known:
+    if known and workspace not in known:
         names = ", ".join(known[:10])
         raise RequestError(
-            f"workspace: {store.location} has no {memory.workspace_id!r}; it has {names}: name one "
-            "by --workspace",
+            f"workspace: {store.location} has no {workspace!r}; it has {names}: name one by "
+            "--workspace",
             "workspace",
         )
-    return memory
 
 
 def _store_settings(store: str) -> list[str]:

@@ -43,7 +43,10 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
     """
     request = read_json(source.read(MAX_LINE + 1))
     if not isinstance(request, dict):
-        raise RequestError(f"--request: expected a JSON object, got {type(request).__name__}")
+        raise RequestError(
+            f"--request: expected a JSON object, got {type(request).__name__}; calls stand in it "
+            'as {"tool_call_results": [...]}'
+        )
     if workspace is not None:
         request.setdefault("workspace_id", workspace)
     if "workspace_id" not in request:
@@ -60,6 +63,8 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
             place = memory.workspace(request.pop("workspace_id"))
             response = with_all_fields(place.perform(OPERATIONS[flow], request))
         else:
+            if "tool_call_results" not in request:
+                options.require_workspace(memory, request["workspace_id"])
             response = with_all_fields(memory.run(flow, **request))
     print_json(response)
     sys.exit(_exit_code(response if isinstance(response, dict) else {}))

@@ -20,7 +20,7 @@ from toolmem.formats.catalogue import BY_NAME, FORMATS, TABLE
 from toolmem.formats.chat import Chat, UserMessage, is_conversation, read_chat, records_of
 from toolmem.formats.files import Line
 from toolmem.formats.joining import UNANSWERED, Histories, Joiner
-from toolmem.formats.records import read_records, read_schemas
+from toolmem.formats.records import misspelled, read_records, read_schemas
 from toolmem.formats.shapes import Format, mapped, recognize
 from toolmem.formats.sources import find_files, looks_like, read_units
 from toolmem.models.calls import ToolCallResult
@@ -31,6 +31,7 @@ UNCHANGED = "files were imported before and have not changed"
 MAX_HELD = 1_000  # units until a format is recognized, and bad records until there is a call
 MAX_MESSAGES = 10_000  # of users
 LATE_MESSAGES = f"messages after {MAX_MESSAGES:,} others are read only where a call follows"
+LABELS = {"1": True, "true": True, "0": False, "false": False}
 FEW_BAD = 5  # of a file without calls; more are told in one
 
 
@@ -103,7 +104,7 @@ def read_recording(
             found.lines.append(each.line)
     found.bad.sort(key=lambda bad: (bad.file, bad.line))
     found.tools = list(reader.tools.values())
-    found.notes = reader.all_notes()
+    found.notes = [*reader.all_notes(), *misspelled(found.calls)]
     if found.calls and not any(call.conversation_id for call in found.calls):
         found.notes.append("no call names its conversation, so no repair is told")
     return found
@@ -357,23 +358,32 @@ def suggested_mapping(value: dict[str, Any]) -> str:
 
 
 def read_labels(path: str | os.PathLike[str]) -> dict[int, bool]:
-    """Whether calls worked, by row: a CSV file with `index` and `label` (1 worked, 0 did not).
+    """Whether calls worked, by row: a CSV file with `index` (or `row`) and `label`.
 
-    Rows without a label are left out. Raises RequestError.
+    A label is 1 or true where the call worked, 0 or false where it did not. Rows without one are
+    left out, so the `calls.csv` of an evaluation can be filled in. Raises RequestError.
     """
     labels: dict[int, bool] = {}
-    number = 1  # the heading
+    name, number = os.fspath(path), 1  # the heading
+    problem = "expected the columns `index`, a row from 0, and `label`, separated by commas"
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            for row in csv.DictReader(file):
+            reader = csv.DictReader(file)
+            columns = reader.fieldnames or []
+            place = next(each for each in ("index", "row", "") if each in (*columns, ""))
+            if not place or "label" not in columns:
+                raise ValueError
+            for line in reader:
                 number += 1
-                label = (row.get("label") or "").strip()
+                label = (line["label"] or "").strip().lower()
                 if label:
-                    labels[int(row["index"])] = {"1": True, "0": False}[label]
+                    problem = "expected `label` 1 or 0, and a row's number"
+                    row, worked = int(line[place]), LABELS[label]
+                    problem = f"row {row} has another label above"
+                    if labels.setdefault(row, worked) is not worked:
+                        raise ValueError
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise RequestError(f"{os.fspath(path)}: {error}", field="labels") from error
+        raise RequestError(f"{name}: {error}", field="labels") from error
     except (KeyError, ValueError, TypeError):
-        where = f"{os.fspath(path)}, line {number}"
-        problem = f"{where}: expected `index`, a row, and `label`, 1 or 0"
-        raise RequestError(problem, field="labels") from None
+        raise RequestError(f"{name}, line {number}: {problem}", field="labels") from None
     return labels

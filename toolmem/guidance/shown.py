@@ -241,7 +241,6 @@ def statistics(sums: CallSums) -> ToolStatistics:
     return ToolStatistics(
         calls=sums.calls,
         success_rate=_mean(sums.successes - silent, known),
-        flagged_success_rate=_mean(sums.successes, known),
         silent_failures=silent,
         avg_score=_mean(sums.score_sum, sums.judged),
         avg_time_cost=_mean(sums.time_sum, sums.time_calls),
@@ -256,7 +255,7 @@ def _mean(total: float, count: int) -> float | None:
 
 def sums_of(calls: Iterable[ToolCallResult]) -> CallSums:
     """The sums over some calls."""
-    sums = CallSums()
+    sums = CallSums(silent=0)
     for call in calls:
         sums.add(call)
     return sums
@@ -264,7 +263,7 @@ def sums_of(calls: Iterable[ToolCallResult]) -> CallSums:
 
 def tool_memory(record: ToolRecord, calls: Sequence[ToolCallResult] = ()) -> ToolMemory:
     """A tool's memory; `calls`: those that are to be shown with it."""
-    guidance, figures = record.guidance, statistics(record.window)
+    guidance, flagged, figures = record.guidance, record.window, statistics(record.window)
     return ToolMemory(
         workspace_id=record.workspace,
         memory_id=record.memory_id,
@@ -279,7 +278,7 @@ def tool_memory(record: ToolRecord, calls: Sequence[ToolCallResult] = ()) -> Too
             # ReMe's name keeps ReMe's meaning, beside the rate that leads everywhere else.
             "statistics": with_all_fields(figures)
             | {
-                "success_rate": figures.flagged_success_rate,
+                "success_rate": _mean(flagged.successes, flagged.successes + flagged.failures),
                 "success_rate_by": "flag",
                 "worked_rate": figures.success_rate,
             },

@@ -7,9 +7,10 @@ import warnings
 from collections.abc import Iterable
 from functools import cache
 from io import BytesIO
+from typing import Any
 
 import pandas as pd
-from matplotlib import font_manager
+from matplotlib import font_manager, rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -35,6 +36,11 @@ _FONTS = (  # of Linux, macOS and Windows
 class Chart(Figure):
     """A figure that notebooks show, whatever backend they use."""
 
+    def savefig(self, *args: Any, **kwargs: Any) -> None:
+        """As a Figure; a PDF embeds its fonts as TrueType, which journals accept."""
+        with rc_context({"pdf.fonttype": 42}):
+            super().savefig(*args, **kwargs)
+
     def _repr_png_(self) -> bytes:
         image = BytesIO()
         self.savefig(image, format="png", dpi=100)
@@ -42,16 +48,22 @@ class Chart(Figure):
 
 
 def failure_chart(tools: pd.DataFrame) -> Chart:
-    """The share of failed calls of each tool with its 95 % interval, in the order of the table."""
+    """The share of failed calls with its 95 % interval, in the order of the table.
+
+    `tools`: the table `tools`, or `groups`, of which the rows of all tools are shown.
+    """
+    names, title = "tool_name", "Calls that failed, by tool; most failures above"
+    if "group" in tools:
+        names, title = "group", "Calls that failed, by group"
+        tools = tools[tools["tool_name"].fillna("") == ""]
     shown = tools.head(MAX_BARS)
-    title = "Calls that failed, of all recorded ones"
-    chart, axes = _chart(shown["tool_name"], title, "share of the tool's calls")
+    title += f" ({MAX_BARS} of {len(tools)})" if len(tools) > MAX_BARS else ""
+    chart, axes = _chart(shown[names].fillna("").replace("", "none"), title, "share of its calls")
     calls, rows = shown["calls"].astype(float), range(len(shown))
     silent = shown["silent_failures"] / calls
     flagged = (shown["failures"] - shown["silent_failures"]) / calls
     axes.barh(rows, flagged, color=FAILED, label="failed by the recorded flag")
-    label = "silent: flagged as a success"
-    axes.barh(rows, silent, left=flagged, color=SILENT, label=label)
+    _silent_bars(axes, silent, flagged)
     known = shown["success_rate"].notna()
     rate = 1 - shown["success_rate"].astype(float)
     ends = [rate - 1 + shown["high"].astype(float), 1 - shown["low"].astype(float) - rate]
@@ -74,10 +86,15 @@ def failure_chart(tools: pd.DataFrame) -> Chart:
 
 def score_chart(tools: pd.DataFrame) -> Chart:
     """The judge's average score, by tool, in the order of the table."""
-    shown = tools[tools["avg_score"].notna()].head(MAX_BARS)
-    chart, axes = _chart(shown["tool_name"], "What the judge gives", "average score")
-    label = "average of 0.0 and 1.0"
+    scored = tools[tools["avg_score"].notna()]
+    shown = scored.head(MAX_BARS)
+    title = "Average score, by tool; most failures above"
+    title += f" ({MAX_BARS} of {len(scored)})" if len(scored) > MAX_BARS else ""
+    chart, axes = _chart(shown["tool_name"], title, "score")
+    label = "average of the judge's 0.0 and 1.0"
     axes.barh(range(len(shown)), shown["avg_score"].astype(float), color=GOOD, label=label)
+    for row, calls in enumerate(shown["calls"]):
+        axes.text(1.02, row, f"{calls} calls", va="center", fontsize=8)
     axes.set_xlim(0, 1)
     return _with_legend(chart, axes)
 
@@ -89,8 +106,8 @@ def error_chart(errors: pd.DataFrame) -> Chart:
     chart, axes = _chart(shown.index, "Why calls failed", "failed calls")
     flagged = shown["calls"] - shown["silent_failures"]
     axes.barh(range(len(shown)), flagged, color=FAILED, label="failed by the recorded flag")
-    label = "silent: flagged as a success"
-    axes.barh(range(len(shown)), shown["silent_failures"], left=flagged, color=SILENT, label=label)
+    _silent_bars(axes, shown["silent_failures"], flagged)
+    axes.margins(x=0.1)
     return _with_legend(chart, axes)
 
 
@@ -105,6 +122,7 @@ def skip_chart(skips: pd.DataFrame) -> Chart:
     for (column, label), colour in zip(names.items(), (FAILED, GOOD), strict=True):
         axes.barh(range(len(sums)), sums[column], left=left, color=colour, label=label)
         left = left + sums[column]
+    axes.margins(x=0.1)
     return _with_legend(chart, axes)
 
 
@@ -121,6 +139,13 @@ def cost_chart(costs: pd.DataFrame) -> Chart:
     axes.locator_params(axis="x", nbins=5)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     return _with_legend(chart, axes)
+
+
+def _silent_bars(axes: Axes, values: pd.Series, left: pd.Series) -> None:
+    """Nothing where no call failed silently."""
+    if values.sum():
+        label = "silent: flagged as a success"
+        axes.barh(range(len(values)), values, left=left, color=SILENT, label=label)
 
 
 def _chart(names: Iterable[str], title: str, label: str) -> tuple[Chart, Axes]:

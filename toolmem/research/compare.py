@@ -70,7 +70,8 @@ class Comparison(Struct, kw_only=True):
     scored_pairs: int  # calls with a score in both, where they are the same calls
     same_scores: int
     kappa: float | None  # of the scores
-    other_scores: list[int]  # the first rows whose scores differ
+    other_scores: list[int]  # rows whose scores differ
+    labels: str = ""  # which of them has labels: "a", "b", "both"
 
 
 def read_calls(place: str | os.PathLike[str]) -> list[ReadCall]:
@@ -92,6 +93,7 @@ def read_calls(place: str | os.PathLike[str]) -> list[ReadCall]:
             ]
     except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
         what = f"no column {error}" if isinstance(error, KeyError) else str(error)
+        what = error.strerror or what if isinstance(error, OSError) else what
         problem = f"{path}: {what}; name a folder that `toolmem evaluate --out FOLDER` wrote"
         raise RequestError(problem, "evaluation") from None
 
@@ -126,8 +128,14 @@ def compare(a: Calls, b: Calls) -> Comparison:
         scored_pairs=len(pairs),
         same_scores=sum(one is other for _, one, other in pairs),
         kappa=kappa([(one, other) for _, one, other in pairs]),
-        other_scores=[row for row, one, other in pairs if one is not other][:MAX_SHOWN],
+        other_scores=[row for row, one, other in pairs if one is not other],
+        labels=_labelled(a, b),
     )
+
+
+def _labelled(a: Calls, b: Calls) -> str:
+    first, second = (any(call.label is not None for call in calls) for calls in (a, b))
+    return "both" if first and second else "a" if first else "b" if second else ""
 
 
 def _is_same(one: ReadCall | CallRow, other: ReadCall | CallRow) -> bool:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import toolmem
+from toolmem.config.names import hint
 from toolmem.config.sections import BudgetSection
 from toolmem.errors import RequestError
 from toolmem.flow.report import Event
@@ -36,7 +37,7 @@ from toolmem.operations import results
 from toolmem.operations.guidance import records_shown
 from toolmem.operations.results import Added, Summarized
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
-from toolmem.research.rates import kappa
+from toolmem.research.rates import MIN_LABELS, kappa
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.replies import without_ways_out
 from toolmem.rules.turn import ToolUse, Turn
@@ -67,8 +68,11 @@ class EvaluatedCall(Struct, frozen=True):
 
     @property
     def worked(self) -> bool | None:
-        """The judge's word: no flag says that it failed, and its answer shows no failure."""
-        return None if self.call.failed is None else not self.call.failed
+        """The judge's word: no flag that it saw, and no answer, shows a failure.
+
+        None: the call was not judged, whatever its flag says.
+        """
+        return None if self.call.score is None else not self.call.failed
 
     @property
     def in_dispute(self) -> bool:
@@ -78,7 +82,7 @@ class EvaluatedCall(Struct, frozen=True):
     @property
     def failed_silently(self) -> bool:
         """Whether the recorded flag says success, and the answer shows a failure."""
-        return self.flag is True and self.call.seen_to_fail is True
+        return self.flag is True and self.worked is False
 
 
 class Evaluation(Struct, kw_only=True):
@@ -206,19 +210,23 @@ class _About(NamedTuple):
 
 def _about(recorded: Recording, labels: Mapping[int, bool], by: str) -> list[_About]:
     """In the order of the calls. Raises RequestError where labels or field fit no call."""
+    if not (recorded.calls or recorded.bad):
+        raise RequestError("input: the recording holds no call that could be evaluated", "input")
     if labels and not labels.keys() & set(recorded.rows):
         raise RequestError(
             f"labels: none of the {len(labels)} rows is a call of the recording; `index` counts "
             f"its records from 0 ({len(recorded.calls)} calls here)",
             field="labels",
         )
+    if 0 < len(labels) < MIN_LABELS:
+        few = f"{len(labels)} labels are fewer than {MIN_LABELS}: they tell nothing of the judge's"
+        recorded.notes.append(f"{few} error, and count for their own calls alone")
     if left := len(labels.keys() - set(recorded.rows)):
         recorded.notes.append(f"{left} labels belong to no call that could be read")
     groups = [_group(call, by) for call in recorded.calls]
     if by and groups and not any(groups):
-        known = Counter(name for call in recorded.calls for name in call.metadata)
-        names = ["day", *(name for name, _ in known.most_common(12))]
-        raise RequestError(f"by: no call has a field {by!r}; there are {', '.join(names)}", "by")
+        known = {"day", *(name for call in recorded.calls for name in call.metadata)}
+        raise RequestError(f"by: no call has a field {by!r} ({hint(by, known)})", "by")
     flags = (call.success for call in recorded.calls)
     told = (labels.get(row) for row in recorded.rows)
     return list(map(_About, flags, told, groups))
@@ -375,18 +383,31 @@ def _results(
 
 
 def agreement(found: Evaluation, labels: Mapping[int, bool] | None = None) -> Agreement:
-    """How the judge's word agrees with labels, by row; None: those of the evaluation."""
+    """How the judge's score agrees with labels, by row; None: those of the evaluation."""
     told = ((each.label if labels is None else labels.get(each.row), each) for each in found.calls)
-    pairs = [
-        (bool(label), each.worked)
+    return _agreement(
+        (bool(label), each.call.score >= 0.5)
         for label, each in told
-        if label is not None and each.worked is not None
-    ]
+        if label is not None and each.call.score is not None
+    )
+
+
+def agreement_of_worked(found: Evaluation) -> Agreement:
+    """How `worked`, by which rates count, agrees with the labels of the evaluation."""
+    return _agreement(
+        (each.label, each.worked)
+        for each in found.calls
+        if each.label is not None and each.worked is not None
+    )
+
+
+def _agreement(told: Iterable[tuple[bool, bool]]) -> Agreement:
+    """Of pairs: what a label says, and what the judge says."""
+    pairs = list(told)
     counts = Counter(pairs)
     good, bad = counts[True, True], counts[False, False]
     missed, praised = counts[True, False], counts[False, True]
-    shares = [_share(good, good + missed), _share(bad, bad + praised)]
-    known = [share for share in shares if share is not None]
+    shares = _share(good, good + missed), _share(bad, bad + praised)
     return Agreement(
         labelled=len(pairs),
         agreed=good + bad,
@@ -394,9 +415,9 @@ def agreement(found: Evaluation, labels: Mapping[int, bool] | None = None) -> Ag
         both_failed=bad,
         judge_failed=missed,
         judge_worked=praised,
-        balanced_accuracy=_share(sum(known), len(known)),
+        balanced_accuracy=None if None in shares else sum(filter(None, shares)) / 2,
         precision=_share(bad, bad + missed),
-        recall=_share(bad, bad + praised),
+        recall=shares[1],
         kappa=kappa(pairs),
     )
 

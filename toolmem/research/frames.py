@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import pandas as pd
 
+from toolmem.config.names import hint
+from toolmem.errors import RequestError
 from toolmem.research.evaluation import Evaluation
 from toolmem.research.tables import TABLES
 
 
 def frame(found: Evaluation, table: str) -> pd.DataFrame:
-    """One of `tables.TABLES`: calls, tools, errors, lines, rules, skips, costs or ledger.
+    """A table of `tables.TABLES`: calls, tools, groups, errors, lines, rules, skips, bad_records,
+    costs or ledger. Raises RequestError where there is none of this name.
 
     The types are nullable. A table without rows has its columns, too.
     """
+    if table not in TABLES:
+        raise RequestError(f"table: there is no {table!r} ({hint(table, TABLES)})", "table")
     kind, rows = TABLES[table]
     columns = list(kind.__struct_fields__)
     values = [[getattr(row, name) for name in columns] for row in rows(found)]

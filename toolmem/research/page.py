@@ -7,6 +7,7 @@ it counts what it leaves out, which is in the CSV files.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ MAX_ERRORS = 30
 MAX_RULES = 50
 MAX_BAD_RECORDS = 20
 MAX_FIRST = 5  # tools to fix first
+MAX_KINDS = 3  # of errors that are named beside each
 
 
 class Shown(Struct):
@@ -112,7 +114,9 @@ def _first_to_fix(found: Evaluation, tools: Sequence[tables.ToolRow]) -> list[di
     rows = []
     for row in tools[:MAX_FIRST]:
         calls = [each.call for each in found.calls if each.call.tool_name == row.tool_name]
+        kinds = Counter(call.error_class or "error" for call in calls if call.failed)
         more = {
+            "kinds": ", ".join(f"{count} {name}" for name, count in kinds.most_common(MAX_KINDS)),
             "why": main_failure(guidance.get(row.tool_name)),
             "trend": [call.failed is True for call in calls],
         }

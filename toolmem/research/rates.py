@@ -3,9 +3,9 @@
 Labels lead: a labelled call counts by its label, the others by the judge, corrected by the share
 of its `worked` and of its `failed` that the labels contradict (double sampling for stratification;
 W. G. Cochran, "Sampling Techniques", 3rd edition, chapter 12). The labelled calls must be a random
-draw. What a share is uncertain by is the standard deviation of its Jeffreys posterior (L. D. Brown,
-T. T. Cai, A. DasGupta, "Interval estimation for a binomial proportion", Statistical Science 16
-(2001) 101-133), so that a few labels without an error prove little.
+draw. The interval adds the squares of the distances to the ends of each part's Wilson interval (G.
+Y. Zou, A. Donner, "Construction of confidence limits about effect measures", Statistics in Medicine 27
+(2008) 1693-1702), so that a few labels without an error prove little.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolmem.pages.figures import Interval, wilson_interval
 
+MIN_LABELS = 20  # fewer say nothing of the judge's errors
 Z = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
 
 
@@ -34,17 +36,15 @@ class Rate(Struct, frozen=True):
     rate: float | None  # None: no call's outcome is known
     low: float
     high: float
-    labelled: int = 0  # calls with a label and a verdict, on which the judge's errors were counted
-    judged: int = 0  # calls that count by the judge
+    labelled: int = 0  # labels that count, or by which the judge's errors were counted
+    judged: int = 0  # calls that count by the judge, where its errors are known
 
     @property
     def basis(self) -> str:
         """The errors that the interval holds."""
-        if not self.labelled:
-            return "sampling only"
-        if not self.judged:
-            return f"sampling only, of {self.labelled} labels"
-        return f"sampling, and the judge's error on {self.labelled} labels"
+        if self.judged:
+            return f"sampling, and the judge's error on {self.labelled} labels"
+        return f"sampling only, {self.labelled} labels" if self.labelled else "sampling only"
 
 
 class Errors(NamedTuple):
@@ -57,17 +57,11 @@ class Errors(NamedTuple):
     def share(self) -> float:
         return self.wrong / self.labelled if self.labelled else 0.0
 
-    @property
-    def variance(self) -> float:
-        """Of the share, by its Jeffreys posterior."""
-        share = (self.wrong + 0.5) / (self.labelled + 1)
-        return share * (1 - share) / (self.labelled + 2)
-
 
 def errors_of(calls: Iterable[Told]) -> dict[bool, Errors]:
-    """What the judge gets wrong on labelled calls, by its verdict; {} where there are no labels."""
+    """What the judge gets wrong on labelled calls, by its verdict; {} where there are too few."""
     pairs = [each for each in calls if None not in each]
-    if not pairs:
+    if len(pairs) < MIN_LABELS:
         return {}
     of_verdict = {word: [e for e in pairs if e.judged is word] for word in (True, False)}
     return {
@@ -83,23 +77,35 @@ def rate_of(calls: Iterable[Told], errors: Mapping[bool, Errors] | None = None) 
         return Rate(None, *wilson_interval(0, 0))
     good = float(sum(each.label is True for each in known))
     others = [each.judged for each in known if each.label is None]
-    variance = 0.0
+    below = above = 0.0  # squares of what the judge's errors add to both sides
     for word in (True, False):
         count = sum(judged is word for judged in others)
-        wrong = errors[word] if errors else None
-        share = wrong.share if wrong else 0.0
-        good += count * (1 - share if word else share)
-        variance += (count / len(known)) ** 2 * wrong.variance if wrong else 0.0
+        wrong = errors[word] if errors else Errors()
+        good += count * (1 - wrong.share if word else wrong.share)
+        if errors and count:
+            low, high = wilson_interval(wrong.wrong, wrong.labelled)
+            # The share is an estimate, and the calls without a label scatter about it.
+            scale = count * (count + wrong.labelled) / len(known) ** 2
+            more, less = scale * (high - wrong.share) ** 2, scale * (wrong.share - low) ** 2
+            below, above = below + (more if word else less), above + (less if word else more)
     rate = good / len(known)
     low, high = wilson_interval(good, len(known))
-    error = Z * math.sqrt(variance)
+    counted = sum(each.labelled for each in errors.values()) if errors and others else 0
     return Rate(
         rate,
-        max(0.0, rate - math.hypot(rate - low, error)),
-        min(1.0, rate + math.hypot(high - rate, error)),
-        sum(each.labelled for each in errors.values()) if errors else 0,
-        len(others),
+        max(0.0, rate - math.sqrt((rate - low) ** 2 + below)),
+        min(1.0, rate + math.sqrt((high - rate) ** 2 + above)),
+        counted or len(known) - len(others),
+        len(others) if counted else 0,
     )
+
+
+def widened(part: Rate, by: Rate) -> Rate:
+    """The rate of some calls; its interval also holds the one that is corrected by labels of all.
+
+    Judges err on some tools more than on others, so that errors on all move no tool's rate.
+    """
+    return replace(by, rate=part.rate, low=min(part.low, by.low), high=max(part.high, by.high))
 
 
 def difference(a: Rate, b: Rate) -> Interval:

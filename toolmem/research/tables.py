@@ -15,9 +15,9 @@ from toolmem.guidance.shown import statistics, sums_of
 from toolmem.llm.usage import LedgerRow
 from toolmem.models.rules import RANK
 from toolmem.models.tools import ToolRecord
-from toolmem.ops.summary_tool_memory import SummaryOutcome
-from toolmem.research.evaluation import EvaluatedCall, Evaluation, agreement
-from toolmem.research.rates import Errors, Told, errors_of, percentile, rate_of
+from toolmem.ops.summary_tool_memory import SummaryOutcome, SummaryToolMemoryOp
+from toolmem.research.evaluation import EvaluatedCall, Evaluation, agreement, agreement_of_worked
+from toolmem.research.rates import Errors, Told, errors_of, percentile, rate_of, widened
 
 MAX_DISPUTE = 0.03  # share of calls from which on flag and judge are both told
 MAX_DISPUTED = 10  # such calls to look at
@@ -30,7 +30,7 @@ class CallRow(Struct, kw_only=True):
     tool_name: str
     success: bool | None  # the recorded flag
     execution_failed: bool | None  # what the judge saw
-    worked: bool | None  # no flag says that it failed, and its answer shows no failure
+    worked: bool | None  # no flag that the judge saw, and no answer, shows a failure
     label: bool | None  # whether it worked, by the labels
     score: float | None
     evaluation_status: str
@@ -179,6 +179,7 @@ def tool_rows(found: Evaluation) -> list[ToolRow]:
         tools[each.call.tool_name].append(each)
     records = {record.tool_name: record for record in found.tools}
     bad, errors = Counter(e.tool_name for e in found.bad_records), errors_of(_told(found.calls))
+    tools |= {name: [] for name in bad if name and name not in tools}
     rows = [
         _tool_row(name, records.get(name), bad[name], _figures(calls, errors))
         for name, calls in tools.items()
@@ -204,14 +205,16 @@ def _told(calls: Iterable[EvaluatedCall]) -> Iterator[Told]:
 
 
 def _figures(calls: Sequence[EvaluatedCall], errors: Mapping[bool, Errors]) -> dict[str, Any]:
-    """The figures of one tool's calls, of a group, or of all calls. `errors`: the judge's."""
-    found = rate_of(_told(calls), errors)
+    """The figures of some calls. `errors`: those of the judge on labels of all calls."""
+    own = errors_of(_told(calls))  # a tool with labels enough is corrected by them
+    found = rate_of(_told(calls), own or errors)
+    found = found if own else widened(rate_of(_told(calls)), found)
     sums = sums_of(each.call for each in calls)
     flags = [each.flag for each in calls if each.flag is not None]
     seconds = [each.call.time_cost for each in calls if each.call.time_cost is not None]
     tokens = [each.call.token_cost for each in calls if each.call.token_cost is not None]
     return asdict(statistics(sums)) | {
-        "failures": sums.failed,
+        "failures": sum(each.worked is False for each in calls),
         "success_rate": found.rate,
         "low": found.low,
         "high": found.high,
@@ -245,7 +248,7 @@ def error_rows(found: Evaluation) -> list[ErrorRow]:
     """The most frequent first."""
     groups: defaultdict[tuple[str, str], list[EvaluatedCall]] = defaultdict(list)
     for each in found.calls:
-        if each.call.failed:
+        if each.worked is False:
             groups[each.call.error_class or "error", each.call.tool_name].append(each)
     rows = []
     for (error_class, tool_name), calls in groups.items():
@@ -289,19 +292,25 @@ def skip_rows(found: Evaluation) -> list[SkipRow]:
 
 
 def _skip_row(found: Evaluation, run: str, outcome: SummaryOutcome) -> SkipRow:
-    tokens, action = found.summary_tokens.get(outcome.tool_name, 0), outcome.action
+    name, action = outcome.tool_name, outcome.action
+    sent = [row.prompt_tokens for row in _summary_requests(found) if row.tool == name]
+    tokens = found.summary_tokens.get(name, 0)
     return SkipRow(
         run=run,
-        tool_name=outcome.tool_name,
+        tool_name=name,
         action=action,
         reason=outcome.reason,
         new_calls=outcome.new_calls,
         not_analyzed=outcome.not_analyzed,
-        sent_prompt_tokens=tokens if action == "summarized" else 0,
+        sent_prompt_tokens=(sum(sent) or tokens) if action == "summarized" else 0,
         saved_prompt_tokens=tokens if action == "skipped" else 0,
-        estimated=not found.requests,
+        estimated=not _summary_requests(found),
         error=outcome.error,
     )
+
+
+def _summary_requests(found: Evaluation) -> list[LedgerRow]:
+    return [row for row in found.requests if row.op == SummaryToolMemoryOp.name]
 
 
 def disputed(found: Evaluation) -> list[CallRow]:
@@ -360,21 +369,23 @@ def totals(found: Evaluation) -> dict[str, Any]:
     """The figures of the whole evaluation, for summary.json and the head of the page."""
     calls = [each.call for each in found.calls]
     judges = sorted({str(call.judge) for call in calls if call.judge})
-    skips = skip_rows(found)
+    skips, has_labels = skip_rows(found), any(each.label is not None for each in found.calls)
     both = sum(None not in (each.flag, each.worked) for each in found.calls)
-    figures = _figures(found.calls, errors_of(_told(found.calls)))
+    errors = errors_of(_told(found.calls))
+    figures, rate = _figures(found.calls, errors), rate_of(_told(found.calls), errors)
+    figures |= {"success_rate": rate.rate, "low": rate.low, "high": rate.high}
     share = figures["in_dispute"] / both if both else None
     return {
         "source": found.source,
         **figures,
+        "judged_success_rate": rate_of(Told(each.worked) for each in found.calls).rate,
         "share_in_dispute": share,  # of the calls with a flag and a verdict
         "flag_is_in_doubt": share is not None and share > MAX_DISPUTE,
         "disputed_rows": [row.row for row in disputed(found)],
-        "agreement": asdict(agreement(found))
-        if any(e.label is not None for e in found.calls)
-        else None,
+        "agreement": asdict(agreement(found)) if has_labels else None,  # of the judge's score
+        "agreement_of_worked": asdict(agreement_of_worked(found)) if has_labels else None,
         "tools": len({call.tool_name for call in calls}),
-        "unknown_outcome": sum(call.failed is None for call in calls),
+        "unknown_outcome": sum(each.worked is None for each in found.calls),
         "duplicates": found.duplicates,
         "bad_records": len(found.bad_records),
         "failed_evaluations": len(found.failed_evaluations),
@@ -385,7 +396,7 @@ def totals(found: Evaluation) -> dict[str, Any]:
         "by": found.by,
         "sent_prompt_tokens": sum(row.sent_prompt_tokens for row in skips),
         "saved_prompt_tokens": sum(row.saved_prompt_tokens for row in skips),
-        "tokens_estimated": not found.requests,
+        "tokens_estimated": not _summary_requests(found),
         "requests": len(found.requests),
         "first_summary": found.summary.answer,
         "second_summary": found.second_summary.answer,

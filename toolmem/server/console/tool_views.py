@@ -38,7 +38,6 @@ class ToolRow(Struct, kw_only=True):
     failures: int
     silent_failures: int  # of them: the flag says success, and the answer shows a failure
     success_rate: float | None
-    flagged_success_rate: float | None  # by the recorded flag alone
     low: float  # 95 % interval of the success rate
     high: float
     avg_score: float | None
