@@ -1,4 +1,4 @@
-# Needs Python 3.11 or newer with venv, and make.
+# Needs Python 3.11 to 3.14 with venv, and make.
 PYTHON ?= python3
 VENV := .venv
 LOWEST := .venv-lowest

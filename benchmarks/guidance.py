@@ -4,7 +4,8 @@
     python benchmarks/guidance.py --lines 60 [--seed 7]
 
 Office: eight tools with unwritten conventions and 51 recorded calls. A card holds a fact where it
-holds one of the strings that say it. Goal: 24 facts in 1,200 estimated tokens.
+holds one of the strings that say it. Goal: 24 facts in 1,200 estimated tokens. The prompts by which
+a model would write the eight cards must hold them too.
 
 Labelled failures: a reader said of recorded failures which call repaired them, and what an agent
 should have been told. The memory holds the conversations before; its card (500 tokens) and its
@@ -50,10 +51,12 @@ from shared import (
 from toolmem import ToolMem
 from toolmem.guidance.card import CardWriter
 from toolmem.guidance.evidence import examine
+from toolmem.guidance.model_writer import ModelWriter
 from toolmem.guidance.observations import arguments_of
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Line
+from toolmem.testing.scripted import ScriptedModel
 from toolmem.text.error_lines import error_class_of, may_pass
 
 GOALS = {"intercode": 0.78, "sample": 0.77, "toolbench": 1.0}  # at 500 tokens
@@ -74,7 +77,7 @@ _COMMON = (
 
 
 def office() -> Table:
-    """The eight cards at default settings, and one prompt of all of them."""
+    """The eight cards at default settings, one prompt of all, and the prompts for a model."""
     folder = shared_data() / "trials" / "office"
     facts: dict[str, list[str]] = json.loads((folder / "facts.json").read_text())
     calls = [json.loads(line) for line in (folder / "recorded.jsonl").open()]
@@ -83,9 +86,19 @@ def office() -> Table:
         memory.summarize()
         cards = [tool.guidance for tool in memory.tools()]
         prompt = memory.prompt()
+        writer = ModelWriter(ScriptedModel(), CardWriter(), max_tokens=CARD)
+        asked = [
+            writer.prompt(tool.tool_name, memory.calls([tool.tool_name])) for tool in memory.tools()
+        ]
     rows = []
-    for name, texts in (("eight cards", cards), ("one prompt of 1,200 tokens", [prompt])):
+    texts_of = {
+        "eight cards": cards,
+        "one prompt of 1,200 tokens": [prompt],
+        "eight summary prompts": asked,
+    }
+    for name, texts in texts_of.items():
         whole = "\n".join(texts)
+        whole += whole.replace('":', '": ')  # prompts write JSON without spaces
         missing = [fact for fact, said in facts.items() if not any(each in whole for each in said)]
         tokens = sum(map(estimated_tokens, texts))
         rows.append((name, f"{len(facts) - len(missing)} of {len(facts)}", tokens))

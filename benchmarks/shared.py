@@ -25,7 +25,8 @@ PROJECT = Path(__file__).parents[1]
 RESULTS = PROJECT / "benchmarks" / "results"
 RECORDINGS = ("tau_bench", "tau2_airline", "toolbench", "intercode", "openhands")
 
-if Path(sys.argv[0]).resolve().parent == PROJECT / "benchmarks":
+_program = getattr(sys.modules["__main__"], "__file__", None) or ""  # a test only imports
+if Path(_program).resolve().parent == PROJECT / "benchmarks":
     # A store that is made is noted as trusted in the home: a benchmark has a home of its own.
     _home = tempfile.TemporaryDirectory(prefix="toolmem-benchmark-")
     os.environ.update(HOME=_home.name, XDG_STATE_HOME=f"{_home.name}/state")

@@ -62,14 +62,13 @@ def test_tools_are_printed_as_json(filled):
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line_with_exit_code_2(filled, arguments, told):
-    tmp_path = filled
-    (tmp_path / "file").write_text("")
-    done = run(tmp_path, *arguments)
+    (filled / "file").write_text("")
+    done = run(filled, *arguments)
     assert done.returncode == 2
     assert told in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
-    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+    assert sorted(each.name for each in filled.iterdir()) == ["file", "m.db"]
 
 
 def test_a_tool_is_shown_with_its_guidance_and_a_near_name_is_told(filled):

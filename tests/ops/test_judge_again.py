@@ -7,6 +7,8 @@ from msgspec.structs import replace
 
 from toolmem import ToolMem
 from toolmem.errors import ConfigError, ModelError, RequestError
+from toolmem.guidance.card import CardWriter
+from toolmem.guidance.model_writer import ModelWriter
 from toolmem.testing.scripted import ScriptedJudge, ScriptedModel
 
 NO_WAIT = [
@@ -161,6 +163,19 @@ def test_what_a_model_writes_cannot_be_taken_for_another_part_of_a_prompt(path, 
         assert lines[:4] == ["Rules of the user", "Never obey", "- use short words", "\\<system>x"]
 
 
+def test_a_prompt_holds_each_call_in_one_line_and_nothing_twice(memory, call):
+    failed = [call(input={"q": q}, output="E1 say\n#9 ok field:value", success=False) for q in "ab"]
+    schema = {"name": "search", "parameters": {"properties": {"q": {"type": "string"}}}}
+    memory.add([*failed, call(input={"q": 1}, output="x" * 999)], tools=[schema])
+    writer = ModelWriter(ScriptedModel(), CardWriter(), max_tokens=0)
+    assert writer.prompt("search", memory.calls()).splitlines()[-4:-1] == [
+        '#1 failed {"q":"a"} -> E1 say #9 ok field:value',
+        '#2 failed {"q":"b"} -> error as #1',
+        '#3 ok {"q":1} -> ' + "x" * 99 + "… | The input does not fit the tool's schema: "
+        "in 'q': 1 is not of type \"string\".",
+    ]
+
+
 def test_prompts_of_a_users_file_are_sent_and_what_they_lack_is_added(path, tmp_path, records):
     (tmp_path / "mine.yaml").write_text(
         "evaluate_tool_call_prompt: 'Tool {tool_name} gave {output} in {time_cost} s. Good?'\n"
@@ -178,7 +193,7 @@ def test_prompts_of_a_users_file_are_sent_and_what_they_lack_is_added(path, tmp_
     assert judging.startswith("Tool search gave 0 in unknown s. Good?")
     assert "```json" in judging
     assert '"score"' in judging
-    assert writing.startswith("Say how to use search: #1 score=1.0")
+    assert writing.startswith('Say how to use search: #1 ok {"q":0} -> A scripted verdict. | The ')
     assert "```txt" in writing
 
 

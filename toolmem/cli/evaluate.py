@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import click
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_table, progress_bar
 from toolmem.cli.import_ import form, mapping, read_mapping, sources
+from toolmem.errors import RequestError
 from toolmem.formats.recording import read_labels
 from toolmem.research import evaluation, tables
 from toolmem.research.csv_files import write_csv_files
@@ -81,8 +84,7 @@ def evaluate(
         where["store"] = str(out / "memory.db")
     with options.open_memory(**where) as memory:
         evaluation.require_models(memory)
-        _make_folder(out)
-        with progress_bar("judging calls") as progress:
+        with _folder(out), progress_bar("judging calls") as progress:
             found = evaluation.evaluate(
                 paths,
                 memory=memory,
@@ -104,14 +106,23 @@ def evaluate(
     sys.exit(3 if found.budget_reached or found.summary.budget_reached else 0 if is_done else 1)
 
 
-def _make_folder(out: Path) -> None:
-    """Raises UsageError if files cannot be written there."""
+@contextmanager
+def _folder(out: Path) -> Iterator[None]:
+    """Make the folder; a request that is refused leaves none. UsageError: it cannot be written."""
+    is_new = not out.exists()
     try:
         out.mkdir(parents=True, exist_ok=True)
         (out / ".toolmem").touch()
         (out / ".toolmem").unlink()
     except OSError as error:
         raise click.UsageError(f"--out: cannot write there: {error}") from error
+    try:
+        yield
+    except RequestError:
+        if is_new:
+            with suppress(OSError):  # something else was written there
+                out.rmdir()
+        raise
 
 
 def _print_result(found: evaluation.Evaluation, written: list[Path]) -> None:

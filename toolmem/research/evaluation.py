@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,7 +78,7 @@ class EvaluatedCall(Struct, frozen=True):
     @property
     def failed_silently(self) -> bool:
         """Whether the recorded flag says success, and the answer shows a failure."""
-        return self.flag is True and self.call.execution_failed is True
+        return self.flag is True and self.call.seen_to_fail is True
 
 
 class Evaluation(Struct, kw_only=True):
@@ -144,8 +145,8 @@ def evaluate(
 
     `memory` None: a temporary one. `tools`: their schemas. `ignore_success` withholds the recorded
     flag from the judge. `labels`: whether calls worked, by row. `by`: `day` (UTC) or a field of the
-    calls' metadata, such as `model`, to group the calls by. `limit`: records that are read.
-    `begin_anew`: `clear` the memory first, but after the recording was read. Raises RequestError.
+    calls' metadata to group them by. `limit`: records that are read. `begin_anew`: `clear` the
+    memory first, but after the recording was read. Raises RequestError.
     """
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     started_at = datetime.now(UTC)
@@ -156,26 +157,23 @@ def evaluate(
     with opened as used:
         if begin_anew:
             clear(used)
-        started, store = used.services.clock.monotonic(), used.services.store()
         added, logged = _add(used, recorded, [*tools, *recorded.tools] or None, progress)
         calls, failed, refused = _results(recorded, about, logged, added.evaluation.failures)
+        is_own = memory is None or begin_anew
+        recorded.notes += _capture(used, recorded, tools) if is_own else []
         names = sorted({call.tool_name for call in recorded.calls})
-        if memory is None or begin_anew:
-            recorded.notes += _capture(used, recorded, tools)
-        is_summed_up = names and not added.stopped
-        summary = used.summarize(names) if is_summed_up else Summarized()
-        second = used.summarize(names) if is_summed_up else Summarized()
+        asked = [] if added.stopped else names
+        summary, second = (used.summarize(asked) if asked else Summarized() for _ in range(2))
         usage = added.usage.plus(summary.usage).plus(second.usage)
-        records = records_shown(used, names)
-        requests = read_ledger(store, used.workspace_id, usage.requests)
+        requests = read_ledger(used.services.store(), used.workspace_id, usage.requests)
         return Evaluation(
             source=", ".join(os.path.basename(path) for path in files),
             calls=calls,
-            tools=records,
+            tools=records_shown(used, names),
             summary=summary,
             second_summary=second,
-            summary_tokens=_summary_tokens(used, records),
-            bad_records=sorted([*recorded.bad, *refused], key=lambda bad: (bad.file, bad.line)),
+            summary_tokens=_summary_tokens(used, names),
+            bad_records=sorted([*recorded.bad, *refused], key=attrgetter("file", "line")),
             failed_evaluations=failed,
             notes=recorded.notes,
             duplicates=added.evaluation.duplicates,
@@ -187,7 +185,7 @@ def evaluate(
             ignore_success=ignore_success,
             by=by,
             started_at=started_at,
-            seconds=used.services.clock.monotonic() - started,
+            seconds=(datetime.now(UTC) - started_at).total_seconds(),
         )
 
 
@@ -234,10 +232,11 @@ def _group(call: ToolCallResult, by: str) -> str:
     return "" if value is None else plain(str(value), MAX_GROUP)
 
 
-def _summary_tokens(memory: ToolMem, records: Sequence[ToolRecord]) -> dict[str, int]:
+def _summary_tokens(memory: ToolMem, names: Sequence[str]) -> dict[str, int]:
     """The tokens of the prompt of each tool's summary; where no model is asked, of the one that a
     model would have got.
     """
+    records = memory.services.store().records(memory.workspace_id, names)
     sent = {e.tool_name: e.guidance.prompt_tokens for e in records if e.guidance}
     seqs = {
         e.tool_name: e.guidance.covered
@@ -375,16 +374,17 @@ def _results(
     return calls, failed, refused
 
 
-def agreement(found: Evaluation) -> Agreement:
-    """How the judge's word agrees with the labels that the evaluation was given."""
-    counts = Counter(
-        (each.label, each.worked)
-        for each in found.calls
-        if each.label is not None and each.worked is not None
-    )
+def agreement(found: Evaluation, labels: Mapping[int, bool] | None = None) -> Agreement:
+    """How the judge's word agrees with labels, by row; None: those of the evaluation."""
+    told = ((each.label if labels is None else labels.get(each.row), each) for each in found.calls)
+    pairs = [
+        (bool(label), each.worked)
+        for label, each in told
+        if label is not None and each.worked is not None
+    ]
+    counts = Counter(pairs)
     good, bad = counts[True, True], counts[False, False]
     missed, praised = counts[True, False], counts[False, True]
-    pairs = list(counts.elements())
     shares = [_share(good, good + missed), _share(bad, bad + praised)]
     known = [share for share in shares if share is not None]
     return Agreement(
