@@ -1,12 +1,15 @@
 """`toolmem rules`, `guard` and `note` as a user runs them: processes of their own."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
 from toolmem import ToolMem
+from toolmem.models.rules import Said
+from toolmem.rules.changes import Actor
 from toolmem.rules.store import GUARDED
 
 COMMAND = [sys.executable, "-m", "toolmem"]
@@ -16,15 +19,8 @@ STORE = ("--store", "m.db")
 @pytest.fixture
 def run(tmp_path):
     def command(*arguments, given=""):
-        return subprocess.run(
-            [*COMMAND, *arguments],
-            cwd=tmp_path,
-            input=given,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        how = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 60}
+        return subprocess.run([*COMMAND, *arguments], input=given, **how, check=False)
 
     return command
 
@@ -33,9 +29,8 @@ def run(tmp_path):
 def add(run):
     def command(text="Never push to main", *options):
         when = '[{"command": "^git push", "word": "(.*:)?main"}]'
-        done = run(
-            "rules", "add", "@shell", text, "--effect", "deny", "--when", when, *options, *STORE
-        )
+        checked = ("--effect", "deny", "--when", when)
+        done = run("rules", "add", "@shell", text, *checked, *options, *STORE)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
@@ -89,12 +84,17 @@ def test_what_cannot_be_done_is_refused_with_exit_code_2(run, add, arguments, to
     assert told in done.stderr
 
 
+def guard_by_user(path, rule_id):
+    """The user said the rule, and a hook is at work in the store."""
+    with ToolMem(path) as memory:
+        rule = memory.rules.get_rule("@shell", rule_id)
+        memory.rules.change(rule, Actor("user", "typed"), said=Said("user"))
+        memory.rules.store.put(*GUARDED, {})
+
+
 def test_in_a_guarded_store_a_command_without_a_terminal_only_asks(run, add, tmp_path):
     made = add()
-    with ToolMem(str(tmp_path / "m.db")) as memory:
-        made_by_user = memory.rules.get_rule("@shell", made)
-        memory.rules.change(made_by_user, _user(), said=_said())
-        memory.rules.store.put(*GUARDED, {})
+    guard_by_user(tmp_path / "m.db", made)
     done = run("rules", "delete", made, *STORE)
     assert (done.returncode, "it waits" in done.stderr or "waits" in done.stderr) == (1, True)
     assert "Never push" in run("rules", "review", *STORE).stdout
@@ -102,18 +102,6 @@ def test_in_a_guarded_store_a_command_without_a_terminal_only_asks(run, add, tmp
     assert run("rules", "reject", made[:6], *STORE).returncode == 0
     assert "nothing waits" in run("rules", "review", *STORE).stderr
     assert "Never push" in run("rules", "list", *STORE).stdout
-
-
-def _user():
-    from toolmem.rules.changes import Actor
-
-    return Actor("user", "typed")
-
-
-def _said():
-    from toolmem.models.rules import Said
-
-    return Said("user")
 
 
 def test_turns_are_shown_and_kept_only_where_that_is_asked(run, tmp_path):
@@ -179,34 +167,20 @@ def test_a_recording_is_replayed(run, tmp_path):
 
 def test_commands_of_a_pseudo_terminal_are_the_users(add, run, tmp_path):
     pty = pytest.importorskip("pty")
-    import os
-
     made = add()
-    with ToolMem(str(tmp_path / "m.db")) as memory:
-        rule = memory.rules.get_rule("@shell", made)
-        memory.rules.change(rule, _user(), said=_said())
-        memory.rules.store.put(*GUARDED, {})
+    guard_by_user(tmp_path / "m.db", made)
     leader, follower = pty.openpty()
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("CLAUDE", "CODEX"))}
-    done = subprocess.run(
-        [*COMMAND, "rules", "delete", made, *STORE],
-        cwd=tmp_path,
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        timeout=60,
-        check=False,
-        env=environment,
-    )
+    terminal = {"stdin": follower, "stdout": follower, "stderr": follower}
+    command = [*COMMAND, "rules", "delete", made, *STORE]
+    done = subprocess.run(command, cwd=tmp_path, **terminal, timeout=60, env=environment)
     os.close(leader)
     os.close(follower)
     assert done.returncode == 0, done.stderr
     assert "there are no rules" in run("rules", "list", *STORE).stderr
 
 
-TEAM = (
-    "rules:\n- {id: no-push, tool: '@shell', rule: Never push, effect: %s, when: [{command: %s}]}\n"
-)
+TEAM = "rules:\n- {id: a, tool: '@shell', rule: Never push, effect: %s, when: [{command: %s}]}\n"
 
 
 def test_rules_go_to_another_store_through_a_file_of_the_team(run, add, tmp_path):

@@ -25,12 +25,8 @@ def asks(*calls, key="id"):
 
 
 def answers(content, call_id=None, **more):
-    return {
-        "role": "tool",
-        "content": content,
-        **({"tool_call_id": call_id} if call_id else {}),
-        **more,
-    }
+    of = {"tool_call_id": call_id} if call_id else {}
+    return {"role": "tool", "content": content, **of, **more}
 
 
 @pytest.fixture

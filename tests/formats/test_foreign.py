@@ -112,9 +112,8 @@ def test_what_a_program_adds_to_outputs_is_left_out(payloads):
     codex = read(payloads / "codex.jsonl").calls[1]
     assert codex.output.startswith("Process exited with code 1\ncat: /nonexistent/file")
     gemini = read(payloads / "gemini_cli.jsonl").calls[1]
-    assert (
-        gemini.output == "Output: cat: /nonexistent/file: No such file or directory\nExit Code: 1"
-    )
+    missing = "cat: /nonexistent/file: No such file or directory"
+    assert gemini.output == f"Output: {missing}\nExit Code: 1"
 
 
 def test_calls_that_the_user_refused_are_left_out_and_counted(payloads):
@@ -164,10 +163,8 @@ def test_a_forked_session_has_the_ids_of_the_calls_that_it_copied(payloads, tmp_
     session = json.loads(text.splitlines()[0])["sessionId"]
     fork = tmp_path / "fork.jsonl"
     fork.write_text(text.replace(session, "another"))
-    ids = [
-        [call.id for call in read(path).calls] for path in (payloads / "claude_code.jsonl", fork)
-    ]
-    assert ids[0] == ids[1]
+    copied = read(payloads / "claude_code.jsonl").calls
+    assert [call.id for call in copied] == [call.id for call in read(fork).calls]
 
 
 def test_the_same_id_in_another_conversation_is_another_call(tmp_path):
@@ -299,12 +296,8 @@ def test_calls_are_read_before_the_end_of_the_file(payloads, tmp_path):
 
 def test_secrets_in_a_transcript_are_masked_when_they_are_kept(tmp_path):
     token = "ghp_" + "a1B2" * 9
-    asked = {
-        "type": "function_call",
-        "call_id": "c",
-        "name": "look",
-        "arguments": f'{{"t": "{token}"}}',
-    }
+    asked = {"type": "function_call", "call_id": "c", "name": "look"}
+    asked["arguments"] = f'{{"t": "{token}"}}'
     answer = {"type": "function_call_output", "call_id": "c", "output": f"token {token}"}
     path = write(tmp_path / "a.jsonl", {"input": [asked, answer]})
     with ToolMem(str(tmp_path / "m.db")) as memory:
@@ -351,3 +344,4 @@ def test_a_status_that_is_not_known_says_nothing(status, failed):
 )
 def test_times_are_read_in_every_unit(value):
     assert moment(value) == datetime(2026, 11, 28, 13, 31, 24, tzinfo=UTC)
+    assert moment(datetime(2026, 1, 1)) == moment("2026-01-01") == NOW  # without a zone it is UTC

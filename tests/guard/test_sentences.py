@@ -5,14 +5,10 @@ import pytest
 from toolmem import ToolMem
 
 SHELL = {"name": "Bash", "parameters": {"properties": {"command": {"type": "string"}}}}
-PAY = {
-    "name": "create_payment",
-    "parameters": {"properties": {"payee": {"type": "string"}, "amount": {"type": "number"}}},
-}
-MAIL = {
-    "name": "send_email",
-    "parameters": {"properties": {"to": {"type": "string"}, "body": {"type": "string"}}},
-}
+PAYMENT = {"payee": {"type": "string"}, "amount": {"type": "number"}}
+PAY = {"name": "create_payment", "parameters": {"properties": PAYMENT}}
+LETTER = {"to": {"type": "string"}, "body": {"type": "string"}}
+MAIL = {"name": "send_email", "parameters": {"properties": LETTER}}
 DELETE = {"name": "delete_file", "parameters": {"properties": {"path": {"type": "string"}}}}
 TOOLS = [SHELL, PAY, MAIL, DELETE]
 
@@ -57,11 +53,7 @@ def said(path):
         ("Never edit .env files", "Remove-Item .env", "deny"),
         ("Never edit .env files", "echo x > .env", "deny"),
         ("Never edit .env files", "cat .env", "allow"),
-        (
-            "Never edit .env files",
-            "git apply <<'EOF'\n--- a/.env\n+++ b/.env\n@@ -1 +1 @@\n-a\n+b\nEOF",
-            "deny",
-        ),
+        ("Never edit .env files", "git apply <<'E'\n+++ b/.env\n@@ -1 +1 @@\n-a\n+b\nE", "deny"),
         ("Never edit .env files", "patch -p1 <<'EOF'\n+++ b/README.md\nEOF", "allow"),
         ("Never write to /etc", "tee -a x < /etc/hosts", "allow"),
         ("Never write to /etc", "cp x /etc/hosts", "deny"),
@@ -79,12 +71,7 @@ def test_commands(said, sentence, call, action):
         ("Never pay more than $5,000.", "create_payment", {"payee": "B", "amount": "6k"}, "deny"),
         ("Never pay more than $5,000.", "create_payment", {"payee": "B", "amount": 5000}, "allow"),
         ("单笔付款不得超过5000元", "create_payment", {"payee": "B", "amount": 6000}, "deny"),
-        (
-            "Never send more than $5,000 in one transfer",
-            "create_payment",
-            {"payee": "B", "amount": 5001},
-            "deny",
-        ),
+        ("Never send more than $5,000 in one transfer", "create_payment", {"amount": 5001}, "deny"),
         ("Only email addresses at acme.com", "send_email", {"to": "a@acme.com"}, "allow"),
         ("Only email addresses at acme.com", "send_email", {"to": "a@gmail.com"}, "deny"),
         ("Never email Sarah", "send_email", {"to": "Sarah <s@x.org>"}, "deny"),

@@ -26,12 +26,10 @@ HEAVY = "E503 weight implausible (grams)"
 @pytest.fixture
 def shipped(memory):
     for n in range(3):
-        calls = turn(
-            f"c{n}",
-            ({"order": f"O-{n}", "weight": 4.3}, HEAVY),
-            ({"order": f"O-{n}", "weight": 4300}, ""),
+        given = {"order": f"O-{n}"}
+        memory.add(
+            turn(f"c{n}", ({**given, "weight": 4.3}, HEAVY), ({**given, "weight": 4300}, ""))
         )
-        memory.add(calls)
     return memory
 
 
@@ -47,9 +45,8 @@ def test_at_an_error_what_worked_after_it_is_told_with_its_counts(shipped):
 def test_an_error_is_answered_by_one_in_like_words_and_not_by_another_of_its_class(shipped):
     late = "Error: the query timed out after 30 s"
     for n in range(2):
-        shipped.add(
-            turn(f"t{n}", ({"order": f"T-{n}", "deep": True}, late), ({"order": f"T-{n}"}, ""))
-        )
+        given = {"order": f"T-{n}"}
+        shipped.add(turn(f"t{n}", ({**given, "deep": True}, late), (given, "")))
     other = shipped.advise("ship", {"order": "X"}, error="TimeoutError: deadline exceeded")
     assert other.text == ""
     alike = shipped.advise("ship", {"weight": 3.5}, error="E504 weight implausible (tons)")
@@ -80,14 +77,11 @@ def test_the_history_of_the_card_is_used_after_the_calls_are_gone(path, shipped,
 
 def test_an_error_that_nobody_repaired_is_told_with_what_it_is_about(memory):
     for n in range(4):
-        look = {"tool_name": "find", "input": {}, "output": f"customer_id C-{n}77", "success": True}
-        call = {
-            "tool_name": "pay",
-            "input": {"customer_id": f"C-{n}77", "amount": 5},
-            "output": "paid",
-            "success": True,
-        }
-        memory.add([{**each, "conversation_id": f"c{n}"} for each in (look, call)])
+        given = {"customer_id": f"C-{n}77", "amount": 5}
+        look = {"tool_name": "find", "input": {}, "output": f"customer_id C-{n}77"}
+        call = {"tool_name": "pay", "input": given, "output": "paid"}
+        done = {"success": True, "conversation_id": f"c{n}"}
+        memory.add([{**each, **done} for each in (look, call)])
     told = memory.advise("pay", {"amount": 5}, error="customer_id is required").text
     assert "`customer_id`, which the error asks for: 4 of 4 calls that worked gave it" in told
     assert "from a result of `find` (4 of the 4 newest calls that worked)" in told
@@ -103,19 +97,13 @@ def test_after_an_open_failure_of_a_writing_tool_the_same_call_is_not_advised(me
 
 def test_lines_keep_to_their_budget_and_other_conversations_free_text_is_not_told(memory):
     mail = "Dear Ann, I am writing to you about the strange matter of the missing parcel today."
-    memory.add(
-        turn(
-            "c",
-            ({"body": mail, "to": "ann"}, "to: no such mailbox"),
-            ({"body": mail, "to": "ann@example.org"}, ""),
-        )
-    )
-    told = memory.advise("ship", {"body": mail, "to": "bob"}, error="to: no such mailbox").text
+    error, given = "to: no such mailbox", {"body": mail}
+    calls = ({**given, "to": "ann"}, error), ({**given, "to": "ann@example.org"}, "")
+    memory.add(turn("c", *calls))
+    told = memory.advise("ship", {**given, "to": "bob"}, error=error).text
     assert "strange matter" not in told
     assert "ann@example.org" not in told
-    few = memory.advise(
-        "ship", {"body": mail, "to": "bob"}, error="to: no such mailbox", budget_tokens=3
-    )
+    few = memory.advise("ship", {**given, "to": "bob"}, error=error, budget_tokens=3)
     assert few.lines == []
 
 

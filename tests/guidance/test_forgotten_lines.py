@@ -81,23 +81,19 @@ def test_the_same_lesson_counted_again_stays_away(memory):
 @pytest.mark.parametrize(
     ("wrong", "right", "other", "error"),
     [
-        (
-            {"q": "a", "unit": "k"},
-            {"q": "a", "unit": "C"},
-            {"q": "a", "unit": "Kelvin"},
-            "bad unit",
-        ),
+        ({"unit": "k"}, {"unit": "C"}, {"unit": "Kelvin"}, "bad unit"),
         # What was counted first is the smaller change, and yet the other one is told.
         (
-            {"q": "a", "form": "3May"},
-            {"q": "a", "form": "2026-05-03"},
-            {"q": "a", "form": "03.05.2026", "locale": "de"},
+            {"form": "3May"},
+            {"form": "2026-05-03"},
+            {"form": "03.05.2026", "locale": "de"},
             "cannot read the form",
         ),
-        ({"q": "a", "raw": True}, {"q": "a"}, {"q": "a", "raw": True, "depth": "low"}, "too big"),
+        ({"raw": True}, {}, {"raw": True, "depth": "low"}, "too big"),
     ],
 )
 def test_another_lesson_of_the_same_error_is_told(memory, wrong, right, other, error):
+    wrong, right, other = ({"q": "a", **each} for each in (wrong, right, other))
     error = f"Error: {error}"
     told(memory, *repaired(wrong, right, error))
     forget(memory, error.removeprefix("Error: "))

@@ -8,6 +8,7 @@ import pytest
 
 from toolmem import ToolMem
 
+LOOSE = [("DELETE FROM t", "mail"), ("SELECT n FROM t", "tenant")]
 MISSING = "No such file or directory"
 
 
@@ -112,11 +113,7 @@ def test_what_the_error_does_not_name_is_no_part_of_the_repair(memory):
             {"flight": "HAT229", "cabin": "basic"},
             "not enough seats on flight HAT229",
         ),
-        (
-            {"flights": ["HAT030", "HAT052"]},
-            {"flights": ["HAT052"]},
-            "flight HAT030 not available",
-        ),
+        ({"flights": ["HAT30", "HAT52"]}, {"flights": ["HAT52"]}, "flight HAT30 not available"),
         ({"to": ["ann", "bob", "eve"]}, {"to": ["ann", "bob"]}, "too many: 3, the limit is 2"),
         ({"text": 30 * "long "}, {"text": 9 * "long "}, "text has 150 characters, limit 50"),
         # The next customer.
@@ -143,15 +140,9 @@ def test_a_call_that_asks_for_less_repairs_nothing(memory, before, after, error)
         ({"pay": 5}, {"pay": 5, "approved_by": "cfo"}, "needs approval of a second person"),
         ({"job": "a"}, {"job": "a", "跳过检查": True}, "检查失败"),
         ({"limit": 5, "user": "u1"}, {"limit": 5}, "user u1 is unknown"),
-        (
-            {"query": "DELETE FROM t WHERE mail = 'a'"},
-            {"query": "DELETE FROM t"},
-            "no such column: mail",
-        ),
-        (
-            {"query": "SELECT n FROM t WHERE tenant = 4"},
-            {"query": "SELECT n FROM t"},
-            "no such column: tenant",
+        *(
+            ({"query": f"{q} WHERE {c} = 4"}, {"query": q}, f"no such column: {c}")
+            for q, c in LOOSE
         ),
     ],
 )
@@ -180,10 +171,8 @@ def lookups(tool: str, n: int) -> list[Any]:
 def test_a_value_is_told_with_the_tool_that_most_repairs_had_it_from(memory):
     calls = [each for n in range(3) for each in lookups("pay", n)]
     text = card(memory, *calls[1:], calls[0])
-    assert (
-        "then worked: `payment_id` from a result of `get_user` (3 of 3 repairs that changed it)"
-        in text
-    )
+    source = "`payment_id` from a result of `get_user` (3 of 3 repairs that changed it)"
+    assert f"then worked: {source}" in text
     assert "get_order" not in text  # it only repeats what it was given
     told = memory.advise("pay", {"order": "#W1", "payment_id": "x9"}, error="payment not found")
     assert "from a result of `get_user`" in told.text

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from hooks.conftest import Host
 
+from toolmem import ToolMem
 from toolmem.guard.stores import project_root
+from toolmem.hooks.ledger import Ledger, forget_old_sessions
 from toolmem.hooks.notes import note_command
 from toolmem.hooks.state import INSTALLS, Install, write_notes
 from toolmem.models.calls import SystemClock
@@ -97,23 +101,16 @@ def test_an_event_that_two_installs_tell_acts_once(host):
     host.after("ls", "a")
     host.after("ls", "a")
     assert len(host.calls()) == 1
-    payload = json.dumps(
-        host.payload("UserPromptSubmit", prompt="Never push to main.", prompt_id="p1")
-    )
-    assert host.raw(payload.encode()) != {}
-    assert host.raw(payload.encode()) == {}
-
-
-def test_a_second_install_decides_anew_after_a_new_rule(host):
-    assert host.before("git push origin main") == ""
-    host.prompt("Never push to main.")
-    assert host.before("git push origin main") != ""
+    said = {"prompt": "Never push to main.", "prompt_id": "p1"}
+    payload = json.dumps(host.payload("UserPromptSubmit", **said)).encode()
+    assert host.before("git push origin main", key="call_2") == ""
+    assert host.raw(payload) != {}
+    assert host.raw(payload) == {}
+    assert host.before("git push origin main", key="call_2") != ""  # decided anew after a rule
 
 
 @pytest.mark.parametrize("name", ["copilot", "gemini"])
 def test_calls_without_ids_are_told_apart(name, project):
-    from hooks.conftest import Host
-
     host = Host(name, project)
     for output in ("a", "b"):
         host.before("date")
@@ -195,30 +192,17 @@ def test_a_quote_with_a_secret_in_it_is_found(host):
 # ---------------------------------------------------------------- replies
 
 
-def test_undo_and_lift_act_at_once(host):
+def test_undo_and_lift_act_at_once_and_just_this_time_with_the_sessions_end(host):
     host.prompt("Never push to main.")
     host.prompt("undo")
     assert host.before("git push origin main") == ""
     host.prompt("Never push to main.")
-    (rule,) = host.rules()
-    host.prompt(f"lift {rule.id[:6]}")
+    host.prompt(f"lift {host.rules()[0].id[:6]}")
     assert host.before("git push origin main", key="call_2") == ""
-
-
-def test_just_this_time_ends_with_the_session(host):
     host.prompt("Never push to main.")
     host.prompt("just this time")
-    assert host.before("git push origin main") != ""
-    assert host.before("git push origin main", session="s2", key="call_2") == ""
-
-
-def test_yes_this_once_lets_one_call_through(host):
-    host.prompt("Never push to main.")
-    host.before("git push origin main")
-    host.prompt("yes, this once")
-    assert host.before("git push origin main", key="call_2") == ""
-    host.after("git push origin main", "done", key="call_2")
     assert host.before("git push origin main", key="call_3") != ""
+    assert host.before("git push origin main", session="s2", key="call_4") == ""
 
 
 BACK = "The thing with main is settled."
@@ -248,7 +232,7 @@ def test_words_and_the_users_consent_lift_a_rule(host):
 
 
 def test_where_another_rule_stops_the_call_too_no_yes_lifts_one(host, own_home):
-    at_home = type(host)("claude-code", own_home)
+    at_home = Host("claude-code", own_home)
     at_home.prompt("You must never push to main.")
     taken_back(host)
     told = host.send("PreToolUse", **host._call("git push origin main", "call_1"), **ASKED)
@@ -305,21 +289,17 @@ def test_a_yes_in_a_prompt_that_may_hold_pasted_text_lets_no_call_run(host, prom
     assert host.before("git push origin main", key="call_3") == ""
 
 
-def test_without_ids_of_calls_a_yes_is_used_up_by_the_first_of_them(host):
+@pytest.mark.parametrize(("key", "ends"), [("", ""), ("call_0", "go on")])
+def test_a_yes_is_used_up_by_the_next_call_or_ends_for_its_id_with_the_next_message(
+    host, key, ends
+):
     host.prompt("Never push to main.")
-    assert host.before("git push origin main", key="")
+    assert host.before("git push origin main", key=key)
     host.prompt("yes, this once")
-    assert host.before("git push origin main", key="") == ""
-    assert host.before("git push origin main", key="")
-
-
-def test_a_call_that_may_run_once_does_not_run_again_under_its_id_after_the_next_message(host):
-    host.prompt("Never push to main.")
-    assert host.before("git push origin main", key="call_0")
-    host.prompt("yes, this once")
-    assert host.before("git push origin main", key="call_0") == ""
-    host.prompt("go on")
-    assert host.before("git push origin main", key="call_0")
+    assert host.before("git push origin main", key=key) == ""
+    if ends:
+        host.prompt(ends)
+    assert host.before("git push origin main", key=key)
 
 
 def test_a_permission_for_other_calls_answers_no_prompt_about_this_one(host, project):
@@ -352,9 +332,8 @@ def test_a_denial_tells_its_user_the_way_out_and_not_the_model(host):
     assert code not in json.dumps(told["hookSpecificOutput"])
     told = host.prompt(f"I think, lift {code}")
     assert f"own: lift {code}" in told["systemMessage"]
-    assert code not in told["hookSpecificOutput"]["additionalContext"].replace(
-        f"think, lift {code}", ""
-    )
+    context = told["hookSpecificOutput"]["additionalContext"]
+    assert code not in context.replace(f"think, lift {code}", "")
 
 
 def test_replies_are_followed_beside_other_sentences(host):
@@ -362,6 +341,7 @@ def test_replies_are_followed_beside_other_sentences(host):
     host.before("git push origin main")
     host.prompt("I am watching. Yes, this once please.")
     assert host.before("git push origin main", key="call_2") == ""
+    host.after("git push origin main", "done", key="call_2")
     assert host.before("git push origin main", key="call_3") != ""
     (rule,) = host.rules()
     told = host.prompt(f"We are done. Lift {rule.id[:6]}")
@@ -423,9 +403,8 @@ def test_words_in_a_transcript_restrict_and_loosen_nothing(host, tmp_path):
         assert host.before("git push origin main", key=f"call_{number + 3}") != "", said
     lifts = {"quote": words[0], "lifted": "push to main"}
     command = note(lifts).replace(" note ", " note --lift ")
-    assert host.before(command, key="l", transcript_path=str(transcript)).startswith(
-        "toolmem: refu"
-    )
+    told = host.before(command, key="l", transcript_path=str(transcript))
+    assert told.startswith("toolmem: refu")
     assert host.before("git push origin main", key="m", **ASKED) != ""
 
 
@@ -451,28 +430,15 @@ def test_a_store_that_came_with_the_folder_does_not_bind(host, project, own_home
 
 
 def test_rules_of_the_user_bind_in_every_project(host, own_home):
-    from hooks.conftest import Host
-
     at_home = Host("claude-code", own_home)
     at_home.prompt("Never push to main.")
+    host.prompt("You can push to main again.\n> quoted: `yes`")  # pasted text takes none back
     assert "Never push to main" in host.before("git push origin main")
     host.prompt(f"lift {at_home.rules()[0].id[:6]}")
     assert host.before("git push origin main", key="call_2") == ""
 
 
-def test_pasted_text_takes_no_rule_of_the_user_back_either(host, own_home):
-    from hooks.conftest import Host
-
-    Host("claude-code", own_home).prompt("Never push to main.")
-    host.prompt("You can push to main again.\n> quoted: `yes`")
-    assert "Never push to main" in host.before("git push origin main")
-
-
 def test_sessions_that_ended_long_ago_are_forgotten(host):
-    from datetime import UTC, datetime, timedelta
-
-    from toolmem.hooks.ledger import Ledger, forget_old_sessions
-
     host.before("ls")
     host.after("ls", "a")
     with host.store() as store:
@@ -497,8 +463,6 @@ def test_a_subfolder_and_a_worktree_share_the_repositorys_store(project, tmp_pat
 
 
 def test_a_project_whose_rules_are_gone_is_told(host, project):
-    import shutil
-
     host.prompt("Never push to main.")
     host.send("SessionStart", source="startup")
     shutil.rmtree(project / ".toolmem")
@@ -508,21 +472,15 @@ def test_a_project_whose_rules_are_gone_is_told(host, project):
     assert "was deleted or emptied" in host.prompt("go on")["systemMessage"]
 
 
-def test_git_clean_that_would_delete_the_store_is_asked_about(host):
+def test_the_store_and_an_installed_hook_are_changed_by_the_user_alone(host):
     host.prompt("Never push to main.")
-    assert "toolmem itself" in host.before("git clean -fdx")
-    assert host.before("git clean -fd", key="call_2") == ""
-
-
-def test_an_installed_hook_is_changed_by_the_user_alone(host):
-    host.prompt("Never push to main.")
-    assert "toolmem itself" in host.before("toolmem hook uninstall claude-code")
-    assert host.before("toolmem hook status", key="call_2") == ""
+    for number, command in enumerate(("git clean -fdx", "toolmem hook uninstall claude-code")):
+        assert "toolmem itself" in host.before(command, key=f"call_{number}")
+    for number, command in enumerate(("git clean -fd", "toolmem hook status")):
+        assert host.before(command, key=f"call_{number + 2}") == ""
 
 
 def test_a_program_cannot_loosen_a_rule_where_a_hook_is_at_work(host, project):
-    from toolmem import ToolMem
-
     host.prompt("Never push to main.")
     (rule,) = host.rules()
     with ToolMem(str(project / ".toolmem" / "memory.db")) as memory:
@@ -536,19 +494,14 @@ def test_the_guard_can_be_switched_off_by_the_environment(host):
     assert host.raw(json.dumps(payload).encode(), {"TOOLMEM_GUARD": "off"}) == {}
 
 
-def test_a_repeat_of_a_failed_call_is_stopped(host):
-    for number in range(3):
-        host.before("cat missing.txt", key=f"c{number}")
-        host.failed("cat missing.txt", "cat: missing.txt: No such file", key=f"c{number}")
-    assert "missing.txt" in host.before("cat missing.txt", key="c9")
-
-
-def test_the_way_past_a_stopped_repeat_is_one_that_the_agent_has(host):
+def test_a_repeat_of_a_failed_call_is_stopped_with_a_way_past_it_that_the_agent_has(host):
     host.before("cat missing.txt", key="c0")
     host.failed("cat missing.txt", "cat: missing.txt: No such file", key="c0")
     told = host.before("cat missing.txt", key="c1")
     assert "send it once more as it is" in told
     assert host.before("cat missing.txt", key="c2") == ""
+    host.failed("cat missing.txt", "cat: missing.txt: No such file", key="c2")
+    assert "missing.txt" in host.before("cat missing.txt", key="c3")
 
 
 def test_a_day_ends_in_the_time_zone_of_the_settings_that_an_install_names(host, tmp_path):

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from toolmem.cli.main import commands
 from toolmem.errors import ToolMemError
 from toolmem.hooks.agents import AGENTS
-from toolmem.hooks.installs import files_of, is_ours
+from toolmem.hooks.doctor import examine
+from toolmem.hooks.installs import apply_install, files_of, is_ours, plan_install
 from toolmem.hooks.json_text import with_entries, without_entries, without_spans
 from toolmem.hooks.state import installed
 
@@ -131,8 +132,6 @@ def test_settings_that_are_not_as_the_agent_lays_them_out_are_refused(text, tool
 
 
 def test_settings_that_change_between_plan_and_write_are_refused(project):
-    from toolmem.hooks.installs import apply_install, plan_install
-
     agent = AGENTS["claude-code"]
     command = [sys.executable, "-m", "toolmem.hooks", "claude-code"]
     changes = plan_install(agent, str(project), command, {})
@@ -152,8 +151,6 @@ def test_a_second_install_is_refused_unless_it_is_forced(toolmem):
 
 
 def test_a_hook_that_came_with_a_renamed_project_can_be_installed_again(toolmem, project):
-    from toolmem.hooks.doctor import examine
-
     toolmem("install", "claude-code")
     path = settings_file(project)
     text = path.read_text()
@@ -177,15 +174,15 @@ def test_a_store_that_hooks_cannot_use_is_refused(toolmem, project, tmp_path):
     assert not (project / ".toolmem").exists()
 
 
-def test_the_home_folder_is_no_project(toolmem, own_home, monkeypatch):
+def test_an_interpreter_that_is_thrown_away_and_the_home_folder_are_refused(
+    toolmem, own_home, monkeypatch
+):
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", "/home/x/.cache/uv/archive-v0/abc/bin/python")
+        assert "thrown away" in toolmem("install", "claude-code")
     monkeypatch.chdir(own_home)
-    assert "--user" in toolmem("install", "claude-code")
+    assert "--user" in toolmem("install", "claude-code")  # it is no project
     assert "exclude" in toolmem("install", "claude-code", "--user", "--project", str(own_home))
-
-
-def test_an_interpreter_that_is_thrown_away_is_refused(toolmem, monkeypatch):
-    monkeypatch.setattr(sys, "executable", "/home/x/.cache/uv/archive-v0/abc/bin/python")
-    assert "thrown away" in toolmem("install", "claude-code")
     assert installed() == []
 
 

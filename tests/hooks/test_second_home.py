@@ -29,9 +29,8 @@ def notice(told):
 
 
 def put(memory, text, tool="@shell", when=BAN):
-    memory.tool_rule_put(
-        tool, text, effect="deny", when=when, priority="critical", source="user_explicit"
-    )
+    given = {"effect": "deny", "when": when, "priority": "critical", "source": "user_explicit"}
+    memory.tool_rule_put(tool, text, **given)
 
 
 def moved_to(host, folder):
@@ -56,15 +55,9 @@ def test_an_allowed_call_writes_nothing(host, monkeypatch):
 def test_a_count_that_an_allowed_call_uses_up_counts_once_for_two_installs(host):
     with host.store() as store:
         rules = ToolMemoryStore(store, "default", SystemClock())
-        rules.put_rule(
-            RuleInput(
-                tool_name="@shell",
-                rule="At most two searches",
-                effect="deny",
-                when=[{"command": "^rg", "more_than": {"calls": 2, "per": "conversation"}}],
-                source="user_explicit",
-            )
-        )
+        when = [{"command": "^rg", "more_than": {"calls": 2, "per": "conversation"}}]
+        more = {"effect": "deny", "when": when, "source": "user_explicit"}
+        rules.put_rule(RuleInput(tool_name="@shell", rule="At most two searches", **more))
     for key in ("a", "a", "b"):
         assert host.before("rg x", key=key) == ""
     assert "At most two" in host.before("rg x", key="c")
@@ -130,19 +123,16 @@ def test_a_program_is_told_at_once_what_a_locked_store_does_not_take(by, tmp_pat
                 sent = json.dumps(session.messages())
                 assert "Never use sudo" in sent
             else:
-                heard = memory.capture_rules(
-                    "Never use sudo.", session_id=session.session_id, tools=["Bash"]
-                )
-                told = heard.told
+                heard = {"session_id": session.session_id, "tools": ["Bash"]}
+                told = memory.capture_rules("Never use sudo.", **heard).told
             waited = time.monotonic() - began
             call = {"command": "sudo ls"}
             decision = session.check("Bash", call)
         assert waited < 10  # the store itself waits for 30 s
         assert "it binds in this session" in " ".join(told)
         assert decision.action == "deny"
-        assert "Kept now" in " ".join(
-            memory.capture_rules("go on", session_id=session.session_id).told
-        )
+        told = memory.capture_rules("go on", session_id=session.session_id).told
+        assert "Kept now" in " ".join(told)
         assert session.check("Bash", call).action == "deny"
 
 
@@ -150,7 +140,6 @@ def test_a_program_is_told_at_once_what_a_locked_store_does_not_take(by, tmp_pat
 
 
 def test_what_takes_too_long_is_asked_about(project):
-
     code = "import toolmem.hooks.__main__ as m; m.MAX_SECONDS = 0.5; m.main()"
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", code, "claude-code"],
@@ -164,13 +153,9 @@ def test_what_takes_too_long_is_asked_about(project):
     assert process.wait(20) == 0 and told["permissionDecision"] == "ask"
 
 
-def test_a_call_that_is_too_deep_to_be_read_is_asked_about(host):
+def test_a_call_that_is_too_deep_or_too_large_to_be_read_is_asked_about(host, monkeypatch):
     deep = b'{"hook_event_name": "PreToolUse", "tool_input": ' + b"[" * 100_000 + b"]" * 100_000
-    told = host.raw(deep + b"}")["hookSpecificOutput"]
-    assert told["permissionDecision"] == "ask"
-
-
-def test_a_call_that_is_too_large_to_be_read_is_asked_about(host, monkeypatch):
+    assert decided(host.raw(deep + b"}")) == "ask"
     host.prompt("Never push to main.")
     monkeypatch.setattr("toolmem.hooks.__main__.MAX_BYTES", 10_000)
     assert "Not sure" in host.before("git push origin main # " + "x" * 10_000)
@@ -180,7 +165,7 @@ def test_a_number_of_thousands_of_digits_makes_no_call_unreadable(host):
     host.prompt("Never push to main.")
     given = json.dumps(host.payload("PreToolUse", **host._call("git push origin main", "c1")))
     told = host.raw(given.replace("{", '{"n": ' + "9" * 5_000 + ", ", 1).encode())
-    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert decided(told) == "deny"
 
 
 # ---------------------------------------------------------------- moved, copied, replaced
@@ -337,23 +322,18 @@ def test_a_new_demand_beside_a_lost_store_does_not_end_what_was_lost(host):
     assert "Never use sudo" in host.before("sudo ls", key="c9")
 
 
-def test_a_demand_beside_a_lost_store_survives_that_the_store_is_lost_again(host):
+@pytest.mark.parametrize("is_lifted", [True, False])
+def test_a_demand_beside_a_lost_store_can_be_lifted_and_outlasts_another_loss(host, is_lifted):
     host.prompt("Never push to main.")
     shutil.rmtree(host.project / ".toolmem")
     host.prompt("Never run npm publish.")
+    if is_lifted:
+        assert "1 rule(s) bind" in notice(host.prompt("Go on.", session="later"))
+        assert "Lifted" in notice(host.prompt("You can run npm publish again.", session="later"))
     shutil.rmtree(host.project / ".toolmem")
-    assert "2 rule(s) bind" in notice(host.prompt("Go on."))
-    assert host.before("npm publish") and host.before("git push origin main")
-
-
-def test_a_demand_beside_a_lost_store_can_be_lifted_for_good(host):
-    host.prompt("Never push to main.")
-    shutil.rmtree(host.project / ".toolmem")
-    host.prompt("Never run npm publish.")
-    assert "1 rule(s) bind" in notice(host.prompt("Go on.", session="later"))
-    assert "Lifted" in notice(host.prompt("You can run npm publish again.", session="later"))
-    shutil.rmtree(host.project / ".toolmem")
-    assert host.before("npm publish") == "" and host.before("git push origin main")
+    assert is_lifted or "2 rule(s) bind" in notice(host.prompt("Go on."))
+    assert (host.before("npm publish") == "") is is_lifted
+    assert host.before("git push origin main")
 
 
 def test_a_loss_is_told_once_in_a_session(host):
@@ -483,9 +463,8 @@ def test_a_yes_to_a_doubt_is_told_with_what_ends_the_ban(host):
     asked = host.send("PreToolUse", permission_mode="default", **call)
     assert "Not sure" in asked["hookSpecificOutput"]["permissionDecisionReason"]
     assert "Asked about by" in asked["systemMessage"]
-    told = host.send(
-        "PostToolUse", permission_mode="default", tool_response={"stdout": "x"}, **call
-    )
+    ended = {"tool_response": {"stdout": "x"}, "permission_mode": "default"}
+    told = host.send("PostToolUse", **call, **ended)
     assert "The ban holds on. To end it: lift" in notice(told)
     again = host._call("new-launcher -n 3 sudo ls", "c2")
     assert decided(host.send("PreToolUse", permission_mode="default", **again)) == ""
@@ -512,10 +491,8 @@ def test_a_held_demand_replaces_no_rule_of_the_store(host):
         rules = ToolMemoryStore(store, "default", SystemClock())
         aside = Aside(rules)
         for each in copy_records(store, "default"):
-            told = json.loads(bytes(each.value)) | {
-                "updated_at": "2031-01-01T00:00:00Z",
-                "when": [],
-            }
+            newer = {"updated_at": "2031-01-01T00:00:00Z", "when": []}
+            told = json.loads(bytes(each.value)) | newer
             aside.rules.store.put("default", each.namespace, each.key, told)
         aside.give_back()
     assert "Never push" in host.before("git push origin main")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 
 import pytest
+from hooks.conftest import Host
 from msgspec.structs import replace
 
 from toolmem.hooks.agents import AGENTS
+from toolmem.models.calls import SystemClock
+from toolmem.rules.store import RuleInput, ToolMemoryStore
 
 PUSH = "{id: no-push, tool: '@shell', rule: Never push to main, effect: deny, when: %s}"
 BOTH = "[{command: ^git push, word: main}, {command: ^git push, word: master}]"
@@ -46,8 +49,7 @@ def agreed(host, write):
 
 def notice_of_denial(host):
     """What the user is told of a push that is stopped."""
-    call = {"tool_name": "Bash", "tool_input": {"command": "git push origin main"}}
-    answer = host.send("PreToolUse", tool_use_id="told", **call)
+    answer = host.send("PreToolUse", **host._call("git push origin main", "told"))
     return answer["systemMessage"]
 
 
@@ -59,11 +61,8 @@ def code_of(notice, words):
 def test_rules_are_listed_to_the_user_and_bind_nothing_before_the_yes(host, write):
     write(PUSH % MAIN, TAG)
     shown, context = start(host)
-    assert (
-        "has 2 rule(s) for agents (git does not hold" in shown
-        and "Never push to main" in shown
-        and "^git tag" in shown
-    )
+    assert "has 2 rule(s) for agents (git does not hold" in shown
+    assert "Never push to main" in shown and "^git tag" in shown
     assert "Never push" not in context
     assert host.before("git push origin main") == ""
     assert start(host, "s2") == ("", start(host, "s3")[1])
@@ -170,32 +169,29 @@ def test_what_the_user_lifted_stays_lifted_until_its_line_changes(agreed, write)
     assert agreed.before("git push origin main", key="call_3") != ""
 
 
-def test_a_file_that_is_deleted_leaves_its_rules_and_is_told_once(agreed, project):
-    (project / "toolmem.rules.yaml").unlink()
-    assert "that you agreed to bind on" in told(agreed)
-    assert told(agreed) == ""
-    assert agreed.before("git push origin main") != ""
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [
+        ("", "that you agreed to bind on"),  # the file is gone
         ("<<<<<<< HEAD\nrules: []\n", "line 2: mapping values are not allowed"),
         ("rules:\n- {id: a}\n", "missing required field"),
         ("x" * 1_100_000, "larger than 1,000,000 bytes"),
     ],
 )
-def test_a_file_that_cannot_be_read_changes_nothing_and_is_told_once(agreed, project, text, why):
-    (project / "toolmem.rules.yaml").write_text(text)
+def test_a_file_that_is_gone_or_cannot_be_read_changes_nothing_and_is_told_once(
+    agreed, project, text, why
+):
+    (project / "toolmem.rules.yaml").unlink()
+    if text:
+        (project / "toolmem.rules.yaml").write_text(text)
     notice = told(agreed)
-    assert why in notice and "binds on" in notice and len(notice.splitlines()) == 1
+    assert why in notice and len(notice.splitlines()) == 1
+    assert "binds on" in notice or not text
     assert told(agreed) == ""
     assert agreed.before("git push origin main") != ""
 
 
 def test_the_file_is_not_taken_into_a_store_that_binds_in_every_project(own_home, write, project):
-    from hooks.conftest import Host
-
     write(TAG)
     host = Host("claude-code", project, ["--store", str(own_home / ".toolmem" / "memory.db")])
     assert start(host)[0] == ""
@@ -203,9 +199,6 @@ def test_the_file_is_not_taken_into_a_store_that_binds_in_every_project(own_home
 
 
 def test_a_program_cannot_loosen_a_rule_of_the_repository(agreed):
-    from toolmem.models.calls import SystemClock
-    from toolmem.rules.store import RuleInput, ToolMemoryStore
-
     with agreed.store() as store:
         rules = ToolMemoryStore(store, "default", SystemClock())
         rule = next(rule for rule in rules.all_rules().rules if rule.rule == "Never push to main")
@@ -230,9 +223,8 @@ def test_the_users_own_rule_is_not_changed_by_the_file(host, write):
 def test_an_agents_change_of_the_file_is_asked_about(host, write, project):
     write(TAG)
     start(host)
-    for number, command in enumerate(
-        ("echo x > toolmem.rules.yaml", "rm toolmem.rules.yaml", "toolmem rules export a.yaml")
-    ):
+    writes = ("echo x > toolmem.rules.yaml", "rm toolmem.rules.yaml", "toolmem rules export a.yaml")
+    for number, command in enumerate(writes):
         assert "only the user does" in host.before(command, key=f"w{number}")
     for number, command in enumerate(("cat toolmem.rules.yaml", "git diff toolmem.rules.yaml")):
         assert host.before(command, key=f"r{number}") == ""
@@ -264,8 +256,6 @@ def test_a_file_that_git_does_not_hold_as_committed_is_said_to_be_so(host, write
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_no_agents_model_reads_rules_that_bind_nothing(name, project, write):
-    from hooks.conftest import Host
-
     host = Host(name, project)
     write(TAG)
     answers = [host.send("SessionStart", source="startup"), host.prompt("Go on.")]

@@ -35,9 +35,8 @@ def test_async_methods_leave_the_loop_free(path, records):
         no_wait = ["op.parse_tool_call_result_op.params.evaluation_sleep_interval=0"]
         async with AsyncToolMem(path, judges={"default": judge}, overrides=no_wait) as memory:
             ticking = asyncio.create_task(tick())
-            added = await asyncio.gather(
-                memory.add(records(5)), memory.workspace("team").add(records(5, "calc"))
-            )
+            others = memory.workspace("team").add(records(5, "calc"))
+            added = await asyncio.gather(memory.add(records(5)), others)
             ticking.cancel()
             assert all(each.success for each in added)
             assert (await memory.summarize()).summarized == ["search"]
@@ -77,21 +76,15 @@ def test_an_operation_says_what_is_wrong_with_a_request(memory):
     ]:
         with pytest.raises(RequestError, match=told):
             memory.perform(OPERATIONS[name], given)
-    assert OPERATIONS["calls"].schema()["properties"].keys() == {
-        "tool_names",
-        "recent",
-        "conversation_id",
-    }
+    with pytest.raises(RequestError, match="workspace_id"):
+        memory.workspace("bad id!")
+    properties = OPERATIONS["calls"].schema()["properties"]
+    assert properties.keys() == {"tool_names", "recent", "conversation_id"}
 
 
 def test_what_lacks_a_method_of_its_protocol_is_refused_when_it_is_handed_over():
     with pytest.raises(ConfigError, match="judges.strict: str lacks identity, asks_model, judge"):
         ToolMem(":memory:", judges={"strict": "yes"})
-
-
-def test_a_workspace_without_a_proper_name_is_refused(memory):
-    with pytest.raises(RequestError, match="workspace_id"):
-        memory.workspace("bad id!")
 
 
 def test_the_calls_of_a_conversation_are_there_when_they_left_the_window(path):
@@ -103,12 +96,6 @@ def test_the_calls_of_a_conversation_are_there_when_they_left_the_window(path):
         found = memory.calls(conversation_id="talk 0")
         assert [call.input["q"] for call in found] == [0, 2, 4]
         assert memory.calls(["calc"], conversation_id="talk 0") == []
-
-
-def test_a_result_printed_is_its_text(memory, records):
-    memory.add(records(3))
-    memory.summarize()
-    assert str(memory.guidance("search")) == memory.guidance("search").text != ""
 
 
 def test_a_prompt_holds_the_guidance_of_the_tools_at_hand(memory, records):
@@ -149,7 +136,12 @@ def test_guidance_is_written_and_handed_out_within_the_configured_number_of_toke
         assert estimated_tokens(memory.guidance("t").memory_list[0].content) <= 60
 
 
-def test_retrieval_answers_what_is_known_and_names_the_rest(memory, records):
+def test_retrieval_answers_what_is_known_and_names_what_is_not_or_does_not_fit(memory, records):
+    nothing = memory.retrieve("zebra")
+    assert (nothing.success, nothing.answer) == (True, "No tool memory fits the query")
+    unknown = memory.guidance(["zebra", "lion"])
+    assert (unknown.success, unknown.not_found) == (False, ["zebra", "lion"])
+    assert unknown.answer == "No tool memory found: zebra, lion"
     memory.add(records(2) + records(1, "calc"))
     memory.summarize()
     found = memory.guidance(["none", "search"])
@@ -157,18 +149,11 @@ def test_retrieval_answers_what_is_known_and_names_the_rest(memory, records):
     best = memory.retrieve("search", top_k=1)
     assert [each.when_to_use for each in best.memory_list] == ["search"]
     assert memory.guidance("none").text == ""
+    assert str(found) == found.text != ""
     (whole,) = memory.retrieve(tool_names="search", include_calls=True).memory_list
     assert [call.output for call in whole.tool_call_results] == ["0", "1"]
     with pytest.raises(RequestError, match="tool_names or query"):
         memory.guidance()
-
-
-def test_what_is_not_known_is_told_apart_from_what_does_not_fit(memory):
-    nothing = memory.retrieve("zebra")
-    assert (nothing.success, nothing.answer) == (True, "No tool memory fits the query")
-    unknown = memory.guidance(["zebra", "lion"])
-    assert (unknown.success, unknown.not_found) == (False, ["zebra", "lion"])
-    assert unknown.answer == "No tool memory found: zebra, lion"
 
 
 def test_a_call_that_cannot_be_stored_is_named_and_is_no_success(memory, records):
@@ -224,10 +209,7 @@ def test_a_secret_of_a_call_never_reaches_the_file_and_the_judge_sees_it(path):
     assert [call.input["user"] for call in calls] == ["bob", "bob"]
     assert calls[0].input == calls[1].input  # equal secrets have one mark
     assert {call.input["password"] for call in judge.asked} == {"Sunshine7"}
-
-
-def test_secrets_stay_where_masking_is_switched_off(path):
-    with ToolMem(path, overrides=["secrets.mask=false"]) as memory:
+    with ToolMem(":memory:", overrides=["secrets.mask=false"]) as memory:
         memory.add([LOGIN])
         assert memory.calls()[0].input == LOGIN["input"]
 

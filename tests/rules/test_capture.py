@@ -7,6 +7,7 @@ import pytest
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.failures import effectiveness
+from toolmem.rules.store import GUARDED
 from toolmem.rules.turn import ToolUse, Turn, read_turn
 from toolmem.view.conditions import Match, read_conditions
 from toolmem.view.view import CallView
@@ -19,17 +20,9 @@ def say(hook, mail_tools):
     numbers = iter(range(1, 1_000))
 
     def turn(message, *ran, session="s1", number=None):
-        number = number or next(numbers)
         calls = [ToolUse(name=name) for name in ran]
-        return hook.after_turn(
-            Turn(
-                user_message=message,
-                tool_calls=calls,
-                session_id=session,
-                number=number,
-                tools=mail_tools,
-            )
-        )
+        of = {"session_id": session, "number": number or next(numbers), "tools": mail_tools}
+        return hook.after_turn(Turn(user_message=message, tool_calls=calls, **of))
 
     return turn
 
@@ -49,19 +42,15 @@ def test_an_option_that_is_switched_off_is_not_the_one_that_was_forbidden(hook, 
     (rule,) = rules.all_rules().rules
     held = read_conditions(rule.when, rule.unless)
     commands = [f"docker run --privileged{end} x" for end in ("", "=true", "=false")]
-    found = [
-        held.check(CallView("Bash", {"command": each}), datetime.now(UTC)) for each in commands
-    ]
+    views = [CallView("Bash", {"command": each}) for each in commands]
+    found = [held.check(view, datetime.now(UTC)) for view in views]
     assert found == [Match.YES, Match.YES, Match.NO]
 
 
 def test_two_sentences_make_two_rules(hook, rules):
-    hook.after_turn(
-        Turn(
-            user_message="Don't run shell commands with sudo. Stop using browser for that.",
-            tool_calls=[ToolUse(name="shell"), ToolUse(name="browser")],
-        )
-    )
+    said = "Don't run shell commands with sudo. Stop using browser for that."
+    ran = [ToolUse(name="shell"), ToolUse(name="browser")]
+    hook.after_turn(Turn(user_message=said, tool_calls=ran))
     assert {(rule.tool_name, rule.rule) for rule in rules.all_rules().rules} == {
         ("shell", "Don't run shell commands with sudo"),
         ("browser", "Stop using browser for that"),
@@ -125,19 +114,9 @@ def test_what_is_not_understood_only_reminds_and_is_named(say, rules, message):
 
 
 def test_a_tool_that_has_no_place_for_it_only_reminds(hook, rules):
-    hook.after_turn(
-        read_turn(
-            {
-                "user_message": "Never email sarah@example.com",
-                "tools": [
-                    {
-                        "name": "send_email",
-                        "parameters": {"properties": {"flag": {"type": "boolean"}}},
-                    }
-                ],
-            }
-        )
-    )
+    flag = {"parameters": {"properties": {"flag": {"type": "boolean"}}}}
+    turn = {"user_message": "Never email sarah@example.com"}
+    hook.after_turn(read_turn({**turn, "tools": [{"name": "send_email", **flag}]}))
     assert [rule.effect for rule in rules.list_rules("send_email")] == ["remind"]
 
 
@@ -171,11 +150,6 @@ def test_a_store_that_fails_breaks_no_turn_and_no_word_is_logged(rules, store, c
     assert "arah" not in caplog.text
 
 
-def test_half_an_emoji_takes_no_demand_with_it(say, rules):
-    say("Never email Bob \ud83d")
-    assert len(rules.list_rules("send_email")) == 1
-
-
 def test_a_sentence_that_is_too_long_is_told_and_not_cut(say, rules):
     told = say("Never email Sarah " + "and her friends " * 40).told
     assert rules.all_rules().rules == []
@@ -188,6 +162,7 @@ def test_a_sentence_that_is_too_long_is_told_and_not_cut(say, rules):
         ("never: email Sarah", "Never email Sarah"),
         ("remember: invoices go out on Mondays", "invoices go out on Mondays"),
         ("记住：发票周一寄出", "发票周一寄出"),
+        ("Never email Bob \ud83d", "Never email Bob \ufffd"),  # half an emoji
     ],
 )
 def test_what_is_said_aloud_is_kept(say, rules, message, kept):
@@ -201,9 +176,10 @@ def test_what_is_said_aloud_is_refused_aloud(say, rules, message):
     assert rules.all_rules().rules == []
 
 
-def test_a_plain_sentence_takes_a_rule_back(say, rules):
-    say("Never email Bob")
-    told = say("You may email Bob again.")
+@pytest.mark.parametrize("words", ["You may email Bob again.", "lift {}"])
+def test_a_plain_sentence_and_lift_with_an_id_take_a_rule_back(say, rules, words):
+    [rule] = say("Never email Bob").kept
+    told = say(words.format(rule.id[:6]))
     assert rules.list_rules("send_email") == []
     assert [rule.rule for rule in told.lifted] == ["Never email Bob"]
 
@@ -219,10 +195,8 @@ def test_undo_acts_on_the_message_before_it_and_on_no_other(say, rules):
     assert len(rules.list_rules("send_email")) == 2
     say("Never email Alice")
     say("Undo.")
-    assert {rule.rule for rule in rules.list_rules("send_email")} == {
-        "Never email Bob",
-        "Never email Sarah",
-    }
+    left = {rule.rule for rule in rules.list_rules("send_email")}
+    assert left == {"Never email Bob", "Never email Sarah"}
 
 
 def test_just_this_time_leaves_the_rule_to_its_session(say, rules):
@@ -232,16 +206,7 @@ def test_just_this_time_leaves_the_rule_to_its_session(say, rules):
     assert [rule.rule for rule in rules.all_rules("s1").rules] == ["Never email Bob"]
 
 
-def test_lift_and_an_id_lifts(say, rules):
-    say("Never email Bob")
-    [rule] = rules.list_rules("send_email")
-    say(f"lift {rule.id[:6]}")
-    assert rules.list_rules("send_email") == []
-
-
 def test_in_a_guarded_store_a_message_that_nobody_typed_lifts_nothing(say, hook, rules, store):
-    from toolmem.rules.store import GUARDED
-
     say("Never email Bob")
     store.put(*GUARDED, {})
     told = say("You may email Bob again.").told

@@ -17,7 +17,7 @@ from toolmem.rules.notes import keep
 from toolmem.rules.notes.keep import lift_demand, note_demand
 from toolmem.rules.notes.note import NoteRefused, read_note
 from toolmem.rules.notes.verify import NoteContext, verify
-from toolmem.rules.prompt import ended_since
+from toolmem.rules.prompt import choose, ended_since, render_rules
 from toolmem.rules.reader import lifted
 from toolmem.rules.store import GUARDED
 from toolmem.testing.clock import TestClock
@@ -82,10 +82,11 @@ def test_a_note_is_kept_under_the_class_of_its_tools_and_told_in_one_line(note, 
     assert made.outcome == "kept"
     [rule] = rules.list_rules("@shell")
     assert (rule.rule, rule.effect, rule.is_users) == (SAID, "deny", True)
-    assert made.told == (
-        f"Kept: “{SAID}” (stops `git commit --no-verify -m x`, not `git commit -m wip`). "
-        "undo, or just this time"
-    )
+    kept = f"Kept: “{SAID}” (stops `git commit --no-verify -m x`, not `git commit -m wip`"
+    assert made.told == f"{kept}). undo, or just this time"
+    calls = [("Bash", {"command": "git push --no-verify"})] * 2 + [("Bash", {"command": "ls"})]
+    told = "; it would have stopped 2 of your last 3 calls, as `git push --no-verify`"
+    assert told in note(kept_calls=calls).told
 
 
 @pytest.mark.parametrize("said", [None, f"> {SAID}\nwhat does this mean?"])
@@ -209,15 +210,10 @@ def test_a_ban_on_a_whole_tool_stops_it(note, said):
 
 @pytest.mark.parametrize("said", ["no more than five thousand, ever", "一次不能超过五千"])
 def test_numbers_in_words_are_what_a_condition_says(note, rules, said):
-    given = {
-        "quote": said,
-        "effect": "deny",
-        "tools": ["create_payment"],
-        "when": [{"arg": {"name": "amount", "over": 5000}}],
-        "stops": [{"tool": "create_payment", "arguments": {"amount": 6000}}],
-        "passes": [{"tool": "create_payment", "arguments": {"amount": 4000}}],
-    }
-    assert note(given, said).outcome == "kept"
+    calls = [[{"tool": "create_payment", "arguments": {"amount": n}}] for n in (6000, 4000)]
+    given = {**NOTE, "tools": ["create_payment"], "stops": calls[0], "passes": calls[1]}
+    when = [{"arg": {"name": "amount", "over": 5000}}]
+    assert note({**given, "quote": said, "when": when}, said).outcome == "kept"
     assert [rule.effect for rule in rules.list_rules("create_payment")] == ["deny"]
 
 
@@ -232,18 +228,10 @@ def test_the_eleventh_note_of_a_session_waits(note):
 
 
 def test_the_models_own_words_are_kept_for_people_alone(note, rules):
-    from toolmem.rules.prompt import choose, render_rules
-
     note({**NOTE, "rule": "The user also allows you to delete /srv"})
     [rule] = rules.list_rules("@shell")
     assert rule.said.understood == "The user also allows you to delete /srv"
     assert "/srv" not in render_rules(choose(rules.all_rules()).rules)
-
-
-def test_how_much_it_would_have_stopped_is_told(note):
-    calls = [("Bash", {"command": "git push --no-verify"})] * 2 + [("Bash", {"command": "ls"})]
-    told = note(kept_calls=calls).told
-    assert "it would have stopped 2 of your last 3 calls, as `git push --no-verify`" in told
 
 
 def test_a_demand_is_taken_back_by_words_that_surely_do_so(note, rules):
@@ -304,24 +292,17 @@ def test_an_end_names_the_zone_of_the_machine_where_none_is_configured(rules, mo
     assert rules.until(NOW).endswith(", Asia/Tokyo")
 
 
-def test_a_demand_that_ended_is_told_once(note, rules, clock):
-    rules.zone = UTC
-    note({**NOTE, "until": "today"})
-    assert ended_since(rules) == []
-    clock.advance(86_400)
-    assert ended_since(rules) == [f"The ban “{SAID}” ended on Thu 1 Jan 24:00."]
-    assert ended_since(rules) == []
-
-
-def test_a_session_tells_of_a_ban_that_ended_at_the_next_message():
+def test_a_session_tells_once_of_a_ban_that_ended_at_the_next_message():
     clock = TestClock()
     with ToolMem(":memory:", clock=clock, overrides=["time_zone=UTC"]) as memory:
         memory.note_demand(**NOTE, until="today", user_message=SAID, tools_available=["Bash"])
+        assert ended_since(memory.rules) == []
         clock.advance(86_400)
         session = AgentSession.start(memory, tools=[{"name": "Bash"}])
         session.messages("go on")
         [told] = session.after_turn([{"role": "assistant", "content": "ok"}]).told
         assert told == f"The ban “{SAID}” ended on Thu 1 Jan 24:00."
+        assert ended_since(memory.rules) == []
 
 
 @pytest.mark.parametrize(("name", "limit"), [("contract", 700), ("short", 350)])
@@ -331,6 +312,7 @@ def test_the_instructions_for_models_stay_short_and_say_how_a_day_is_written(nam
     assert '"until": "today"' in text
 
 
+TESTED = {"earlier": {"command": "pytest"}}
 CENTS = {"amount_cents": {"type": "integer"}}
 MONEY = {"amount": {"type": "number", "description": "in cents"}}
 
@@ -361,14 +343,9 @@ MONEY = {"amount": {"type": "number", "description": "in cents"}}
 def test_a_limit_is_the_users_number_in_the_unit_of_its_argument(
     note, said, tests, stopped, passing, refused
 ):
-    name, over = tests
-    calls = [[{"tool": "give", "arguments": {name: n}}] for n in (stopped, passing)]
-    given = {
-        **NOTE,
-        "quote": said,
-        "tools": ["give"],
-        "when": [{"arg": {"name": name, "over": over}}],
-    }
+    name, n = tests
+    calls = [[{"tool": "give", "arguments": {name: each}}] for each in (stopped, passing)]
+    given = {**NOTE, "quote": said, "tools": ["give"], "when": [{"arg": {"name": name, "over": n}}]}
     tools = [ToolSchema("give", "", {"properties": {**CENTS, **MONEY}})]
     made = note({**given, "stops": calls[0], "passes": calls[1]}, said, tools=tools)
     assert made.outcome == ("refused" if refused else "kept"), made.problems
@@ -381,44 +358,14 @@ def test_a_limit_is_the_users_number_in_the_unit_of_its_argument(
         ("refunds over 500 euros are mine", "pay", {"target": "^p"}, {"to": "p1", "sum": 501}, {}),
         ("no deploys on Fridays", "ship", {"arg": {"name": "env", "matches": "^prod"}}, {}, {}),
         ("周五不要上线", "ship", {"arg": {"name": "env", "matches": "^prod"}}, {}, {}),
-        (
-            "no deploys on Fridays",
-            "ship",
-            {"clock": {"weekday": ["mon", "fri"]}, "target": "p"},
-            {},
-            {},
-        ),
+        ("never on Fridays", "ship", {"clock": {"weekday": ["mon", "fri"]}, "target": "p"}, {}, {}),
         ("do not ship to production", "ship", {"target": "^(dev|prod|qa)"}, {}, {"env": "x"}),
         ("never push to main", "Bash", {"command": "^git push"}, "git push o main", "ls"),
-        (
-            "don't use --no-verify",
-            "Bash",
-            {"command": "^git commit"},
-            "git commit --no-verify",
-            "ls",
-        ),
+        ("no --no-verify", "Bash", {"command": "^git commit"}, "git commit --no-verify", "ls"),
         ("leave config.yaml alone", "Bash", {"command": "^(cp|mv)"}, "cp a b", "ls"),
-        (
-            "do not mail bob@acme.com",
-            "mailer",
-            {"target": "acme"},
-            {"to": "bob@acme.com"},
-            {"to": "a@b.c"},
-        ),
-        (
-            "do not mail bob@acme.com",
-            "mailer",
-            {"target": "eve@acme"},
-            {"to": "eve@acme.com"},
-            {"to": "a@b.c"},
-        ),
-        (
-            "never write to Tom",
-            "mailer",
-            {"target": "x\\.org"},
-            {"to": "tom@x.org"},
-            {"to": "tom@y.org"},
-        ),
+        ("do not mail bob@acme.com", "mailer", {"target": "acme"}, "bob@acme.com", "a@b.c"),
+        ("do not mail bob@acme.com", "mailer", {"target": "eve@acme"}, "eve@acme.com", "a@b.c"),
+        ("never write to Tom", "mailer", {"target": "x\\.org"}, "tom@x.org", "tom@y.org"),
         ("please stop mailing clients", "Bash", {"command": "^terraform"}, "terraform apply", "ls"),
         ("the tests have to be green", "Bash", {"command": "^git commit"}, "git commit", "ls"),
     ],
@@ -427,8 +374,9 @@ def test_a_condition_without_a_part_that_the_user_named_is_refused(
     note, said, tool, when, stopped, passing
 ):
     env = {"env": "prod-eu", "service": "a"}
+    name = "to" if tool == "mailer" else "command"
     calls = [
-        {"tool": tool, "arguments": {"command": each} if isinstance(each, str) else each or other}
+        {"tool": tool, "arguments": {name: each} if isinstance(each, str) else each or other}
         for each, other in ((stopped, env), (passing, {"to": "q", "env": "dev"}))
     ]
     given = {"tools": [tool], "when": [when], "stops": calls[:1], "passes": calls[1:]}
@@ -443,69 +391,45 @@ def test_a_condition_without_a_part_that_the_user_named_is_refused(
 @pytest.mark.parametrize(
     ("said", "when", "unless", "stopped", "passing"),
     [
-        ("never push to main", {"command": "^git push\\b.*\\bmain"}, [], "git push o main", "ls"),
-        ("never ship to prod or dev", {"command": "^ship (prod|dev)"}, [], "ship prod", "ls"),
-        (
-            "see CONTRIBUTING.md, no force pushes",
-            {"command": "^git push -f"},
-            [],
-            "git push -f",
-            "ls",
-        ),
-        (
-            "run the tests before you commit",
-            {"command": "^git commit"},
-            [{"earlier": {"command": "pytest"}}],
-            "git commit",
-            "ls",
-        ),
+        ("never push to main", "^git push\\b.*\\bmain", {}, "git push o main", "ls"),
+        ("never ship to prod or dev", "^ship (prod|dev)", {}, "ship prod", "ls"),
+        ("see CONTRIBUTING.md, no force pushes", "^git push -f", {}, "git push -f", "ls"),
+        ("run the tests before you commit", "^git commit", TESTED, "git commit", "ls"),
         (
             "mail only to acme.com",
-            {"command": "^mail "},
-            [{"command": "@acme"}],
+            "^mail ",
+            {"command": "@acme"},
             "mail a@b.org",
             "mail a@acme.com",
         ),
-        (
-            "the Friday report stays unsent",
-            {"command": "^mail .*friday"},
-            [],
-            "mail friday",
-            "mail a",
-        ),
-        ("don't use rm -rf, use trash", {"command": "^rm .*-\\w*r"}, [], "rm -rf build", "rm a"),
+        ("the Friday report stays unsent", "^mail .*friday", {}, "mail friday", "mail a"),
+        ("don't use rm -rf, use trash", "^rm .*-\\w*r", {}, "rm -rf build", "rm a"),
     ],
 )
 def test_a_right_condition_is_kept_as_it_is(note, said, when, unless, stopped, passing):
     calls = [[{"tool": "Bash", "arguments": {"command": c}}] for c in (stopped, passing)]
-    given = {"when": [when], "unless": unless, "stops": calls[0], "passes": calls[1]}
-    made = note({**NOTE, "quote": said, **given}, said)
+    given = {"when": [{"command": when}], "unless": [unless] if unless else []}
+    made = note({**NOTE, "quote": said, **given, "stops": calls[0], "passes": calls[1]}, said)
     assert (made.outcome, made.problems) == ("kept", [])
     assert [rule.effect for rule in made.rules] == ["deny"]
 
 
 @pytest.mark.parametrize(
-    "said",
-    [
-        f"over {'9' * 300} euros is too much",
-        f"超过{'九' * 400}元不要",
-        "over -5 euros, never",
-        "over 0",
-    ],
+    "said", [f"over {'9' * 300} euros", f"超过{'九' * 400}元不要", "over -5 euros, never", "over 0"]
 )
 def test_odd_numbers_are_read_or_refused(note, said):
     assert note({**NOTE, "quote": said[:400]}, said).outcome in ("kept", "refused")
 
 
-@pytest.mark.parametrize("until", ["2025-12-31", "2025-12-31T23:00", "tomorrow", "the 7th"])
-def test_an_end_that_is_over_or_no_date_is_refused(note, until):
+@pytest.mark.parametrize(
+    ("until", "told"),
+    [(each, "") for each in ("2025-12-31", "2025-12-31T23:00", "tomorrow", "the 7th")]
+    + [("9999-12-31", "leave until out")],
+)
+def test_an_end_that_is_over_beyond_the_calendar_or_no_date_is_refused(note, until, told):
     made = note({**NOTE, "until": until})
     assert (made.outcome, made.problems[0].field) == ("refused", "until")
-
-
-def test_an_end_beyond_the_calendar_is_refused_with_what_to_do(note):
-    [problem] = note({**NOTE, "until": "9999-12-31"}).problems
-    assert (problem.field, "leave until out" in problem.problem) == ("until", True)
+    assert told in made.problems[0].problem
 
 
 @pytest.mark.parametrize(
@@ -529,9 +453,8 @@ def test_a_note_on_a_tool_with_an_odd_schema_is_checked_all_the_same(properties)
 
 def test_a_day_ends_in_the_time_zone_of_the_user():
     with ToolMem(":memory:", overrides=["time_zone=Asia/Tokyo"], clock=TestClock()) as memory:
-        made = memory.note_demand(
-            **NOTE, until="today", user_message=SAID, tools_available=["Bash"]
-        )
+        heard = {"user_message": SAID, "tools_available": ["Bash"]}
+        made = memory.note_demand(**NOTE, until="today", **heard)
         assert made.rules[0].expires_at == datetime(2026, 1, 1, 15, tzinfo=UTC)
         night = [{"clock": {"from": "08:00", "to": "10:00"}}]
         memory.tool_rule_put("x", "not at nine", effect="deny", when=night)

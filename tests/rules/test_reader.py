@@ -23,10 +23,7 @@ def conditions_of(message: str, tool: str, tools: list[str] = TOOLS) -> dict | N
     ("message", "sentence"),
     [
         ("Fix the test.\nNever push to main.", "Never push to main"),
-        (
-            "Hi,\n\nnever email Sarah at sarah@example.com.",
-            "never email Sarah at sarah@example.com",
-        ),
+        ("Hi,\n\nnever email Sarah at sarah@x.example.", "never email Sarah at sarah@x.example"),
         ("The build is red.\n\nDon't push to main.\n\nThanks", "Don't push to main"),
         ("永远不要给 sarah@example.com 的 Sarah 发邮件。", None),
         ("never write to /etc/nginx.conf, v2.3, 8 a.m., a@b.com.", None),
@@ -59,9 +56,7 @@ def test_pasted_text_questions_idioms_and_reports_demand_nothing(message):
 @pytest.mark.parametrize("option", ["-B", "-b"])
 def test_a_short_option_keeps_the_letter_case_that_was_said(option):
     found = conditions_of(f"Never use git checkout {option}.", "shell")
-    assert found["when"] == [
-        {"command": r"^git\ checkout(\s|$)", "word": option},
-    ]
+    assert found["when"] == [{"command": r"^git\ checkout(\s|$)", "word": option}]
 
 
 @pytest.mark.parametrize(
@@ -89,14 +84,6 @@ def test_each_of_several_options_is_forbidden_by_itself(message, options):
 def test_an_option_of_one_program_is_not_put_on_another(message, options):
     found = conditions_of(message, "shell")
     assert [test.get("word") for test in found["when"]] == options
-
-
-@pytest.mark.parametrize(
-    "message",
-    ["Never use wget or curl -k", "Never run npm install or yarn add --force"],
-)
-def test_an_option_after_several_programs_only_reminds(message):
-    assert conditions_of(message, "shell") is None
 
 
 def test_an_option_that_is_said_before_its_programs_belongs_to_each():
@@ -136,16 +123,17 @@ def test_a_program_with_a_host_is_forbidden_together_with_it():
     assert [sorted(test) for test in found["when"]] == [["command", "target"]]
 
 
-def test_a_ban_with_sudo_is_on_sudo_alone():
-    found = conditions_of("Don't run shell commands with sudo", "shell")
-    assert found["when"] == [{"command": r"^sudo(\s|$)"}]
-
-
 @pytest.mark.parametrize(
     "message",
-    ["Don't download files with curl", "Never deploy with kubectl", "Never delete it with git"],
+    [
+        "Don't download files with curl",  # one thing that the program does
+        "Never deploy with kubectl",
+        "Never delete it with git",
+        "Never use wget or curl -k",  # an option after several programs
+        "Never run npm install or yarn add --force",
+    ],
 )
-def test_a_ban_on_doing_one_thing_with_a_program_is_none_on_the_program(message):
+def test_what_may_mean_less_than_the_program_only_reminds(message):
     assert conditions_of(message, "shell") is None
 
 
@@ -154,6 +142,7 @@ def test_a_ban_on_doing_one_thing_with_a_program_is_none_on_the_program(message)
     [
         ("Don't install packages with pip", r"^pip\ install(\s|$)"),
         ("Never push with git", r"^git\ push(\s|$)"),
+        ("Don't run shell commands with sudo", r"^sudo(\s|$)"),
     ],
 )
 def test_a_program_is_forbidden_for_what_it_is_said_to_do(message, command):
@@ -176,11 +165,9 @@ def test_tools_named_none_and_by_description():
     assert demands("Never feed the goldfish at night.", ["x1"], [fish])[0].tools == ["x2"]
 
 
-FILES = ToolSchema(
-    "files",
-    "Read, write or delete a file",
-    {"properties": {"op": {"enum": ["read", "write", "delete"]}, "path": {"type": "string"}}},
-)
+OPS = ["read", "write", "delete"]
+OF_FILES = {"op": {"enum": OPS}, "path": {"type": "string"}, "amount": {"type": "number"}}
+FILES = ToolSchema("files", "Read, write or delete a file", {"properties": OF_FILES})
 
 
 @pytest.mark.parametrize(
@@ -190,13 +177,14 @@ FILES = ToolSchema(
         ("Never delete files under /etc/nginx.", {"delete"}),
         ("Never read /etc/nginx.", {"read"}),
         ("Don't touch /etc/nginx.", {"read", "write", "delete"}),
+        ("Never delete over 500 files under /etc/nginx.", {"delete"}),
     ],
 )
 def test_in_a_tool_of_many_actions_a_demand_stops_only_what_it_names(message, stopped):
     [demand] = demands(message, [], [FILES])
     found = demand.conditions["files"]
     conditions = read_conditions(found.when, found.unless)
-    calls = {op: {"op": op, "path": "/etc/nginx/a"} for op in ("read", "write", "delete")}
+    calls = {op: {"op": op, "path": "/etc/nginx/a", "amount": 501} for op in OPS}
     views = {op: CallView("files", given, FILES.parameters) for op, given in calls.items()}
     assert {op for op, v in views.items() if conditions.check(v, NOW) is Match.YES} == stopped
 
@@ -208,16 +196,15 @@ def test_an_odd_schema_of_a_tool_stops_no_reading(properties):
 
 
 TICKETS = ["get", "list", "comment", "assign", "resolve", "delete"]
+ASSIGN = [{"action": "assign", "assignee": name} for name in ("bob", "ann")]
 
 
 def stops(message: str, called: ToolSchema, arguments: dict, *others: ToolSchema) -> bool:
     [demand] = demands(message, [], [called, *others])
     found = demand.conditions.get(called.name)
     view = CallView(called.name, arguments, called.parameters)
-    return (
-        found is not None
-        and read_conditions(found.when, found.unless).check(view, NOW) is not Match.NO
-    )
+    conditions = read_conditions(found.when, found.unless) if found else None
+    return conditions is not None and conditions.check(view, NOW) is not Match.NO
 
 
 def acting(name: str, action: dict, *parameters: str) -> ToolSchema:
@@ -232,11 +219,7 @@ def acting(name: str, action: dict, *parameters: str) -> ToolSchema:
         ("Never delete tickets.", {}, {"action": "comment", "text": "delete it"}),
         ("Never resolve tickets.", {"action": "resolve"}, {"action": "delete"}),
         ("不要删除工单。", {"action": "DELETE"}, {"action": "get"}),
-        (
-            "Never assign tickets to Bob.",
-            {"action": "assign", "assignee": "bob"},
-            {"action": "assign", "assignee": "ann"},
-        ),
+        ("Never assign tickets to Bob.", *ASSIGN),
         ("Never assign tickets to Bob.", {"assignee": "bob"}, {"action": "get", "id": "bob"}),
     ],
 )
@@ -315,6 +298,9 @@ def test_a_sentence_binds_the_shell_to_what_it_says(message, stopped, passing):
             assert not stops(message, SHELL, {"command": line}, *others), line
 
 
+TIMED = "it begins with a time or a condition: begin with never or don't"
+
+
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
@@ -322,10 +308,7 @@ def test_a_sentence_binds_the_shell_to_what_it_says(message, stopped, passing):
         ("别啰嗦。", "it says nothing about a tool"),
         ("Always run the tests first.", "it says what to do, not what to leave"),
         ("If the tests fail, don't push.", "it is a condition"),
-        (
-            "Until Monday don't push to main.",
-            "it begins with a time or a condition: begin with never or don't",
-        ),
+        ("Until Monday don't push to main.", TIMED),
         ("Push to main? Never.", "it does not say what"),
         ("Write a parser and never use eval.", "it is about this one step"),
         ("never push " + "x" * 510, "it is longer than 500 characters"),
@@ -356,19 +339,6 @@ def test_what_was_kept_is_not_named():
     assert unkept(message, kept) == [("Don't guess", "it says nothing about a tool")]
 
 
-def test_an_amount_beside_an_action_keeps_both():
-    properties = {**FILES.parameters["properties"], "amount": {"type": "number"}}
-    tool = ToolSchema("files", "Read, write or delete a file", {"properties": properties})
-    [demand] = demands("Never delete over 500 files under /etc/nginx.", [], [tool])
-    found = demand.conditions["files"]
-    conditions = read_conditions(found.when, found.unless)
-    views = {
-        op: CallView("files", {"op": op, "path": "/etc/nginx/a", "amount": 501}, tool.parameters)
-        for op in ("write", "delete")
-    }
-    assert {op for op, v in views.items() if conditions.check(v, NOW) is Match.YES} == {"delete"}
-
-
 def tool(name: str, *parameters: str) -> ToolSchema:
     return ToolSchema(name, "", {"properties": {each: {"type": "string"} for each in parameters}})
 
@@ -384,6 +354,10 @@ ACTING = [
 ]
 
 
+HOTELS = {"hotel": "River View Hotel"}, {"hotel": "River Inn"}
+PAYEES = [{"recipient": name, "amount": 501} for name in ("Kowalski", "Ann")]
+
+
 def stopped_by(message: str, name: str, arguments: dict) -> bool:
     found = next(iter(demands(message, [], ACTING))).conditions.get(name)
     if found is None:
@@ -396,32 +370,12 @@ def stopped_by(message: str, name: str, arguments: dict) -> bool:
 @pytest.mark.parametrize(
     ("message", "name", "stopped", "passing"),
     [
-        (
-            "Never book the Riverside View Hotel.",
-            "reserve_hotel",
-            {"hotel": "Riverside View Hotel"},
-            {"hotel": "Riverside Inn"},
-        ),
-        (
-            "Never deploy payments_api.",
-            "deploy_service",
-            {"service": "payments_api"},
-            {"service": "a"},
-        ),
-        (
-            'Never deploy "payments-api".',
-            "deploy_service",
-            {"service": "payments-api"},
-            {"service": "a"},
-        ),
+        ("Never book the River View Hotel.", "reserve_hotel", *HOTELS),
+        ("Never deploy pay_api.", "deploy_service", {"service": "pay_api"}, {"service": "a"}),
+        ('Never deploy "pay-api".', "deploy_service", {"service": "pay-api"}, {"service": "a"}),
         ("Never invite Mallory.", "invite_user", {"user": "Mallory"}, {"user": "Ann"}),
         ("转账金额绝不能超过 5000", "send_money", {"amount": 5001}, {"amount": 5000}),
-        (
-            "Never send money over 500 to Kowalski.",
-            "send_money",
-            {"recipient": "Kowalski", "amount": 501},
-            {"recipient": "Ann", "amount": 501},
-        ),
+        ("Never send money over 500 to Kowalski.", "send_money", *PAYEES),
         ("Never change my password.", "update_password", {"password": "x"}, None),
     ],
 )
@@ -461,6 +415,7 @@ def test_what_holds_today_is_said_so():
     assert [d.today for d in demands("Today, never deploy.", [], ["deploy"])] == [True]
     assert [d.today for d in demands("Never deploy, not even today.", [], ["deploy"])] == [False]
     assert [d.today for d in demands("Never again deploy today.", [], ["deploy"])] == [False]
+    assert [d.today for d in demands("Don't deploy today or tomorrow.", [], ["deploy"])] == [False]
 
 
 @pytest.mark.parametrize(
@@ -475,10 +430,6 @@ def test_what_holds_today_is_said_so():
 )
 def test_what_begins_today_does_not_end_with_the_day(message):
     assert [(d.today, d.session) for d in demands(message, [], ["deploy"])] == [(False, False)]
-
-
-def test_what_holds_today_and_tomorrow_does_not_end_with_the_day():
-    assert [d.today for d in demands("Don't deploy today or tomorrow.", [], ["deploy"])] == [False]
 
 
 def test_a_long_message_is_read_in_linear_steps():

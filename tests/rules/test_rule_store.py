@@ -15,11 +15,12 @@ USER = Actor("user", "typed", "lift it")
 AGENT = Actor("agent", name="model-x")
 
 
-def test_a_rule_round_trips_with_its_defaults(rules, put):
+def test_a_rule_round_trips_with_its_defaults_in_its_workspace(rules, put, store, clock):
     made = put(rule="  Be brief ")
     assert (made.rule, made.priority, made.source) == ("Be brief", "normal", "programmatic")
     assert rules.get_rule("SEND_EMAIL ", made.id) == made
     assert rules.get_rule("other", made.id) is None
+    assert ToolMemoryStore(store, "other", clock).all_rules().rules == []
 
 
 @pytest.mark.parametrize(
@@ -121,9 +122,8 @@ def test_a_conflict_that_does_not_end_is_told(rules, put, monkeypatch):
 
 
 def test_what_an_agent_puts_is_in_no_list_until_the_user_accepts_it(rules, put):
-    asked = rules.put_rule(
-        RuleInput(tool_name="shell", rule="Run anything", priority="critical"), AGENT
-    )
+    given = RuleInput(tool_name="shell", rule="Run anything", priority="critical")
+    asked = rules.put_rule(given, AGENT)
     assert asked.status == "request"
     assert rules.get_rule("shell", asked.id) is None
     assert rules.list_rules("shell") == [] == rules.all_rules().rules
@@ -174,11 +174,6 @@ def test_a_session_rule_is_in_no_list_and_ends_with_its_session(rules, put, cloc
     assert rules.end_session("s1") == 1
     clock.advance(8 * 86_400)
     assert rules.all_rules("s2").rules == []
-
-
-def test_workspaces_are_apart(rules, put, store, clock):
-    put()
-    assert ToolMemoryStore(store, "other", clock).all_rules().rules == []
 
 
 def test_a_kelvin_sign_writes_no_k(rules, put):

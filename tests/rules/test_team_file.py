@@ -8,13 +8,8 @@ from toolmem.errors import RequestError
 from toolmem.rules.changes import Actor
 from toolmem.rules.team_file import compare, entry_of, read_team_file, write_team_file
 
-FIELDS = {
-    "id": "a",
-    "tool": "'@shell'",
-    "rule": "Never push",
-    "effect": "deny",
-    "when": "[{command: ^git push}]",
-}
+FIELDS = {"id": "a", "tool": "'@shell'", "rule": "Never push", "effect": "deny"}
+FIELDS["when"] = "[{command: ^git push}]"
 
 
 def entry(**changed):

@@ -7,6 +7,7 @@ import threading
 import httpx
 import pytest
 
+from toolmem import ToolMem
 from toolmem.testing.model_server import ModelServer
 
 CALLS = [{"tool_name": "search", "input": {"q": "rain"}, "output": "[]", "success": True}]
@@ -14,10 +15,8 @@ CALLS = [{"tool_name": "search", "input": {"q": "rain"}, "output": "[]", "succes
 
 def ask(url, name, body, **headers):
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    headers = {"Content-Type": "application/json", **headers}
-    return httpx.post(
-        f"{url}/{name}", content=content, headers=headers, trust_env=False, timeout=60
-    )
+    given = {"content": content, "headers": {"Content-Type": "application/json", **headers}}
+    return httpx.post(f"{url}/{name}", **given, trust_env=False, timeout=60)
 
 
 def test_remes_own_sequence_of_requests(url):
@@ -158,16 +157,13 @@ def test_a_check_is_not_held_up_by_work_that_waits_for_a_model(serve):
 
 
 def test_sigterm_lets_a_request_finish_its_work(serve, tmp_path):
-    from toolmem import ToolMem
-
     url, process = serve()
     calls = [{"tool_name": f"t{n}", "input": {"n": n}, "output": "x" * 500} for n in range(3_000)]
     done = []
 
     def add():
-        done.append(
-            ask(url, "add_tool_call_result", {"workspace_id": "w", "tool_call_results": calls})
-        )
+        body = {"workspace_id": "w", "tool_call_results": calls}
+        done.append(ask(url, "add_tool_call_result", body))
 
     adding = threading.Thread(target=add)
     adding.start()

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from toolmem import AgentSession, ToolMem
+from toolmem.errors import RequestError
 from toolmem.rules.store import GUARDED
 from toolmem.rules.turn import log
 
@@ -14,6 +15,12 @@ SARAH = {"to": "sarah@x.example"}
 BOB = {"to": "bob@x.example"}
 BAN = "Never email Sarah."
 BACK = "The thing with Sarah is settled."
+
+
+def note_of(quote, when, stops=SARAH, **more):
+    calls = [[{"tool": "send_email", "arguments": each}] for each in (stops, BOB)]
+    note = {"quote": quote, "effect": "deny", "tools": ["send_email"], "when": when}
+    return {**note, "stops": calls[0], "passes": calls[1], **more}
 
 
 class Chat:
@@ -63,16 +70,9 @@ def test_a_guest_lifts_undoes_allows_and_replaces_nothing(owner, memory, speaker
         assert guest.tries() == "deny", words
     assert guest.says("yes, this once") == []
     assert guest.tries() == "deny"
-    note = {
-        "quote": "mails to Sarah are fine for me",
-        "effect": "deny",
-        "tools": ["send_email"],
-        "when": [{"target": "sarah@y"}],
-        "stops": [{"tool": "send_email", "arguments": {"to": "sarah@y.example"}}],
-        "passes": [{"tool": "send_email", "arguments": BOB}],
-        "replaces": "email Sarah",
-    }
-    guest.session.messages("mails to Sarah are fine for me")
+    quote, stops = "mails to Sarah are fine for me", {"to": "sarah@y.example"}
+    note = note_of(quote, [{"target": "sarah@y"}], stops, replaces="email Sarah")
+    guest.session.messages(quote)
     refused = json.loads(guest.session.call_tool("note_demand", note))["problems"]
     assert refused[0]["field"] == "replaces"
 
@@ -104,25 +104,18 @@ def test_a_setting_makes_everybody_a_guest(tmp_path):
 
 @pytest.mark.parametrize("speaker", ["", "me", "guest:", "guest: "])
 def test_an_unknown_speaker_is_refused_and_named(memory, speaker):
-    from toolmem.errors import RequestError
-
     with pytest.raises(RequestError, match="speaker: expected owner or guest:ID"):
         memory.capture_rules("Never email Bob.", session_id="s", speaker=speaker or " ")
 
 
-def test_the_newest_word_wins(owner, clock):
-    owner.says(BACK)
-    clock.advance(5)
-    owner.says(BAN)  # said again: it is newer, and ends every question
-    assert owner.lifts(BACK)["problems"][0]["field"] == "quote"
-    assert owner.tries() == "deny"
-
-
-def test_the_same_demand_said_again_ends_the_question_on_it(owner):
+@pytest.mark.parametrize("seconds", [0, 5])
+def test_the_newest_word_wins(owner, clock, seconds):
     owner.says(BACK)
     assert owner.rule.request is not None
-    owner.says(BAN)
+    clock.advance(seconds)
+    owner.says(BAN)  # said again: it is newer, and ends every question
     assert owner.rule.request is None
+    assert owner.lifts(BACK)["problems"][0]["field"] == "quote"
     assert owner.tries() == "deny"
 
 
@@ -136,9 +129,8 @@ def test_a_question_ends_with_the_day(owner, clock):
 def test_in_a_guarded_store_what_nobody_saw_typed_waits_for_the_user(owner, memory):
     memory.services.store().put(*GUARDED, {})
     told = owner.says("Never email Bob.")
-    assert told[0].startswith(
-        "Heard, and waits for you: “Never email Bob” (nobody saw you type it)"
-    )
+    heard = "Heard, and waits for you: “Never email Bob” (nobody saw you type it)"
+    assert told[0].startswith(heard)
     assert owner.tries(BOB) == "allow"
     assert "Bob" not in owner.session.messages("go")[-1]["content"]
 
@@ -284,15 +276,7 @@ def test_what_a_model_wrote_lets_no_narrower_permission_lift_the_whole_ban(
     chat = Chat(memory)
     quote = "Mailing Sarah is a no-go for you"
     chat.session.messages(quote)
-    note = {
-        "quote": quote,
-        "effect": "deny",
-        "tools": ["send_email"],
-        "rule": understood,
-        "when": [{"target": target}],
-        "stops": [{"tool": "send_email", "arguments": SARAH}],
-        "passes": [{"tool": "send_email", "arguments": BOB}],
-    }
+    note = note_of(quote, [{"target": target}], rule=understood)
     assert json.loads(chat.session.call_tool("note_demand", note))["outcome"] == "kept"
     chat.session.after_turn()
     chat.says("You may email invoices to Sarah again.")
@@ -306,14 +290,7 @@ def test_what_a_model_wrote_lets_no_narrower_permission_lift_the_whole_ban(
 def test_no_reply_takes_back_a_rule_of_an_older_message_that_a_model_noted_again(
     owner, memory, clock, reply
 ):
-    note = {
-        "quote": BAN.rstrip("."),
-        "effect": "deny",
-        "tools": [owner.rule.tool_name],
-        "when": [{"target": "sarah"}],
-        "stops": [{"tool": "send_email", "arguments": SARAH}],
-        "passes": [{"tool": "send_email", "arguments": BOB}],
-    }
+    note = note_of(BAN.rstrip("."), [{"target": "sarah"}], tools=[owner.rule.tool_name])
     for message in (BAN, "Rename the files."):
         clock.advance(60)
         owner.session.messages(message)

@@ -110,10 +110,6 @@ def test_lift_takes_the_ids_that_people_give_to_rules(chat, memory, rule_id):
     assert one.tries("refund", {"cents": 1}).action == "allow"
 
 
-def test_lift_and_a_plain_word_is_no_reply(chat):
-    assert chat().says("Lift weights.").told == []
-
-
 @pytest.mark.parametrize(
     "form",
     [
@@ -149,11 +145,12 @@ def test_undo_beside_other_words_undoes_nothing_and_says_so(chat, said):
     assert one.tries().action == "deny"
 
 
-def test_undo_reaches_the_message_before_alone(chat):
+def test_undo_reaches_the_message_before_alone_and_lift_wants_an_id(chat):
     one = chat()
     one.says("What is the weather like?")
     assert one.says("undo").told == []
     assert one.says("add buttons redo, undo").told == []
+    assert one.says("Lift weights.").told == []
     assert one.tries().action == "deny"
 
 
@@ -244,9 +241,8 @@ def test_without_consent_it_holds_as_before(chat):
     one.says("Sarah may have her mails again, I said", lifts="Sarah")
     assert one.tries().action == "deny"
     assert len(one.asked) == 1  # not again and again, whatever a model quotes
-    assert (
-        one.says(f"lift {one.code}").told[0].startswith("Lifted: “keep Sarah out of these mails”")
-    )
+    told = one.says(f"lift {one.code}").told[0]
+    assert told.startswith("Lifted: “keep Sarah out of these mails”")
 
 
 @pytest.mark.parametrize("ask", [None, "automatic"])
@@ -260,9 +256,8 @@ def test_where_no_person_is_asked_an_open_question_denies_and_is_named(chat, ask
 
         always.automatic = True
         one.session.close()
-        one.session = AgentSession.start(
-            one.session.memory, tools=[MAIL], session_id="s", on_ask=always
-        )
+        of = {"tools": [MAIL], "session_id": "s", "on_ask": always}
+        one.session = AgentSession.start(one.session.memory, **of)
     one.says("Sarah is back early, you can write to her again", lifts="Sarah")
     denied = one.tries()
     assert (denied.action, one.asked) == ("deny", [])
@@ -301,14 +296,8 @@ def test_in_a_guarded_store_a_program_cannot_vouch_for_what_was_typed(chat, memo
 
 def test_another_rule_against_the_call_lifts_nothing(chat):
     one = chat(agrees=True)
-    one.says(
-        "no mails to x.example at all",
-        note(
-            "no mails to x.example at all",
-            when=[{"target": "@x"}],
-            passes=[{"tool": "send_email", "arguments": {"to": "a@b.example"}}],
-        ),
-    )
+    said, passes = "no mails to x.example", [{"tool": "send_email", "arguments": {"to": "a@b.c"}}]
+    one.says(said, note(said, when=[{"target": "@x"}], passes=passes))
     one.says("Sarah is back early, you can write to her again", lifts="keep Sarah out")
     assert one.tries().action == "deny"
     assert len(one.rules) == 2
@@ -317,21 +306,16 @@ def test_another_rule_against_the_call_lifts_nothing(chat):
 def test_a_correction_is_one_rule_and_a_raised_limit_asks_once(chat):
     one = chat(agrees=True)
     one.says("no refunds over 100 euros", limit(10_000, "no refunds over 100 euros"))
-    one.says(
-        "actually make that 200",
-        limit(20_000, "actually make that 200", replaces="refunds over 100"),
-    )
+    raised = "actually make that 200"
+    one.says(raised, limit(20_000, raised, replaces="refunds over 100"))
     assert "“no refunds over 100 euros” still holds" in one.answers[0]["told"]
     pinned = "\n".join(m["content"] for m in one.session.messages() if m["role"] == "system")
-    replaced = (
-        "no refunds over 100 euros (to be replaced by “actually make that 200”, once the user"
-    )
-    assert replaced in pinned
+    assert f"no refunds over 100 euros (to be replaced by “{raised}”, once the user" in pinned
     assert one.tries("refund", {"cents": 20_001}).action == "deny"
     assert one.tries("refund", {"cents": 15_000}).action == "allow"
     assert one.tries("refund", {"cents": 15_000}).action == "allow"
     assert len(one.asked) == 1
-    assert one.rules == ["keep Sarah out of these mails", "actually make that 200"]
+    assert one.rules == ["keep Sarah out of these mails", raised]
 
 
 def test_a_correction_of_no_rule_is_refused(chat):
@@ -352,13 +336,12 @@ def test_the_start_of_several_ids_names_none_of_the_rules(chat, memory):
     assert one.asked == []
 
 
+ANY_MAIL = {"when": [{"target": "@"}], "passes": [{"tool": "refund", "arguments": {"cents": 1}}]}
+
+
 def test_a_ban_far_wider_than_its_words_asks_until_the_user_says_always_stop_it(chat):
     one = chat()
-    wide = note(
-        "my wife prefers the aisle",
-        when=[{"target": "@"}],
-        passes=[{"tool": "refund", "arguments": {"cents": 1}}],
-    )
+    wide = note("my wife prefers the aisle", **ANY_MAIL)
     told = one.says("my wife prefers the aisle", wide).told
     assert "It only asks, as 6 of 6 ordinary calls would be stopped" in told[0]
     assert one.answers[0]["problems"][0]["field"] == "when"
@@ -373,31 +356,21 @@ def test_a_ban_far_wider_than_its_words_asks_until_the_user_says_always_stop_it(
 
 def test_a_ban_that_only_asks_is_mended_by_a_narrower_note(chat):
     one = chat()
-    wide = note(
-        "never write to the Kowalski family",
-        when=[{"target": "@"}],
-        passes=[{"tool": "refund", "arguments": {"cents": 1}}],
-    )
-    narrow = note(
-        "never write to the Kowalski family",
-        when=[{"target": "@kowalski"}],
-        stops=[{"tool": "send_email", "arguments": {"to": "a@kowalski.example"}}],
-    )
-    one.says("never write to the Kowalski family", wide, narrow)
+    said = "never write to the Kowalski family"
+    stops = [{"tool": "send_email", "arguments": {"to": "a@kowalski.example"}}]
+    narrow = note(said, when=[{"target": "@kowalski"}], stops=stops)
+    one.says(said, note(said, **ANY_MAIL), narrow)
     assert one.tries(given={"to": "ann@acme.com"}).action == "allow"
     assert one.tries(given={"to": "a@kowalski.example"}).action == "deny"
 
 
+BOB_FIRST = {"effect": "deny", "when": [{"arg": {"name": "cents", "over": 1}}]}
+BOB_FIRST["unless"] = [{"earlier": {"target": "bob@", "worked": True}}]
+
+
 def test_an_end_within_the_turn_is_known_to_the_calls_after_it(chat, memory):
     one = chat()
-    before = [{"earlier": {"target": "bob@", "worked": True}}]
-    memory.tool_rule_put(
-        "refund",
-        "mail Bob first",
-        effect="deny",
-        when=[{"arg": {"name": "cents", "over": 1}}],
-        unless=before,
-    )
+    memory.tool_rule_put("refund", "mail Bob first", **BOB_FIRST)
     one.session.messages("go")
     mailed = one.tries(given={"to": "bob@x.example"})
     one.session.ended(mailed, "sent", success=True)
@@ -419,25 +392,11 @@ def test_an_end_says_nothing_of_the_same_call_in_a_later_turn(chat, memory):
 
 def test_an_answer_without_a_flag_may_prove_a_failure_and_never_a_success(chat, memory):
     one = chat()
-    before = [{"earlier": {"target": "bob@", "worked": True}}]
-    memory.tool_rule_put(
-        "refund",
-        "mail Bob first",
-        effect="deny",
-        when=[{"arg": {"name": "cents", "over": 1}}],
-        unless=before,
-    )
-    for output, action in (
-        ("Error: connection refused", "deny"),
-        ("Sent to bob@x.example.", "ask"),
-    ):
+    memory.tool_rule_put("refund", "mail Bob first", **BOB_FIRST)
+    for output, action in (("Error: refused", "deny"), ("Sent to bob@x.example.", "ask")):
         one.session.messages("go")
         function = {"name": "send_email", "arguments": '{"to": "bob@x.example"}'}
-        asked = {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": "1", "type": "function", "function": function}],
-        }
+        asked = {"role": "assistant", "tool_calls": [{"id": "1", "function": function}]}
         one.session.after_turn([asked, {"role": "tool", "tool_call_id": "1", "content": output}])
         assert one.tries("refund", {"cents": 5}).action == action
 

@@ -200,12 +200,8 @@ def test_a_rule_on_hours_is_tried_in_the_time_zone_of_the_user(tmp_path):
     night = [{"clock": {"from": "00:00", "to": "01:00"}}]
     with ToolMem(tmp_path / "zone.db", overrides=["time_zone=Asia/Tokyo"]) as memory:
         times = ("2026-01-01T15:30:00+00:00", "2026-01-01T00:30:00+00:00")  # the first: 00:30 there
-        memory.add(
-            [
-                {"tool_name": "deploy", "input": {}, "output": "ok", "create_time": time}
-                for time in times
-            ]
-        )
+        call = {"tool_name": "deploy", "input": {}, "output": "ok"}
+        memory.add([{**call, "create_time": time} for time in times])
         rule = memory.tool_rule_put("deploy", "Never at night", effect="deny", when=night)
         trial = replay(memory, rule)
         assert [each.create_time.hour for each in trial.stopped] == [15]

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 from starlette.testclient import TestClient
 
+from toolmem import ToolMem
 from toolmem.errors import StoreUnavailable
 from toolmem.models.decisions import Decision, DecisionSource
 from toolmem.rules.changes import Actor
@@ -38,9 +39,8 @@ def test_a_line_of_a_card_opens_its_calls(browser, memory):
 
 @pytest.mark.parametrize("page", ["", "tool?name=send_email", "calls", "calls?outcome=lost"])
 def test_every_call_that_is_listed_can_be_opened(browser, page):
-    found = re.findall(
-        r'href="(/w/default/call\?[^"]+)"', browser.client.get(f"/w/default/{page}").text
-    )
+    text = browser.client.get(f"/w/default/{page}").text
+    found = re.findall(r'href="(/w/default/call\?[^"]+)"', text)
     assert found or page == ""
     for address in found:
         answer = browser.client.get(html.unescape(address))
@@ -78,12 +78,9 @@ def test_older_calls_follow_without_gap_or_repetition(memory):
 
 def test_only_an_input_that_worked_before_counts_as_broken(memory):
     flags = [("a", True), ("a", False), ("b", False), ("c", False), ("c", True)]
-    memory.add(
-        [
-            {"tool_name": "t", "input": {"q": q}, "output": "x", "success": ok, "id": str(n)}
-            for n, (q, ok) in enumerate(flags)
-        ]
-    )
+    for n, (q, worked) in enumerate(flags):
+        call = {"tool_name": "t", "input": {"q": q}, "output": "x", "id": str(n)}
+        memory.add([{**call, "success": worked}])
     log = memory.services.store().call_log("default", tool="t")
     ((name, count, call),) = changed_inputs(log)
     assert (name, count, call.input) == ("t", 1, {"q": "a"})
@@ -121,14 +118,8 @@ def test_text_of_calls_and_rules_is_text_on_every_page(browser, memory):
     rule = user.tool_rule_put(EVIL, f"Never {EVIL}", **more)
     decision = memory.check_tool_call(EVIL, {"x": EVIL}, conversation_id=EVIL)
     (logged,) = memory.services.store().call_log("default", tool=EVIL)
-    asked = {
-        "name": EVIL,
-        "tool": EVIL,
-        "id": logged.call.id,
-        "q": EVIL,
-        "conversation": EVIL,
-        "rule": EVIL,
-    }
+    asked = dict.fromkeys(("name", "tool", "q", "conversation", "rule"), EVIL)
+    asked["id"] = logged.call.id
     for name in VIEWS:
         given = {"rule": {"id": rule.id, "call": EVIL, "replay": "1"}, "draft": {**asked, "id": ""}}
         query = given.get(name, {"id": decision.id} if name == "decision" else asked)
@@ -256,8 +247,6 @@ def test_what_is_not_there_is_a_page_with_404(browser, page):
 
 
 def test_an_empty_memory_has_pages_too(tmp_path):
-    from toolmem import ToolMem
-
     with ToolMem(tmp_path / "none.db") as memory:
         client = TestClient(application(memory, Access()), base_url="http://127.0.0.1")
         for name in ("", "tools", "calls", "rules", "decisions", "search", "draft"):

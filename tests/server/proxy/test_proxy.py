@@ -50,18 +50,15 @@ def test_what_is_no_call_passes_as_the_bytes_that_came(host):
 
 def test_a_forbidden_call_is_answered_with_the_users_sentence_and_never_sent(host):
     host = host(said=NEVER)
+    stateless = host.call("send_email", TO_SARAH, _meta=MODERN)
+    assert stateless["isError"] and stateless["resultType"] == "complete"
     denied = host.call("send_email", TO_SARAH)
     assert denied["isError"] and NEVER in text_of(denied)
     assert text_of(host.call("send_email", TO_BOB)) == "done"
     assert len(host.got) == 1 and b"bob" in host.got[0]
     [kept] = host.kept()
-    assert (kept.tool_name, kept.input, kept.output, kept.success) == (
-        "send_email",
-        TO_BOB,
-        "done",
-        True,
-    )
-    assert kept.time_cost > 0
+    assert (kept.tool_name, kept.input, kept.output) == ("send_email", TO_BOB, "done")
+    assert kept.success is True and kept.time_cost > 0
 
 
 @pytest.mark.parametrize(
@@ -78,18 +75,6 @@ def test_a_forbidden_call_is_answered_with_the_users_sentence_and_never_sent(hos
         b'{"id":5,"method":"tools/call","params":{"name":"send_email","arguments":{"to":"\xff"}}}',
         b'{"id":5,"method":"tools/call","params":' + b"[" * 100_000,
     ],
-    ids=[
-        "doubled method",
-        "doubled argument",
-        "second name in another case",
-        "name in another case",
-        "params in another case",
-        "method in another case",
-        "escaped",
-        "cut",
-        "no UTF-8",
-        "deep",
-    ],
 )
 def test_a_call_that_two_readers_may_read_differently_is_refused_by_its_id(host, line):
     host = host(said=NEVER)
@@ -100,11 +85,13 @@ def test_a_call_that_two_readers_may_read_differently_is_refused_by_its_id(host,
     assert host.call("send_email", TO_BOB, id=6) and len(host.got) == 1
 
 
-def test_a_batch_is_refused(host):
+def test_a_batch_is_refused_and_the_exit_code_is_the_servers(host):
     host = host()
     host.write(b'[{"id":1,"method":"tools/call","params":{"name":"x"}}]')
     assert "no batches" in host.message()["error"]["message"]
     assert host.got == []
+    host.send({"id": 1, "method": "tools/call", "params": {"name": "leave"}})
+    assert host.process.wait(timeout=20) == 7
 
 
 def test_the_user_is_asked_by_a_form_and_other_messages_pass_meanwhile(host):
@@ -136,6 +123,9 @@ def test_anything_but_a_plain_yes_is_none(host, answer):
     host.send({"id": host.message()["id"], "result": answer})
     told = host.message()["result"]
     assert told["isError"] and "did not agree" in text_of(told)
+    host.ask("initialize", {"capabilities": {}})  # such a client shows no forms
+    told = host.call("send_email", TO_SARAH)
+    assert told["isError"] and "ask the user first" in text_of(told)
     assert all(b"sarah" not in line for line in host.got)
 
 
@@ -148,12 +138,6 @@ def test_a_call_that_is_cancelled_while_the_user_is_asked_is_never_sent(host):
     host.send({"id": ours, "result": {"action": "accept", "content": {"run": True}}})
     assert host.ask("ping", id=9)["id"] == 9
     assert all(b"sarah" not in line for line in host.got)
-
-
-def test_a_client_that_shows_no_forms_is_told_to_ask(host):
-    host = host(said=ASK, capabilities={})
-    told = host.call("send_email", TO_SARAH)
-    assert told["isError"] and "ask the user first" in text_of(told)
 
 
 def test_in_the_stateless_protocol_consent_holds_for_this_call_once(host):
@@ -192,11 +176,6 @@ def test_a_server_may_ask_on_about_a_call_that_the_user_agreed_to(host):
     own = {"_meta": MODERN, "requestState": "of the server"}
     assert text_of(host.call("send_email", given, id=3, **own)) == "done"
     assert host.call("send_email", given, id=4, **own)["resultType"] == "input_required"
-
-
-def test_a_denial_in_the_stateless_protocol_is_complete(host):
-    denied = host(said=NEVER).call("send_email", TO_SARAH, _meta=MODERN)
-    assert denied["isError"] and denied["resultType"] == "complete"
 
 
 def test_a_failure_is_kept_and_advised_about(host):
@@ -252,12 +231,6 @@ def test_cancelled_and_unanswered_calls_are_kept_as_unknown(host):
     assert host.close()[0] == 0
     endings = {call.input["n"]: (call.success, call.metadata["ending"]) for call in host.kept()}
     assert endings == {1: (None, "cancelled"), 2: (None, "no_answer")}
-
-
-def test_the_exit_code_is_the_servers(host, tmp_path):
-    host = host()
-    host.send({"id": 1, "method": "tools/call", "params": {"name": "leave"}})
-    assert host.process.wait(timeout=20) == 7
 
 
 def test_in_the_shadow_nothing_is_changed_and_everything_is_kept(host):
@@ -323,8 +296,6 @@ def test_a_program_cannot_loosen_rules_where_a_proxy_is_at_work(host):
 
 
 def test_a_command_that_is_none_is_told(tmp_path):
-    import subprocess
-
     command = [sys.executable, "-m", "toolmem", "mcp", "proxy", "--", "no-such-program"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60)
     assert done.returncode == 127 and b"cannot be started: no-such-program" in done.stderr
@@ -333,8 +304,7 @@ def test_a_command_that_is_none_is_told(tmp_path):
 def test_the_proxy_loads_no_flows_servers_or_models():
     """What a host starts beside each of its servers stays small."""
     program = "import sys, toolmem.cli.mcp, toolmem.server.proxy.child; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, check=True, text=True
-    ).stdout.split()
+    command = [sys.executable, "-c", program]
+    loaded = subprocess.run(command, capture_output=True, check=True, text=True).stdout.split()
     heavy = ("toolmem.memory", "toolmem.flow", "toolmem.llm", "asyncio", "starlette", "mcp", "yaml")
     assert [each for each in heavy if each in loaded] == []

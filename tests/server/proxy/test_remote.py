@@ -113,6 +113,16 @@ def test_calls_are_held_and_kept_and_everything_else_survives(url, tmp_path):
     assert sorted(kept) == [("greet", True), ("send_email", True)]
 
 
+def started(folder, url, asked):
+    """The proxy before the server of an address, with a first line on its input."""
+    server, pipe = proxied(folder, url), subprocess.PIPE
+    command = [server.command, *server.args]
+    process = subprocess.Popen(command, cwd=folder, stdin=pipe, stdout=pipe)
+    process.stdin.write(json.dumps(asked).encode() + b"\n")
+    process.stdin.flush()
+    return process
+
+
 def test_a_client_of_the_stateless_protocol_is_served_without_a_handshake(url, tmp_path):
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -121,12 +131,7 @@ def test_a_client_of_the_stateless_protocol_is_served_without_a_handshake(url, t
     }
     given = {"name": "send_email", "arguments": {"to": "bob"}, "_meta": meta}
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": given}
-    server = proxied(tmp_path, url)
-    process = subprocess.Popen(
-        [server.command, *server.args], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    process.stdin.write(json.dumps(asked).encode() + b"\n")
-    process.stdin.flush()
+    process = started(tmp_path, url, asked)
     answers = [json.loads(process.stdout.readline())]
     while "id" not in answers[-1]:
         answers.append(json.loads(process.stdout.readline()))
@@ -136,13 +141,8 @@ def test_a_client_of_the_stateless_protocol_is_served_without_a_handshake(url, t
 
 
 def test_a_server_that_is_not_there_is_an_error_of_the_request(tmp_path):
-    server = proxied(tmp_path, "http://127.0.0.1:9/mcp")
     asked = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    process = subprocess.Popen(
-        [server.command, *server.args], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    process.stdin.write(json.dumps(asked).encode() + b"\n")
-    process.stdin.flush()
+    process = started(tmp_path, "http://127.0.0.1:9/mcp", asked)
     answer = json.loads(process.stdout.readline())
     assert answer["id"] == 1 and "error" in answer
     process.stdin.close()

@@ -86,9 +86,8 @@ def test_an_entry_that_was_changed_since_is_left_to_the_user(toolmem, tmp_path):
 
 
 def test_an_entry_that_was_never_wrapped_is_told(toolmem, tmp_path):
-    (tmp_path / "mcp.json").write_text(
-        '{"mcpServers": {"files": {"command": "srv", "args": null}}}'
-    )
+    text = '{"mcpServers": {"files": {"command": "srv", "args": null}}}'
+    (tmp_path / "mcp.json").write_text(text)
     assert "change it by hand" in toolmem("unwrap", "files", "--file", "mcp.json", code=2)
 
 
