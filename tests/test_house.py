@@ -27,7 +27,7 @@ BUDGETS = {  # lines of each folder: what is there, and some air
     "ops": 1350,
     "operations": 1400,
     "memory": 550,
-    "research": 2250,
+    "research": 2400,
     "cli": 2400,
     "testing": 450,
     "rules": 6350,

@@ -54,7 +54,7 @@ def test_tools_are_printed_as_json(filled):
         (["evaluate", "--input", "missing.jsonl"], "missing.jsonl"),
         (["evaluate", "--limit", "0"], "--limit"),
         (["evaluate", "--out", "file/report"], "file"),
-        (["evaluate", "--by", "modle"], "no call has a field 'modle'; there are day"),
+        (["evaluate", "--by", "modle"], "no call has a field 'modle' (known: agent, "),
         (["compare", "file", "none"], "name a folder that `toolmem evaluate --out FOLDER` wrote"),
         (["config", "show", "op.recal"], "no setting is called 'op.recal' (known: op"),
         (["config", "show", "lm"], "(did you mean 'llm'?)"),

@@ -207,8 +207,9 @@ def test_the_judge_is_held_against_labels(tmp_path):
     (tmp_path / "labels.csv").write_text("index,label\n0,1\n1,0\n2,1\n")
     done = run(tmp_path, "evaluate", "--input", "calls.jsonl", "--labels", "labels.csv")
     assert "66.7% worked (95 % interval" in done.stdout
-    assert "the judge agrees with 2 of 3 labels (2 worked, 0 failed); 0 good" in done.stdout
+    assert "the judge's score agrees with 2 of 3 labels (2 worked, 0 failed; 0 good" in done.stdout
     assert "balanced accuracy 0.500, of failures precision - and recall 0.000" in done.stdout
+    assert "3 labels are fewer than 20" in done.stderr
     (tmp_path / "labels.csv").write_text("index,label\n7,1\n")
     done = run(tmp_path, "evaluate", "--input", "calls.jsonl", "--labels", "labels.csv")
     assert (done.returncode, done.stdout) == (2, "")

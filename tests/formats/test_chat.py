@@ -137,9 +137,17 @@ def test_labels_are_read_by_row_and_a_bad_one_is_named(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("index,tool_name,label\n0,a,1\n2,b,0\n3,c,\n")
     assert read_labels(path) == {0: True, 2: False}
-    path.write_text("index,label\n0,yes\n")
-    with pytest.raises(RequestError, match="line 2: expected `index`"):
-        read_labels(path)
+    path.write_text("row,label\n0,true\n1,\n2,false\n")  # as calls.csv has them
+    assert read_labels(path) == {0: True, 2: False}
+    for text, told in (
+        ("index,label\n0,yes\n", "line 2: expected `label` 1 or 0"),
+        ("Index;label\n0;1\n", "line 1: expected the columns `index`"),
+        ("index,label\n0,1\n0,0\n", "line 3: row 0 has another label above"),
+        ("", "line 1: expected the columns"),
+    ):
+        path.write_text(text)
+        with pytest.raises(RequestError, match=told):
+            read_labels(path)
 
 
 def test_langchain_calls_are_read_with_their_arguments():

@@ -12,7 +12,13 @@ from toolmem.research.rates import Told, difference, kappa, paired_difference, r
 def calls(worked, tool="a", first=0):
     return [
         ReadCall(
-            tool_name=tool, input=str(n), output="", worked=each, label=None, score=float(each)
+            row=n,
+            tool_name=tool,
+            input=str(n),
+            output="",
+            worked=each,
+            label=None,
+            score=float(each),
         )
         for n, each in enumerate(worked, first)
     ]
@@ -49,7 +55,7 @@ def test_what_an_evaluation_wrote_is_read_again(tmp_path):
     assert [(call.worked, call.score) for call in read_calls(tmp_path)] == [(True, 1), (False, 0)]
     assert read_calls(tmp_path) == read_calls(tmp_path / "calls.csv")
     (tmp_path / "calls.csv").write_text("tool_name,worked\na,true\n")
-    for place, told in ((tmp_path / "none", "none: "), (tmp_path, "no column 'input'")):
+    for place, told in ((tmp_path / "none", "none: "), (tmp_path, "'row' is missing")):
         with pytest.raises(RequestError, match=f"{told}.*name a folder that"):
             read_calls(place)
 

@@ -153,12 +153,14 @@ def test_an_op_before_the_judge_sees_the_calls_of_an_evaluation_as_those_of_a_re
     assert "1 calls were left out by an op before they were judged" in found.notes
 
 
-@pytest.mark.parametrize(("line", "told"), [("{broken", "line 1: no JSON"), ("", "holds no call")])
-def test_a_recording_without_one_readable_call_is_no_success(recording, tmp_path, line, told):
-    done = run(tmp_path, "--input", str(recording(line)))
-    assert done.returncode == 1
-    assert told in done.stderr
-    assert "no call that could be evaluated" in (tmp_path / "report" / "report.html").read_text()
+def test_a_recording_without_one_readable_call_is_no_success(recording, tmp_path):
+    done = run(tmp_path, "--input", str(recording("{broken")))
+    assert (done.returncode, "line 1: no JSON" in done.stderr) == (1, True)
+    report = (tmp_path / "report" / "report.html").read_text()
+    assert "no call that could be evaluated" in report
+    done = run(tmp_path, "--input", str(recording("")))  # nothing was evaluated: it stays
+    assert (done.returncode, "the recording holds no call" in done.stderr) == (2, True)
+    assert (tmp_path / "report" / "report.html").read_text() == report
 
 
 def test_a_withheld_flag_is_not_seen_by_the_judge(recording):
@@ -178,10 +180,14 @@ def test_calls_of_a_known_id_and_stopped_calls_stay_in_the_table_without_a_verdi
         {"tool_name": "login", "id": "a", "input": {"password": "Sunshine7"}, "output": "ok"},
         {"tool_name": "login", "output": "toolmem: not run. The user said: no."},
         {"tool_name": "login", "id": "a", "input": {"password": "Sunshine7"}, "output": "ok"},
+        {"tool_name": "login", "output": "toolmem: not run. A rule says: no.", "success": False},
     )
     found = evaluate(path)
     assert found.duplicates == 1
-    assert [each.evaluation_status for each in tables.call_rows(found)] == ["ok", "denied", "ok"]
+    told = [each.evaluation_status for each in tables.call_rows(found)]
+    assert told == ["ok", "denied", "pending", "denied"]
+    totals = tables.totals(found)  # what was not judged is in no rate, whatever its flag says
+    assert (totals["success_rate"], totals["failures"], totals["unknown_outcome"]) == (1.0, 0, 3)
     assert "Sunshine7" not in csv_text(tables.call_rows(found), tables.CallRow)
 
 
@@ -309,7 +315,7 @@ def test_calls_are_grouped_by_a_field_and_an_unknown_one_is_refused_before_anyth
         ("m2", "a", 1, 1, 9.0),
     ]
     with ToolMem(":memory:") as memory:
-        with pytest.raises(RequestError, match="no call has a field 'modle'; there are day, model"):
+        with pytest.raises(RequestError, match="no call has a field 'modle' .did you mean 'model'"):
             evaluate(path, memory=memory, by="modle")
         assert memory.calls() == []
 
@@ -331,6 +337,27 @@ def test_labels_lead_and_the_interval_holds_the_error_of_the_judge_on_them(recor
     assert (everything["success_rate"], everything["low"]) == pytest.approx((0.75, wilson.low))
     with pytest.raises(RequestError, match="labels: none of the 1 rows is a call of the recording"):
         evaluate(path, labels={99: True})
+
+
+def test_a_tool_is_corrected_by_its_own_labels_and_widened_by_those_of_others(recording):
+    calls = [{"tool_name": t, "input": {"n": n}, "output": "ok"} for t in "abc" for n in range(50)]
+    right = dict.fromkeys(range(25), True) | dict.fromkeys(range(50, 75), False)
+    found = evaluate(recording(*calls), labels=right)  # b is always wrong where somebody looked
+    rows = {row.tool_name: row for row in tables.tool_rows(found)}
+    assert [rows[name].success_rate for name in "abc"] == [1.0, 0.0, 1.0]
+    assert rows["c"].low < 0.5 < rows["a"].low
+
+
+def test_a_misspelled_key_and_a_key_given_twice_are_not_silent(recording):
+    found = evaluate(
+        recording(
+            {"tool_name": "a", "outptu": "Error: x", "model": "m", "metadata": {"model": "n"}}
+        ),
+        by="metadata.model",
+    )
+    assert "1 records have 'outptu', which is no field: did you mean 'output'?" in found.notes
+    assert [row.group for row in tables.group_rows(found)] == ["n", "n"]
+    assert found.calls[0].call.metadata["model"] == "m"
 
 
 def test_intervals_of_the_sample_hold_the_share_that_its_own_labels_say():

@@ -91,4 +91,5 @@ def _print(found: Bill) -> None:
         told = ", ".join(filter(None, (price.source, price.date))) or "no source given"
         millions = f"{1000 * price.input:g} and {1000 * price.output:g} a million"
         paid = f"{price.input:g} for 1,000 tokens read, {price.output:g} written ({millions})"
-        click.echo(f"{found.model}, {price.currency}: {paid} ({told})")
+        name = f"{found.model}, {price.currency}" if price.currency else found.model
+        click.echo(f"{name}: {paid} ({told})")

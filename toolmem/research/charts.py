@@ -62,7 +62,7 @@ def failure_chart(tools: pd.DataFrame) -> Chart:
     calls, rows = shown["calls"].astype(float), range(len(shown))
     silent = shown["silent_failures"] / calls
     flagged = (shown["failures"] - shown["silent_failures"]) / calls
-    axes.barh(rows, flagged, color=FAILED, label="failed by the recorded flag")
+    axes.barh(rows, flagged, color=FAILED, label="failed")
     _silent_bars(axes, silent, flagged)
     known = shown["success_rate"].notna()
     rate = 1 - shown["success_rate"].astype(float)
@@ -105,7 +105,7 @@ def error_chart(errors: pd.DataFrame) -> Chart:
     shown = sums.sort_values("calls", ascending=False, kind="stable").head(MAX_BARS)
     chart, axes = _chart(shown.index, "Why calls failed", "failed calls")
     flagged = shown["calls"] - shown["silent_failures"]
-    axes.barh(range(len(shown)), flagged, color=FAILED, label="failed by the recorded flag")
+    axes.barh(range(len(shown)), flagged, color=FAILED, label="failed")
     _silent_bars(axes, shown["silent_failures"], flagged)
     axes.margins(x=0.1)
     return _with_legend(chart, axes)
@@ -144,7 +144,7 @@ def cost_chart(costs: pd.DataFrame) -> Chart:
 def _silent_bars(axes: Axes, values: pd.Series, left: pd.Series) -> None:
     """Nothing where no call failed silently."""
     if values.sum():
-        label = "silent: flagged as a success"
+        label = "failed silently: flagged as a success"
         axes.barh(range(len(values)), values, left=left, color=SILENT, label=label)
 
 

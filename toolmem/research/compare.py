@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,22 +12,26 @@ from msgspec import Struct
 from toolmem.errors import RequestError
 from toolmem.research.rates import (
     Errors,
+    Rate,
     Told,
     difference,
     errors_of,
     kappa,
     paired_difference,
     rate_of,
+    rate_of_part,
 )
 from toolmem.research.tables import CallRow
+from toolmem.text.masking import MASK
 
 MAX_SHOWN = 10  # rows with another score, and names of tools in a message
-_FLAGS = {"true": True, "false": False}
+_FLAGS = {"true": True, "false": False, "": None}
 
 
 class ReadCall(Struct, frozen=True, kw_only=True):
     """What is compared of a row of `calls.csv`."""
 
+    row: int
     tool_name: str
     input: str
     output: str
@@ -37,7 +41,6 @@ class ReadCall(Struct, frozen=True, kw_only=True):
 
 
 Calls = Sequence[ReadCall | CallRow]
-ErrorsOf = Mapping[bool, Errors]  # of a judge, by its verdict
 
 
 class Shares(Struct, kw_only=True):
@@ -82,17 +85,18 @@ def read_calls(place: str | os.PathLike[str]) -> list[ReadCall]:
         with path.open(encoding="utf-8", newline="") as file:
             return [
                 ReadCall(
+                    row=int(row["row"]),
                     tool_name=row["tool_name"],
                     input=row["input"],
                     output=row["output"],
-                    worked=_FLAGS.get(row["worked"]),
-                    label=_FLAGS.get(row["label"]),
+                    worked=_FLAGS[row["worked"].lower()],
+                    label=_FLAGS[row["label"].lower()],
                     score=float(row["score"]) if row["score"] else None,
                 )
                 for row in csv.DictReader(file)
             ]
     except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
-        what = f"no column {error}" if isinstance(error, KeyError) else str(error)
+        what = f"{error} is missing or not read" if isinstance(error, KeyError) else str(error)
         what = error.strerror or what if isinstance(error, OSError) else what
         problem = f"{path}: {what}; name a folder that `toolmem evaluate --out FOLDER` wrote"
         raise RequestError(problem, "evaluation") from None
@@ -110,14 +114,11 @@ def compare(a: Calls, b: Calls) -> Comparison:
             "evaluation",
         )
     is_paired = len(a) == len(b) and all(map(_is_same, a, b))
-    groups = {"": common, **{name: {name} for name in sorted(common)}}
-    tools = [
-        _compared(name, _side(a, group), _side(b, group), is_paired)
-        for name, group in groups.items()
-    ]
+    sides = [_by_tool(calls, common) for calls in (a, b)]
+    tools = [_compared(name, sides[0][name], sides[1][name], is_paired) for name in sides[0]]
     pairs = [
-        (row, one.score >= 0.5, other.score >= 0.5)
-        for row, (one, other) in enumerate(zip(a, b, strict=False) if is_paired else ())
+        (one.row, one.score >= 0.5, other.score >= 0.5)
+        for one, other in (zip(a, b, strict=True) if is_paired else ())
         if one.score is not None and other.score is not None
     ]
     return Comparison(
@@ -139,46 +140,69 @@ def _labelled(a: Calls, b: Calls) -> str:
 
 
 def _is_same(one: ReadCall | CallRow, other: ReadCall | CallRow) -> bool:
-    fields = ("tool_name", "input", "output")
-    return all(getattr(one, name) == getattr(other, name) for name in fields)
+    """Secrets count as the same: each store masks them in its own way."""
+    return one.tool_name == other.tool_name and all(
+        MASK.sub("", getattr(one, name)) == MASK.sub("", getattr(other, name))
+        for name in ("input", "output")
+    )
 
 
 class _Side(Struct):
     """Some calls of one evaluation."""
 
-    worked: list[Told]
-    scored: list[Told]
-    errors: dict[bool, Errors]  # of the judge, on labels
+    worked: list[Told] = []
+    scored: list[Told] = []
+    errors: dict[bool, Errors] = {}  # of the judge, on the labels of all calls
 
 
-def _side(calls: Calls, tools: set[str]) -> _Side:
-    own = [call for call in calls if call.tool_name in tools]
-    return _Side(
-        [Told(call.worked, call.label) for call in own],
-        [Told(None if call.score is None else call.score >= 0.5) for call in own],
-        errors_of(Told(call.worked, call.label) for call in calls),
-    )
+def _by_tool(calls: Calls, tools: set[str]) -> dict[str, _Side]:
+    """The calls of all these tools ("") and of each, by name."""
+    errors = errors_of(Told(call.worked, call.label) for call in calls)
+    found = {name: _Side(errors=errors) for name in ("", *sorted(tools))}
+    for call in calls:
+        if call.tool_name in tools:
+            for side in (found[""], found[call.tool_name]):
+                side.worked.append(Told(call.worked, call.label))
+                side.scored.append(Told(None if call.score is None else call.score >= 0.5))
+    return found
 
 
 def _compared(name: str, a: _Side, b: _Side, is_paired: bool) -> ComparedTool:
+    rates = [
+        rate_of_part(side.worked, side.errors) if name else rate_of(side.worked, side.errors)
+        for side in (a, b)
+    ]
+    if is_paired and not any(rate.labelled for rate in rates):
+        worked = _of_pairs(a.worked, b.worked)
+    else:
+        worked = _of_rates(*rates)
     return ComparedTool(
         tool_name=name,
         calls_a=len(a.worked),
         calls_b=len(b.worked),
-        worked=_shares(a.worked, a.errors, b.worked, b.errors, is_paired),
-        score=_shares(a.scored, {}, b.scored, {}, is_paired),
+        worked=worked,
+        score=_of_pairs(a.scored, b.scored)
+        if is_paired
+        else _of_rates(rate_of(a.scored), rate_of(b.scored)),
     )
 
 
-def _shares(
-    a: list[Told], errors_a: ErrorsOf, b: list[Told], errors_b: ErrorsOf, is_paired: bool
-) -> Shares:
-    one, other = rate_of(a, errors_a), rate_of(b, errors_b)
-    if one.rate is None or other.rate is None:
-        return Shares(a=one.rate, b=other.rate)
-    interval = difference(one, other)
-    if is_paired and not (errors_a or errors_b):
-        pairs = zip(a, b, strict=True)
-        interval = paired_difference([(before.judged, after.judged) for before, after in pairs])
-    change = other.rate - one.rate
-    return Shares(a=one.rate, b=other.rate, change=change, low=interval.low, high=interval.high)
+def _of_rates(a: Rate, b: Rate) -> Shares:
+    if a.rate is None or b.rate is None:
+        return Shares(a=a.rate, b=b.rate)
+    low, high = difference(a, b)
+    return Shares(a=a.rate, b=b.rate, change=b.rate - a.rate, low=low, high=high)
+
+
+def _of_pairs(a: list[Told], b: list[Told]) -> Shares:
+    """Of the calls of which both evaluations know the outcome."""
+    pairs = [
+        (one.judged, other.judged)
+        for one, other in zip(a, b, strict=True)
+        if one.judged is not None and other.judged is not None
+    ]
+    if not pairs:
+        return Shares(a=None, b=None)
+    before, after = (sum(pair[side] for pair in pairs) / len(pairs) for side in (0, 1))
+    low, high = paired_difference(pairs)
+    return Shares(a=before, b=after, change=after - before, low=low, high=high)

@@ -203,8 +203,7 @@ def _replay(memory: ToolMem, calls: Sequence[ToolCallResult], watch: Watch) -> P
 def _price(configuration: Configuration, model: str) -> Price | None:
     """The price; where another file or an override set it, that is its source."""
     price, layer = configuration.settings.prices.get(model), configuration.layer
-    paths = [("prices", model, name) for name in ("input", "source")]
+    paths = [("prices", model, name) for name in ("source", "input", "output")]
     origins = [layer[path].origin.partition(":")[0] for path in paths if path in layer]
-    if price is not None and len(set(origins)) == 2:
-        return replace(price, source=origins[0], date="")
-    return price
+    others = [origin for origin in origins if origin != origins[0]]
+    return replace(price, source=others[0], date="") if price is not None and others else price

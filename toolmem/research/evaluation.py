@@ -162,7 +162,7 @@ def evaluate(
         if begin_anew:
             clear(used)
         added, logged = _add(used, recorded, [*tools, *recorded.tools] or None, progress)
-        calls, failed, refused = _results(recorded, about, logged, added.evaluation.failures)
+        calls, failed, refused = _results(recorded, about, by, logged, added.evaluation.failures)
         is_own = memory is None or begin_anew
         recorded.notes += _capture(used, recorded, tools) if is_own else []
         names = sorted({call.tool_name for call in recorded.calls})
@@ -205,7 +205,6 @@ class _About(NamedTuple):
 
     flag: bool | None
     label: bool | None
-    group: str
 
 
 def _about(recorded: Recording, labels: Mapping[int, bool], by: str) -> list[_About]:
@@ -223,13 +222,12 @@ def _about(recorded: Recording, labels: Mapping[int, bool], by: str) -> list[_Ab
         recorded.notes.append(f"{few} error, and count for their own calls alone")
     if left := len(labels.keys() - set(recorded.rows)):
         recorded.notes.append(f"{left} labels belong to no call that could be read")
-    groups = [_group(call, by) for call in recorded.calls]
-    if by and groups and not any(groups):
+    if by and recorded.calls and not any(_group(call, by) for call in recorded.calls):
         known = {"day", *(name for call in recorded.calls for name in call.metadata)}
         raise RequestError(f"by: no call has a field {by!r} ({hint(by, known)})", "by")
     flags = (call.success for call in recorded.calls)
     told = (labels.get(row) for row in recorded.rows)
-    return list(map(_About, flags, told, groups))
+    return list(map(_About, flags, told))
 
 
 def _group(call: ToolCallResult, by: str) -> str:
@@ -325,7 +323,7 @@ def _add(
     After a stop the rest is neither judged nor stored.
     """
     store, workspace = memory.services.store(), memory.workspace_id
-    newest = store.call_log(workspace, newest=True, limit=1)
+    newest, logged = store.call_log(workspace, newest=True, limit=1), list[LoggedCall]()
     total = len(recorded.calls)
     counts = results.Evaluation(requested=total, evaluated=0, reused=0, duplicates=0, failed=0)
     done = Added(evaluation=counts)
@@ -341,6 +339,9 @@ def _add(
         finally:
             memory.engine.listeners.remove(report)
         done.usage = done.usage.plus(added.usage)
+        # At once: the log keeps the newest calls of a tool alone.
+        logged += logged_calls(store, workspace, after=newest[-1].position if newest else 0)
+        newest = logged[-1:] or newest
         for name in ("evaluated", "reused", "duplicates", "failed"):
             setattr(counts, name, getattr(counts, name) + getattr(added.evaluation, name))
         failures = added.evaluation.failures
@@ -349,14 +350,15 @@ def _add(
         if added.stopped:
             done.stopped, done.budget_reached = added.stopped, added.budget_reached
             break
-    if left_out := total - counts.requested:
+    if (left_out := total - counts.requested) > 0:
         recorded.notes.append(f"{left_out} calls were left out by an op before they were judged")
-    return done, logged_calls(store, workspace, after=newest[-1].position if newest else 0)
+    return done, logged
 
 
 def _results(
     recorded: Recording,
     about: Sequence[_About],
+    by: str,
     logged: Iterable[LoggedCall],
     failures: Sequence[CallFailure],
 ) -> tuple[list[EvaluatedCall], list[int], list[BadRecord]]:
@@ -367,7 +369,8 @@ def _results(
     by_index = {each.index: each for each in failures}
     stored = {(each.call.tool_name, each.call.id): each.call for each in logged}
     for index, (row, call) in enumerate(zip(recorded.rows, recorded.calls, strict=True)):
-        judged, failure = stored.get((call.tool_name, call.id)), by_index.get(index)
+        # An id that comes again was not judged again.
+        judged, failure = stored.pop((call.tool_name, call.id), None), by_index.get(index)
         if judged is None and failure is not None and failure.tool_name == call.tool_name:
             refused.append(BadRecord(recorded.lines[index], failure.tool_name, failure.error))
             continue
@@ -378,7 +381,8 @@ def _results(
             judged = replace(
                 call, input={}, output="", context="", metadata={}, evaluation_status=status
             )
-        calls.append(EvaluatedCall(row, judged, *about[index]))
+        group = _group(judged, by)  # of what was stored: secrets are masked
+        calls.append(EvaluatedCall(row, judged, *about[index], group))
     return calls, failed, refused
 
 

@@ -3,9 +3,9 @@
 Labels lead: a labelled call counts by its label, the others by the judge, corrected by the share
 of its `worked` and of its `failed` that the labels contradict (double sampling for stratification;
 W. G. Cochran, "Sampling Techniques", 3rd edition, chapter 12). The labelled calls must be a random
-draw. The interval adds the squares of the distances to the ends of each part's Wilson interval (G.
-Y. Zou, A. Donner, "Construction of confidence limits about effect measures", Statistics in Medicine 27
-(2008) 1693-1702), so that a few labels without an error prove little.
+draw. The interval adds the squares of the distances to the ends of each part's Wilson interval
+(G. Y. Zou, A. Donner, "Construction of confidence limits about effect measures", Statistics in
+Medicine 27 (2008) 1693-1702), so that a few labels without an error prove little.
 """
 
 from __future__ import annotations
@@ -100,12 +100,18 @@ def rate_of(calls: Iterable[Told], errors: Mapping[bool, Errors] | None = None) 
     )
 
 
-def widened(part: Rate, by: Rate) -> Rate:
-    """The rate of some calls; its interval also holds the one that is corrected by labels of all.
+def rate_of_part(calls: Iterable[Told], errors: Mapping[bool, Errors]) -> Rate:
+    """The rate of one tool's calls, or of a group. `errors`: of the judge on labels of all calls.
 
-    Judges err on some tools more than on others, so that errors on all move no tool's rate.
+    Judges err on some tools more than on others. So only a tool's own labels correct its rate,
+    where it has enough; errors on all labels widen its interval, which holds the corrected rate.
     """
-    return replace(by, rate=part.rate, low=min(part.low, by.low), high=max(part.high, by.high))
+    known = list(calls)
+    if own := errors_of(known):
+        return rate_of(known, own)
+    plain, corrected = rate_of(known), rate_of(known, errors)
+    low, high = min(plain.low, corrected.low), max(plain.high, corrected.high)
+    return replace(corrected, rate=plain.rate, low=low, high=high)
 
 
 def difference(a: Rate, b: Rate) -> Interval:
@@ -122,18 +128,17 @@ def difference(a: Rate, b: Rate) -> Interval:
     )
 
 
-def paired_difference(pairs: Sequence[tuple[bool | None, bool | None]]) -> Interval:
+def paired_difference(pairs: Sequence[tuple[bool, bool]]) -> Interval:
     """The 95 % interval of the change between two verdicts on the same calls.
 
     A. Agresti and Y. Min, "Simple improved confidence intervals for comparing matched proportions",
     Statistics in Medicine 24 (2005) 729-740.
     """
-    known = [pair for pair in pairs if None not in pair]
     up, down = (
-        (sum(pair == change for pair in known) + 0.5) / (len(known) + 2)
+        (sum(pair == change for pair in pairs) + 0.5) / (len(pairs) + 2)
         for change in ((False, True), (True, False))
     )
-    half = Z * math.sqrt((up + down - (up - down) ** 2) / (len(known) + 2))
+    half = Z * math.sqrt((up + down - (up - down) ** 2) / (len(pairs) + 2))
     return Interval(max(-1.0, up - down - half), min(1.0, up - down + half))
 
 

@@ -17,7 +17,7 @@ from toolmem.models.rules import RANK
 from toolmem.models.tools import ToolRecord
 from toolmem.ops.summary_tool_memory import SummaryOutcome, SummaryToolMemoryOp
 from toolmem.research.evaluation import EvaluatedCall, Evaluation, agreement, agreement_of_worked
-from toolmem.research.rates import Errors, Told, errors_of, percentile, rate_of, widened
+from toolmem.research.rates import Errors, Told, errors_of, percentile, rate_of, rate_of_part
 
 MAX_DISPUTE = 0.03  # share of calls from which on flag and judge are both told
 MAX_DISPUTED = 10  # such calls to look at
@@ -206,9 +206,7 @@ def _told(calls: Iterable[EvaluatedCall]) -> Iterator[Told]:
 
 def _figures(calls: Sequence[EvaluatedCall], errors: Mapping[bool, Errors]) -> dict[str, Any]:
     """The figures of some calls. `errors`: those of the judge on labels of all calls."""
-    own = errors_of(_told(calls))  # a tool with labels enough is corrected by them
-    found = rate_of(_told(calls), own or errors)
-    found = found if own else widened(rate_of(_told(calls)), found)
+    found = rate_of_part(_told(calls), errors)
     sums = sums_of(each.call for each in calls)
     flags = [each.flag for each in calls if each.flag is not None]
     seconds = [each.call.time_cost for each in calls if each.call.time_cost is not None]
