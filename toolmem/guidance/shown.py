@@ -28,7 +28,9 @@ FIGURES = "Statistics: "  # before the figures below a model's text
 MAX_FORGOTTEN = 200  # keys of lines that were taken away
 _EXAMPLES_SHARE = 4  # calls that worked get a quarter of a card, where there are any
 # Round in which a kind of line is placed in a prompt. 0: failures, and a model's own lines.
-_TURN = {"withheld": -1, "silent": 1, "example": 2, "names": 3, "rate": 3, "left_out": 3}
+_WORTHLESS = ("worthless", "silent")  # kinds; the second is an older name
+_TURN = dict.fromkeys(_WORTHLESS, 1) | {"withheld": -1, "example": 2}
+_TURN |= {"names": 3, "rate": 3, "left_out": 3}
 # Counts in a model's text: `3 of 10`, `3/10`, `30 %`, `12 calls`, `12 次`.
 _COUNTS = re.compile(
     r"\d[\d.,]{0,12}(?: ?[%次]| ?/ ?\d{1,12}| (?:out )?of \d{1,12}| (?:call|time)s?\b)"
@@ -156,7 +158,8 @@ def line_keys(line: Line) -> list[str]:
             (each.kind, each.path, each.after, each.before if each.kind == "renamed" else "")
             for each in line.repairs
         }
-        about = (line.kind, line.error, line.part)
+        kind = "silent" if line.kind in _WORTHLESS else line.kind
+        about = (kind, line.error, line.part)
         said = [(*about, line.worked or sorted(repairs)), (*about, [])]
         said += [("worked", line.worked)] if line.worked else []
     elif is_rate:
@@ -183,7 +186,7 @@ def without_forgotten(guidance: Guidance) -> Guidance:
     keys, history = guidance.forgotten, guidance.history
     gone = [line for line in guidance.lines if is_forgotten(line, keys)]
     if history is not None:
-        told = {(line.error, line.part, line.kind == "silent") for line in gone}
+        told = {(line.error, line.part, line.kind in _WORTHLESS) for line in gone}
         failures = [
             replace(one, change=None, repairs=[], recovered=0, repaired=0, told_again=0)
             if (one.error, one.part, one.silent) in told

@@ -35,5 +35,5 @@ def wilson_interval(k: float, n: int) -> Interval:
 def main_failure(guidance: Guidance | None) -> Line | None:
     """The line of the most frequent failure; None where no line tells one."""
     lines = guidance.lines if guidance else []
-    failures = [line for line in lines if line.kind in ("failure", "silent", "model")]
+    failures = [line for line in lines if line.kind in ("failure", "worthless", "silent", "model")]
     return max(failures, key=lambda line: line.k, default=None)

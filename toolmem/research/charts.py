@@ -107,7 +107,7 @@ def error_chart(errors: pd.DataFrame) -> Chart:
     flagged = shown["calls"] - shown["silent_failures"]
     axes.barh(range(len(shown)), flagged, color=FAILED, label="failed")
     _silent_bars(axes, shown["silent_failures"], flagged)
-    axes.margins(x=0.1)
+    axes.set_xlim(0, 1.1 * max(shown["calls"].max(), 1) if len(shown) else 1)
     return _with_legend(chart, axes)
 
 
@@ -122,7 +122,7 @@ def skip_chart(skips: pd.DataFrame) -> Chart:
     for (column, label), colour in zip(names.items(), (FAILED, GOOD), strict=True):
         axes.barh(range(len(sums)), sums[column], left=left, color=colour, label=label)
         left = left + sums[column]
-    axes.margins(x=0.1)
+    axes.set_xlim(0, 1.1 * max(left.max(), 1) if len(left) else 1)
     return _with_legend(chart, axes)
 
 
