@@ -34,6 +34,8 @@ smartquotes = False  # help texts stay as they are typed
 html_theme = "furo"
 html_title = "toolmem"
 html_show_sphinx = False
+html_static_path = ["printed.css"]
+html_css_files = ["printed.css"]
 html_copy_source = False
 
 # What pages run has a home of its own, finds this toolmem, and finds its command.
