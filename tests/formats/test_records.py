@@ -31,8 +31,14 @@ def read(**record):
         ({"tool_name": 3}, "tool_name: expected the name of a tool"),
         ({"tool_name": "a", "result": "x"}, "'result' is called 'output' here"),
         ({"tool_name": "a", "output": {("a", 1): 2}}, "keys must be str"),
-        ({"tool_name": "a", "success": "perhaps"}, "expected true or false; got 'perhaps'"),
-        ({"tool_name": "a", "success": 200}, "success: expected true or false; got 200"),
+        (
+            {"tool_name": "a", "success": "perhaps"},
+            "expected true or false (also yes or no, 1 or 0); got 'perhaps'",
+        ),
+        (
+            {"tool_name": "a", "success": 200},
+            "success: expected true or false (also yes or no, 1 or 0); got 200",
+        ),
         ({"tool_name": "a", "time_cost": -1}, "time_cost: expected a number of seconds, 0 to 1e12"),
         ({"tool_name": "a", "time_cost": "1s"}, "got '1s'"),
         ({"tool_name": "a", "token_cost": "1.5"}, "token_cost: expected a whole number"),

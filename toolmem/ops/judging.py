@@ -109,7 +109,7 @@ def judge_calls(
         if verdict is not None:
             judged.calls.append(call.judged(verdict))
             continue
-        reason = judge_run.errors.get(key, f"not evaluated: {judge_run.stopped}")
+        reason = judge_run.errors.get(key, f"not evaluated: {judge_run.stopped or 'interrupted'}")
         judged.calls.append(replace(call, evaluation=reason, evaluation_status="failed"))
         judged.failures.append(CallFailure(position, call.tool_name, reason))
     return judged
