@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -21,6 +21,10 @@ from toolmem.models.calls import with_all_fields
 from toolmem.rules.changes import Actor
 from toolmem.text.display import plain, visible
 
+if TYPE_CHECKING:
+    from toolmem.formats.recording import BadRecord
+
+MAX_BAD = 20  # bad records, on the terminal
 Progress = Callable[[int, int], None]  # (done, in all)
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 on_error = click.option(
@@ -45,6 +49,18 @@ store_file = click.option(
 def print_error(message: str) -> None:
     """Print one line on stderr."""
     click.echo(f"error: {plain(message, 2_000)}", err=True)
+
+
+def print_unread(
+    bad: Sequence[BadRecord], notes: Iterable[str] = (), count: int = 0, more: str = "more records"
+) -> None:
+    """Print the first bad records of `count`, and the notes of their reader, on stderr."""
+    for each in bad[:MAX_BAD]:
+        click.echo(plain(f"{each.place}: {each.error}"), err=True)
+    if count > MAX_BAD:
+        click.echo(f"and {count - MAX_BAD:,} {more}", err=True)
+    for note in notes:
+        click.echo(plain(note), err=True)
 
 
 def print_table(
