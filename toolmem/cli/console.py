@@ -76,7 +76,7 @@ def print_table(
         is_number = numbers and index > 0
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(visible(_cell(value))) for value in row))
+        table.add_row(*(Text(visible(cell(value))) for value in row))
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     with console.capture() as printed:
         console.print(table)
@@ -97,7 +97,8 @@ def progress_bar(label: str) -> Iterator[Progress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A value as it stands in a table."""
     return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import print_error, print_table, print_unread, progress_bar
+from toolmem.cli.console import cell, print_error, print_table, print_unread, progress_bar
 from toolmem.cli.import_ import form, mapping, sources
 from toolmem.errors import RequestError
 from toolmem.formats.recording import read_labels
@@ -99,8 +99,8 @@ def evaluate(
                 begin_anew=not names_store and memory.workspace_id == evaluation.WORKSPACE,
             )
     _print_result(found, [write_page(found, out), *write_csv_files(found, out)])
-    is_done = found.calls and found.summary.success
-    is_done = is_done and not (found.failed_evaluations or found.bad_records)
+    has_failed = found.failed_evaluations or found.bad_records
+    is_done = found.calls and found.summary.success and not has_failed
     sys.exit(3 if found.budget_reached or found.summary.budget_reached else 0 if is_done else 1)
 
 
@@ -187,16 +187,13 @@ def _print_rates(found: evaluation.Evaluation) -> None:
 
 
 def _print_agreement(what: str, agreed: dict[str, Any]) -> None:
-    names = ("balanced_accuracy", "precision", "recall", "kappa")
-    values = ("-" if agreed[name] is None else f"{agreed[name]:.3f}" for name in names)
-    counts = (
+    text = (
         "{agreed} of {labelled} labels ({both_worked} worked, {both_failed} failed; {judge_failed} "
-        "good calls it calls failed, {judge_worked} failures it calls good)"
+        "good calls it calls failed, {judge_worked} failures it calls good): balanced accuracy "
+        "{balanced_accuracy}, of failures precision {precision} and recall {recall}, kappa {kappa}"
     )
-    click.echo(
-        f"{what} agrees with {counts.format(**agreed)}: balanced accuracy {next(values)}, of "
-        f"failures precision {next(values)} and recall {next(values)}, kappa {next(values)}"
-    )
+    shown = text.format(**{name: cell(value) for name, value in agreed.items()})
+    click.echo(f"{what} agrees with {shown}")
 
 
 def _cells(row: tables.Figures) -> tuple[Any, ...]:

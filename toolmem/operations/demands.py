@@ -26,8 +26,7 @@ from toolmem.store.storable import read_or_new
 
 Quote = Annotated[str, "The user's words, copied exactly from one message."]
 UserMessages = Annotated[
-    str | list[str] | None,
-    "What the user typed in this conversation. Left out: they are asked.",
+    str | list[str] | None, "What the user typed in this conversation. Left out: they are asked."
 ]
 SaidAt = Annotated[list[Moment] | None, "When each of these was typed; the newest word counts."]
 _SET_BY_HOST = (
@@ -41,10 +40,7 @@ _SET_BY_HOST = (
 )
 
 
-@operation(
-    rpc="memory.demand_note",
-    agent=AgentTool("note_demand", contract(), _SET_BY_HOST),
-)
+@operation(rpc="memory.demand_note", agent=AgentTool("note_demand", contract(), _SET_BY_HOST))
 def note_demand(
     memory: Memory,
     quote: Quote,
@@ -62,8 +58,7 @@ def note_demand(
     when: When = None,
     unless: Unless = None,
     stops: Annotated[
-        list[Any] | None,
-        '1 to 3 calls that it stops: {"tool": ..., "arguments": {...}}.',
+        list[Any] | None, '1 to 3 calls that it stops: {"tool": ..., "arguments": {...}}.'
     ] = None,
     passes: Annotated[list[Any] | None, "1 to 3 similar calls that may run."] = None,
     user_message: UserMessages = None,

@@ -245,10 +245,9 @@ def error_rows(found: Evaluation) -> list[ErrorRow]:
         if each.worked is False:
             groups[each.call.error_class or "error", each.call.tool_name].append(each)
     rows = []
-    for (error_class, tool_name), calls in groups.items():
+    for key, calls in groups.items():
         silent, first = sum(each.failed_silently for each in calls), _call_row(calls[0])
-        example = (first.row, first.input, first.output)
-        rows.append(ErrorRow(error_class, tool_name, len(calls), silent, *example))
+        rows.append(ErrorRow(*key, len(calls), silent, first.row, first.input, first.output))
     return sorted(rows, key=lambda row: (-row.calls, row.error_class, row.tool_name))
 
 
