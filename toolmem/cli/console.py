@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -21,6 +21,10 @@ from toolmem.models.calls import with_all_fields
 from toolmem.rules.changes import Actor
 from toolmem.text.display import plain, visible
 
+if TYPE_CHECKING:
+    from toolmem.formats.recording import BadRecord
+
+MAX_BAD = 20  # bad records, on the terminal
 Progress = Callable[[int, int], None]  # (done, in all)
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 on_error = click.option(
@@ -47,6 +51,18 @@ def print_error(message: str) -> None:
     click.echo(f"error: {plain(message, 2_000)}", err=True)
 
 
+def print_unread(
+    bad: Sequence[BadRecord], notes: Iterable[str] = (), count: int = 0, more: str = "more records"
+) -> None:
+    """Print the first bad records of `count`, and the notes of their reader, on stderr."""
+    for each in bad[:MAX_BAD]:
+        click.echo(plain(f"{each.place}: {each.error}"), err=True)
+    if count > MAX_BAD:
+        click.echo(f"and {count - MAX_BAD:,} {more}", err=True)
+    for note in notes:
+        click.echo(plain(note), err=True)
+
+
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: bool = True
 ) -> None:
@@ -60,7 +76,7 @@ def print_table(
         is_number = numbers and index > 0
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(visible(_cell(value))) for value in row))
+        table.add_row(*(Text(visible(cell(value))) for value in row))
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     with console.capture() as printed:
         console.print(table)
@@ -81,7 +97,8 @@ def progress_bar(label: str) -> Iterator[Progress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A value as it stands in a table."""
     return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import print_error, print_json, print_table, progress_bar
-from toolmem.cli.import_ import MAX_SHOWN, form, mapping, read_mapping, sources
+from toolmem.cli.console import print_error, print_json, print_table, print_unread, progress_bar
+from toolmem.cli.import_ import form, mapping, sources
 from toolmem.formats.recording import read_recording
 from toolmem.research.costs import REPLY_TOKENS, Bill, bill
 from toolmem.research.evaluation import sample
-from toolmem.text.display import plain
 
 
 @click.command()
@@ -26,11 +26,10 @@ from toolmem.text.display import plain
 @options.overrides
 def costs(
     sources: tuple[Path, ...],
-    form: str | None,
-    mapped: str | None,
     as_json: bool,
     config: str | None,
     overrides: tuple[str, ...],
+    **form: Any,
 ) -> None:
     """Count what summaries of recorded calls would cost, under several policies; nothing is sent.
 
@@ -48,15 +47,10 @@ def costs(
       toolmem costs --config prices.yaml llm.default.model_name=my-model
     """
     settings, config = options.split_config(overrides, config)
-    fields = read_mapping(mapped)
-    paths = list(sources) or sample()[0]
-    recorded = read_recording(paths, datetime.now(UTC), format=form, mapping=fields)
+    recorded = read_recording(list(sources) or sample()[0], datetime.now(UTC), **form)
     with progress_bar("replaying calls") as progress:
         found = bill(recorded.calls, config=config, overrides=settings, progress=progress)
-    for bad in recorded.bad[:MAX_SHOWN]:
-        click.echo(plain(f"{bad.place}: {bad.error}"), err=True)
-    for note in recorded.notes:
-        click.echo(plain(note), err=True)
+    print_unread(recorded.bad, recorded.notes)
     if as_json:
         print_json(found)
     else:

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import print_error, print_table, progress_bar
-from toolmem.cli.import_ import form, mapping, read_mapping, sources
+from toolmem.cli.console import cell, print_error, print_table, print_unread, progress_bar
+from toolmem.cli.import_ import form, mapping, sources
 from toolmem.errors import RequestError
 from toolmem.formats.recording import read_labels
 from toolmem.research import evaluation, tables
@@ -20,7 +20,7 @@ from toolmem.research.csv_files import write_csv_files
 from toolmem.research.page import write_page
 from toolmem.text.display import plain
 
-MAX_SHOWN = 20  # bad records and rows, on the terminal
+MAX_ROWS = 20  # of calls whose evaluation failed, on the terminal
 
 
 @click.command()
@@ -54,8 +54,8 @@ MAX_SHOWN = 20  # bad records and rows, on the terminal
 @options.overrides
 def evaluate(
     sources: tuple[Path, ...],
-    form: str | None,
-    mapped: str | None,
+    format: str | None,
+    mapping: dict[str, str] | None,
     out: Path,
     labels: Path | None,
     by: str,
@@ -88,8 +88,8 @@ def evaluate(
             found = evaluation.evaluate(
                 paths,
                 memory=memory,
-                format=form,
-                mapping=read_mapping(mapped),
+                format=format,
+                mapping=mapping,
                 tools=tools,
                 ignore_success=ignore_success,
                 labels=read_labels(labels) if labels is not None else None,
@@ -99,8 +99,8 @@ def evaluate(
                 begin_anew=not names_store and memory.workspace_id == evaluation.WORKSPACE,
             )
     _print_result(found, [write_page(found, out), *write_csv_files(found, out)])
-    is_done = found.calls and found.summary.success
-    is_done = is_done and not (found.failed_evaluations or found.bad_records)
+    has_failed = found.failed_evaluations or found.bad_records
+    is_done = found.calls and found.summary.success and not has_failed
     sys.exit(3 if found.budget_reached or found.summary.budget_reached else 0 if is_done else 1)
 
 
@@ -124,15 +124,10 @@ def _folder(out: Path) -> Iterator[None]:
 
 
 def _print_result(found: evaluation.Evaluation, written: list[Path]) -> None:
-    for bad in found.bad_records[:MAX_SHOWN]:
-        click.echo(plain(f"{bad.place}: {bad.error}"), err=True)
-    if len(found.bad_records) > MAX_SHOWN:
-        left = len(found.bad_records) - MAX_SHOWN
-        click.echo(f"and {left} more bad records: see bad_records.csv", err=True)
-    for note in found.notes:
-        click.echo(plain(note), err=True)
+    bad, more = found.bad_records, "more bad records: see bad_records.csv"
+    print_unread(bad, found.notes, len(bad), more)
     if found.failed_evaluations:
-        numbers = ", ".join(map(str, found.failed_evaluations[:MAX_SHOWN]))
+        numbers = ", ".join(map(str, found.failed_evaluations[:MAX_ROWS]))
         count = len(found.failed_evaluations)
         click.echo(f"{count} evaluations failed, the calls are kept: rows {numbers}", err=True)
         failed = (each.call for each in found.calls if each.call.evaluation_status == "failed")
@@ -146,7 +141,7 @@ def _print_result(found: evaluation.Evaluation, written: list[Path]) -> None:
     elif found.summary.stopped:
         print_error(f"stopped: {found.summary.stopped}")
     _print_rates(found)
-    click.echo(f"{len(found.calls)} calls, {len(found.bad_records)} bad records")
+    click.echo(f"{len(found.calls)} calls, {len(bad)} bad records")
     if found.calls and not found.stopped:
         click.echo(found.summary.answer)
         click.echo(found.second_summary.answer)
@@ -192,16 +187,13 @@ def _print_rates(found: evaluation.Evaluation) -> None:
 
 
 def _print_agreement(what: str, agreed: dict[str, Any]) -> None:
-    names = ("balanced_accuracy", "precision", "recall", "kappa")
-    values = ("-" if agreed[name] is None else f"{agreed[name]:.3f}" for name in names)
-    counts = (
+    text = (
         "{agreed} of {labelled} labels ({both_worked} worked, {both_failed} failed; {judge_failed} "
-        "good calls it calls failed, {judge_worked} failures it calls good)"
+        "good calls it calls failed, {judge_worked} failures it calls good): balanced accuracy "
+        "{balanced_accuracy}, of failures precision {precision} and recall {recall}, kappa {kappa}"
     )
-    click.echo(
-        f"{what} agrees with {counts.format(**agreed)}: balanced accuracy {next(values)}, of "
-        f"failures precision {next(values)} and recall {next(values)}, kappa {next(values)}"
-    )
+    shown = text.format(**{name: cell(value) for name, value in agreed.items()})
+    click.echo(f"{what} agrees with {shown}")
 
 
 def _cells(row: tables.Figures) -> tuple[Any, ...]:

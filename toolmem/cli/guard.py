@@ -9,7 +9,7 @@ import click
 from msgspec.structs import astuple
 
 from toolmem.cli import options
-from toolmem.cli.console import print_items, print_json, print_table, progress_bar
+from toolmem.cli.console import print_items, print_json, print_table, print_unread, progress_bar
 from toolmem.formats.files import read_json
 from toolmem.formats.recording import read_recording
 from toolmem.guard.replay import replay
@@ -89,8 +89,7 @@ def replay_recording(paths: tuple[str, ...], rules_of: str | None, as_json: bool
       toolmem guard replay --input calls.jsonl --rules memory.db --json
     """
     recording = read_recording(paths, datetime.now(UTC))
-    for bad in recording.bad[:20]:
-        click.echo(plain(f"{bad.place}: {bad.error}", 200), err=True)
+    print_unread(recording.bad)
     rules, calls = [], recording.calls
     if rules_of or not paths:
         with options.open_existing(store=rules_of) as memory:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import print_error, progress_bar
+from toolmem.cli.console import print_error, print_unread, progress_bar
 from toolmem.cli.transcripts import transcripts
 from toolmem.errors import RequestError
 from toolmem.formats.recording import NAMES
 from toolmem.memory.toolmem import ToolMem
 from toolmem.research.importing import Imported, import_recordings
 from toolmem.text.display import plain, shown_name
-
-MAX_SHOWN = 20  # bad records
 
 sources = click.option(
     "--input",
@@ -28,17 +27,16 @@ sources = click.option(
 )
 mapping = click.option(
     "--map",
-    "mapped",
+    "mapping",
+    callback=lambda context, option, given: _read_mapping(given),
     metavar="FIELD=PATH,...",
     help="Where the fields stand in an unknown format: name, arguments, output, and error, status, "
     "success, time, end, id, conversation. A path is a/b/0; a|b is the first that is there.",
 )
-form = click.option(
-    "--format", "form", type=click.Choice(NAMES), help="Left out: it is recognized."
-)
+form = click.option("--format", type=click.Choice(NAMES), help="Left out: it is recognized.")
 
 
-def read_mapping(text: str | None) -> dict[str, str] | None:
+def _read_mapping(text: str | None) -> dict[str, str] | None:
     """Raises UsageError."""
     if text is None:
         return None
@@ -62,8 +60,7 @@ def import_(
     from_agents: bool,
     yes: bool,
     again: bool,
-    form: str | None,
-    mapped: str | None,
+    **form: Any,
 ) -> None:
     """Judge and keep the calls of recordings, and show what they teach.
 
@@ -80,17 +77,15 @@ def import_(
     """
     if not (paths or from_agents):
         raise click.UsageError("name files or folders, or use --from-agents")
-    fields = read_mapping(mapped)
     searched = _transcripts(yes) if from_agents else []
     with progress_bar("importing calls") as progress:
         found = import_recordings(
             memory,
             paths,
             searched=searched,
-            format=form,
-            mapping=fields,
             again=again,
             progress=lambda done: progress(done, done),
+            **form,
         )
     for line in first_page(found):
         click.echo(line)
@@ -155,12 +150,7 @@ def _repeats(found: Imported) -> list[str]:
 
 
 def _print_problems(found: Imported) -> None:
-    for bad in found.bad[:MAX_SHOWN]:
-        click.echo(plain(f"{bad.place}: {bad.error}"), err=True)
-    if found.bad_count > MAX_SHOWN:
-        click.echo(f"and {found.bad_count - MAX_SHOWN:,} more records", err=True)
-    for note in found.notes:
-        click.echo(plain(note, 300), err=True)
+    print_unread(found.bad, found.notes, found.bad_count)
     if found.stopped:
         print_error(f"stopped: {found.stopped}")
     if not (found.read or found.notes):

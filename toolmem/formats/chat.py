@@ -236,8 +236,6 @@ def typed_text(content: Any) -> str:
 def _part_text(part: Any) -> str:
     if isinstance(part, str):
         return part
-    if not isinstance(part, Mapping):
-        return json.dumps(part, ensure_ascii=False, default=str)
     texts = (part.get(key) for key in ("text", "refusal", "content"))
     return next((text for text in texts if isinstance(text, str)), f"[{part.get('type')}]")
 

@@ -146,10 +146,7 @@ def _steps(path: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 def recognize(unit: Any, formats: tuple[Format, ...]) -> Format | None:
     """The first format with a mark that fits."""
-    for each in formats:
-        if any(fits(mark, unit, unit) for mark in each.marks):
-            return each
-    return None
+    return next((e for e in formats if any(fits(mark, unit, unit) for mark in e.marks)), None)
 
 
 def events_of(form: Format, unit: Any) -> Iterator[Event]:

@@ -214,12 +214,10 @@ def _parquet_rows(path: Path) -> Iterator[Line]:
     except ImportError:
         problem = f"{path}: Parquet needs pyarrow: pip install pyarrow"
         raise RequestError(problem, field="input") from None
-    number = 0
     with parquet.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=1000):
-            for row in batch.to_pylist():
-                number += 1
-                yield Line(number, {key: value for key, value in row.items() if value is not None})
+        rows = (row for batch in file.iter_batches(batch_size=1000) for row in batch.to_pylist())
+        for number, row in enumerate(rows, 1):
+            yield Line(number, {key: value for key, value in row.items() if value is not None})
 
 
 def looks_like(value: Any) -> str:

@@ -13,7 +13,6 @@ from toolmem.guard.conversation import NAMESPACE, STOPS, RuleStops
 from toolmem.guard.guard import HEAR_WAIT
 from toolmem.models.calls import Moment
 from toolmem.models.rules import Effect
-from toolmem.models.tools import ToolSchema
 from toolmem.operations.operation import AgentTool, Conversation, operation
 from toolmem.operations.rules import Unless, When, schemas_of
 from toolmem.rules.changes import Actor
@@ -27,8 +26,7 @@ from toolmem.store.storable import read_or_new
 
 Quote = Annotated[str, "The user's words, copied exactly from one message."]
 UserMessages = Annotated[
-    str | list[str] | None,
-    "What the user typed in this conversation. Left out: they are asked.",
+    str | list[str] | None, "What the user typed in this conversation. Left out: they are asked."
 ]
 SaidAt = Annotated[list[Moment] | None, "When each of these was typed; the newest word counts."]
 _SET_BY_HOST = (
@@ -42,10 +40,7 @@ _SET_BY_HOST = (
 )
 
 
-@operation(
-    rpc="memory.demand_note",
-    agent=AgentTool("note_demand", contract(), _SET_BY_HOST),
-)
+@operation(rpc="memory.demand_note", agent=AgentTool("note_demand", contract(), _SET_BY_HOST))
 def note_demand(
     memory: Memory,
     quote: Quote,
@@ -63,8 +58,7 @@ def note_demand(
     when: When = None,
     unless: Unless = None,
     stops: Annotated[
-        list[Any] | None,
-        '1 to 3 calls that it stops: {"tool": ..., "arguments": {...}}.',
+        list[Any] | None, '1 to 3 calls that it stops: {"tool": ..., "arguments": {...}}.'
     ] = None,
     passes: Annotated[list[Any] | None, "1 to 3 similar calls that may run."] = None,
     user_message: UserMessages = None,
@@ -95,9 +89,8 @@ def note_demand(
         "passes": passes,
     }
     schemas = schemas_of(tools_available)
-    context = _context(memory, user_message, said_at, conversation_id, schemas)
-    context.is_guests = is_guest(speaker, memory.services.settings.session.speaker)
-    context.turn, context.noted_by = turn or "", noted_by or ""
+    context = _context(memory, user_message, said_at, conversation_id, noted_by, speaker)
+    context.turn, context.tools = turn or "", schemas
     names = [*(tools or ()), *(schema.name for schema in schemas)]
     context.kept_calls = _kept_calls(memory, names[:20])
     rules = memory.services.rules(memory.workspace_id)
@@ -122,9 +115,7 @@ def lift_demand(
     speaker: Speaker = None,
 ) -> NoteResult:
     """Lift a demand if the user's words surely take it back (`outcome` is kept); if not, ask."""
-    context = _context(memory, user_message, said_at, conversation_id, [])
-    context.is_guests = is_guest(speaker, memory.services.settings.session.speaker)
-    context.noted_by = noted_by or ""
+    context = _context(memory, user_message, said_at, conversation_id, noted_by, speaker)
     if context.session:
         guard = memory.services.guard(memory.workspace_id)
         context.stopped_by = guard.stopped_before(context.session)
@@ -181,7 +172,8 @@ def _context(
     user_message: str | list[str] | None,
     said_at: list[datetime] | None,
     conversation_id: str | None,
-    tools: list[ToolSchema],
+    noted_by: str | None,
+    speaker: Speaker,
 ) -> NoteContext:
     messages = [user_message] if isinstance(user_message, str) else user_message
     if said_at and len(said_at) != len(messages or ()):
@@ -189,8 +181,9 @@ def _context(
     return NoteContext(
         user_messages=None if memory.actor.kind == "agent" else messages,
         said_at=said_at or (),
-        tools=tools,
         session=conversation_id or memory.actor.session,
+        noted_by=noted_by or "",
+        is_guests=is_guest(speaker, memory.services.settings.session.speaker),
         evidence=memory.actor.evidence,
     )
 

@@ -45,10 +45,7 @@ def remember(
 
 @operation(rpc="memory.forget", agent=AgentTool("memory_forget", "Forget a memory."))
 def forget(
-    memory: Memory,
-    id: Annotated[str, "The id of the memory."],
-    *,
-    namespace: Namespace = GLOBAL,
+    memory: Memory, id: Annotated[str, "The id of the memory."], *, namespace: Namespace = GLOBAL
 ) -> bool:
     """Forget a memory. True if it was there."""
     return _memories(memory).forget(id, namespace)

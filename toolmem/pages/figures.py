@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from toolmem.models.guidance import Guidance, Line
 
-_Z = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
+Z = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
 
 
 class Interval(NamedTuple):
@@ -25,9 +25,9 @@ def wilson_interval(k: float, n: int) -> Interval:
     """
     if n == 0:
         return Interval(0.0, 1.0)
-    p, scale = k / n, 1 + _Z * _Z / n
-    centre = (p + _Z * _Z / (2 * n)) / scale
-    half = _Z * math.sqrt(p * (1 - p) / n + _Z * _Z / (4 * n * n)) / scale
+    p, scale = k / n, 1 + Z * Z / n
+    centre = (p + Z * Z / (2 * n)) / scale
+    half = Z * math.sqrt(p * (1 - p) / n + Z * Z / (4 * n * n)) / scale
     low = 0.0 if k == 0 else max(0.0, centre - half)
     return Interval(low, 1.0 if k == n else min(1.0, centre + half))
 

@@ -25,6 +25,7 @@ from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance
 from toolmem.ops.parse_tool_call_result import DEFAULT_WINDOW
 from toolmem.ops.summary_tool_memory import SummaryToolMemoryOp
+from toolmem.research.rates import percentile
 from toolmem.store.sqlite import SqliteStore
 from toolmem.text.stopped_calls import was_stopped
 
@@ -194,9 +195,7 @@ def _replay(memory: ToolMem, calls: Sequence[ToolCallResult], watch: Watch) -> P
         cost.saved_requests += len(skipped)
         cost.saved_prompt_tokens += sum(held[name].prompt_tokens for name in skipped)
     cost.calls_read = len(read) / max(len(calls), 1)
-    if ages:
-        ages.sort()
-        cost.age_median, cost.age_95 = (ages[math.ceil(p * len(ages)) - 1] for p in (0.5, 0.95))
+    cost.age_median, cost.age_95 = percentile(ages, 0.5), percentile(ages, 0.95)
     return cost
 
 

@@ -10,7 +10,7 @@ from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -52,6 +52,7 @@ MAX_UNKEPT = 5  # demands that the notes quote
 _DONE = ("Kept", "Lifted", "Undone", "Restored", "Stops", "Holds in this session")
 MAX_GROUP = 200  # characters of a value that calls are grouped by
 Progress = Callable[[int, int], None]  # (calls done, calls in all)
+_About = tuple[bool | None, bool | None]  # what is known of a call beside what the judge sees
 
 
 class EvaluatedCall(Struct, frozen=True):
@@ -200,15 +201,8 @@ def _prepare(calls: Sequence[ToolCallResult], ignore_success: bool) -> None:
         call.success = None if ignore_success else call.success
 
 
-class _About(NamedTuple):
-    """What an evaluation knows of a call beside what the judge sees."""
-
-    flag: bool | None
-    label: bool | None
-
-
 def _about(recorded: Recording, labels: Mapping[int, bool], by: str) -> list[_About]:
-    """In the order of the calls. Raises RequestError where labels or field fit no call."""
+    """The flag and the label of each call. Raises RequestError where labels or field fit none."""
     if not (recorded.calls or recorded.bad):
         raise RequestError("input: the recording holds no call that could be evaluated", "input")
     if labels and not labels.keys() & set(recorded.rows):
@@ -225,9 +219,8 @@ def _about(recorded: Recording, labels: Mapping[int, bool], by: str) -> list[_Ab
     if by and recorded.calls and not any(_group(call, by) for call in recorded.calls):
         known = {"day", *(name for call in recorded.calls for name in call.metadata)}
         raise RequestError(f"by: no call has a field {by!r} ({hint(by, known)})", "by")
-    flags = (call.success for call in recorded.calls)
-    told = (labels.get(row) for row in recorded.rows)
-    return list(map(_About, flags, told))
+    pairs = zip(recorded.rows, recorded.calls, strict=True)
+    return [(call.success, labels.get(row)) for row, call in pairs]
 
 
 def _group(call: ToolCallResult, by: str) -> str:
@@ -242,14 +235,12 @@ def _summary_tokens(memory: ToolMem, names: Sequence[str]) -> dict[str, int]:
     """The tokens of the prompt of each tool's summary; where no model is asked, of the one that a
     model would have got.
     """
-    records = memory.services.store().records(memory.workspace_id, names)
-    sent = {e.tool_name: e.guidance.prompt_tokens for e in records if e.guidance}
-    seqs = {
-        e.tool_name: e.guidance.covered
-        for e in records
-        if e.guidance and not e.guidance.prompt_tokens
-    }
-    windows = memory.services.store().windows(memory.workspace_id, list(seqs), seqs=seqs)
+    store = memory.services.store()
+    records = store.records(memory.workspace_id, names)
+    guidance = {each.tool_name: each.guidance for each in records if each.guidance}
+    sent = {name: each.prompt_tokens for name, each in guidance.items()}
+    seqs = {name: each.covered for name, each in guidance.items() if not each.prompt_tokens}
+    windows = store.windows(memory.workspace_id, list(seqs), seqs=seqs)
     model = DryRunModel("", Budget(BudgetSection(), {}))
     language = memory.engine.configuration.settings.language
     writer = ModelWriter(model, CardWriter(), language, max_tokens=0)

@@ -53,55 +53,45 @@ def write_page(found: Evaluation, folder: Path) -> Path:
 def page(found: Evaluation, notebook: str = "") -> str:
     """The page as HTML. `notebook`: the address of the notebook with the same tables; "": none."""
     tools = tables.tool_rows(found)
-    records = {record.tool_name: record for record in found.tools}
-    cards = []
-    for row in tools:
-        record = records.get(row.tool_name)
-        if record is not None and record.guidance:
-            lines = filter(None, record.guidance.text.splitlines())
-            cards.append((row.tool_name, [line.removeprefix(BULLET) for line in lines]))
+    texts = {each.tool_name: each.guidance.text for each in found.tools if each.guidance}
+    cards = [
+        (name, [line.removeprefix(BULLET) for line in texts[name].splitlines() if line])
+        for name in (row.tool_name for row in tools)
+        if name in texts
+    ]
     numbers = {name: number for number, (name, _) in enumerate(cards[:MAX_TOOLS])}
-    return (
-        environment("toolmem.research")
-        .get_template("report.html.j2")
-        .render(
-            first=_first_to_fix(found, tools),
-            failed=sum(row.failures for row in tools),
-            card_of=lambda tool: f"#card-{numbers[tool]}" if tool in numbers else "",
-            totals=tables.totals(found),
-            tools=_first(tools, MAX_TOOLS),
-            groups=_first(
-                [row for row in tables.group_rows(found) if not row.tool_name], MAX_TOOLS
-            ),
-            disputed=tables.disputed(found),
-            errors=_first(tables.error_rows(found), MAX_ERRORS),
-            rules=_first(tables.rule_rows(found), MAX_RULES),
-            cards=_first(cards, MAX_TOOLS),
-            runs=_runs(found),
-            bad_records=_first(found.bad_records, MAX_BAD_RECORDS),
-            costs=tables.cost_rows(found.requests),
-            notebook=notebook,
-            notebook_name=NOTEBOOK,
-        )
+    groups = [row for row in tables.group_rows(found) if not row.tool_name]
+    template = environment("toolmem.research").get_template("report.html.j2")
+    return template.render(
+        first=_first_to_fix(found, tools),
+        failed=sum(row.failures for row in tools),
+        card_of=lambda tool: f"#card-{numbers[tool]}" if tool in numbers else "",
+        totals=tables.totals(found),
+        tools=_first(tools, MAX_TOOLS),
+        groups=_first(groups, MAX_TOOLS),
+        disputed=tables.disputed(found),
+        errors=_first(tables.error_rows(found), MAX_ERRORS),
+        rules=_first(tables.rule_rows(found), MAX_RULES),
+        cards=_first(cards, MAX_TOOLS),
+        runs=_runs(found),
+        bad_records=_first(found.bad_records, MAX_BAD_RECORDS),
+        costs=tables.cost_rows(found.requests),
+        notebook=notebook,
+        notebook_name=NOTEBOOK,
     )
 
 
 def _runs(found: Evaluation) -> list[tuple[str, Summarized, int, int]]:
     """Both summaries, with the prompt tokens that each sent and saved."""
-    named = (
+    runs = []
+    for run, title, summary in (
         ("first", "First", found.summary),
         ("second", "Second, nothing new", found.second_summary),
-    )
-    rows = tables.skip_rows(found)
-    return [
-        (
-            title,
-            summary,
-            sum(row.sent_prompt_tokens for row in rows if row.run == run),
-            sum(row.saved_prompt_tokens for row in rows if row.run == run),
-        )
-        for run, title, summary in named
-    ]
+    ):
+        rows = [row for row in tables.skip_rows(found) if row.run == run]
+        sent = sum(row.sent_prompt_tokens for row in rows)
+        runs.append((title, summary, sent, sum(row.saved_prompt_tokens for row in rows)))
+    return runs
 
 
 def _first(rows: Sequence[Any], limit: int) -> Shown:

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolmem.pages.figures import Interval, wilson_interval
+from toolmem.pages.figures import Interval, Z, wilson_interval
 
 MIN_LABELS = 20  # fewer say nothing of the judge's errors
-Z = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
+Number = TypeVar("Number", int, float)
 
 
 class Told(NamedTuple):
@@ -155,7 +155,7 @@ def kappa(pairs: Collection[tuple[bool, bool]]) -> float | None:
     return (agreed * total - chance) / (total * total - chance) if total * total > chance else None
 
 
-def percentile(values: Sequence[float], share: float) -> float | None:
+def percentile(values: Sequence[Number], share: float) -> Number | None:
     """The smallest value that at least this share of the values does not exceed; None: no value."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None

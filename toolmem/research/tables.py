@@ -14,8 +14,7 @@ from toolmem.formats.recording import BadRecord
 from toolmem.guidance.shown import statistics, sums_of
 from toolmem.llm.usage import LedgerRow
 from toolmem.models.rules import RANK
-from toolmem.models.tools import ToolRecord
-from toolmem.ops.summary_tool_memory import SummaryOutcome, SummaryToolMemoryOp
+from toolmem.ops.summary_tool_memory import SummaryToolMemoryOp
 from toolmem.research.evaluation import EvaluatedCall, Evaluation, agreement, agreement_of_worked
 from toolmem.research.rates import Errors, Told, errors_of, percentile, rate_of, rate_of_part
 
@@ -180,24 +179,21 @@ def tool_rows(found: Evaluation) -> list[ToolRow]:
     records = {record.tool_name: record for record in found.tools}
     bad, errors = Counter(e.tool_name for e in found.bad_records), errors_of(_told(found.calls))
     tools |= {name: [] for name in bad if name and name not in tools}
-    rows = [
-        _tool_row(name, records.get(name), bad[name], _figures(calls, errors))
-        for name, calls in tools.items()
-    ]
+    rows = []
+    for name, calls in tools.items():
+        record = records.get(name)
+        guidance = record.guidance if record else None
+        row = ToolRow(
+            tool_name=name,
+            **_figures(calls, errors),
+            bad_records=bad[name],
+            kept_calls=record.kept if record else 0,
+            lifetime_calls=record.counters.calls if record else 0,
+            guidance_lines=len(guidance.lines) if guidance else 0,
+            author=guidance.author if guidance else "",
+        )
+        rows.append(row)
     return sorted(rows, key=lambda row: (-row.failures, row.tool_name))
-
-
-def _tool_row(name: str, record: ToolRecord | None, bad: int, figures: dict[str, Any]) -> ToolRow:
-    guidance = record.guidance if record else None
-    return ToolRow(
-        tool_name=name,
-        **figures,
-        bad_records=bad,
-        kept_calls=record.kept if record else 0,
-        lifetime_calls=record.counters.calls if record else 0,
-        guidance_lines=len(guidance.lines) if guidance else 0,
-        author=guidance.author if guidance else "",
-    )
 
 
 def _told(calls: Iterable[EvaluatedCall]) -> Iterator[Told]:
@@ -249,10 +245,9 @@ def error_rows(found: Evaluation) -> list[ErrorRow]:
         if each.worked is False:
             groups[each.call.error_class or "error", each.call.tool_name].append(each)
     rows = []
-    for (error_class, tool_name), calls in groups.items():
+    for key, calls in groups.items():
         silent, first = sum(each.failed_silently for each in calls), _call_row(calls[0])
-        example = (first.row, first.input, first.output)
-        rows.append(ErrorRow(error_class, tool_name, len(calls), silent, *example))
+        rows.append(ErrorRow(*key, len(calls), silent, first.row, first.input, first.output))
     return sorted(rows, key=lambda row: (-row.calls, row.error_class, row.tool_name))
 
 
@@ -282,29 +277,27 @@ def line_rows(found: Evaluation) -> list[LineRow]:
 
 def skip_rows(found: Evaluation) -> list[SkipRow]:
     """By summary, then in the order of the tools."""
-    return [
-        _skip_row(found, run, each)
-        for run, summary in (("first", found.summary), ("second", found.second_summary))
-        for each in summary.outcomes
-    ]
-
-
-def _skip_row(found: Evaluation, run: str, outcome: SummaryOutcome) -> SkipRow:
-    name, action = outcome.tool_name, outcome.action
-    sent = [row.prompt_tokens for row in _summary_requests(found) if row.tool == name]
-    tokens = found.summary_tokens.get(name, 0)
-    return SkipRow(
-        run=run,
-        tool_name=name,
-        action=action,
-        reason=outcome.reason,
-        new_calls=outcome.new_calls,
-        not_analyzed=outcome.not_analyzed,
-        sent_prompt_tokens=(sum(sent) or tokens) if action == "summarized" else 0,
-        saved_prompt_tokens=tokens if action == "skipped" else 0,
-        estimated=not _summary_requests(found),
-        error=outcome.error,
-    )
+    sent: Counter[str] = Counter()
+    for request in _summary_requests(found):
+        sent[request.tool] += request.prompt_tokens
+    rows = []
+    for run, summary in (("first", found.summary), ("second", found.second_summary)):
+        for each in summary.outcomes:
+            name, tokens = each.tool_name, found.summary_tokens.get(each.tool_name, 0)
+            row = SkipRow(
+                run=run,
+                tool_name=name,
+                action=each.action,
+                reason=each.reason,
+                new_calls=each.new_calls,
+                not_analyzed=each.not_analyzed,
+                sent_prompt_tokens=(sent[name] or tokens) if each.action == "summarized" else 0,
+                saved_prompt_tokens=tokens if each.action == "skipped" else 0,
+                estimated=not sent,
+                error=each.error,
+            )
+            rows.append(row)
+    return rows
 
 
 def _summary_requests(found: Evaluation) -> list[LedgerRow]:
