@@ -42,7 +42,7 @@ def test_tools_of_one_evaluation_alone_are_named_and_without_a_common_one_it_is_
     found = compare(calls([True]) + calls([True], "b"), calls([False]) + calls([True], "c"))
     assert (found.only_a, found.only_b) == (["b"], ["c"])
     assert (found.tools[0].calls_a, found.tools[0].worked.change) == (1, -1.0)
-    with pytest.raises(RequestError, match="no tool is in both: the first has a, the second c"):
+    with pytest.raises(RequestError, match="no tool is in both: the first has a; the second has c"):
         compare(calls([True]), calls([True], "c"))
 
 

@@ -339,13 +339,20 @@ def test_labels_lead_and_the_interval_holds_the_error_of_the_judge_on_them(recor
         evaluate(path, labels={99: True})
 
 
-def test_a_tool_is_corrected_by_its_own_labels_and_widened_by_those_of_others(recording):
+def test_a_tool_counts_its_labels_and_its_interval_holds_the_corrected_rate(recording):
     calls = [{"tool_name": t, "input": {"n": n}, "output": "ok"} for t in "abc" for n in range(50)]
     right = dict.fromkeys(range(25), True) | dict.fromkeys(range(50, 75), False)
     found = evaluate(recording(*calls), labels=right)  # b is always wrong where somebody looked
     rows = {row.tool_name: row for row in tables.tool_rows(found)}
-    assert [rows[name].success_rate for name in "abc"] == [1.0, 0.0, 1.0]
-    assert rows["c"].low < 0.5 < rows["a"].low
+    assert [(rows[n].success_rate, rows[n].failures) for n in "abc"] == [(1, 0), (0.5, 25), (1, 0)]
+    assert rows["b"].low == 0.0  # all of its labels say so
+    assert rows["c"].low < 0.5 < rows["a"].low  # by the labels of others, and by its own
+    totals = tables.totals(found)
+    assert (totals["failures"], totals["uncorrected_success_rate"]) == (
+        25,
+        pytest.approx(125 / 150),
+    )
+    assert totals["success_rate"] == pytest.approx((25 + 100 * 0.5) / 150)
 
 
 def test_a_misspelled_key_and_a_key_given_twice_are_not_silent(recording):

@@ -8,7 +8,7 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_json, print_table
-from toolmem.research.compare import MAX_SHOWN, Comparison, Shares, read_calls
+from toolmem.research.compare import MAX_SHOWN, Comparison, Shares, named, read_calls
 from toolmem.research.compare import compare as compare_calls
 from toolmem.text.display import plain
 
@@ -23,7 +23,7 @@ def compare(first: Path, second: Path, as_json: bool) -> None:
     Shows which share of each tool's calls worked, the average score, and both changes with their
     95 % intervals. Where both are of the same calls, as under two judges, each call is compared
     with itself, and rows with another score are named. A model decides the score alone: whether a
-    call worked is told by its flag and its answer under every judge.
+    call worked is told by its label, else its flag and its answer, under every judge.
 
     \b
     Examples:
@@ -55,16 +55,12 @@ def _print_more(found: Comparison) -> None:
     """What stands below the table."""
     for side, names in (("A", found.only_a), ("B", found.only_b)):
         if names:
-            shown = ", ".join(names[:MAX_SHOWN]) + (", ..." if len(names) > MAX_SHOWN else "")
-            click.echo(plain(f"tools of {side} alone, left out ({len(names)}): {shown}", 1_000))
-    if found.labels:
-        who = {"a": "A alone has", "b": "B alone has", "both": "both have"}[found.labels]
-        click.echo(f"{who} labels: they correct its `worked`, which the judge's errors widen")
+            text = f"tools of {side} alone, left out ({len(names)}): {named(names)}"
+            click.echo(plain(text, 1_000))
     if not found.is_paired:
         click.echo("the calls differ: the intervals are of unrelated calls")
         return
-    but = "; `worked` is not, where there are labels" if found.labels else ""
-    click.echo(f"the same calls: each is compared with itself{but}")
+    click.echo("the same calls: each is compared with itself")
     if found.scored_pairs:
         agreement = "" if found.kappa is None else f", kappa {found.kappa:.3f}"
         others = ", ".join(map(str, found.other_scores[:MAX_SHOWN]))
@@ -80,5 +76,7 @@ def _cells(shares: Shares) -> tuple[float | None, float | None, str]:
     """The shares of A and B, and their change with its interval."""
     if shares.change is None:
         return shares.a, shares.b, "-"
+    if shares.changed == 0:
+        return shares.a, shares.b, "no call differs"
     change = f"{shares.change:+.3f} ({shares.low:+.3f} to {shares.high:+.3f})"
     return shares.a, shares.b, change

@@ -70,8 +70,8 @@ def _print(found: Bill) -> None:
         tokens = (each.prompt_tokens, each.reply_tokens)
         ages = (each.age_median, each.age_95)
         rows.append((each.policy, each.requests, *tokens, cost, *ages))
-    age = "guidance is calls old"
-    head = ("policy", "requests", "tokens read", "written", "cost", age, "95 % at most")
+    age = "guidance is calls old, median"
+    head = ("policy", "requests", "tokens read", "written", "cost", age, "95 %")
     print_table(head, rows)
     click.echo(
         f"{found.calls} calls; tokens are estimates, and a reply is taken for {REPLY_TOKENS}. A "

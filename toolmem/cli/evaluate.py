@@ -171,7 +171,10 @@ def _print_rates(found: evaluation.Evaluation) -> None:
     figures = tables.totals(found)
     if figures["success_rate"] is not None:
         interval = f"{figures['low']:.1%} to {figures['high']:.1%}, {figures['interval']}"
-        click.echo(f"{figures['success_rate']:.1%} worked (95 % interval {interval})")
+        plain = figures["uncorrected_success_rate"]
+        corrected = f", corrected by labels from {plain:.1%}"
+        how = corrected if plain != figures["success_rate"] else ""
+        click.echo(f"{figures['success_rate']:.1%} worked{how} (95 % interval {interval})")
     if figures["flag_is_in_doubt"]:
         rows = ", ".join(map(str, figures["disputed_rows"]))
         click.echo(

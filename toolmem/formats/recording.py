@@ -382,6 +382,9 @@ def read_labels(path: str | os.PathLike[str]) -> dict[int, bool]:
                     problem = f"row {row} has another label above"
                     if labels.setdefault(row, worked) is not worked:
                         raise ValueError
+            if not labels:
+                problem = "no row has a label"
+                raise ValueError
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RequestError(f"{name}: {error}", field="labels") from error
     except (KeyError, ValueError, TypeError):

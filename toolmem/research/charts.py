@@ -52,13 +52,13 @@ def failure_chart(tools: pd.DataFrame) -> Chart:
 
     `tools`: the table `tools`, or `groups`, of which the rows of all tools are shown.
     """
-    names, title = "tool_name", "Calls that failed, by tool; most failures above"
+    title = "Calls that failed, by group"
     if "group" in tools:
-        names, title = "group", "Calls that failed, by group"
         tools = tools[tools["tool_name"].fillna("") == ""]
+    else:
+        title = "Calls that failed, by tool; most failures above"
     shown = tools.head(MAX_BARS)
-    title += f" ({MAX_BARS} of {len(tools)})" if len(tools) > MAX_BARS else ""
-    chart, axes = _chart(shown[names].fillna("").replace("", "none"), title, "share of its calls")
+    chart, axes = _chart(_names(shown), title + _left_out(tools), "share of its calls")
     calls, rows = shown["calls"].astype(float), range(len(shown))
     silent = shown["silent_failures"] / calls
     flagged = (shown["failures"] - shown["silent_failures"]) / calls
@@ -85,12 +85,13 @@ def failure_chart(tools: pd.DataFrame) -> Chart:
 
 
 def score_chart(tools: pd.DataFrame) -> Chart:
-    """The judge's average score, by tool, in the order of the table."""
+    """The judge's average score, in the order of the table `tools` or `groups`."""
+    if "group" in tools:
+        tools = tools[tools["tool_name"].fillna("") == ""]
     scored = tools[tools["avg_score"].notna()]
     shown = scored.head(MAX_BARS)
-    title = "Average score, by tool; most failures above"
-    title += f" ({MAX_BARS} of {len(scored)})" if len(scored) > MAX_BARS else ""
-    chart, axes = _chart(shown["tool_name"], title, "score")
+    title = "Average score; most failures above"
+    chart, axes = _chart(_names(shown), title + _left_out(scored), "score")
     label = "average of the judge's 0.0 and 1.0"
     axes.barh(range(len(shown)), shown["avg_score"].astype(float), color=GOOD, label=label)
     for row, calls in enumerate(shown["calls"]):
@@ -116,7 +117,7 @@ def skip_chart(skips: pd.DataFrame) -> Chart:
     names = {"sent_prompt_tokens": "sent", "saved_prompt_tokens": "saved: nothing was new"}
     sums = skips.groupby("run", sort=False)[list(names)].sum().astype(int)
     estimated = ", estimated" if bool(skips["estimated"].all()) else ""
-    title = "What a second summary costs"
+    title = "What two summaries send, and what the second saves"
     chart, axes = _chart(sums.index, title, f"prompt tokens of all tools{estimated}")
     left = pd.Series(0, index=sums.index)
     for (column, label), colour in zip(names.items(), (FAILED, GOOD), strict=True):
@@ -141,6 +142,16 @@ def cost_chart(costs: pd.DataFrame) -> Chart:
     return _with_legend(chart, axes)
 
 
+def _names(shown: pd.DataFrame) -> pd.Series:
+    """Of tools, or of groups."""
+    names = shown["group" if "group" in shown else "tool_name"]
+    return names.fillna("").replace("", "none")
+
+
+def _left_out(rows: pd.DataFrame) -> str:
+    return f" ({MAX_BARS} of {len(rows)})" if len(rows) > MAX_BARS else ""
+
+
 def _silent_bars(axes: Axes, values: pd.Series, left: pd.Series) -> None:
     """Nothing where no call failed silently."""
     if values.sum():
@@ -159,7 +170,7 @@ def _chart(names: Iterable[str], title: str, label: str) -> tuple[Chart, Axes]:
             tick.set_fontfamily(["DejaVu Sans", *_chinese_font()])
     axes.invert_yaxis()
     axes.set_xlabel(label)
-    axes.set_title(title, loc="left", fontsize=11)
+    chart.suptitle(title, fontsize=11)
     axes.spines[["top", "right"]].set_visible(False)
     return chart, axes
 

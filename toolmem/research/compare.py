@@ -10,17 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from toolmem.errors import RequestError
-from toolmem.research.rates import (
-    Errors,
-    Rate,
-    Told,
-    difference,
-    errors_of,
-    kappa,
-    paired_difference,
-    rate_of,
-    rate_of_part,
-)
+from toolmem.research.rates import Told, difference, kappa, paired_difference, rate_of
 from toolmem.research.tables import CallRow
 from toolmem.text.masking import MASK
 
@@ -51,6 +41,7 @@ class Shares(Struct, kw_only=True):
     change: float | None = None
     low: float | None = None  # 95 % interval of the change
     high: float | None = None
+    changed: int | None = None  # calls that changed, where each is compared with itself
 
 
 class ComparedTool(Struct, kw_only=True):
@@ -74,7 +65,6 @@ class Comparison(Struct, kw_only=True):
     same_scores: int
     kappa: float | None  # of the scores
     other_scores: list[int]  # rows whose scores differ
-    labels: str = ""  # which of them has labels: "a", "b", "both"
 
 
 def read_calls(place: str | os.PathLike[str]) -> list[ReadCall]:
@@ -107,15 +97,24 @@ def compare(a: Calls, b: Calls) -> Comparison:
     names_a, names_b = ({call.tool_name for call in calls} for calls in (a, b))
     common = names_a & names_b
     if not common:
-        first, second = (", ".join(sorted(each)[:MAX_SHOWN]) for each in (names_a, names_b))
+        first, second = (named(sorted(each)) or "none" for each in (names_a, names_b))
         raise RequestError(
-            f"evaluation: no tool is in both: the first has {first or 'none'}, the second "
-            f"{second or 'none'}; compare evaluations of the same tools",
+            f"evaluation: no tool is in both: the first has {first}; the second has {second}; "
+            "compare evaluations of the same tools",
             "evaluation",
         )
     is_paired = len(a) == len(b) and all(map(_is_same, a, b))
     sides = [_by_tool(calls, common) for calls in (a, b)]
-    tools = [_compared(name, sides[0][name], sides[1][name], is_paired) for name in sides[0]]
+    tools = [
+        ComparedTool(
+            tool_name=name,
+            calls_a=len(side.worked),
+            calls_b=len(other.worked),
+            worked=_shares(side.worked, other.worked, is_paired),
+            score=_shares(side.scored, other.scored, is_paired),
+        )
+        for (name, side), other in zip(sides[0].items(), sides[1].values(), strict=True)
+    ]
     pairs = [
         (one.row, one.score >= 0.5, other.score >= 0.5)
         for one, other in (zip(a, b, strict=True) if is_paired else ())
@@ -130,13 +129,12 @@ def compare(a: Calls, b: Calls) -> Comparison:
         same_scores=sum(one is other for _, one, other in pairs),
         kappa=kappa([(one, other) for _, one, other in pairs]),
         other_scores=[row for row, one, other in pairs if one is not other],
-        labels=_labelled(a, b),
     )
 
 
-def _labelled(a: Calls, b: Calls) -> str:
-    first, second = (any(call.label is not None for call in calls) for calls in (a, b))
-    return "both" if first and second else "a" if first else "b" if second else ""
+def named(names: Sequence[str]) -> str:
+    """The first of them; `...` where there are more."""
+    return ", ".join([*names[:MAX_SHOWN], *(["..."] if len(names) > MAX_SHOWN else [])])
 
 
 def _is_same(one: ReadCall | CallRow, other: ReadCall | CallRow) -> bool:
@@ -148,61 +146,38 @@ def _is_same(one: ReadCall | CallRow, other: ReadCall | CallRow) -> bool:
 
 
 class _Side(Struct):
-    """Some calls of one evaluation."""
+    """What is known of some calls of one evaluation, in their order."""
 
-    worked: list[Told] = []
-    scored: list[Told] = []
-    errors: dict[bool, Errors] = {}  # of the judge, on the labels of all calls
+    worked: list[bool | None] = []  # by the label of a call, else by the judge
+    scored: list[bool | None] = []
 
 
 def _by_tool(calls: Calls, tools: set[str]) -> dict[str, _Side]:
     """The calls of all these tools ("") and of each, by name."""
-    errors = errors_of(Told(call.worked, call.label) for call in calls)
-    found = {name: _Side(errors=errors) for name in ("", *sorted(tools))}
+    found = {name: _Side() for name in ("", *sorted(tools))}
     for call in calls:
         if call.tool_name in tools:
             for side in (found[""], found[call.tool_name]):
-                side.worked.append(Told(call.worked, call.label))
-                side.scored.append(Told(None if call.score is None else call.score >= 0.5))
+                side.worked.append(call.worked if call.label is None else call.label)
+                side.scored.append(None if call.score is None else call.score >= 0.5)
     return found
 
 
-def _compared(name: str, a: _Side, b: _Side, is_paired: bool) -> ComparedTool:
-    rates = [
-        rate_of_part(side.worked, side.errors) if name else rate_of(side.worked, side.errors)
-        for side in (a, b)
-    ]
-    if is_paired and not any(rate.labelled for rate in rates):
-        worked = _of_pairs(a.worked, b.worked)
-    else:
-        worked = _of_rates(*rates)
-    return ComparedTool(
-        tool_name=name,
-        calls_a=len(a.worked),
-        calls_b=len(b.worked),
-        worked=worked,
-        score=_of_pairs(a.scored, b.scored)
-        if is_paired
-        else _of_rates(rate_of(a.scored), rate_of(b.scored)),
+def _shares(a: Sequence[bool | None], b: Sequence[bool | None], is_paired: bool) -> Shares:
+    """Of calls that are compared with themselves, those that both evaluations know."""
+    if is_paired:
+        pairs = [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
+        a, b = ([pair[side] for pair in pairs] for side in (0, 1))
+    one, other = (rate_of(map(Told, side)) for side in (a, b))
+    if one.rate is None or other.rate is None:
+        return Shares(a=one.rate, b=other.rate)
+    low, high = paired_difference(pairs) if is_paired else difference(one, other)
+    changed = sum(x is not y for x, y in pairs) if is_paired else None
+    return Shares(
+        a=one.rate,
+        b=other.rate,
+        change=other.rate - one.rate,
+        low=low,
+        high=high,
+        changed=changed,
     )
-
-
-def _of_rates(a: Rate, b: Rate) -> Shares:
-    if a.rate is None or b.rate is None:
-        return Shares(a=a.rate, b=b.rate)
-    low, high = difference(a, b)
-    return Shares(a=a.rate, b=b.rate, change=b.rate - a.rate, low=low, high=high)
-
-
-def _of_pairs(a: list[Told], b: list[Told]) -> Shares:
-    """Of the calls of which both evaluations know the outcome."""
-    pairs = [
-        (one.judged, other.judged)
-        for one, other in zip(a, b, strict=True)
-        if one.judged is not None and other.judged is not None
-    ]
-    if not pairs:
-        return Shares(a=None, b=None)
-    before, after = (sum(pair[side] for pair in pairs) / len(pairs) for side in (0, 1))
-    low, high = paired_difference(pairs)
-    return Shares(a=before, b=after, change=after - before, low=low, high=high)

@@ -151,6 +151,8 @@ def bill(
 
 def _stored(calls: Sequence[ToolCallResult]) -> list[ToolCallResult]:
     """The calls as a memory stores them: with ids and verdicts, no id of a tool twice."""
+    if all(call.seq is not None for call in calls):  # of a memory, which orders them by tool
+        calls = sorted(calls, key=lambda call: call.create_time)
     found: dict[tuple[str, str], ToolCallResult] = {}
     for number, call in enumerate(calls):
         key = call.tool_name, call.id or f"call {number}"

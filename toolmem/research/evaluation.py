@@ -76,14 +76,19 @@ class EvaluatedCall(Struct, frozen=True):
         return None if self.call.score is None else not self.call.failed
 
     @property
+    def outcome(self) -> bool | None:
+        """Whether it worked: its label, else the judge's word."""
+        return self.worked if self.label is None else self.label
+
+    @property
     def in_dispute(self) -> bool:
         """Whether the recorded flag and the judge say different things."""
         return None not in (self.flag, self.worked) and self.flag is not self.worked
 
     @property
     def failed_silently(self) -> bool:
-        """Whether the recorded flag says success, and the answer shows a failure."""
-        return self.flag is True and self.worked is False
+        """Whether the recorded flag says success, and the call failed."""
+        return self.flag is True and self.outcome is False
 
 
 class Evaluation(Struct, kw_only=True):
@@ -204,7 +209,7 @@ def _prepare(calls: Sequence[ToolCallResult], ignore_success: bool) -> None:
 def _about(recorded: Recording, labels: Mapping[int, bool], by: str) -> list[_About]:
     """The flag and the label of each call. Raises RequestError where labels or field fit none."""
     if not (recorded.calls or recorded.bad):
-        raise RequestError("input: the recording holds no call that could be evaluated", "input")
+        raise RequestError("input: the recording holds no call; name another by --input", "input")
     if labels and not labels.keys() & set(recorded.rows):
         raise RequestError(
             f"labels: none of the {len(labels)} rows is a call of the recording; `index` counts "
@@ -214,8 +219,17 @@ def _about(recorded: Recording, labels: Mapping[int, bool], by: str) -> list[_Ab
     if 0 < len(labels) < MIN_LABELS:
         few = f"{len(labels)} labels are fewer than {MIN_LABELS}: they tell nothing of the judge's"
         recorded.notes.append(f"{few} error, and count for their own calls alone")
-    if left := len(labels.keys() - set(recorded.rows)):
-        recorded.notes.append(f"{left} labels belong to no call that could be read")
+    if left := sorted(labels.keys() - set(recorded.rows)):
+        rows = ", ".join(map(str, left[:MAX_UNKEPT]))
+        recorded.notes.append(
+            f"{len(left)} labels belong to no call that could be read: rows {rows}"
+        )
+    tools = {call.tool_name for call in recorded.calls}
+    of = {
+        c.tool_name for c, row in zip(recorded.calls, recorded.rows, strict=True) if row in labels
+    }
+    if len(of) == 1 < len(tools) and len(labels) >= MIN_LABELS:
+        recorded.notes.append(f"all labels are of 1 of {len(tools)} tools, and no random draw")
     if by and recorded.calls and not any(_group(call, by) for call in recorded.calls):
         known = {"day", *(name for call in recorded.calls for name in call.metadata)}
         raise RequestError(f"by: no call has a field {by!r} ({hint(by, known)})", "by")

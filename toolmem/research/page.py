@@ -103,12 +103,12 @@ def _first_to_fix(found: Evaluation, tools: Sequence[tables.ToolRow]) -> list[di
     guidance = {record.tool_name: record.guidance for record in found.tools}
     rows = []
     for row in tools[:MAX_FIRST]:
-        calls = [each.call for each in found.calls if each.call.tool_name == row.tool_name]
-        kinds = Counter(call.error_class or "error" for call in calls if call.failed)
+        calls = [each for each in found.calls if each.call.tool_name == row.tool_name]
+        kinds = Counter(each.call.error_class or "error" for each in calls if each.outcome is False)
         more = {
             "kinds": ", ".join(f"{count} {name}" for name, count in kinds.most_common(MAX_KINDS)),
             "why": main_failure(guidance.get(row.tool_name)),
-            "trend": [call.failed is True for call in calls],
+            "trend": [each.outcome is False for each in calls],
         }
         rows += [asdict(row) | more] if row.failures else []
     return rows

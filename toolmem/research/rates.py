@@ -103,13 +103,12 @@ def rate_of(calls: Iterable[Told], errors: Mapping[bool, Errors] | None = None) 
 def rate_of_part(calls: Iterable[Told], errors: Mapping[bool, Errors]) -> Rate:
     """The rate of one tool's calls, or of a group. `errors`: of the judge on labels of all calls.
 
-    Judges err on some tools more than on others. So only a tool's own labels correct its rate,
-    where it has enough; errors on all labels widen its interval, which holds the corrected rate.
+    It is not corrected, because judges err on some tools more than on others, so that it agrees
+    with what is counted. Its interval also holds the corrected rate, by its own labels where it
+    has enough.
     """
     known = list(calls)
-    if own := errors_of(known):
-        return rate_of(known, own)
-    plain, corrected = rate_of(known), rate_of(known, errors)
+    plain, corrected = rate_of(known), rate_of(known, errors_of(known) or errors)
     low, high = min(plain.low, corrected.low), max(plain.high, corrected.high)
     return replace(corrected, rate=plain.rate, low=low, high=high)
 

@@ -50,8 +50,8 @@ class Figures(Struct, kw_only=True):
     """The figures of some recorded calls. None: no call has the value."""
 
     calls: int
-    failures: int  # by the flag or by the answer
-    success_rate: float | None  # share of the calls with a known outcome that did not fail
+    failures: int  # by the label of the call, else by its flag or its answer
+    success_rate: float | None  # share of the calls with a known outcome that worked
     low: float  # 95 % interval of the success rate
     high: float
     interval: str  # the errors that it holds: "sampling only", or also the judge's on labels
@@ -208,7 +208,7 @@ def _figures(calls: Sequence[EvaluatedCall], errors: Mapping[bool, Errors]) -> d
     seconds = [each.call.time_cost for each in calls if each.call.time_cost is not None]
     tokens = [each.call.token_cost for each in calls if each.call.token_cost is not None]
     return asdict(statistics(sums)) | {
-        "failures": sum(each.worked is False for each in calls),
+        "failures": sum(each.outcome is False for each in calls),
         "success_rate": found.rate,
         "low": found.low,
         "high": found.high,
@@ -242,7 +242,7 @@ def error_rows(found: Evaluation) -> list[ErrorRow]:
     """The most frequent first."""
     groups: defaultdict[tuple[str, str], list[EvaluatedCall]] = defaultdict(list)
     for each in found.calls:
-        if each.worked is False:
+        if each.outcome is False:
             groups[each.call.error_class or "error", each.call.tool_name].append(each)
     rows = []
     for key, calls in groups.items():
@@ -364,12 +364,13 @@ def totals(found: Evaluation) -> dict[str, Any]:
     both = sum(None not in (each.flag, each.worked) for each in found.calls)
     errors = errors_of(_told(found.calls))
     figures, rate = _figures(found.calls, errors), rate_of(_told(found.calls), errors)
-    figures |= {"success_rate": rate.rate, "low": rate.low, "high": rate.high}
+    corrected = {"success_rate": rate.rate, "low": rate.low, "high": rate.high}
     share = figures["in_dispute"] / both if both else None
     return {
         "source": found.source,
         **figures,
-        "judged_success_rate": rate_of(Told(each.worked) for each in found.calls).rate,
+        **corrected,
+        "uncorrected_success_rate": figures["success_rate"],
         "share_in_dispute": share,  # of the calls with a flag and a verdict
         "flag_is_in_doubt": share is not None and share > MAX_DISPUTE,
         "disputed_rows": [row.row for row in disputed(found)],
