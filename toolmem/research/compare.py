@@ -17,6 +17,7 @@ from toolmem.research.rates import (
     difference,
     errors_of,
     kappa,
+    known_pairs,
     paired_difference,
     rate_of,
     rate_of_part,
@@ -196,11 +197,7 @@ def _of_rates(a: Rate, b: Rate) -> Shares:
 
 def _of_pairs(a: list[Told], b: list[Told]) -> Shares:
     """Of the calls of which both evaluations know the outcome."""
-    pairs = [
-        (one.judged, other.judged)
-        for one, other in zip(a, b, strict=True)
-        if one.judged is not None and other.judged is not None
-    ]
+    pairs = known_pairs((one.judged, other.judged) for one, other in zip(a, b, strict=True))
     if not pairs:
         return Shares(a=None, b=None)
     before, after = (sum(pair[side] for pair in pairs) / len(pairs) for side in (0, 1))
