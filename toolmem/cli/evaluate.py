@@ -201,5 +201,4 @@ def _print_agreement(what: str, agreed: dict[str, Any]) -> None:
 
 def _cells(row: tables.Figures) -> tuple[Any, ...]:
     interval = f"{row.low:.3f} to {row.high:.3f}"
-    silent = row.silent_failures
-    return row.calls, row.failures, silent, row.success_rate, interval, row.avg_score
+    return row.calls, row.failures, row.silent_failures, row.success_rate, interval, row.avg_score

@@ -28,7 +28,7 @@ sources = click.option(
 mapping = click.option(
     "--map",
     "mapping",
-    callback=lambda context, option, given: _read_mapping(given),
+    callback=lambda context, option, given: read_mapping(given),
     metavar="FIELD=PATH,...",
     help="Where the fields stand in an unknown format: name, arguments, output, and error, status, "
     "success, time, end, id, conversation. A path is a/b/0; a|b is the first that is there.",
@@ -36,7 +36,7 @@ mapping = click.option(
 form = click.option("--format", type=click.Choice(NAMES), help="Left out: it is recognized.")
 
 
-def _read_mapping(text: str | None) -> dict[str, str] | None:
+def read_mapping(text: str | None) -> dict[str, str] | None:
     """Raises UsageError."""
     if text is None:
         return None

@@ -10,7 +10,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from toolmem.errors import RequestError
-from toolmem.research.rates import Told, difference, kappa, paired_difference, rate_of
+from toolmem.research.rates import (
+    Told,
+    difference,
+    kappa,
+    known_pairs,
+    paired_difference,
+    rate_of,
+)
 from toolmem.research.tables import CallRow
 from toolmem.text.masking import MASK
 
@@ -166,7 +173,7 @@ def _by_tool(calls: Calls, tools: set[str]) -> dict[str, _Side]:
 def _shares(a: Sequence[bool | None], b: Sequence[bool | None], is_paired: bool) -> Shares:
     """Of calls that are compared with themselves, those that both evaluations know."""
     if is_paired:
-        pairs = [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
+        pairs = known_pairs(zip(a, b, strict=True))
         a, b = ([pair[side] for pair in pairs] for side in (0, 1))
     one, other = (rate_of(map(Told, side)) for side in (a, b))
     if one.rate is None or other.rate is None:

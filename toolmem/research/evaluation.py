@@ -37,7 +37,7 @@ from toolmem.operations import results
 from toolmem.operations.guidance import records_shown
 from toolmem.operations.results import Added, Summarized
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
-from toolmem.research.rates import MIN_LABELS, kappa
+from toolmem.research.rates import MIN_LABELS, kappa, known_pairs
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.replies import without_ways_out
 from toolmem.rules.turn import ToolUse, Turn
@@ -403,16 +403,12 @@ def agreement(found: Evaluation, labels: Mapping[int, bool] | None = None) -> Ag
 
 def agreement_of_worked(found: Evaluation) -> Agreement:
     """How `worked`, by which rates count, agrees with the labels of the evaluation."""
-    return _agreement(
-        (each.label, each.worked)
-        for each in found.calls
-        if each.label is not None and each.worked is not None
-    )
+    return _agreement((each.label, each.worked) for each in found.calls)
 
 
-def _agreement(told: Iterable[tuple[bool, bool]]) -> Agreement:
+def _agreement(told: Iterable[tuple[bool | None, bool | None]]) -> Agreement:
     """Of pairs: what a label says, and what the judge says."""
-    pairs = list(told)
+    pairs = known_pairs(told)
     counts = Counter(pairs)
     good, bad = counts[True, True], counts[False, False]
     missed, praised = counts[True, False], counts[False, True]

@@ -113,6 +113,11 @@ def rate_of_part(calls: Iterable[Told], errors: Mapping[bool, Errors]) -> Rate:
     return replace(corrected, rate=plain.rate, low=low, high=high)
 
 
+def known_pairs(pairs: Iterable[tuple[bool | None, bool | None]]) -> list[tuple[bool, bool]]:
+    """The pairs of which both sides are known."""
+    return [(one, other) for one, other in pairs if one is not None and other is not None]
+
+
 def difference(a: Rate, b: Rate) -> Interval:
     """The 95 % interval of `b.rate - a.rate` of unrelated calls.
 
