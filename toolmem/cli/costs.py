@@ -12,6 +12,7 @@ import click
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_json, print_table, print_unread, progress_bar
 from toolmem.cli.import_ import form, mapping, sources
+from toolmem.errors import RequestError
 from toolmem.formats.recording import read_recording
 from toolmem.research.costs import REPLY_TOKENS, Bill, bill
 from toolmem.research.evaluation import sample
@@ -48,6 +49,8 @@ def costs(
     """
     settings, config = options.split_config(overrides, config)
     recorded = read_recording(list(sources) or sample()[0], datetime.now(UTC), **form)
+    if not recorded.calls and not recorded.bad:
+        raise RequestError("input: the recording holds no call; name another by --input", "input")
     with progress_bar("replaying calls") as progress:
         found = bill(recorded.calls, config=config, overrides=settings, progress=progress)
     print_unread(recorded.bad, recorded.notes)

@@ -91,15 +91,14 @@ def open_existing(**where: Any) -> ToolMem:
     return memory
 
 
-def require_workspace(memory: ToolMem, workspace: str) -> None:
-    """Raises RequestError where a store that has workspaces lacks this one."""
+def require_workspace(memory: ToolMem, workspace: str, by: str = "--workspace") -> None:
+    """Raises RequestError where a store that has workspaces lacks this one. `by`: what named it."""
     store = memory.services.store()
     known = store.workspaces()
     if known and workspace not in known:
         names = ", ".join(known[:10])
         raise RequestError(
-            f"workspace: {store.location} has no {workspace!r}; it has {names}: name one by "
-            "--workspace",
+            f"workspace: {store.location} has no {workspace!r}; it has {names}: name one by {by}",
             "workspace",
         )
 

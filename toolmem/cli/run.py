@@ -64,7 +64,10 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
             response = with_all_fields(place.perform(OPERATIONS[flow], request))
         else:
             if "tool_call_results" not in request:
-                options.require_workspace(memory, request["workspace_id"])
+                named_by = (
+                    "`workspace_id`" if workspace != request["workspace_id"] else "--workspace"
+                )
+                options.require_workspace(memory, request["workspace_id"], named_by)
             response = with_all_fields(memory.run(flow, **request))
     print_json(response)
     sys.exit(_exit_code(response if isinstance(response, dict) else {}))
