@@ -63,6 +63,7 @@ def test_the_sample_is_judged_summarized_skipped_and_written(tmp_path):
         assert [int(each["row"]) for each in calls] == list(range(1176))
         assert {each["evaluation_status"] for each in calls} == {"ok"}
         tools = rows(folder / "tools.csv")
+        assert list(tools[0])[:4] == ["tool_name", "calls", "failures", "success_rate"]
         assert sum(int(each["calls"]) for each in tools) == 1176
         assert sum(int(each["lifetime_calls"]) for each in tools) == 1176
         actions = [(each["run"], each["action"]) for each in rows(folder / "skips.csv")]

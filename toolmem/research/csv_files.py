@@ -48,8 +48,9 @@ def csv_text(rows: Sequence[Struct], kind: type[Struct]) -> str:
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(kind.__struct_fields__)
-    writer.writerows([cell(getattr(row, name)) for name in kind.__struct_fields__] for row in rows)
+    names = tables.columns(kind)
+    writer.writerow(names)
+    writer.writerows([cell(getattr(row, name)) for name in names] for row in rows)
     return text.getvalue()
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from toolmem.config.names import hint
 from toolmem.errors import RequestError
 from toolmem.research.evaluation import Evaluation
-from toolmem.research.tables import TABLES
+from toolmem.research.tables import TABLES, columns
 
 
 def frame(found: Evaluation, table: str) -> pd.DataFrame:
@@ -19,6 +19,6 @@ def frame(found: Evaluation, table: str) -> pd.DataFrame:
     if table not in TABLES:
         raise RequestError(f"table: there is no {table!r} ({hint(table, TABLES)})", "table")
     kind, rows = TABLES[table]
-    columns = list(kind.__struct_fields__)
-    values = [[getattr(row, name) for name in columns] for row in rows(found)]
-    return pd.DataFrame(values, columns=columns).convert_dtypes()
+    names = columns(kind)
+    values = [[getattr(row, name) for name in names] for row in rows(found)]
+    return pd.DataFrame(values, columns=names).convert_dtypes()

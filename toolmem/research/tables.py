@@ -342,6 +342,14 @@ class Table(NamedTuple):
     rows: Callable[[Evaluation], Sequence[Struct]]
 
 
+def columns(kind: type[Struct]) -> list[str]:
+    """The fields of a row; the names of what figures are of stand before them."""
+    fields = kind.__struct_fields__
+    names = [name for name in ("group", "tool_name") if name in fields]
+    first = names if issubclass(kind, Figures) else []
+    return [*first, *(name for name in fields if name not in first)]
+
+
 TABLES: dict[str, Table] = {
     "calls": Table(CallRow, call_rows),
     "tools": Table(ToolRow, tool_rows),
