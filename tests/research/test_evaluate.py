@@ -56,7 +56,7 @@ def recording(tmp_path):
 def test_the_sample_is_judged_summarized_skipped_and_written(tmp_path):
     for _ in range(2):  # a second evaluation begins anew
         done = run(tmp_path)
-        assert done.returncode == 0, done.stderr
+        assert (done.returncode, done.stderr) == (0, "")
         folder = tmp_path / "report"
         assert sorted(each.name for each in folder.iterdir()) == FILES
         calls = rows(folder / "calls.csv")
