@@ -46,6 +46,14 @@ def test_tools_are_printed_as_json(filled):
     assert found == {"search": 3, "evil\x1b[31m\nname": 2}
 
 
+def test_a_store_without_the_default_workspace_is_copied_and_looked_at_whole(tmp_path, records):
+    with ToolMem(str(tmp_path / "m.db"), workspace="other") as memory:
+        memory.add(records(3))
+    done = run(tmp_path, "store", "copy", "m.db", "copy.db")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "other" in run(tmp_path, "store", "info", "--store", "copy.db").stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -87,7 +87,8 @@ def open_existing(**where: Any) -> ToolMem:
         path = store_path(section, "default")
         if not os.path.exists(path):
             raise RequestError(f"there is no file {path} yet; name a store by --store", "store")
-    require_workspace(memory, memory.workspace_id)
+    if "workspace" in where:  # else the command is about the whole store
+        require_workspace(memory, memory.workspace_id)
     return memory
 
 
