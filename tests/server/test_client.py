@@ -42,7 +42,8 @@ def test_every_operation_is_a_documented_method_and_wrong_calls_are_refused(kind
             assert any(line.startswith(f"    {argument}: ") and line[-1] == "." for line in told)
         with pytest.raises(TypeError):
             getattr(stand_in, name)(colour="red")
-    assert f" add(self, tool_call_results: {Sequence[Any]}, *" in pydoc.plaintext.document(kind)
+    shown = "".join(pydoc.plaintext.document(kind).replace("|", "").split())  # 3.13 breaks lines
+    assert f"add(self,tool_call_results:{Sequence[Any]},*" in shown
     with pytest.raises(TypeError):
         create_autospec(kind)(colour="red")
 
