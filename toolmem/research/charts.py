@@ -188,7 +188,7 @@ def _chinese_font() -> list[str]:
     known = set(font_manager.get_font_names())
     if found := [name for name in _FONTS if name in known][:1]:
         return found
-    warnings.filterwarnings("ignore", "Glyph .* missing from font")  # one for each character
+    warnings.filterwarnings("ignore", "Glyph .* missing from")  # one for each character
     log = logging.getLogger("toolmem")
     log.warning("charts: no font has Chinese characters; install one, such as Noto Sans CJK SC")
     return []
