@@ -302,3 +302,13 @@ def test_a_hostile_name_of_a_tool_is_one_line_on_every_road(memory, capsys):
         lines = text.splitlines()
         assert bullet not in lines and "\u202e" not in text
         assert lines.count(heading) <= 1 and "search\n\n## " not in text
+
+
+def test_a_method_that_a_subclass_overrides_is_the_one_that_is_awaited():
+    class Named(ToolMem):
+        def tools(self):
+            return ["mine"]
+
+    memory = AsyncToolMem(":memory:")
+    memory.plain = Named(":memory:")
+    assert asyncio.run(memory.tools()) == ["mine"]

@@ -54,6 +54,10 @@ def test_what_an_evaluation_wrote_is_read_again(tmp_path):
     write_csv_files(evaluate(path), tmp_path)
     assert [(call.worked, call.score) for call in read_calls(tmp_path)] == [(True, 1), (False, 0)]
     assert read_calls(tmp_path) == read_calls(tmp_path / "calls.csv")
+    spoiled = (tmp_path / "calls.csv").read_text().replace(",1.0,ok", ",nan,ok")
+    (tmp_path / "calls.csv").write_text(spoiled)
+    with pytest.raises(RequestError, match="the score 'nan' is not between 0 and 1; name a"):
+        read_calls(tmp_path)
     (tmp_path / "calls.csv").write_text("tool_name,worked\na,true\n")
     for place, told in ((tmp_path / "none", "none: "), (tmp_path, "'row' is missing")):
         with pytest.raises(RequestError, match=f"{told}.*name a folder that"):

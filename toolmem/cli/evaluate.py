@@ -38,7 +38,7 @@ MAX_ROWS = 20  # of calls whose evaluation failed, on the terminal
     "--labels",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="CSV with `index`, a row, and `label` (1 worked, 0 did not). Labels of calls drawn at "
-    "random correct the rates, and widen their intervals by the judge's error.",
+    "random correct the headline, and widen the intervals by the judge's error.",
 )
 @click.option(
     "--by",

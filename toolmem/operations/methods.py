@@ -54,7 +54,8 @@ def awaited(
 
     @wraps(method)
     async def coroutine(self: AsyncMethods, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await _in_thread(lambda: method(self.plain, *args, **kwargs))
+        own: Callable[P, R] = getattr(self.plain, method.__name__)  # a subclass may override it
+        return await _in_thread(lambda: own(*args, **kwargs))
 
     return coroutine
 

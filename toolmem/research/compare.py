@@ -88,7 +88,7 @@ def read_calls(place: str | os.PathLike[str]) -> list[ReadCall]:
                     output=row["output"],
                     worked=_FLAGS[row["worked"].lower()],
                     label=_FLAGS[row["label"].lower()],
-                    score=float(row["score"]) if row["score"] else None,
+                    score=_score(row["score"]),
                 )
                 for row in csv.DictReader(file)
             ]
@@ -97,6 +97,14 @@ def read_calls(place: str | os.PathLike[str]) -> list[ReadCall]:
         what = error.strerror or what if isinstance(error, OSError) else what
         problem = f"{path}: {what}; name a folder that `toolmem evaluate --out FOLDER` wrote"
         raise RequestError(problem, "evaluation") from None
+
+
+def _score(text: str) -> float | None:
+    """Raises ValueError."""
+    score = float(text) if text else None
+    if score is not None and not 0 <= score <= 1:
+        raise ValueError(f"the score {text!r} is not between 0 and 1")
+    return score
 
 
 def compare(a: Calls, b: Calls) -> Comparison:
