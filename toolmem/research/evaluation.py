@@ -49,7 +49,6 @@ from toolmem.text.stopped_calls import was_stopped
 WORKSPACE = "evaluate"
 BATCH = 1000  # calls added at once
 MAX_UNKEPT = 5  # demands that the notes quote
-_DONE = ("Kept", "Lifted", "Undone", "Restored", "Stops", "Holds in this session")
 MAX_GROUP = 200  # characters of a value that calls are grouped by
 Progress = Callable[[int, int], None]  # (calls done, calls in all)
 _About = tuple[bool | None, bool | None]  # what is known of a call beside what the judge sees
@@ -284,7 +283,7 @@ def _capture(memory: ToolMem, recorded: Recording, tools: Sequence[Any]) -> list
             turn.tool_calls.append(use)
     hook = ToolMemoryCaptureHook(memory.rules, enabled=True)
     told = [line for turn in turns.values() for line in hook.after_recorded(turn).told]
-    unkept = [line for line in told if not line.startswith(_DONE)]
+    unkept = [line for line in told if line.lower().startswith("not kept")]
     if not unkept:
         return []
     masker = Masker(memory.services.store().secret_key())
