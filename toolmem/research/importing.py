@@ -19,10 +19,12 @@ from toolmem.formats.recording import UNCHANGED, BadRecord, ReadCall, RecordingR
 from toolmem.formats.shapes import MAPPED
 from toolmem.guard.replay import Replay, replay
 from toolmem.memory.toolmem import ToolMem
-from toolmem.models.calls import ToolCallResult
+from toolmem.models.calls import IMPORT_ID, ToolCallResult
+from toolmem.models.tools import CallSums
 from toolmem.operations.guidance import records_shown
 from toolmem.research.evaluation import BATCH
 from toolmem.store.copying import logged_calls
+from toolmem.text.display import bounded
 
 MAX_BAD = 100  # bad records that are kept
 REPLAYED = 10_000  # newest calls
@@ -30,6 +32,10 @@ CARDS = 3  # of the tools with the most failures
 FOREIGN = (*BY_NAME, MAPPED)  # formats, as they stand in the metadata of calls
 OWN = "toolmem's or OpenAI's form"
 IMPORTS = "imports"  # the namespace of files that were read
+RUNS = ".imports"  # that of imports, by their ids
+MAX_OUTPUT = 100_000  # characters of an output that is kept, as of a hook's call
+MAX_BATCH = 8_000_000  # characters of the outputs of a batch
+MAX_NAME = 200  # characters of the name of a file, in a record
 
 _encode = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
 
@@ -42,9 +48,18 @@ class ToolFigures(Struct):
     classes: Counter[str] = msgspec.field(default_factory=Counter)  # of the failures
 
 
+class ImportRun(Struct, omit_defaults=True):
+    """What one import brought, as the store remembers it. `toolmem forget` takes it back."""
+
+    began: datetime
+    sources: list[str] = []  # names of files and folders
+    tools: dict[str, CallSums] = {}  # figures of the new calls, by tool
+
+
 class Imported(Struct, kw_only=True):
     """The result of an import."""
 
+    id: str = ""  # in the metadata of its calls; "" where it brought none
     read: int = 0  # calls
     duplicates: int = 0  # calls that the store knew
     unchanged: int = 0  # files that were imported before
@@ -102,9 +117,10 @@ def import_recordings(
         now, format=format, mapping=mapping, skip=known.is_known, finished=known.finished
     )
     ids = _Ids(now)
-    counter = _Counter(memory)
+    counter = _Counter(memory, now, [_name(Path(path))[:MAX_NAME] for path in paths])
     found = counter.found
     batch: list[ReadCall] = []
+    size = 0
     try:
         for each in reader.read(paths, searched):
             if isinstance(each, UserMessage):
@@ -113,10 +129,14 @@ def import_recordings(
                 found.add_bad(each)
                 continue
             ids.give(each, reader.path)
+            each.call.output = bounded(each.call.output, MAX_OUTPUT)
             batch.append(each)
-            if len(batch) == BATCH:
+            size += len(each.call.output)
+            if len(batch) == BATCH or size > MAX_BATCH:
                 counter.add(batch, list(reader.tools.values()))
-                batch = []
+                batch, size = [], 0
+                if not counter.is_stopped:
+                    known.keep()
                 progress(found.read)
             if found.stopped:
                 break
@@ -125,12 +145,14 @@ def import_recordings(
             raise
         found.stopped = str(error)
     counter.add(batch, list(reader.tools.values()))
+    counter.close()
     found.notes = reader.all_notes()
     found.unchanged = reader.notes[UNCHANGED]
     if not counter.is_stopped:
         known.keep()
+    if counter.names:  # also tools of an import that was interrupted before this
+        memory.summarize(sorted(counter.names))
     if found.calls:
-        memory.summarize(sorted(found.tools))
         _conclude(memory, found)
     return found
 
@@ -197,6 +219,7 @@ class _Files:
         with self._store.transaction():
             for path in self._finished:
                 self._store.put(self._workspace, IMPORTS, _key(path), self._states[path])
+        self._finished.clear()
 
 
 def _key(path: Path) -> str:
@@ -211,10 +234,13 @@ def _name(path: Path) -> str:
 class _Counter:
     """Adds calls to a memory, and counts those that were new as the memory judged them."""
 
-    def __init__(self, memory: ToolMem) -> None:
+    def __init__(self, memory: ToolMem, now: datetime, sources: list[str]) -> None:
         self.found = Imported()
         self.is_stopped = False  # by the judge
+        self.names: set[str] = set()  # of the tools that were read
         self._memory = memory
+        self._id = f"{now:%Y%m%d}-{os.urandom(3).hex()}"
+        self._run = ImportRun(now, sources)
         self._store = memory.services.store()
         newest = self._store.call_log(memory.workspace_id, newest=True, limit=1)
         self._position = newest[-1].position if newest else 0
@@ -224,6 +250,7 @@ class _Counter:
         if not batch or self.is_stopped:
             return
         found, workspace = self.found, self._memory.workspace_id
+        self._announce(batch)
         added = self._memory.add([each.call for each in batch], tools=tools or None)
         found.read += len(batch)
         found.duplicates += added.evaluation.duplicates
@@ -233,14 +260,32 @@ class _Counter:
         if added.stopped:
             self.is_stopped = True
             found.stopped = added.stopped
-        ids = {each.call.id for each in batch}
         for logged in logged_calls(self._store, workspace, after=self._position):
-            if logged.call.id in ids:  # others may write at the same time
+            if logged.call.metadata.get(IMPORT_ID) == self._id:  # others may write at the same time
                 self._count(logged.call)
             self._position = logged.position
+        if found.id:
+            self._store.put(workspace, RUNS, self._id, self._run)
+
+    def close(self) -> None:
+        """Forget an import that brought nothing."""
+        if self._run.tools and not self.found.id:
+            self._store.delete(self._memory.workspace_id, RUNS, self._id)
+
+    def _announce(self, batch: list[ReadCall]) -> None:
+        """Mark the calls, and note their tools first: an import that is killed can be forgotten."""
+        names = {each.call.tool_name for each in batch}
+        for each in batch:
+            each.call.metadata = {**each.call.metadata, IMPORT_ID: self._id}
+        if new := names - self._run.tools.keys():
+            self._run.tools |= {name: CallSums(silent=0) for name in sorted(new)}
+            self._store.put(self._memory.workspace_id, RUNS, self._id, self._run)
+        self.names |= names
 
     def _count(self, call: ToolCallResult) -> None:
         found = self.found
+        found.id = self._id
+        self._run.tools.setdefault(call.tool_name, CallSums(silent=0)).add(call)
         found.conversations.add(_digest(call.conversation_id))
         form = call.metadata.get("format")
         found.formats[form if form in FOREIGN else OWN] += 1
