@@ -28,7 +28,7 @@ BUDGETS = {  # lines of each folder: what is there, and some air
     "operations": 1450,
     "memory": 550,
     "research": 2750,
-    "cli": 2650,
+    "cli": 2750,
     "testing": 450,
     "rules": 6350,
     "guard": 3150,

@@ -183,18 +183,6 @@ def test_import_says_in_words_what_a_folder_teaches_and_adds_nothing_twice(tmp_p
     assert third.stdout == "0 new calls; 4 were there already.\n"
 
 
-def test_import_asks_before_it_reads_the_transcripts_of_agents(tmp_path, home):
-    assert run(tmp_path, "import", "--from-agents").returncode == 2
-    folder = home / ".codex" / "sessions"
-    folder.mkdir(parents=True)
-    payload = Path(__file__).parents[1] / "formats" / "payloads" / "codex.jsonl"
-    (folder / "rollout-1.jsonl").write_bytes(payload.read_bytes())
-    refused = run(tmp_path, "import", "--from-agents", "--store", "m.db")
-    assert "Codex: 1 files" in refused.stderr and refused.returncode == 130
-    assert run(tmp_path, "import", "--from-agents", "--yes", "--store", "m.db").returncode == 0
-    (folder / "rollout-1.jsonl").unlink()
-
-
 def test_a_store_of_somebody_else_is_copied_only_with_trust(filled):
     (filled / "theirs.db").write_bytes((filled / "m.db").read_bytes())
     copy = ("store", "copy", "theirs.db", "mine.db")

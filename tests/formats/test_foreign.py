@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from toolmem import ToolMem
-from toolmem.cli.transcripts import transcripts
 from toolmem.errors import RequestError
 from toolmem.formats.catalogue import BY_NAME
 from toolmem.formats.recording import BadRecord, RecordingReader, read_recording
@@ -304,14 +303,6 @@ def test_secrets_in_a_transcript_are_masked_when_they_are_kept(tmp_path):
         import_recordings(memory, [path])
         kept = memory.calls()
     assert len(kept) == 1 and token not in str(kept)
-
-
-def test_transcripts_of_agents_are_found_in_a_home(payloads, tmp_path):
-    folder = tmp_path / ".codex" / "sessions" / "2026" / "11" / "28"
-    folder.mkdir(parents=True)
-    shutil.copy(payloads / "codex.jsonl", folder / "rollout-1.jsonl")
-    (found,) = transcripts(tmp_path, {})
-    assert (found.agent, [path.name for path in found.paths]) == ("Codex", ["rollout-1.jsonl"])
 
 
 def test_repeated_failures_are_counted_by_conversation(payloads, tmp_path):

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from toolmem import ToolMem
-from toolmem.cli.transcripts import transcripts
 from toolmem.errors import RequestError
 from toolmem.formats import files, joining, recording, sources
 from toolmem.formats.recording import RecordingReader, read_recording
@@ -101,23 +100,6 @@ def test_a_value_that_no_format_fits_is_described_in_few_words(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text(f"{'[' * 500}{']' * 500}\n" + lines({"k" * 10_000: 1}))
     assert all(len(bad.error) < 200 for bad in read(path).bad)
-
-
-def test_gemini_keeps_its_folder_in_the_home_that_its_variable_names(tmp_path):
-    folder = tmp_path / ".gemini" / "tmp" / "p" / "chats"
-    folder.mkdir(parents=True)
-    (folder / "session-1.jsonl").write_text("{}\n")
-    for home, variables in ((tmp_path, {}), (Path("/x"), {"GEMINI_CLI_HOME": str(tmp_path)})):
-        assert [found.agent for found in transcripts(home, variables)] == ["Gemini CLI"]
-
-
-def test_the_size_of_a_database_includes_what_was_not_yet_moved_into_it(tmp_path):
-    folder = tmp_path / ".local" / "share" / "opencode"
-    folder.mkdir(parents=True)
-    (folder / "opencode.db").write_bytes(b"a" * 10)
-    (folder / "opencode.db-wal").write_bytes(b"a" * 1_000)
-    (found,) = transcripts(tmp_path, {})
-    assert found.size == 1_010
 
 
 def asked(number):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from functools import wraps
 from pathlib import Path
@@ -11,7 +12,10 @@ from typing import Any
 import click
 
 from toolmem.cli import console, options
+from toolmem.cli.import_ import first_page, import_chosen, print_problems
+from toolmem.cli.transcripts import find_sessions, in_words, of_project
 from toolmem.errors import RequestError
+from toolmem.guard.stores import project_root, store_path
 from toolmem.hooks import installs
 from toolmem.hooks.agents import AGENTS, Agent
 from toolmem.hooks.doctor import examine
@@ -56,6 +60,11 @@ def hook() -> None:
     help="Settings by which ended sessions are judged.",
 )
 @click.option("--force", is_flag=True, help="Also where the other place has the hook.")
+@click.option(
+    "--learn/--no-learn",
+    default=None,
+    help="Learn from the agent's earlier sessions in this project. Left out: a terminal is asked.",
+)
 def install(
     agent: Agent,
     project: str,
@@ -64,8 +73,12 @@ def install(
     on_error: str,
     config: str | None,
     force: bool,
+    learn: bool | None,
 ) -> None:
     """Install the hook. Every other byte of the agent's settings stays.
+
+    Where earlier sessions of the agent lie in your home, it offers to learn from those of this
+    project: what they teach stands in the first message of the next session.
 
     \b
     Examples:
@@ -84,6 +97,8 @@ def install(
     _show(changes, agent, "would install" if dry_run else "installed", project)
     if agent.after_install and not dry_run:
         click.echo(agent.after_install)
+    if project and not dry_run and learn is not False:
+        _offer_sessions(agent, project, paths[0] or store_path(project), learn)
 
 
 @hook.command()
@@ -143,6 +158,28 @@ def status(agent: str | None, as_json: bool) -> None:
         click.echo(f"{each.agent}  {each.project or 'user'}  {', '.join(each.files)}")
     if not found:
         click.echo("no hook is installed")
+
+
+def _offer_sessions(agent: Agent, project: str, store: str, learn: bool | None) -> None:
+    """Say how many sessions lie there, and learn from them if the user agrees."""
+    sessions = find_sessions(Path.home(), [project])
+    own = [s for s in sessions if s.project == project_root(project) and s.agent == agent.title]
+    if not own:
+        if learn:
+            click.echo(f"no earlier session of {agent.title} in this project was found")
+        return
+    click.echo(f"earlier sessions of this project: {in_words(own)}")
+    if learn is None and sys.stdin.isatty():
+        learn = click.confirm("Learn from them? Calls and results are kept in the project's store")
+    if not learn:
+        where = "" if project == os.getcwd() else f" --project {shlex.quote(project)}"
+        click.echo(f"to learn from them: toolmem import --from-agents{where}")
+        return
+    with options.open_memory(store=store) as memory:
+        found = import_chosen(memory, of_project(project_root(project), own))
+    for line in first_page(found):
+        click.echo(line)
+    print_problems(found)
 
 
 def _show(changes: list[installs.Change], agent: Agent, done: str, project: str) -> None:

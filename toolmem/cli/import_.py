@@ -10,9 +10,9 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_unread, progress_bar
-from toolmem.cli.transcripts import transcripts
-from toolmem.errors import RequestError
+from toolmem.cli.transcripts import Chosen, agree, choose, require_own_store
 from toolmem.formats.recording import NAMES
+from toolmem.guard.stores import store_path
 from toolmem.memory.toolmem import ToolMem
 from toolmem.research.importing import Imported, import_recordings
 from toolmem.text.display import plain, shown_name
@@ -48,64 +48,94 @@ def read_mapping(text: str | None) -> dict[str, str] | None:
 
 @click.command("import")
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("--from-agents", is_flag=True, help="The transcripts of coding agents in your home.")
+@click.option("--from-agents", is_flag=True, help="Coding agents' sessions of this project.")
+@click.option(
+    "--project",
+    metavar="FOLDER",
+    help="With --from-agents: those of another project, into the store of that project.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--again", is_flag=True, help="Read files that have not changed since, too.")
+@click.option(
+    "--into-shared",
+    is_flag=True,
+    help="Into a store that is not this project's alone: whoever uses it sees what is learnt.",
+)
 @form
 @mapping
-@options.with_memory(options.config, options.store, options.workspace(), exists=False)
+@options.config
+@options.store
+@options.workspace()
 def import_(
-    memory: ToolMem,
     paths: tuple[Path, ...],
     from_agents: bool,
+    project: str | None,
     yes: bool,
     again: bool,
-    **form: Any,
+    into_shared: bool,
+    format: str | None,
+    mapping: dict[str, str] | None,
+    **where: Any,
 ) -> None:
     """Judge and keep the calls of recordings, and show what they teach.
 
     PATHS are files and folders: transcripts of Claude Code, Codex, Gemini CLI and OpenCode, traces
     of OpenTelemetry, OpenInference, Langfuse and LangSmith, logs of inspect_ai, messages of
     OpenAI, Anthropic and LangChain, CSV and Parquet. Secrets are masked. What was imported before
-    is left as it is. Exit code 1: a record could not be read, or there was no call.
+    is left as it is. Of agents' sessions those of this project are read; a folder outside of the
+    current one is asked about. Exit code 1: a record could not be read, or there was no call.
+
+    To read a dump of a workspace: toolmem store import; a team's file of rules: toolmem rules
+    import. To take an import back: toolmem forget.
 
     \b
     Examples:
       toolmem import --from-agents
-      toolmem import ~/.claude/projects traces.json
+      toolmem import --from-agents --project ../other
+      toolmem import traces/ calls.json
       toolmem import mine.jsonl --map name=fn,arguments=args,output=result
     """
     if not (paths or from_agents):
         raise click.UsageError("name files or folders, or use --from-agents")
-    searched = _transcripts(yes) if from_agents else []
-    with progress_bar("importing calls") as progress:
-        found = import_recordings(
-            memory,
-            paths,
-            searched=searched,
-            again=again,
-            progress=lambda done: progress(done, done),
-            **form,
-        )
+    chosen = choose(paths, from_agents=from_agents, project=project or "", into_shared=into_shared)
+    names_store = where["store"] or options.names_store((), where["config"])
+    if chosen.searched and not names_store:  # the store that the hook of an agent has
+        where["store"] = store_path(chosen.project)
+    with options.open_memory(**where) as memory:
+        location = memory.services.store().location
+        require_own_store(location, chosen, into_shared)
+        agree(chosen, location, yes)
+        found = import_chosen(memory, chosen, again=again, format=format, mapping=mapping)
     for line in first_page(found):
         click.echo(line)
-    _print_problems(found)
+    print_problems(found)
     has_calls = found.read or found.unchanged
     is_whole = not (found.bad_count or found.stopped)
     sys.exit(0 if has_calls and is_whole else 1)
 
 
-def _transcripts(yes: bool) -> list[Path]:
-    """The transcripts of coding agents in the home, if the user agrees to read them."""
-    found = transcripts(Path.home())
-    if not found:
-        raise RequestError("no transcripts of coding agents lie in this home", "from_agents")
-    for each in found:
-        size = each.size / 1_000_000
-        click.echo(f"{each.agent}: {len(each.paths):,} files, {size:,.1f} MB", err=True)
-    if not yes:
-        click.confirm("Learn from them? Calls and results are kept here", abort=True, err=True)
-    return [path for each in found for path in each.paths]
+def import_chosen(memory: ToolMem, chosen: Chosen, **options: Any) -> Imported:
+    """Import with a progress bar. An interrupt keeps what is there, and says so."""
+    done = 0
+
+    def count(number: int) -> None:
+        nonlocal done
+        done = number
+        progress(number, number)
+
+    with progress_bar("importing calls") as progress:
+        try:
+            return import_recordings(
+                memory,
+                chosen.paths,
+                searched=chosen.searched,
+                folders=chosen.folders,
+                progress=count,
+                **options,
+            )
+        except KeyboardInterrupt:
+            click.echo(f"{done:,} calls are kept; the same command goes on from there", err=True)
+            raise
 
 
 def first_page(found: Imported) -> list[str]:
@@ -149,7 +179,7 @@ def _repeats(found: Imported) -> list[str]:
     ]
 
 
-def _print_problems(found: Imported) -> None:
+def print_problems(found: Imported) -> None:
     print_unread(found.bad, found.notes, found.bad_count)
     if found.stopped:
         print_error(f"stopped: {found.stopped}")

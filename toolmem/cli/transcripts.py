@@ -1,50 +1,324 @@
-"""Where coding agents keep the transcripts of their sessions, in the home of their user."""
+"""Find the sessions of coding agents in their user's home, and the project that each belongs to.
+
+A session belongs to the project around the folder that its agent was started in. Its calls are
+learnt in that project alone: they may hold what was read for somebody else.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+import sqlite3
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
+import click
+import msgspec
 from msgspec import Struct
 
+from toolmem.errors import RequestError
+from toolmem.formats.sources import OPENCODE_FOLDERS, find_files
 from toolmem.guard.self_protection import TRANSCRIPTS
+from toolmem.guard.stores import project_root, store_path
+from toolmem.text.display import plain
 
+HEAD = 1 << 16  # bytes of a session that tell where it was started
+MAX_PATH = 4_096  # characters
+MAX_LISTED = 20  # projects
 _PATTERNS = {  # below an agent's folder of transcripts
     "Claude Code": "**/*.jsonl",
     "Codex": "**/rollout-*.jsonl",
     "Gemini CLI": "*/chats/session-*.json*",
     "OpenCode": "opencode.db",
 }
+# Gemini CLI writes a digest of the folder, and tells the model its path in the first message.
+_WORKSPACE = re.compile(rb"\\n {1,8}- (/[^\\\"]{1,4096})\\n")
 
 
-class Transcripts(Struct, frozen=True):
-    """The transcripts of one agent."""
+def agent_folders(home: Path, variables: Mapping[str, str] | None = None) -> dict[str, Path]:
+    """Where each agent keeps its sessions."""
+    given = os.environ if variables is None else variables
+    return {
+        agent: Path(given.get(variable) or home / folder) / part
+        for agent, (variable, folder, part) in TRANSCRIPTS.items()
+    }
+
+
+class Session(Struct, frozen=True):
+    """One file of one agent; a database of OpenCode is one for each folder."""
 
     agent: str
-    paths: list[Path]
+    path: Path
     size: int  # bytes
+    folder: str = ""  # that the agent was started in; "": not known
+    place: str = ""  # where it lies, if the folder is not known
+
+    @property
+    def project(self) -> str:
+        return _project_around(self.folder) if self.folder else ""
+
+    @property
+    def where(self) -> str:
+        """The project, or what there is in the place of its name."""
+        return self.project or self.place
 
 
-def transcripts(home: Path, variables: Mapping[str, str] | None = None) -> list[Transcripts]:
-    """Find the transcripts of each agent that has some. Symbolic links are not followed."""
-    given = os.environ if variables is None else variables
-    found = []
-    for agent, (variable, folder, part) in TRANSCRIPTS.items():
-        root = Path(given.get(variable) or home / folder) / part
-        sizes = {path: _size(path) for path in sorted(root.glob(_PATTERNS[agent]))}
-        paths = [path for path, size in sizes.items() if size is not None]
-        if paths:
-            found.append(Transcripts(agent, paths, sum(size or 0 for size in sizes.values())))
+@cache
+def _project_around(folder: str) -> str:
+    return project_root(folder)
+
+
+def find_sessions(
+    home: Path, known: Sequence[str] = (), variables: Mapping[str, str] | None = None
+) -> list[Session]:
+    """Every session of every agent. Symbolic links are not followed.
+
+    `known`: folders by which a session is recognized that has a digest of its folder alone.
+    """
+    found: list[Session] = []
+    for agent, root in agent_folders(home, variables).items():
+        for path in sorted(root.glob(_PATTERNS[agent])):
+            if (size := _size(path)) is not None:
+                place = str(path.relative_to(root).parts[0])
+                found += _sessions_in(agent, path, size, place, known)
     return found
 
 
+def _sessions_in(
+    agent: str, path: Path, size: int, place: str, known: Sequence[str]
+) -> Iterator[Session]:
+    if agent == "OpenCode":
+        yield from (Session(agent, path, n, folder) for folder, n in _opencode_folders(path))
+        return
+    start = b""
+    with suppress(OSError), path.open("rb") as file:
+        start = file.read(HEAD)
+    folder = _started_in(start, known)
+    if not folder and agent == "Claude Code":  # a long first prompt hides the line that tells it
+        folder = next((each for each in known if claude_folder(each) == place), "")
+    yield Session(agent, path, size, folder, place)
+
+
+def claude_folder(folder: str) -> str:
+    """The name under which Claude Code keeps the sessions of a folder."""
+    return re.sub(r"[^A-Za-z0-9]", "-", folder)
+
+
+def _started_in(start: bytes, known: Sequence[str]) -> str:
+    """The folder that the first lines of a transcript name; "" where they name none."""
+    for text in start.split(b"\n"):
+        line = None
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            line = msgspec.json.decode(text)
+        if not isinstance(line, dict):
+            continue
+        payload = line.get("payload")
+        for part in (line, payload if isinstance(payload, dict) else {}):
+            folder = part.get("cwd")
+            if isinstance(folder, str) and os.path.isabs(folder) and _is_path(folder):
+                return folder
+        if digest := line.get("projectHash"):
+            told = [each.decode("utf-8", "replace") for each in _WORKSPACE.findall(start)]
+            return next((each for each in (*known, *told) if _digest(each) == digest), "")
+    return ""
+
+
+def _is_path(text: str) -> bool:
+    return len(text) <= MAX_PATH and text.isprintable()
+
+
+def _digest(folder: str) -> str:
+    """As Gemini CLI names a project."""
+    return sha256(folder.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _opencode_folders(path: Path) -> list[tuple[str, int]]:
+    """The folders of the sessions in a database, and how many bytes of text each has."""
+    with (
+        suppress(sqlite3.Error),
+        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database,
+    ):
+        return [(str(folder or ""), size) for folder, size in database.execute(OPENCODE_FOLDERS)]
+    return []
+
+
 def _size(path: Path) -> int | None:
-    """The size of a file with that of its SQLite log beside it; None: no file to read."""
-    log = path.with_name(f"{path.name}-wal")
+    """The size of a file; None: there is no file to read."""
     try:
-        if path.is_symlink() or not path.is_file():
-            return None
-        return path.stat().st_size + (log.stat().st_size if log.is_file() else 0)
+        return None if path.is_symlink() or not path.is_file() else path.stat().st_size
     except OSError:  # removed meanwhile, or in a folder that may not be read
         return None
+
+
+def in_words(sessions: Iterable[Session]) -> str:
+    """`12 of Claude Code, 3 of Codex (4.1 MB)`."""
+    sizes: dict[str, list[int]] = {}
+    for each in sessions:
+        sizes.setdefault(each.agent, []).append(each.size)
+    counts = ", ".join(f"{len(some):,} of {agent}" for agent, some in sizes.items())
+    return f"{counts} ({size_in_words(sum(map(sum, sizes.values())))})"
+
+
+def size_in_words(size: int) -> str:
+    """Bytes as kB or MB."""
+    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"
+
+
+# ---------------------------------------------------------------- what is imported
+
+
+class Chosen(Struct):
+    """What an import reads."""
+
+    project: str  # its root
+    from_agents: bool = False
+    paths: list[Path] = []  # as they were named
+    searched: list[Path] = []  # files that nobody named
+    folders: dict[Path, list[str]] = {}  # of a database of OpenCode: those of the project
+    outside: list[Path] = []  # of the named folders: those that are not in the current one
+    own: list[Session] = []  # of the project
+    others: list[Session] = []  # of other projects, left out
+
+
+def choose(
+    paths: Sequence[Path] = (),
+    *,
+    from_agents: bool = False,
+    project: str = "",
+    into_shared: bool = False,
+) -> Chosen:
+    """Choose what to read: what was named, and of the agents' own folders one project's sessions.
+
+    `project`: its folder, or the name of one that has sessions; "": the current one.
+    `into_shared`: everything that lies in the named folders. Raises RequestError.
+    """
+    here = os.getcwd()
+    if project and not from_agents:
+        raise RequestError("--project: it needs --from-agents", "project")
+    meets_agents = from_agents or any(map(_meets_agents, paths))
+    sessions = find_sessions(Path.home(), [here, project_root(here)]) if meets_agents else []
+    root = _project_named(project, sessions) if project else project_root(here)
+    chosen = of_project(root, [each for each in sessions if each.project == root])
+    chosen.from_agents = from_agents
+    if from_agents:
+        chosen.others = [each for each in sessions if each.project != root]
+        if not chosen.own:
+            raise RequestError(_nothing_of(root, chosen.others), "from_agents")
+    else:
+        chosen.searched = []
+    for path in paths:
+        if path.is_dir() and not path.resolve().is_relative_to(here):
+            chosen.outside.append(path)
+        _choose_in(path, {} if into_shared else _by_file(sessions), chosen)
+    if into_shared and not from_agents:
+        chosen.folders = {}
+    return chosen
+
+
+def of_project(root: str, sessions: Sequence[Session]) -> Chosen:
+    """These sessions, all of one project."""
+    chosen = Chosen(root, from_agents=True, own=list(sessions))
+    chosen.searched = list(dict.fromkeys(each.path for each in sessions))
+    for each in sessions:
+        if each.agent == "OpenCode":
+            chosen.folders.setdefault(each.path, []).append(each.folder)
+    return chosen
+
+
+def _choose_in(path: Path, sessions: Mapping[Path, list[Session]], chosen: Chosen) -> None:
+    """A named session is read, of whatever project; of a folder or database only the project's."""
+    is_one = not path.is_dir() and path.suffix != ".db"
+    files = [] if is_one else find_files([path])
+    if not any(file.resolve() in sessions for file in files):
+        chosen.paths.append(path)
+        return
+    for file in files:
+        found = sessions.get(file.resolve(), [])
+        chosen.others += [s for s in found if s.project != chosen.project]
+        if not found or any(s.project == chosen.project for s in found):
+            chosen.searched.append(found[0].path if found else file)
+
+
+def _by_file(sessions: Iterable[Session]) -> dict[Path, list[Session]]:
+    found: dict[Path, list[Session]] = {}
+    for each in sessions:
+        found.setdefault(each.path.resolve(), []).append(each)
+    return found
+
+
+def _meets_agents(path: Path) -> bool:
+    """Whether a path lies in a folder of an agent's sessions, or around one."""
+    real = path.resolve()
+    roots = [root.resolve() for root in agent_folders(Path.home()).values()]
+    return any(real.is_relative_to(each) or each.is_relative_to(real) for each in roots)
+
+
+def _project_named(name: str, sessions: Iterable[Session]) -> str:
+    """The root of a project by its folder, or by the name of one that has sessions."""
+    if os.path.isdir(name):
+        return project_root(name)
+    known = {each.where for each in sessions}
+    found = sorted(each for each in known if name in (each, os.path.basename(each)))
+    if len(found) == 1:
+        return found[0]
+    which = f"it may be {', '.join(found)}" if found else "there is no such folder"
+    raise RequestError(f"--project: {plain(name, 200)}: {which}; name a folder", "project")
+
+
+def _nothing_of(root: str, others: Sequence[Session]) -> str:
+    if not others:
+        return "no session of a coding agent lies in this home"
+    listed = "; ".join(plain(line, 300) for line in _by_project(others))
+    return f"no session of {root} lies in this home. Of others, by --project: {listed}"
+
+
+def _by_project(sessions: Iterable[Session]) -> list[str]:
+    """A line for each project, the largest first."""
+    found: dict[str, list[Session]] = {}
+    for each in sessions:
+        found.setdefault(each.where, []).append(each)
+    ordered = sorted(found.items(), key=lambda one: -sum(each.size for each in one[1]))
+    lines = [f"{plain(where or 'not known', 200)}  {in_words(own)}" for where, own in ordered]
+    more = [f"and {len(lines) - MAX_LISTED:,} more projects"] if len(lines) > MAX_LISTED else []
+    return lines[:MAX_LISTED] + more
+
+
+def require_own_store(location: str, chosen: Chosen, into_shared: bool) -> None:
+    """Raises RequestError where others may use the store, unless `into_shared`."""
+    if into_shared:
+        return
+    own = store_path(chosen.project)
+    is_own = os.path.realpath(location) == os.path.realpath(own)
+    if "://" in location:
+        problem = f"whoever uses {location} would see what is learnt"
+    elif chosen.own and chosen.searched and not is_own:
+        problem = f"{location} is not the store of {chosen.project} ({own}), and others may use it"
+    else:
+        return
+    raise RequestError(f"{problem}; to put it there nevertheless: --into-shared", "into_shared")
+
+
+def agree(chosen: Chosen, location: str, yes: bool) -> None:
+    """Show what would be read, and ask. Raises Abort, or RequestError where nobody can be asked."""
+    if chosen.from_agents:
+        click.echo(f"sessions of {plain(chosen.project)}: {in_words(chosen.own)}", err=True)
+    if chosen.others:
+        click.echo("left out, of other projects (--from-agents --project FOLDER):", err=True)
+        for line in _by_project(chosen.others):
+            click.echo(f"  {line}", err=True)
+    for folder in chosen.outside:
+        files = find_files([folder])
+        size = size_in_words(sum(file.stat().st_size for file in files))
+        click.echo(f"{plain(str(folder))}: {len(files):,} files ({size})", err=True)
+    if yes or not (chosen.from_agents or chosen.outside):
+        return
+    try:
+        click.confirm(f"Learn from them? Calls are kept in {location}", abort=True, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise RequestError("nobody answered; to learn from them: --yes", "yes") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
@@ -114,7 +114,8 @@ class RecordingReader:
     """Reads calls one after another; `notes` counts what was left out or guessed.
 
     `skip` is asked before a file is read; `finished` is told of a file that was read to its end and
-    holds calls. Raises RequestError where no format is called `format`, or `mapping` is wrong.
+    holds calls. `folders`: see `read_units`. Raises RequestError where no format is called
+    `format`, or `mapping` is wrong.
     """
 
     def __init__(
@@ -125,6 +126,7 @@ class RecordingReader:
         mapping: Mapping[str, str] | None = None,
         skip: Callable[[Path], bool] = lambda path: False,
         finished: Callable[[Path], None] = lambda path: None,
+        folders: Mapping[Path, Collection[str]] | None = None,
     ) -> None:
         if format is not None and format not in NAMES:
             raise RequestError(f"format: expected one of {', '.join(NAMES)}; got {format!r}")
@@ -136,6 +138,7 @@ class RecordingReader:
         self._format = mapped(mapping) if mapping else BY_NAME.get(format or "", format)
         self._skip = skip
         self._finished = finished
+        self._folders = folders or {}
         self._unreadable = ""  # why the first file that could not be read could not
         self._without_calls = ""  # what is wrong in the first file with bad records alone
         self._ids: dict[str, int] = {}
@@ -202,7 +205,7 @@ class RecordingReader:
     def _records(self, path: Path, name: str) -> Iterator[Read]:
         form = self._format or (TABLE if path.name.endswith(TABLES) else None)
         reader = _FileReader(self, path.name.partition(".")[0], form)
-        for line in read_units(path):
+        for line in read_units(path, self._folders.get(path)):
             for record, error, number in reader.records(line):
                 yield self._call(record, error, number, name)
         for record, error, number in reader.close():

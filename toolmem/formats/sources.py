@@ -15,7 +15,7 @@ import os
 import sqlite3
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -68,15 +68,18 @@ def find_files(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
     return found
 
 
-def read_units(path: Path) -> Iterator[Line]:
-    """Raises RequestError where the file cannot be read at all."""
+def read_units(path: Path, folders: Collection[str] | None = None) -> Iterator[Line]:
+    """Raises RequestError where the file cannot be read at all.
+
+    `folders`: of a database of OpenCode, read the sessions that were started in one of these.
+    """
     try:
         with path.open("rb") as file:
             start = file.read(START)
         if start.startswith(b"PK\3\4"):
             yield from _members(path)
         elif start.startswith(b"SQLite format 3"):
-            yield from _opencode_parts(path)
+            yield from _opencode_parts(path, folders)
         elif start.startswith(b"PAR1"):
             yield from _parquet_rows(path)
         elif path.name.endswith((".csv", ".tsv")):
@@ -175,14 +178,26 @@ _PARTS = """
         CASE WHEN json_valid(message.data) THEN json_extract(message.data, '$.role') END
     FROM part JOIN message ON message.id = part.message_id ORDER BY part.time_created, part.id
 """
+# The folder that each session was started in. Its answers name it.
+_STARTED = """
+    SELECT session_id, max(json_extract(data, '$.path.cwd')) AS folder
+    FROM message WHERE json_valid(data) GROUP BY session_id
+"""
+OPENCODE_FOLDERS = f"""
+    SELECT folder, sum(length(part.data))
+    FROM part LEFT JOIN ({_STARTED}) AS started USING (session_id) GROUP BY folder
+"""
 
 
-def _opencode_parts(path: Path) -> Iterator[Line]:
+def _opencode_parts(path: Path, folders: Collection[str] | None) -> Iterator[Line]:
     """Parts of messages in OpenCode's database, which is only read."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
         if not {"part", "message"} <= {name for (name,) in database.execute(_TABLES)}:
             raise RequestError(f"{path}: no database of OpenCode", field="input")
+        started = dict(database.execute(_STARTED)) if folders is not None else {}
         for number, (session, data, role) in enumerate(database.execute(_PARTS), 1):
+            if folders is not None and (started.get(session) or "") not in folders:
+                continue
             if isinstance(data, str):
                 line = read_line(number, data.encode())
                 yield line._replace(value={"session_id": session, "role": role, "data": line.value})

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -103,24 +104,23 @@ def import_recordings(
     format: str | None = None,
     mapping: Mapping[str, str] | None = None,
     again: bool = False,
+    folders: Mapping[Path, Collection[str]] | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Imported:
     """Judge and keep the calls of files and folders, and summarize their tools.
 
     `searched`: further files, which nobody named: one that cannot be read is counted. A file that
     was imported and has not changed is not read, unless `again`, a format or a mapping is given. A
-    call that was imported before is left as it is. Raises RequestError where nothing can be read.
+    call that was imported before is left as it is. `folders`: of a database of OpenCode, only the
+    sessions that were started in these. Raises RequestError where nothing can be read.
     """
     known = _Files(memory, reads_all=bool(again or format or mapping))
     now = datetime.now(UTC)
-    reader = RecordingReader(
-        now, format=format, mapping=mapping, skip=known.is_known, finished=known.finished
-    )
+    options: dict[str, Any] = {"format": format, "mapping": mapping, "folders": folders}
+    reader = RecordingReader(now, **options, skip=known.is_known, finished=known.finished)
     ids = _Ids(now)
     counter = _Counter(memory, now, [_name(Path(path))[:MAX_NAME] for path in paths])
     found = counter.found
-    batch: list[ReadCall] = []
-    size = 0
     try:
         for each in reader.read(paths, searched):
             if isinstance(each, UserMessage):
@@ -129,22 +129,19 @@ def import_recordings(
                 found.add_bad(each)
                 continue
             ids.give(each, reader.path)
-            each.call.output = bounded(each.call.output, MAX_OUTPUT)
-            batch.append(each)
-            size += len(each.call.output)
-            if len(batch) == BATCH or size > MAX_BATCH:
-                counter.add(batch, list(reader.tools.values()))
-                batch, size = [], 0
+            counter.take(each)
+            if counter.is_full:
+                counter.add(list(reader.tools.values()))
                 if not counter.is_stopped:
                     known.keep()
                 progress(found.read)
             if found.stopped:
                 break
     except RequestError as error:
-        if not (found.read or batch):
+        if not (found.read or counter.batch):
             raise
         found.stopped = str(error)
-    counter.add(batch, list(reader.tools.values()))
+    counter.add(list(reader.tools.values()))
     counter.close()
     found.notes = reader.all_notes()
     found.unchanged = reader.notes[UNCHANGED]
@@ -152,13 +149,14 @@ def import_recordings(
         known.keep()
     if counter.names:  # also tools of an import that was interrupted before this
         memory.summarize(sorted(counter.names))
-    if found.calls:
         _conclude(memory, found)
     return found
 
 
 def _conclude(memory: ToolMem, found: Imported) -> None:
     """Replay the newest calls, and read the guidance of the tools that fail most."""
+    if not found.calls:
+        return
     store, workspace = memory.services.store(), memory.workspace_id
     logged = store.call_log(workspace, limit=REPLAYED, newest=True)
     found.replay = replay(each.call for each in logged)
@@ -238,6 +236,8 @@ class _Counter:
         self.found = Imported()
         self.is_stopped = False  # by the judge
         self.names: set[str] = set()  # of the tools that were read
+        self.batch: list[ReadCall] = []
+        self._size = 0  # characters of its outputs
         self._memory = memory
         self._id = f"{now:%Y%m%d}-{os.urandom(3).hex()}"
         self._run = ImportRun(now, sources)
@@ -246,7 +246,19 @@ class _Counter:
         self._position = newest[-1].position if newest else 0
         self._failed: set[bytes] = set()  # digests of calls that failed
 
-    def add(self, batch: list[ReadCall], tools: list[object]) -> None:
+    @property
+    def is_full(self) -> bool:
+        return len(self.batch) == BATCH or self._size > MAX_BATCH
+
+    def take(self, read: ReadCall) -> None:
+        """Put a call into the batch."""
+        read.call.output = bounded(read.call.output, MAX_OUTPUT)
+        self._size += len(read.call.output)
+        self.batch.append(read)
+
+    def add(self, tools: list[object]) -> None:
+        """Add the batch to the memory."""
+        batch, self.batch, self._size = self.batch, [], 0
         if not batch or self.is_stopped:
             return
         found, workspace = self.found, self._memory.workspace_id
