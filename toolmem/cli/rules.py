@@ -186,7 +186,12 @@ def export_rules(memory: ToolMem, file: Path) -> None:
 def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
     """Show what FILE changes of the rules, ask, and change it. What it lacks is named, and stays.
 
-    Exit code 1: something waits.
+    Exit code 1: something waits. FILE is a team's file of rules. Calls of other programs: toolmem
+    import; a dump of a workspace: toolmem store import.
+
+    \b
+    Example:
+      toolmem rules import toolmem.rules.yaml
     """
     user = user_actor()
     entries, _ = team_file.read_team_file(team_file.read_bytes(file), file.name)

@@ -181,7 +181,8 @@ def copy_store(source: str, target: str, workspace: str | None, trust: bool) -> 
 def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
     """Read dumps, or folders of ReMe's local stores, into a workspace.
 
-    Every file is checked before anything is changed. What is there already is left as it is.
+    Every file is checked before anything is changed. What is there already is left as it is. Calls
+    that other programs recorded: toolmem import; a team's rules: toolmem rules import.
 
     \b
     Examples:
