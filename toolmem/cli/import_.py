@@ -13,6 +13,7 @@ from toolmem.cli.console import print_error, print_unread, progress_bar
 from toolmem.cli.transcripts import Chosen, agree, choose, require_own_store
 from toolmem.formats.recording import NAMES
 from toolmem.guard.stores import store_path
+from toolmem.guidance.shown import require_trusted
 from toolmem.memory.toolmem import ToolMem
 from toolmem.research.importing import Imported, import_recordings
 from toolmem.text.display import plain, shown_name
@@ -115,7 +116,11 @@ def import_(
 
 
 def import_chosen(memory: ToolMem, chosen: Chosen, **options: Any) -> Imported:
-    """Import with a progress bar. An interrupt keeps what is there, and says so."""
+    """Import with a progress bar. An interrupt keeps what is there, and says so.
+
+    Raises RequestError where nobody would be told what is learnt.
+    """
+    require_trusted(memory.services.store())
     done = 0
 
     def count(number: int) -> None:
