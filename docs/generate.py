@@ -10,9 +10,15 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import re
 import runpy
+import sqlite3
+import tempfile
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -27,6 +33,10 @@ from toolmem import errors
 from toolmem.cli.main import commands as command_line
 from toolmem.config import sections
 from toolmem.flow.op import known_ops
+from toolmem.formats import catalogue
+from toolmem.formats.shapes import Format, events_of
+from toolmem.formats.sources import read_units
+from toolmem.formats.spans import flat_span
 from toolmem.operations import OPERATIONS, results
 from toolmem.operations.operation import description_of
 from toolmem.research import tables
@@ -337,6 +347,271 @@ def _path(files: Sequence[str], places: dict[str, int], left: int) -> str:
     return line + "".join(dots)
 
 
+# ---------------------------------------------------------------- formats of recordings
+
+PAYLOADS = ROOT / "tests" / "formats" / "payloads"
+MOST = 3  # elements of a list that are shown
+MAX_TEXT = 90  # characters of a text or a line that is shown
+LABELS = ("Written by", "Where", "A line", "Read", "Lost", "Verified")
+STATES = {
+    "by its program": "`make test-hosts` runs the program, and reads what it writes.",
+    "by its package": "The package itself wrote a recording, which the tests read.",
+    "by its types": "The package's own types were filled by hand; no service wrote them.",
+    "by hand": "Files of the program were compared by hand; the tests hold lines in their form.",
+    "by its documentation": "**No recording of it was seen here.**",
+}
+COMMANDS = {
+    "claude_code": "toolmem import --from-agents",
+    "codex": "toolmem import --from-agents",
+    "gemini_cli": "toolmem import --from-agents",
+    "opencode": "toolmem import --from-agents",
+    "table": "toolmem import calls.csv",
+    "reme": "toolmem store import dump.jsonl",
+}
+# The formats that are no part of the catalogue: what the comments there say of the others.
+OWN: dict[str, tuple[str, Any]] = {
+    "calls": (
+        """
+# Written by: you, from Python or any other language.
+# Where: a file of JSON Lines.
+# A line: a call. Only `tool_name` and `output` are asked for.
+# Read: `input`, `success`, `create_time`, `time_cost` (seconds), `token_cost`, `context` (what the
+# user asked for), `conversation_id` and `metadata`, where they are there.
+# Lost: fields with other names; a likely misspelling is named.
+# Verified: this version of toolmem, by its package.
+""",
+        {
+            "tool_name": "weather",
+            "input": {"city": "Olso"},
+            "output": "Error: no such city",
+            "success": False,
+            "conversation_id": "a",
+        },
+    ),
+    "openai": (
+        """
+# Written by: programs that keep what they send to OpenAI's Chat Completions, and many datasets.
+# Where: a file that you saved, one conversation a line; or one document that is a conversation.
+# A line: `messages` and, if there, `tools`.
+# Read: the request, the calls and their answers by `tool_call_id`, else by their order.
+# Lost: times, where no message names its own; whether a call worked.
+# Verified: openai 3.57.0, by its types.
+""",
+        {
+            "messages": [
+                {"role": "user", "content": "find boots"},
+                {
+                    "role": "assistant",
+                    "tool_calls": [
+                        {
+                            "id": "call_1",
+                            "function": {"arguments": '{"query":"boots"}', "name": "search"},
+                            "type": "function",
+                        }
+                    ],
+                },
+                {"role": "tool", "tool_call_id": "call_1", "content": "3 hits"},
+            ]
+        },
+    ),
+    "reme": (
+        """
+# Written by: ReMe: dumps and local stores of its tool memory; and the flow `vector_store` here.
+# Where: a file of JSON Lines, or the folder of a local store.
+# A line: a tool with its guidance and calls. A bad line refuses the whole file.
+# Read: calls, verdicts and guidance; see [Coming from ReMe](../../migration/from_reme.md).
+# Lost: memories that are not of tools.
+# Verified: reme-ai 0.2.0.4 to 0.3.1, by hand.
+""",
+        {
+            "memory_type": "tool",
+            "memory_id": "m1",
+            "when_to_use": "search",
+            "content": "Keep limit at 10 or below.",
+            "time_created": "2026-02-03 10:00:00",
+            "time_modified": "2026-02-03 11:00:00",
+            "author": "qwen3",
+            "tool_call_results": [
+                {
+                    "create_time": "2026-02-03 10:00:05",
+                    "tool_name": "search",
+                    "input": {"q": "rain", "limit": 10},
+                    "output": "[umbrella]",
+                    "success": True,
+                    "evaluation": "It answered.",
+                    "score": 1.0,
+                }
+            ],
+        },
+    ),
+}
+
+
+def notes_on_formats() -> dict[str, dict[str, str]]:
+    """What the comment above each format says, by the format's name and the comment's labels."""
+    source = Path(inspect.getfile(catalogue)).read_text(encoding="utf-8")
+    found = re.findall(r"((?:^#.*\n)+)^\w+ = Format\(\s*\"(\w+)\"", source, re.MULTILINE)
+    own = ((comment, name) for name, (comment, _) in OWN.items())
+    return {name: _labelled(comment) for comment, name in (*own, *found)}
+
+
+def _labelled(comment: str) -> dict[str, str]:
+    text = " ".join(line.removeprefix("#").strip() for line in comment.strip().splitlines())
+    parts = re.split(rf"(?:^| )({'|'.join(LABELS)}): ", text)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def formats() -> str:
+    """All formats of recordings: who writes them, and how they were verified."""
+    rows = [
+        (f"[{name}](formats/{name}.md)", told["Written by"], code(_command(name)), told["Verified"])
+        for name, told in notes_on_formats().items()
+    ]
+    return (
+        "# Formats of recordings\n\n`toolmem import PATH...` recognizes files by their content, "
+        "also in folders and packed with gzip. `toolmem evaluate --input` and `toolmem guard "
+        "replay --input` read the same files; `--map` describes a form that is not here. Secrets "
+        "are masked, and what was imported before adds nothing.\n\nThe last column is the newest "
+        "version that was tried. A program or a package wrote what the tests read; types were "
+        "filled by hand, so that a service may send more than was seen. Tokens are read from "
+        "`calls`, `table` and `reme` alone: others count them by message or by request.\n\n"
+        + table(("format", "written by", "how to read it", "verified"), rows)
+        + "\n```{toctree}\n:hidden:\n:glob:\n\nformats/*\n```\n"
+    )
+
+
+def _command(name: str) -> str:
+    return COMMANDS.get(name, "toolmem import recordings/")
+
+
+def format_page(name: str) -> str:
+    """One format: who writes it, what a line looks like, what is read and what is lost."""
+    told = notes_on_formats()[name]
+    form = catalogue.BY_NAME.get(name)
+    read = ([told["Read"]] if "Read" in told else []) + (_read(form) if form else [])
+    state = next(text for state, text in STATES.items() if state in told["Verified"])
+    example = _example(name)
+    shown = f"```text\n{example}\n```" if example else "None was written here to show."
+    parts = {
+        "Written by": _capital(told["Written by"]),
+        "Where it lies": _capital(told["Where"]),
+        "A line": f"{_capital(told['A line'])}\n\n{shown}",
+        "What is read": "\n".join(f"* {_capital(each)}" for each in read),
+        "What is lost": _capital(told["Lost"]),
+        "Verified with": f"{told['Verified']} {state}",
+        "How to read it": f"```console\n$ {_command(name)}\n```\n",
+    }
+    return f"# {name}\n\n" + "\n\n".join(f"## {head}\n\n{text}" for head, text in parts.items())
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _read(form: Format) -> list[str]:
+    """What the table of paths says, in words."""
+    named = {
+        "name": "the tool", "arguments": "arguments", "output": "the result", "time": "its begin",
+        "end": "its end", "time_cost": "seconds", "token_cost": "tokens",
+        "request": "the request of the user", "conversation": "the conversation",
+    }  # fmt: skip
+    paths = defaultdict[str, list[str]](list)
+    for shape in form.shapes:
+        for field in shape.__struct_fields__[1:]:
+            given = getattr(shape, field)
+            for path in given if isinstance(given, tuple) else (given,):
+                paths[field] += [each.strip("^") for each in path.split("|") if each]
+    fields = [  # of a span they stand in attributes, which the comment names
+        f"{what} from {', '.join(map(code, dict.fromkeys(paths[field])))}"
+        for field, what in named.items()
+        if paths[field] and form.prepare is not flat_span
+    ]
+    told = dict.fromkeys([*paths["error"], *paths["status"], *paths["success"]])
+    switches = {
+        f"whether it failed, by {', '.join(map(code, told))}": bool(told),
+        "an answer without an error worked": form.silent_success,
+        "a success that is told only says that the tool ran": not form.trusts_success,
+        "calls that were not let run are left out and counted": bool(form.refused),
+        "texts that the program adds to a user's or to a result are left out": bool(form.noise),
+        "a later line may repeat the calls of earlier ones: each is read once": (
+            form.repeats_history or form.unit_is_conversation
+        ),
+    }
+    renamed = [
+        f"{code(a)} is named {code(b)}, as its hook does" for a, (b, _) in form.hook_names.items()
+    ]
+    return [*fields, *(text for text, holds in switches.items() if holds), *renamed]
+
+
+# ---------------------------------------------------------------- a line of a format
+
+
+def _example(name: str) -> str:
+    """A line of the payload that the format's program wrote, cut to what is read; or nothing."""
+    if name in OWN:
+        return _drawn(OWN[name][1])
+    payload = next(iter(sorted(PAYLOADS.glob(f"{name}.*"))), None)
+    if payload is None:
+        return ""
+    if payload.suffix == ".csv":
+        return payload.read_text(encoding="utf-8").strip()
+    with tempfile.TemporaryDirectory() as folder:
+        units = [line.value for line in read_units(_readable(payload, Path(folder)))]
+    form = catalogue.BY_NAME[name]
+    unit = next(each for each in units if _has_call(form, each))
+    for group in unit.get("scopeSpans", ()) if isinstance(unit, dict) else ():
+        unit = [each for each in group["spans"] if _has_call(form, each)][-1]  # of a tool
+    return _drawn(_cut(unit, _keys(form)))
+
+
+def _has_call(form: Format, unit: Any) -> bool:
+    return any(event.name for event in events_of(form, unit))
+
+
+def _readable(payload: Path, folder: Path) -> Path:
+    """The payload; a database that its statements make."""
+    if payload.suffix != ".sql":
+        return payload
+    made = folder / "made.db"
+    with closing(sqlite3.connect(made)) as database:
+        database.executescript(payload.read_text(encoding="utf-8"))
+    return made
+
+
+def _keys(form: Format) -> set[str]:
+    """Those that the format reads; none: the whole is shown."""
+    if form.prepare is flat_span:
+        return set()
+    paths = [path for mark in form.marks for path in mark]
+    paths += [path for shape in form.shapes for path in shape.where]
+    for shape in form.shapes:
+        given = [getattr(shape, field) for field in shape.__struct_fields__[1:]]
+        paths += [each for one in given for each in (one if isinstance(one, tuple) else (one,))]
+    return {*form.inside, *(key for path in paths for key in re.split(r"[/|^]", path))} - {""}
+
+
+def _cut(value: Any, keys: set[str]) -> Any:
+    """Without what is not read, with few elements and short texts; arguments stay."""
+    if isinstance(value, list):
+        return [_cut(each, keys) for each in value[: MOST if keys else None]]
+    if isinstance(value, dict):
+        kept = {key: _cut(each, keys) for key, each in value.items() if key in keys}
+        return kept or {key: _cut(each, keys) for key, each in value.items()}
+    return f"{value[:MAX_TEXT]}..." if isinstance(value, str) and len(value) > MAX_TEXT else value
+
+
+def _drawn(value: Any, indent: int = 0) -> str:
+    """As JSON; what is short stands in one line."""
+    text, pad = json.dumps(value, ensure_ascii=False), " " * indent
+    if len(text) + indent <= MAX_TEXT or not isinstance(value, dict | list):
+        return text
+    if isinstance(value, list):
+        inner = [_drawn(each, indent + 1) for each in value]
+        return "[\n" + ",\n".join(f"{pad} {each}" for each in inner) + f"\n{pad}]"
+    items = [f"{pad} {json.dumps(key)}: {_drawn(each, indent + 1)}" for key, each in value.items()]
+    return "{\n" + ",\n".join(items) + f"\n{pad}}}"
+
+
 PAGES = {
     "commands": commands,
     "configuration": configuration,
@@ -347,11 +622,13 @@ PAGES = {
     "errors": errors_,
     "benchmarks": benchmarks,
     "folders": folders,
+    "formats": formats,
+    **{f"formats/{name}": partial(format_page, name) for name in notes_on_formats()},
 }
 
 
 def main() -> None:
-    REFERENCE.mkdir(exist_ok=True)
+    (REFERENCE / "formats").mkdir(parents=True, exist_ok=True)
     for name, page in PAGES.items():
         (REFERENCE / f"{name}.md").write_text(page(), encoding="utf-8")
 

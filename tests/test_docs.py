@@ -6,6 +6,7 @@ import re
 import runpy
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import jupytext
@@ -14,6 +15,7 @@ import pytest
 import toolmem
 from toolmem.cli.main import commands
 from toolmem.flow.op import known_ops
+from toolmem.formats.recording import NAMES, read_recording
 from toolmem.operations import OPERATIONS
 
 ROOT = Path(__file__).parents[1]
@@ -46,6 +48,21 @@ def test_the_reference_names_every_command_op_operation_and_public_name(generate
     assert all(f"## {name}\n" in generated["operations"] for name in OPERATIONS)
     public = [name for name in toolmem.__all__ if callable(getattr(toolmem, name))]
     assert all(f"## {name}\n" in generated["python"] for name in public)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_format_of_recordings_has_a_page_with_all_parts(generated, name):
+    _, *parts = re.split(r"^## .+$", generated[f"formats/{name}"], flags=re.MULTILINE)
+    assert len(parts) == 7 and all(part.strip() for part in parts)
+    assert ("```text" in parts[2]) != ("not verified" in parts[5])
+    assert f"](formats/{name}.md)" in generated["formats"]
+
+
+@pytest.mark.parametrize("name", ["calls", "openai"])
+def test_the_line_that_a_page_shows_is_read(generated, tmp_path, name):
+    path = tmp_path / "shown.json"
+    path.write_text(re.search(r"```text\n(.+?)```", generated[f"formats/{name}"], re.DOTALL)[1])
+    assert len(read_recording([path], datetime.now(UTC)).calls) == 1
 
 
 def test_a_setting_is_told_with_its_default_and_its_comment(generated):

@@ -54,7 +54,7 @@ EXPECTED = {
     "otel.json": [(*BOOTS, None), (*BOOM, False)],
     "otel_messages.json": [(*BOOTS, None), (*BOOM, None)],
     "openinference.json": [("lookup", "Oslo", True), ("lookup", "Nowhere", False)],
-    "openai_responses.jsonl": [(*BOOTS, None), (*BOOM, None)],
+    "openai_responses.jsonl": [(*BOOTS, None), (*BOOM, None), ("search", "socks", False)],
     "anthropic.jsonl": [(*BOOTS, None), (*BOOM, False)],
     "table.csv": [(*BOOTS, True), (*BOOM, False)],
 }
@@ -108,11 +108,24 @@ def test_transcripts_have_times_requests_and_durations(payloads, name):
 
 
 def test_what_a_program_adds_to_outputs_is_left_out(payloads):
-    codex = read(payloads / "codex.jsonl").calls[1]
-    assert codex.output.startswith("Process exited with code 1\ncat: /nonexistent/file")
+    worked, failed, *_ = read(payloads / "codex.jsonl").calls
+    assert worked.output == "one\n"
+    assert failed.output.startswith("Process exited with code 1\ncat: /nonexistent/file")
     gemini = read(payloads / "gemini_cli.jsonl").calls[1]
     missing = "cat: /nonexistent/file: No such file or directory"
-    assert gemini.output == f"Output: {missing}\nExit Code: 1"
+    assert gemini.output == f"{missing}\nExit Code: 1"
+
+
+def test_what_hooks_put_before_the_words_of_a_user_is_left_out(payloads, tmp_path):
+    added = "<hook_context>What is known.</hook_context>\\n\\nPlease look at"
+    text = (payloads / "gemini_cli.jsonl").read_text()
+    (tmp_path / "session.jsonl").write_text(text.replace("Please look at", added))
+    contexts = {call.context for call in read(tmp_path / "session.jsonl").calls}
+    assert contexts == {"Please look at the file that does not exist."}
+
+
+def test_the_error_of_a_server_is_the_text_that_it_answered(payloads):
+    assert read(payloads / "openai_responses.jsonl").calls[-1].output == "no index socks"
 
 
 def test_calls_that_the_user_refused_are_left_out_and_counted(payloads):
@@ -214,7 +227,7 @@ def test_a_file_may_hold_two_formats(payloads, tmp_path):
     both = tmp_path / "both.jsonl"
     names = ("langsmith.jsonl", "claude_code.jsonl", "openai_responses.jsonl")
     both.write_text("".join((payloads / name).read_text() for name in names))
-    assert len(read(both).calls) == 2 + 7 + 2
+    assert len(read(both).calls) == 2 + 7 + 3
 
 
 def test_tau2_results_are_read(tmp_path):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 
 import apsw
 import pytest
@@ -12,9 +14,17 @@ import pytest
 from hosts_live.model import Model
 from hosts_live.programs import EVERY, PROGRAMS, ClaudeCode, Codex
 from hosts_live.terminal import ENTER, ESCAPE, Terminal
+from toolmem import ToolMem
 from toolmem.hooks.notes import note_command
 
 pytestmark = pytest.mark.hosts
+GENERATE = str(Path(__file__).parents[2] / "docs" / "generate.py")
+FORMATS = {  # of the transcripts
+    "claude-code": "claude_code",
+    "codex": "codex",
+    "gemini": "gemini_cli",
+    "opencode": "opencode",
+}
 RULE = "Never push to main."
 NOTE = {
     "quote": "leave the vendor folder alone",
@@ -125,6 +135,39 @@ def test_what_the_user_says_binds_in_the_real_program(agent, record_property):
         check=False,
     )
     assert left.stdout == b""
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [each for each in EVERY if each.agent in FORMATS],
+    ids=lambda each: each.agent,
+    indirect=True,
+)
+def test_a_transcript_of_the_real_program_holds_the_calls_that_its_hook_recorded(agent):
+    verified = runpy.run_path(GENERATE)["notes_on_formats"]()[FORMATS[agent.agent]]["Verified"]
+    print(f"\n{agent.agent} {agent.version()}; the page of its format says {verified}")
+    agent.toolmem("hook", "install", agent.agent)
+    agent.after_install()
+    for word in ("one", "two"):
+        failing = agent.shell(f"cat {word}")  # a hook does not let it run twice
+        agent.model.then(agent.shell(f"echo {word}"), failing, failing, "That is all.")
+        agent.say(f"Look for {word}.")
+    told = ["import", "--from-agents", "--yes", "--store", "imported.db"]
+    assert agent.toolmem(*told).startswith("4 new calls")
+    assert agent.toolmem(*told, "--again").startswith("0 new calls; 4 were there already")
+    hooked = recorded(agent.project / ".toolmem" / "memory.db")
+    assert [outcome for *_, outcome in hooked] == ["one", "failed", "two", "failed"]
+    assert recorded(agent.project / "imported.db") == hooked
+
+
+def recorded(path):
+    """The calls of a store; OpenCode quotes what it is told in a command line."""
+    with ToolMem(path) as memory:
+        calls = memory.calls()
+    return [
+        (c.tool_name, c.input, c.context.strip('"'), "failed" if c.failed else c.output.strip())
+        for c in calls
+    ]
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The formats of other programs. The first one whose marks fit a unit is taken.
 
-The comment of a format names the program that writes it, the version it was last verified with, and
-what is unusual. The payloads in `tests/formats/payloads` were written by these programs.
+The comment above a format becomes its page of the documentation (`docs/generate.py`), so each has
+the same parts: Written by, Where, A line, Lost, Verified, and Read where the table does not say
+it. The payloads in `tests/formats/payloads` were written by these programs, or by their types.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ _BLOCK_ANSWER = Shape(
     end="^timestamp",
 )
 
-# Claude Code 2.1.197, ~/.claude/projects/<folder>/<session>.jsonl; sub-agents in
-# <session>/subagents/. A block of a message has a line of its own. Answers stand in lines of the
-# type user, beside much that no person typed. The session goes on in other files: ids decide.
+# Written by: Claude Code.
+# Where: `~/.claude/projects/<folder>/<session>.jsonl`, of sub-agents in `<session>/subagents/`.
+# A line: one block of a message. Answers stand in lines of the type user, beside much that no
+# person typed. A session that goes on in another file brings its old calls: ids decide.
+# Lost: long results, of which the program kept a preview. Verified: 2.1.332, by its program.
 CLAUDE_CODE = Format(
     "claude_code",
     marks=({"sessionId": ANY, "uuid": ANY},),
@@ -50,9 +53,12 @@ CLAUDE_CODE = Format(
     ),
 )
 
-# Codex 0.171.0, ~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl. A command's exit code stands in an
-# event before the answer (`item_completed`; `exec_command_end` until 2026), which says it in words.
-# A tool of an MCP server has the server's name beside its own.
+# Written by: Codex. Where: `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`.
+# A line: an item of the conversation, or an event of the program.
+# Read: a command's exit code from an event before the answer (`item_completed`; `exec_command_end`
+# until 2026). A tool of an MCP server has the server's name beside its own; both are joined.
+# Lost: whether a call worked, where no event tells it (`update_plan`).
+# Verified: 0.171.0, by its program.
 CODEX = Format(
     "codex",
     marks=({"payload/type": ANY, "timestamp": ANY}, {"type": "session_meta", "payload": ANY}),
@@ -82,14 +88,16 @@ CODEX = Format(
         Shape(where={"type": "user_message"}, request="message"),
     ),
     not_typed=_NOT_TYPED,
-    noise=r"\A(?:Chunk ID: .*\n)?Wall time: .*\n((?:Process exited.*\n)?)"
+    noise=r"\A(?:Chunk ID: .*\n)?Wall time: .*\n"
+    r"(?:Process exited with code 0\n|(Process exited.*\n))?"
     r"(?:Original token count: .*\n)?Output:\n?",
     hook_names={"exec_command": ("Bash", {"cmd": "command"})},
 )
 
-# Gemini CLI 0.61.0, ~/.gemini/tmp/<project>/chats/session-*.jsonl. A message is written again when
-# its calls have ended. `success` means that the tool was run: a command that exits with 1 has it.
-# A rewound message ($rewindTo) did run its calls.
+# Written by: Gemini CLI. Where: `~/.gemini/tmp/<project>/chats/session-*.jsonl`.
+# A line: a message with its calls, written again when they have ended. A message that was rewound
+# (`$rewindTo`) did run its calls.
+# Lost: whether a call worked: `success` only means that it ran. Verified: 0.61.0, by its program.
 GEMINI = Format(
     "gemini_cli",
     marks=({"sessionId": ANY, "projectHash": ANY}, {"$set": ANY}),
@@ -111,11 +119,14 @@ GEMINI = Format(
     ),
     trusts_success=False,
     not_typed=_NOT_TYPED,
-    noise=r"\A<untrusted_context>\n|\nProcess Group PGID: \d+|\n</untrusted_context>\Z",
+    noise=r"\A<untrusted_context>\n(?:Output: )?"
+    r"|\nProcess Group PGID: \d+|\n</untrusted_context>\Z",
 )
 
-# OpenCode 1.18.33, $XDG_DATA_HOME/opencode/opencode.db (SQLite, table `part`), and what
-# `opencode export` prints. A command that failed is `completed`; its exit code tells.
+# Written by: OpenCode, one database for all sessions; and `opencode export`.
+# Where: `$XDG_DATA_HOME/opencode/opencode.db`; copy the files `-wal` and `-shm` beside it, too.
+# A line: a row of the table `part`. A command that failed is `completed`; its exit code tells.
+# Lost: nothing. Verified: 1.18.33, by its program.
 OPENCODE = Format(
     "opencode",
     marks=({"session_id": ANY, "data/type": ANY}, {"info/id": ANY, "messages/0/parts": ANY}),
@@ -140,9 +151,14 @@ OPENCODE = Format(
     refused=("The user rejected permission", "The user has specified a rule"),
 )
 
-# OpenTelemetry: OTLP in JSON and spans of the SDK's `to_json` (1.45.2), with the attributes of
-# GenAI, of OpenInference (0.1.42, Phoenix) and of Langfuse's SDK (5.0.4). Arguments and results are
-# opt-in: many spans have none. Messages of a model's span repeat the whole conversation.
+# Written by: OpenTelemetry, OpenInference (Phoenix) and the SDK of Langfuse.
+# Where: a file of OTLP in JSON, or spans of the SDK's `to_json`, one a line.
+# A line: spans. Those of tools are read by the attributes of GenAI, OpenInference or Langfuse;
+# messages of a model's span, which repeat the whole conversation, each once.
+# Read: `gen_ai.tool.*` and `gen_ai.*.messages`, else OpenInference's `tool.name`, `input.value` and
+# `output.value`, else `langfuse.observation.*`; the conversation also from spans of the same trace.
+# Lost: arguments and results that the program did not write; names of parameters under LangGraph.
+# Verified: SDK 1.45.2, openinference-instrumentation 0.1.72, langfuse 5.0.4, each by its package.
 OTEL = Format(
     "otel",
     marks=(
@@ -171,8 +187,10 @@ OTEL = Format(
     repeats_history=True,
 )
 
-# Langfuse 5.0.4: observations of its API and of its exports. Only those of the type TOOL are
-# calls; the level ERROR says that one failed, other levels say nothing.
+# Written by: Langfuse: its API and its exports. Where: a file that you saved.
+# A line: an observation. Only those of the type TOOL are calls.
+# Lost: whether a call worked, as only the level ERROR tells; the user's request.
+# Verified: langfuse 5.0.4, by its types.
 LANGFUSE = Format(
     "langfuse",
     marks=(
@@ -195,8 +213,10 @@ LANGFUSE = Format(
     ),
 )
 
-# LangSmith 0.15.1: runs of its API and exports, and the batches that its client sends. Chains hold
-# the same messages again: only runs of the type tool are read. `session_id` names the project.
+# Written by: LangSmith's API, exports, and client. Where: a file that you saved.
+# A line: a run. Chains hold the same messages again: only runs of the type tool are read. Their
+# `session_id` names the project, not the conversation.
+# Lost: the user's request. Verified: langsmith 0.15.1, by its package.
 LANGSMITH = Format(
     "langsmith",
     marks=({"run_type": ANY, "id": ANY}, {"post": ANY}, {"patch": ANY}),
@@ -221,8 +241,10 @@ LANGSMITH = Format(
     silent_success=True,
 )
 
-# inspect_ai 0.3.285: samples of a log, as .json or .eval (a zip). Long texts stand in the sample's
-# `attachments`. A call without `error` worked.
+# Written by: inspect_ai, one file for each evaluation.
+# Where: `logs/*.json` and `logs/*.eval`, a zip that needs `pip install zipfile-zstd`.
+# A line: a sample of the log. Long texts stand in its `attachments`, and are read from there.
+# Lost: scores. Verified: 0.3.285, by its package.
 INSPECT = Format(
     "inspect_ai",
     marks=({"events/0/event": ANY, "epoch": ANY},),
@@ -244,7 +266,9 @@ INSPECT = Format(
     silent_success=True,
 )
 
-# Items of OpenAI's Responses API (openai 3.57.0): responses, requests, and lists of items.
+# Written by: programs that log their use of OpenAI's Responses API. Where: a file that you saved.
+# A line: a request, a response, or a list of items.
+# Lost: times; success, except of `mcp_call`. Verified: openai 3.57.0, by its types.
 RESPONSES = Format(
     "openai_responses",
     marks=(
@@ -273,7 +297,7 @@ RESPONSES = Format(
             id="id",
             name="name",
             arguments="arguments",
-            output="error|output",
+            output="error/content|error/message|error|output",
             error="error",
         ),
         Shape(where={"role": "user"}, request="content"),
@@ -281,7 +305,9 @@ RESPONSES = Format(
     repeats_history=True,
 )
 
-# Messages of Anthropic's API (anthropic 2.14.0): a request, a response, or a list of messages.
+# Written by: programs that log their use of Anthropic's API. Where: a file that you saved.
+# A line: a request, a response, or a list of messages.
+# Lost: times; success, where `is_error` is left out. Verified: anthropic 2.14.0, by its types.
 ANTHROPIC = Format(
     "anthropic",
     marks=(
@@ -294,7 +320,9 @@ ANTHROPIC = Format(
     unit_is_conversation=True,
 )
 
-# Messages of langchain-core 1.8.3: `messages_to_dict`, `dumps` and `model_dump`.
+# Written by: LangChain and LangGraph. Where: a file that you saved.
+# A line: messages, by `messages_to_dict`, `dumps` or `model_dump`.
+# Lost: times. Verified: langchain-core 1.8.3, by its package.
 LANGCHAIN = Format(
     "langchain",
     marks=(
@@ -314,8 +342,9 @@ LANGCHAIN = Format(
     unit_is_conversation=True,
 )
 
-# Results of tau2-bench: `simulations`, each a conversation with its tool calls. By its
-# documentation: its program was not run.
+# Written by: tau2-bench. Where: `data/tau2/simulations/*.json`.
+# A line: one of the `simulations`, a conversation with its tool calls.
+# Lost: rewards. Verified: not verified, by its documentation only.
 TAU2 = Format(
     "tau2",
     marks=({"messages/*/tool_calls/*/requestor": ANY},),
@@ -328,7 +357,10 @@ TAU2 = Format(
     unit_is_conversation=True,
 )
 
-# Rows of a table: CSV and Parquet, by the names that columns usually have.
+# Written by: spreadsheets and DataFrames.
+# Where: `*.csv`, `*.tsv`, and `*.parquet`, which needs `pip install pyarrow`.
+# A line: a call. Its columns are found by their usual names, else by `--map`.
+# Lost: columns with other names. Verified: pyarrow 26.0.1, by hand.
 TABLE = Format(
     "table",
     shapes=(

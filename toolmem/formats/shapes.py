@@ -11,6 +11,7 @@ a table, counts only if the other has none. `=text` is the text itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -23,6 +24,8 @@ from toolmem.errors import RequestError
 ANY = object()  # in `where`: there is a value, whichever
 MAPPED = "mapped"  # the name of a format that a user describes
 MAX_SECONDS = 1e11  # since 1970: the year 5138; a larger number counts milliseconds or less
+# What a program or a hook put before the words of its user: `<hook_context>...</hook_context>`.
+_ADDED = re.compile(r"\A(?:\s*<(\w[\w-]{0,60})\b[^<>]{0,500}>.*?</\1>)+\s*", re.DOTALL)
 Where = Mapping[str, Any]  # path: the value, a tuple of values, ANY, or None for no value
 
 
@@ -188,6 +191,8 @@ def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
     if failed is None and shape.output and form.silent_success and output is not None:
         failed = False
     request = _typed_text(at(shape.request))
+    if form.not_typed:
+        request = _ADDED.sub("", request)
     names = [str(name) for path in shape.conversation if (name := at(path))]
     name, space = at(shape.name), at(shape.namespace)
     return Event(
