@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.backtest import (
-    backtest,
+from benchmarks.backtest import backtest
+from toolmem.guidance.card import CardWriter
+from toolmem.models.calls import ToolCallResult
+from toolmem.research.backtest import (
     is_named,
     repaired_failures,
     split,
     written_in_use,
 )
-from toolmem.guidance.card import CardWriter
-from toolmem.models.calls import ToolCallResult
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 
