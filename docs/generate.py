@@ -29,7 +29,7 @@ from toolmem.config import sections
 from toolmem.flow.op import known_ops
 from toolmem.operations import OPERATIONS, results
 from toolmem.operations.operation import description_of
-from toolmem.research import tables
+from toolmem.research import backtest, tables
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -187,7 +187,7 @@ def files() -> str:
     parts = ["# Files of an evaluation\n"]
     parts.append(
         "`toolmem evaluate` writes them beside `report.html`. An empty cell means unknown. "
-        "`summary.json` holds the same as totals, with costs.\n"
+        "`summary.json` holds the same as totals, with costs, and `later_repairs` below.\n"
     )
     for name, each in tables.TABLES.items():
         if name not in ("costs", "ledger"):
@@ -198,6 +198,11 @@ def files() -> str:
                 parts.append("and the figures below.\n")
     (shown,) = _structs(tables, ("column", "type", ""), ["Figures"])
     parts.append(shown.replace("## Figures", "## Figures of tools and groups"))
+    (shown,) = _structs(backtest, ("key", "type", "default", ""), ["LaterRepairs"])
+    parts.append(shown.replace("## LaterRepairs", "## later_repairs in summary.json"))
+    parts.append(
+        "`sentence` says it in words. The guidance is written by rules: no model is asked.\n"
+    )
     return "\n".join(parts)
 
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from toolmem.guidance.card import MAX_TOKENS, CardWriter
 from toolmem.guidance.differences import recoveries, repair_key
 from toolmem.guidance.evidence import conversations, examine
+from toolmem.guidance.failures import count
 from toolmem.guidance.shown import BULLET, fit
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance, Repair
@@ -57,7 +58,7 @@ class LaterRepairs(Struct, frozen=True, kw_only=True):
     with_conversation: int  # of these; only they are looked at
     conversations: int = 0  # of the newer half, with a failure that was repaired
     repaired: int = 0  # such failures
-    known: int = 0  # of these: the older half had met the error
+    known: int = 0  # of these: an error that was in the calls that guidance was made from
     named: int | None = None  # of these: guidance names the repair; None: too few conversations
     low: float | None = None  # 95 % interval of the share that is named, by conversation
     high: float | None = None
@@ -86,8 +87,8 @@ class LaterRepairs(Struct, frozen=True, kw_only=True):
             f"Guidance from the {older} half of {which} names the repair of {self.named:,} of "
             f"{self.repaired:,} failures in the {newer} half (95 % interval {self.low:.0%} to "
             f"{self.high:.0%}). These are the failures that the next calls repaired, in "
-            f"{self.conversations:,} conversations; the {older} half had met {self.known:,} of "
-            f"these errors.{apart}"
+            f"{self.conversations:,} conversations; the guidance had seen {self.known:,} of these "
+            f"errors.{apart}"
         )
 
 
@@ -144,7 +145,7 @@ def _ask(earlier: Calls, repaired: Sequence[Repaired]) -> list[tuple[Repaired, _
     """Ask a card of the earlier calls of a tool about its later failures."""
     if not repaired or not earlier:
         return [(one, _Asked(False, False)) for one in repaired]
-    guidance = written_in_use(CardWriter(), earlier, every=WINDOW)
+    guidance = _card_of(earlier)
     met = {generalize(error_line(call.output)) for call in earlier if call.failed}
     asked = []
     for one in repaired:
@@ -152,6 +153,20 @@ def _ask(earlier: Calls, repaired: Sequence[Repaired]) -> list[tuple[Repaired, _
         is_known = named or one.message in met or any(_is_about(error, one) for error in met)
         asked.append((one, _Asked(is_known, named)))
     return asked
+
+
+def _card_of(calls: Calls) -> Guidance:
+    """What the card writer says after these calls, asked at every thirtieth.
+
+    Cards that the next one replaces are not written: of them only the history counts on.
+    """
+    numbered = [replace(call, seq=seq) for seq, call in enumerate(calls, 1)]
+    old = Guidance(text="", author=CardWriter.author)
+    first = len(calls) % WINDOW or WINDOW
+    for end in range(first, len(calls), WINDOW):
+        window = numbered[max(0, end - WINDOW) : end]
+        old = replace(old, history=count(examine(window), old.history))
+    return CardWriter().write(calls[0].tool_name, numbered[-WINDOW:], old)
 
 
 def by_tool(calls: Calls) -> dict[str, list[ToolCallResult]]:
@@ -162,11 +177,11 @@ def by_tool(calls: Calls) -> dict[str, list[ToolCallResult]]:
     return tools
 
 
-def written_in_use(writer: GuidanceWriter, calls: Calls, every: int = EVERY) -> Guidance:
+def written_in_use(writer: GuidanceWriter, calls: Calls) -> Guidance:
     """What a writer says after these calls, asked at every tenth for the newest thirty."""
     numbered = [replace(call, seq=seq) for seq, call in enumerate(calls, 1)]
     guidance: Any = None
-    for end in range(len(calls) % every or every, len(calls) + 1, every):
+    for end in range(len(calls) % EVERY or EVERY, len(calls) + 1, EVERY):
         window = numbered[max(0, end - WINDOW) : end]
         guidance = writer.write(window[0].tool_name, window, guidance)
     written: Guidance = guidance
