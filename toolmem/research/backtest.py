@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from toolmem.guidance.card import MAX_TOKENS, CardWriter
 from toolmem.guidance.differences import recoveries, repair_key
-from toolmem.guidance.evidence import conversations, examine
+from toolmem.guidance.evidence import conversations, examine, outcomes
 from toolmem.guidance.failures import count
 from toolmem.guidance.shown import BULLET, fit
 from toolmem.models.calls import ToolCallResult
@@ -49,7 +49,7 @@ class Repaired(Struct, frozen=True):
 
 
 class LaterRepairs(Struct, frozen=True, kw_only=True):
-    """How many failures of the newer half of some calls guidance from the older half would help.
+    """How many failures of the newer half guidance from the older half names the repair of.
 
     A failure counts where the tool's next calls repaired it, each error once per conversation.
     """
@@ -238,7 +238,7 @@ def _sides(tasks: Sequence[str], half: int, fold: int) -> tuple[dict[str, str], 
 
 def repaired_failures(calls: Calls) -> list[Repaired]:
     """The repaired failures of one tool. Only calls that name their conversation count."""
-    seen = examine(calls)
+    seen = outcomes(calls)
     found = []
     for one in recoveries(seen.attempts._replace(worked=seen.worked)):
         failed, line = calls[one.failure], seen.messages[one.failure]
