@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -74,7 +74,7 @@ class LaterRepairs(Struct, frozen=True, kw_only=True):
             )
         which = "these calls" if calls == self.calls else f"the newest {self.calls:,} calls"
         if self.with_conversation < self.calls:
-            which = f"the {self.with_conversation:,} of {which} that name their conversation"
+            which = f"those of {which} that name a conversation ({self.with_conversation:,})"
         older, newer = ("older", "newer") if self.has_times else ("first", "second")
         if self.named is None or self.low is None or self.high is None:
             return (
@@ -93,17 +93,10 @@ class LaterRepairs(Struct, frozen=True, kw_only=True):
 
 
 class Split(Struct, frozen=True):
-    """The calls of one tool before a moment, and after it. Each part is in the order given."""
+    """The calls before a moment, and after it. Each part is in the order given."""
 
     earlier: Calls
     later: Calls
-
-
-class _Asked(NamedTuple):
-    """What is known of a later failure before it happens."""
-
-    is_known: bool
-    is_named: bool
 
 
 def later_repairs(calls: Calls) -> LaterRepairs:
@@ -115,44 +108,41 @@ def later_repairs(calls: Calls) -> LaterRepairs:
     """
     newest = calls[-MAX_CALLS:]
     used = sorted((c for c in newest if c.conversation_id), key=lambda call: call.create_time)
-    found: dict[tuple[str, str, str], _Asked] = {}  # by conversation, tool and error
+    # By conversation, tool and error: had guidance seen it, and does it name the repair?
+    found: dict[tuple[str, str, str], tuple[bool, bool]] = {}
     for fold in (0, 1):
         parts = split(used, fold)
         earlier = by_tool(parts.earlier)
         for tool, later in by_tool(parts.later).items():
-            for one, asked in _ask(earlier.get(tool, []), repaired_failures(later)):
+            for one, known, named in _ask(earlier.get(tool, []), repaired_failures(later)):
                 conversation = later[one.position].conversation_id
-                found.setdefault((conversation, tool, one.message), asked)
+                found.setdefault((conversation, tool, one.message), (known, named))
     sizes = Counter(conversation for conversation, *_ in found)
     result = LaterRepairs(
         calls=len(newest),
         with_conversation=len(used),
         conversations=len(sizes),
         repaired=len(found),
-        known=sum(each.is_known for each in found.values()),
+        known=sum(known for known, _ in found.values()),
         has_times=len({call.create_time for call in used}) > 1,
         has_tasks=bool(used) and all(map(task_of, used)),
     )
     if len(sizes) < MIN_CONVERSATIONS:
         return result
-    named = sum(each.is_named for each in found.values())
+    total = sum(named for _, named in found.values())
     independent = len(found) ** 2 / sum(size**2 for size in sizes.values())
-    low, high = wilson_interval(named / len(found) * independent, independent)
-    return replace(result, named=named, low=low, high=high)
+    low, high = wilson_interval(total / len(found) * independent, independent)
+    return replace(result, named=total, low=low, high=high)
 
 
-def _ask(earlier: Calls, repaired: Sequence[Repaired]) -> list[tuple[Repaired, _Asked]]:
-    """Ask a card of the earlier calls of a tool about its later failures."""
-    if not repaired or not earlier:
-        return [(one, _Asked(False, False)) for one in repaired]
-    guidance = _card_of(earlier)
+def _ask(earlier: Calls, repaired: Sequence[Repaired]) -> Iterator[tuple[Repaired, bool, bool]]:
+    """Whether a card of a tool's earlier calls had seen each later error, and names its repair."""
+    guidance = _card_of(earlier) if repaired and earlier else Guidance(text="", author="")
     met = {generalize(error_line(call.output)) for call in earlier if call.failed}
-    asked = []
     for one in repaired:
         named = is_named(one, guidance, MAX_TOKENS)
         is_known = named or one.message in met or any(_is_about(error, one) for error in met)
-        asked.append((one, _Asked(is_known, named)))
-    return asked
+        yield one, is_known, named
 
 
 def _card_of(calls: Calls) -> Guidance:

@@ -170,10 +170,10 @@ def evaluate(
             clear(used)
         added, logged = _add(used, recorded, [*tools, *recorded.tools] or None, progress)
         calls, failed, refused = _results(recorded, about, by, logged, added.evaluation.failures)
-        if memory is None or begin_anew:
-            recorded.notes += _capture(used, recorded, tools)
+        recorded.notes += _capture(used, recorded, tools) if memory is None or begin_anew else []
         names = sorted({call.tool_name for call in recorded.calls})
-        summary, second = _summaries(used, [] if added.stopped else names)
+        asked = [] if added.stopped else names
+        summary, second = (used.summarize(asked) if asked else Summarized() for _ in range(2))
         usage = added.usage.plus(summary.usage).plus(second.usage)
         requests = read_ledger(used.services.store(), used.workspace_id, usage.requests)
         return Evaluation(
@@ -244,13 +244,6 @@ def _group(call: ToolCallResult, by: str) -> str:
         return f"{call.create_time.astimezone(UTC):%Y-%m-%d}"
     value = call.metadata.get(by)
     return "" if value is None else plain(str(value), MAX_GROUP)
-
-
-def _summaries(memory: ToolMem, names: list[str]) -> tuple[Summarized, Summarized]:
-    """Summarize the tools, and ask for it again."""
-    if not names:
-        return Summarized(), Summarized()
-    return memory.summarize(names), memory.summarize(names)
 
 
 def _later_repairs(calls: Sequence[EvaluatedCall]) -> LaterRepairs:
