@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from backtest import by_tool, is_named, repaired_failures
 from shared import Table, judged_calls
 
 from toolmem.guidance.advice import BUDGET, MAX_CALLS, Known, at_error
@@ -25,6 +24,7 @@ from toolmem.guidance.observations import arguments_of
 from toolmem.guidance.shown import BULLET, within
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance, Line
+from toolmem.research.backtest import by_tool, is_named, repaired_failures
 
 # tool ("": all), calls, goal
 RECORDINGS = {

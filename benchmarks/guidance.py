@@ -36,7 +36,7 @@ from itertools import chain, groupby, pairwise
 from typing import Any, NamedTuple
 
 import advice
-from backtest import BUDGETS, EVERY, backtest, by_tool, written_in_use
+from backtest import BUDGETS, backtest
 from msgspec.structs import replace
 from shared import (
     RECORDINGS,
@@ -56,6 +56,7 @@ from toolmem.guidance.observations import arguments_of
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Line
+from toolmem.research.backtest import EVERY, by_tool, written_in_use
 from toolmem.testing.scripted import ScriptedModel
 from toolmem.text.error_lines import error_class_of, may_pass
 

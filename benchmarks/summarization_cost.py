@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from backtest import Calls, by_tool, is_named, repaired_failures
 from msgspec.structs import replace
 from shared import Table, publish, recorded_calls
 
@@ -27,6 +26,7 @@ from toolmem.llm.models import DryRunModel
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance
 from toolmem.pages.figures import wilson_interval
+from toolmem.research.backtest import Calls, by_tool, is_named, repaired_failures
 from toolmem.research.costs import POLICIES, PolicyCost, bill
 
 LIMIT = 1_000  # calls of a recording

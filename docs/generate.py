@@ -39,7 +39,7 @@ from toolmem.formats.sources import read_units
 from toolmem.formats.spans import flat_span
 from toolmem.operations import OPERATIONS, results
 from toolmem.operations.operation import description_of
-from toolmem.research import tables
+from toolmem.research import backtest, tables
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -197,7 +197,7 @@ def files() -> str:
     parts = ["# Files of an evaluation\n"]
     parts.append(
         "`toolmem evaluate` writes them beside `report.html`. An empty cell means unknown. "
-        "`summary.json` holds the same as totals, with costs.\n"
+        "`summary.json` holds the same as totals, with costs, and `later_repairs` below.\n"
     )
     for name, each in tables.TABLES.items():
         if name not in ("costs", "ledger"):
@@ -208,6 +208,11 @@ def files() -> str:
                 parts.append("and the figures below.\n")
     (shown,) = _structs(tables, ("column", "type", ""), ["Figures"])
     parts.append(shown.replace("## Figures", "## Figures of tools and groups"))
+    (shown,) = _structs(backtest, ("key", "type", "default", ""), ["LaterRepairs"])
+    parts.append(shown.replace("## LaterRepairs", "## later_repairs in summary.json"))
+    parts.append(
+        "`sentence` says it in words. The guidance is written by rules: no model is asked.\n"
+    )
     return "\n".join(parts)
 
 

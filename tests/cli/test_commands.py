@@ -175,7 +175,7 @@ def test_import_says_in_words_what_a_folder_teaches_and_adds_nothing_twice(tmp_p
     assert (first.returncode, first.stderr) == (0, "")
     assert "4 new calls (4 from langsmith)." in first.stdout
     assert "look: 4 of 4 (100%)" in first.stdout
-    assert "75% of the failed calls (3) repeated, word for word" in first.stdout
+    assert "3 of 4 failed calls (75%) repeated, word for word" in first.stdout
     second = run(tmp_path, "import", "runs", "--store", "m.db")
     assert second.stdout == "0 new calls.\n"
     assert second.stderr == "1 files were imported before and have not changed\n"

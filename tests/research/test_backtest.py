@@ -7,15 +7,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.backtest import (
-    backtest,
+from benchmarks.backtest import backtest
+from toolmem.guidance.card import CardWriter
+from toolmem.models.calls import ToolCallResult
+from toolmem.research.backtest import (
     is_named,
+    later_repairs,
     repaired_failures,
     split,
     written_in_use,
 )
-from toolmem.guidance.card import CardWriter
-from toolmem.models.calls import ToolCallResult
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -109,3 +110,36 @@ def test_no_task_is_on_both_sides_and_each_is_asked_about_once_over_both_folds()
         assert sides[0].isdisjoint(sides[1])
         asked += sorted(sides[1])
     assert sorted(asked) == [0, 1, 2, 3]
+
+
+def test_the_share_of_later_repairs_that_guidance_names_is_told_with_its_interval():
+    rows = [row for n in range(22) for row in repaired(f"c{n}", 4.3, 4300)]
+    new = [row for n in range(2) for row in repaired(f"new{n}", 1, 2, "the lid is open")]
+    told = later_repairs(calls(*rows, *new)).sentence(48)
+    assert "these calls names the repair of 10 of 12 failures in the newer half (95 %" in told
+    assert "in 12 conversations; the guidance had seen 10 of these errors." in told
+    assert "older half of the newest 48 calls names" in later_repairs(calls(*rows, *new)).sentence(
+        9
+    )
+
+
+def test_an_error_counts_once_per_conversation_and_more_errors_in_one_prove_no_more():
+    once = [row for n in range(20) for row in repaired(f"c{n}", 4.3, 4300)]
+    twice = [row for n in range(20) for row in 2 * repaired(f"c{n}", 4.3, 4300)]
+    one, same = later_repairs(calls(*once)), later_repairs(calls(*twice))
+    assert (same.repaired, same.named, same.low) == (one.repaired, one.named, one.low)
+    two = []
+    for n in range(20):
+        lid = [(f"c{n}", {"lid": "open"}, "the lid is open", False)]
+        two += [*repaired(f"c{n}", 4.3, 4300), *lid, (f"c{n}", {"lid": "shut"}, "ok", True)]
+    both = later_repairs(calls(*two))
+    assert (both.repaired, both.named, both.low) == (20, 20, pytest.approx(one.low))
+
+
+@pytest.mark.parametrize(
+    ("conversation", "why"), [("c", "Too few conversations (1)"), ("", "No call")]
+)
+def test_without_enough_conversations_no_share_is_told(conversation, why):
+    rows = [row for n in range(4) for row in repaired(conversation and f"c{n // 2}", 4.3, 4300)]
+    found = later_repairs(calls(*rows))
+    assert found.sentence(8).startswith(why) and found.low is None

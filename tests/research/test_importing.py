@@ -109,11 +109,19 @@ def test_the_first_page_shows_no_text_of_a_call_raw(tmp_path, memory):
     assert "\x1b" not in "\n".join(first_page(import_recordings(memory, [path])))
 
 
+def test_the_first_page_names_no_conversation_where_calls_name_none(tmp_path, memory):
+    failed = {**CALL, "output": "Error: no such a", "success": False}
+    page = first_page(import_recordings(memory, [write(tmp_path / "a.jsonl", failed)]))
+    assert page[0].startswith("No call names its conversation")
+    assert page[3] == "1 tool, no conversation is named: 1 call failed (100.0%)."
+    assert "On the newest 1 call the guard would have stepped in before 0 repeats." in page
+
+
 def test_the_first_page_says_how_repeats_ended(tmp_path, memory):
     failed = {"error": "no such a", "outputs": None}
     runs = [run(1, **failed), run(2, **failed), run(3, **failed)]
     page = first_page(import_recordings(memory, [write(tmp_path / "a.jsonl", *runs)]))
-    assert any("2 repeats: 2 of them failed again, 0 worked." in line for line in page)
+    assert any("2 repeats: 2 failed again, 0 worked." in line for line in page)
 
 
 def test_a_file_whose_name_is_no_utf_8_is_imported_once(tmp_path, memory):

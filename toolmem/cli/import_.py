@@ -146,16 +146,21 @@ def import_chosen(memory: ToolMem, chosen: Chosen, **options: Any) -> Imported:
 def first_page(found: Imported) -> list[str]:
     """What an import found, in plain words."""
     sources = ", ".join(f"{count:,} from {name}" for name, count in found.formats.most_common())
-    known = f"; {found.duplicates:,} were there already" if found.duplicates else ""
-    lines = [f"{found.calls:,} new calls{f' ({sources})' if sources else ''}{known}."]
-    if not found.calls:
-        return lines
+    were = "was" if found.duplicates == 1 else "were"
+    known = f"; {found.duplicates:,} {were} there already" if found.duplicates else ""
+    new = f"{_number(found.calls, 'new call')}{f' ({sources})' if sources else ''}{known}."
+    if found.later_repairs is None:
+        return [new]
     conversations = len(found.conversations)
-    share = found.failures / found.calls
-    lines.append(
-        f"They were made in {conversations:,} conversations with {len(found.tools):,} tools; "
-        f"{found.failures:,} failed ({share:.1%})."
-    )
+    where = f"in {_number(conversations, 'conversation')}"
+    lines = [
+        found.later_repairs.sentence(found.calls),
+        "",
+        new,
+        f"{_number(len(found.tools), 'tool')}, "
+        f"{where if conversations else 'no conversation is named'}: "
+        f"{_number(found.failures, 'call')} failed ({found.failures / found.calls:.1%}).",
+    ]
     for name in found.worst(5):
         tool = found.tools[name]
         why = ", ".join(f"{kind} {count:,}" for kind, count in tool.classes.most_common(3))
@@ -170,17 +175,26 @@ def first_page(found: Imported) -> list[str]:
     return lines
 
 
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _repeats(found: Imported) -> list[str]:
-    share = found.repeats / found.failures
+    lines = []
+    if found.conversations:
+        lines.append(
+            f"{found.repeats:,} of {_number(found.failures, 'failed call')} "
+            f"({found.repeats / found.failures:.0%}) repeated, word for word, a call that had "
+            "failed in the same conversation."
+        )
     flags = [flag for flag in found.replay.flags if flag.source == "repeat"]
     outcomes = list({flag.index: flag.failed for flag in flags}.values())
-    unknown = f", {count:,} do not say" if (count := outcomes.count(None)) else ""
+    ends = f": {outcomes.count(True):,} failed again, {outcomes.count(False):,} worked"
+    unknown = f", of {count:,} it is not known" if (count := outcomes.count(None)) else ""
     return [
-        f"{share:.0%} of the failed calls ({found.repeats:,}) repeated, word for word, a call that "
-        "had failed in the same conversation.",
-        f"On the newest {found.replay.calls:,} calls the guard would have stepped in before "
-        f"{len(outcomes):,} repeats: {outcomes.count(True):,} of them failed again, "
-        f"{outcomes.count(False):,} worked{unknown}.",
+        *lines,
+        f"On the newest {_number(found.replay.calls, 'call')} the guard would have stepped in "
+        f"before {_number(len(outcomes), 'repeat')}{ends + unknown if outcomes else ''}.",
     ]
 
 

@@ -17,7 +17,7 @@ class Interval(NamedTuple):
     high: float
 
 
-def wilson_interval(k: float, n: int) -> Interval:
+def wilson_interval(k: float, n: float) -> Interval:
     """The 95 % interval of the share `k / n`; (0, 1) where `n` is 0.
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal

@@ -37,6 +37,7 @@ from toolmem.operations import results
 from toolmem.operations.guidance import records_shown
 from toolmem.operations.results import Added, Summarized
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
+from toolmem.research.backtest import LaterRepairs, later_repairs
 from toolmem.research.rates import MIN_LABELS, kappa, known_pairs
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.replies import without_ways_out
@@ -98,6 +99,7 @@ class Evaluation(Struct, kw_only=True):
     tools: list[ToolRecord]  # with their guidance, by name
     summary: Summarized
     second_summary: Summarized  # asked for again, without new calls
+    later_repairs: LaterRepairs  # of the judged calls: what guidance of the older half names
     bad_records: list[BadRecord]
     failed_evaluations: list[int]  # rows of stored calls whose judge failed
     notes: list[str]  # of the reader
@@ -168,8 +170,7 @@ def evaluate(
             clear(used)
         added, logged = _add(used, recorded, [*tools, *recorded.tools] or None, progress)
         calls, failed, refused = _results(recorded, about, by, logged, added.evaluation.failures)
-        is_own = memory is None or begin_anew
-        recorded.notes += _capture(used, recorded, tools) if is_own else []
+        recorded.notes += _capture(used, recorded, tools) if memory is None or begin_anew else []
         names = sorted({call.tool_name for call in recorded.calls})
         asked = [] if added.stopped else names
         summary, second = (used.summarize(asked) if asked else Summarized() for _ in range(2))
@@ -181,6 +182,7 @@ def evaluate(
             tools=records_shown(used, names),
             summary=summary,
             second_summary=second,
+            later_repairs=_later_repairs(calls),
             summary_tokens=_summary_tokens(used, names),
             bad_records=sorted([*recorded.bad, *refused], key=attrgetter("file", "line")),
             failed_evaluations=failed,
@@ -242,6 +244,11 @@ def _group(call: ToolCallResult, by: str) -> str:
         return f"{call.create_time.astimezone(UTC):%Y-%m-%d}"
     value = call.metadata.get(by)
     return "" if value is None else plain(str(value), MAX_GROUP)
+
+
+def _later_repairs(calls: Sequence[EvaluatedCall]) -> LaterRepairs:
+    judged = [each.call for each in calls if each.worked is not None]
+    return later_repairs(sorted(judged, key=attrgetter("create_time")))
 
 
 def _summary_tokens(memory: ToolMem, names: Sequence[str]) -> dict[str, int]:

@@ -23,6 +23,7 @@ from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import IMPORT_ID, ToolCallResult
 from toolmem.models.tools import CallSums
 from toolmem.operations.guidance import records_shown
+from toolmem.research.backtest import LaterRepairs, later_repairs
 from toolmem.research.evaluation import BATCH
 from toolmem.store.copying import logged_calls
 from toolmem.text.display import bounded
@@ -73,6 +74,7 @@ class Imported(Struct, kw_only=True):
     notes: list[str] = msgspec.field(default_factory=list)
     stopped: str = ""  # why the rest was not read or not judged
     replay: Replay = msgspec.field(default_factory=Replay)
+    later_repairs: LaterRepairs | None = None  # of the newest calls of the memory
     cards: dict[str, list[str]] = msgspec.field(default_factory=dict)  # lines of the worst tools
 
     @property
@@ -154,12 +156,13 @@ def import_recordings(
 
 
 def _conclude(memory: ToolMem, found: Imported) -> None:
-    """Replay the newest calls, and read the guidance of the tools that fail most."""
+    """Replay the newest calls, ask guidance of the older about the newer, and read worst cards."""
     if not found.calls:
         return
     store, workspace = memory.services.store(), memory.workspace_id
     logged = store.call_log(workspace, limit=REPLAYED, newest=True)
-    found.replay = replay(each.call for each in logged)
+    newest = [each.call for each in logged]
+    found.replay, found.later_repairs = replay(newest), later_repairs(newest)
     for record in records_shown(memory, found.worst(CARDS)):
         lines = record.guidance.lines if record.guidance else []
         found.cards[record.tool_name] = [
@@ -298,7 +301,9 @@ class _Counter:
         found = self.found
         found.id = self._id
         self._run.tools.setdefault(call.tool_name, CallSums(silent=0)).add(call)
-        found.conversations.add(_digest(call.conversation_id))
+        conversation = call.conversation_id
+        if conversation:
+            found.conversations.add(_digest(conversation))
         form = call.metadata.get("format")
         found.formats[form if form in FOREIGN else OWN] += 1
         tool = found.tools.setdefault(call.tool_name, ToolFigures())
@@ -306,9 +311,10 @@ class _Counter:
         if call.failed:
             tool.failures += 1
             tool.classes[call.error_class or "error"] += 1
-            digest = _digest((call.conversation_id, call.tool_name, call.input))
-            found.repeats += digest in self._failed
-            self._failed.add(digest)
+            if conversation:
+                digest = _digest((conversation, call.tool_name, call.input))
+                found.repeats += digest in self._failed
+                self._failed.add(digest)
 
 
 def _digest(value: object) -> bytes:

@@ -370,6 +370,7 @@ def totals(found: Evaluation) -> dict[str, Any]:
     judges = sorted({str(call.judge) for call in calls if call.judge})
     skips, has_labels = skip_rows(found), any(each.label is not None for each in found.calls)
     both = sum(None not in (each.flag, each.worked) for each in found.calls)
+    unknown = sum(each.worked is None for each in found.calls)
     errors = errors_of(_told(found.calls))
     figures, rate = _figures(found.calls, errors), rate_of(_told(found.calls), errors)
     corrected = {"success_rate": rate.rate, "low": rate.low, "high": rate.high}
@@ -385,7 +386,7 @@ def totals(found: Evaluation) -> dict[str, Any]:
         "agreement": asdict(agreement(found)) if has_labels else None,  # of the judge's score
         "agreement_of_worked": asdict(agreement_of_worked(found)) if has_labels else None,
         "tools": len({call.tool_name for call in calls}),
-        "unknown_outcome": sum(each.worked is None for each in found.calls),
+        "unknown_outcome": unknown,
         "duplicates": found.duplicates,
         "bad_records": len(found.bad_records),
         "failed_evaluations": len(found.failed_evaluations),
@@ -394,6 +395,10 @@ def totals(found: Evaluation) -> dict[str, Any]:
         "judges": judges,
         "ignore_success": found.ignore_success,
         "by": found.by,
+        "later_repairs": {
+            "sentence": found.later_repairs.sentence(len(calls) - unknown),
+            **asdict(found.later_repairs),
+        },
         "sent_prompt_tokens": sum(row.sent_prompt_tokens for row in skips),
         "saved_prompt_tokens": sum(row.saved_prompt_tokens for row in skips),
         "tokens_estimated": not _summary_requests(found),

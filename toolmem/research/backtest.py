@@ -1,0 +1,277 @@
+"""Measure guidance on recorded calls: made of earlier conversations, asked about later ones.
+
+The calls are split at a moment, no task on both sides. A card is written from the earlier part as
+it would have been while the tool was in use, by rules: no model is asked. Of the later failures
+that the tool's next calls repaired, it must name the kind of repair for that error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolmem.guidance.card import MAX_TOKENS, CardWriter
+from toolmem.guidance.differences import recoveries, repair_key
+from toolmem.guidance.evidence import conversations, examine, outcomes
+from toolmem.guidance.failures import count
+from toolmem.guidance.shown import BULLET, fit
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.guidance import Guidance, Repair
+from toolmem.models.protocols import GuidanceWriter
+from toolmem.pages.figures import wilson_interval
+from toolmem.text.error_lines import error_class_of, error_line, generalize
+
+WINDOW = 30  # newest calls that a card is written from
+EVERY = 10  # calls between two cards
+MESSAGE_WORDS = 8  # words by which a message is recognized
+MAX_CALLS = 5_000  # newest calls that the figure is made from
+MIN_CONVERSATIONS = 10  # with a repaired failure: fewer say nothing of guidance
+
+_WORD = re.compile(r"[a-z][a-z_']+|[\u4e00-\u9fff]{2}")
+
+Calls = Sequence[ToolCallResult]
+
+
+class Repaired(Struct, frozen=True):
+    """A later failure after which the tool worked again, within three calls of its conversation."""
+
+    tool_name: str
+    position: int  # of the failed call
+    message: str  # the line that says what went wrong, without particulars
+    error_class: str  # "no_output" where the failed call printed nothing
+    repairs: frozenset[Repair]  # what differs between the two calls
+
+
+class LaterRepairs(Struct, frozen=True, kw_only=True):
+    """How many failures of the newer half guidance from the older half names the repair of.
+
+    A failure counts where the tool's next calls repaired it, each error once per conversation.
+    """
+
+    calls: int  # the newest, at most 5,000
+    with_conversation: int  # of these; only they are looked at
+    conversations: int = 0  # of the newer half, with a failure that was repaired
+    repaired: int = 0  # such failures
+    known: int = 0  # of these: an error that was in the calls that guidance was made from
+    named: int | None = None  # of these: guidance names the repair; None: too few conversations
+    low: float | None = None  # 95 % interval of the share that is named, by conversation
+    high: float | None = None
+    has_times: bool = True  # else the order in which the calls were read tells which are newer
+    has_tasks: bool = False  # then no guidance was made from runs of the task that is asked about
+
+    def sentence(self, calls: int) -> str:
+        """What a reader is told. `calls`: of the page that shows it."""
+        if not self.with_conversation:
+            return (
+                "No call names its conversation: which call repaired a failure is not known, nor "
+                "how many repairs guidance names."
+            )
+        which = "these calls" if calls == self.calls else f"the newest {self.calls:,} calls"
+        if self.with_conversation < self.calls:
+            which = f"those of {which} that name a conversation ({self.with_conversation:,})"
+        older, newer = ("older", "newer") if self.has_times else ("first", "second")
+        if self.named is None or self.low is None or self.high is None:
+            return (
+                f"Too few conversations ({self.conversations}) in the {newer} half of {which} have "
+                "a failure that was repaired to say how many repairs guidance from the "
+                f"{older} half names; {MIN_CONVERSATIONS} are needed."
+            )
+        apart = " No guidance was made from runs of the same task." if self.has_tasks else ""
+        return (
+            f"Guidance from the {older} half of {which} names the repair of {self.named:,} of "
+            f"{self.repaired:,} failures in the {newer} half (95 % interval {self.low:.0%} to "
+            f"{self.high:.0%}). These are the failures that the next calls repaired, in "
+            f"{self.conversations:,} conversations; the guidance had seen {self.known:,} of these "
+            f"errors.{apart}"
+        )
+
+
+class Split(Struct, frozen=True):
+    """The calls before a moment, and after it. Each part is in the order given."""
+
+    earlier: Calls
+    later: Calls
+
+
+def later_repairs(calls: Calls) -> LaterRepairs:
+    """Ask guidance from the older half of judged calls, oldest first, about the newer half.
+
+    Failures of one conversation resemble each other, so the interval is Wilson's for as many
+    independent failures as there would be if those of one conversation were always alike (L. Kish,
+    "Survey Sampling", 1965, section 5.4).
+    """
+    newest = calls[-MAX_CALLS:]
+    used = sorted((c for c in newest if c.conversation_id), key=lambda call: call.create_time)
+    # By conversation, tool and error: had guidance seen it, and does it name the repair?
+    found: dict[tuple[str, str, str], tuple[bool, bool]] = {}
+    for fold in (0, 1):
+        parts = split(used, fold)
+        earlier = by_tool(parts.earlier)
+        for tool, later in by_tool(parts.later).items():
+            for one, known, named in _ask(earlier.get(tool, []), repaired_failures(later)):
+                conversation = later[one.position].conversation_id
+                found.setdefault((conversation, tool, one.message), (known, named))
+    sizes = Counter(conversation for conversation, *_ in found)
+    result = LaterRepairs(
+        calls=len(newest),
+        with_conversation=len(used),
+        conversations=len(sizes),
+        repaired=len(found),
+        known=sum(known for known, _ in found.values()),
+        has_times=len({call.create_time for call in used}) > 1,
+        has_tasks=bool(used) and all(map(task_of, used)),
+    )
+    if len(sizes) < MIN_CONVERSATIONS:
+        return result
+    total = sum(named for _, named in found.values())
+    independent = len(found) ** 2 / sum(size**2 for size in sizes.values())
+    low, high = wilson_interval(total / len(found) * independent, independent)
+    return replace(result, named=total, low=low, high=high)
+
+
+def _ask(earlier: Calls, repaired: Sequence[Repaired]) -> Iterator[tuple[Repaired, bool, bool]]:
+    """Whether a card of a tool's earlier calls had seen each later error, and names its repair."""
+    guidance = _card_of(earlier) if repaired and earlier else Guidance(text="", author="")
+    met = {generalize(error_line(call.output)) for call in earlier if call.failed}
+    for one in repaired:
+        named = is_named(one, guidance, MAX_TOKENS)
+        is_known = named or one.message in met or any(_is_about(error, one) for error in met)
+        yield one, is_known, named
+
+
+def _card_of(calls: Calls) -> Guidance:
+    """What the card writer says after these calls, asked at every thirtieth.
+
+    Cards that the next one replaces are not written: of them only the history counts on.
+    """
+    numbered = [replace(call, seq=seq) for seq, call in enumerate(calls, 1)]
+    old = Guidance(text="", author=CardWriter.author)
+    first = len(calls) % WINDOW or WINDOW
+    for end in range(first, len(calls), WINDOW):
+        window = numbered[max(0, end - WINDOW) : end]
+        old = replace(old, history=count(examine(window), old.history))
+    return CardWriter().write(calls[0].tool_name, numbered[-WINDOW:], old)
+
+
+def by_tool(calls: Calls) -> dict[str, list[ToolCallResult]]:
+    """The calls of each tool, in the order given."""
+    tools: defaultdict[str, list[ToolCallResult]] = defaultdict(list)
+    for call in calls:
+        tools[call.tool_name].append(call)
+    return tools
+
+
+def written_in_use(writer: GuidanceWriter, calls: Calls) -> Guidance:
+    """What a writer says after these calls, asked at every tenth for the newest thirty."""
+    numbered = [replace(call, seq=seq) for seq, call in enumerate(calls, 1)]
+    guidance: Any = None
+    for end in range(len(calls) % EVERY or EVERY, len(calls) + 1, EVERY):
+        window = numbered[max(0, end - WINDOW) : end]
+        guidance = writer.write(window[0].tool_name, window, guidance)
+    written: Guidance = guidance
+    return written
+
+
+def split(calls: Calls, fold: int = 0) -> Split:
+    """Half of the conversations, by their first call, lie before the cut.
+
+    A task with conversations on both sides goes where it has more of them; where they are equal,
+    by turns, and in fold 1 to the other side, which then asks about these tasks alone. Without
+    named conversations the calls are cut by time.
+    """
+    groups = sorted(conversations(calls), key=lambda group: (calls[group[0]].create_time, group[0]))
+    if sum(map(len, groups)) < len(calls):
+        ordered = sorted(calls, key=lambda call: call.create_time)
+        half = len(calls) // 2
+        return Split(ordered[:half], [] if fold else ordered[half:])
+    half = len(groups) // 2
+    tasks = [task_of(calls[group[0]]) for group in groups]
+    sides, equal = _sides(tasks, half, fold) if all(tasks) else ({}, frozenset())
+    before = [i for i in range(half) if sides.get(tasks[i], "earlier") == "earlier"]
+    after = [i for i in range(half, len(groups)) if sides.get(tasks[i], "later") == "later"]
+    after = [i for i in after if not fold or tasks[i] in equal]
+    later = sorted(position for i in after for position in groups[i])
+    begin = min((calls[groups[i][0]].create_time for i in after), default=None)
+    earlier = []
+    for i in before:
+        is_timeless = all(calls[position].create_time == begin for position in groups[i])
+        for position in groups[i]:
+            if begin is None or is_timeless or calls[position].create_time < begin:
+                earlier.append(position)
+    return Split([calls[i] for i in sorted(earlier)], [calls[i] for i in later])
+
+
+def task_of(call: ToolCallResult) -> str:
+    """The task that a call belongs to, whatever run it is of; "" where its metadata names none."""
+    task = call.metadata.get("task_id")
+    if task in (None, ""):
+        return ""
+    spaces = [call.metadata.get(key) or "" for key in ("dataset", "domain")]
+    return "/".join(map(str, (*spaces, task)))
+
+
+def _sides(tasks: Sequence[str], half: int, fold: int) -> tuple[dict[str, str], frozenset[str]]:
+    """Each task's side of the cut, and the tasks with as many conversations on either side."""
+    first, second = Counter(tasks[:half]), Counter(tasks[half:])
+    equal = [task for task in dict.fromkeys(tasks) if first[task] == second[task]]
+    sides = {task: "earlier" if first[task] > second[task] else "later" for task in tasks}
+    for place, task in enumerate(equal):
+        sides[task] = "later" if (place + fold) % 2 else "earlier"
+    return sides, frozenset(equal)
+
+
+def repaired_failures(calls: Calls) -> list[Repaired]:
+    """The repaired failures of one tool. Only calls that name their conversation count."""
+    seen = outcomes(calls)
+    found = []
+    for one in recoveries(seen.attempts._replace(worked=seen.worked)):
+        failed, line = calls[one.failure], seen.messages[one.failure]
+        error_class = failed.error_class if line else "no_output"
+        message = generalize(line)
+        found.append(Repaired(failed.tool_name, one.failure, message, error_class, one.repairs))
+    return found
+
+
+def is_named(one: Repaired, guidance: Guidance, budget: int) -> bool:
+    """Whether guidance, cut to `budget` tokens, names a repair of this failure for its error.
+
+    An error is known by its message, by its class, or by half of the words that its message begins
+    with. What a value was before need not agree.
+    """
+    kept = set(fit(guidance, budget).splitlines())
+    asked = set(map(_kind, one.repairs))
+    return any(
+        asked.intersection(map(_kind, line.repairs)) and _is_about(line.error, one)
+        for line in guidance.lines
+        if BULLET + line.text in kept
+    )
+
+
+def _is_about(error: str, one: Repaired) -> bool:
+    if error == one.message:
+        return True
+    if one.error_class not in ("", "error") and _class_of(error) == one.error_class:
+        return True
+    words, known = _words(one.message)[:MESSAGE_WORDS], set(_words(error))
+    shared = sum(word in known for word in words)
+    return bool(words) and shared >= min(2, len(words)) and 2 * shared >= len(words)
+
+
+def _kind(repair: Repair) -> Repair:
+    return replace(repair_key(repair), before="")
+
+
+@lru_cache(MAX_CALLS)
+def _class_of(error: str) -> str:
+    return error_class_of(error) if error else "no_output"
+
+
+@lru_cache(MAX_CALLS)
+def _words(message: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_WORD.findall(message.lower())))
