@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import RequestError
-from toolmem.formats.catalogue import BY_NAME, FORMATS, TABLE
+from toolmem.formats.catalogue import BY_NAME, FORMATS, TABLE, is_own_row
 from toolmem.formats.chat import Chat, UserMessage, is_conversation, read_chat, records_of
 from toolmem.formats.files import Line
 from toolmem.formats.joining import UNANSWERED, Histories, Joiner
@@ -200,8 +200,7 @@ class RecordingReader:
             yield replace(held[0], error=f"no line of {bad_count:,} is a call; {held[0].error}")
 
     def _records(self, path: Path, name: str) -> Iterator[Read]:
-        form = self._format or (TABLE if path.name.endswith(TABLES) else None)
-        reader = _FileReader(self, path.name.partition(".")[0], form)
+        reader = _FileReader(self, path, self._format)
         for line in read_units(path):
             for record, error, number in reader.records(line):
                 yield self._call(record, error, number, name)
@@ -274,10 +273,11 @@ def _unanswered(chat: Chat) -> int:
 class _FileReader:
     """Turns the units of one file into records; remembers the format that was recognized."""
 
-    def __init__(self, recording: RecordingReader, stem: str, form: Format | str | None) -> None:
+    def __init__(self, recording: RecordingReader, path: Path, form: Format | str | None) -> None:
         self._recording = recording
-        self._given = form
-        self._stem = stem
+        self._is_table = path.name.endswith(TABLES)
+        self._given = form or (TABLE if self._is_table else None)
+        self._stem = path.name.partition(".")[0]
         self._current: Format | None = None
         self._joiners: dict[str, Joiner] = {}  # by format: a file may alternate
         self._unknown: list[Line] = []  # before a format was recognized
@@ -289,6 +289,12 @@ class _FileReader:
             yield None, line.error, line.number
             return
         form = self._given or self._recognized(line.value)
+        if form is TABLE and is_own_row(line.value):
+            form = "calls"
+        if form == "calls" and self._is_table and isinstance(line.value, dict):
+            # An empty cell says nothing.
+            filled = {key: value for key, value in line.value.items() if value != ""}
+            line = line._replace(value=filled)
         try:
             yield from list(self._read(form, line))
         except RecursionError:

@@ -12,6 +12,7 @@ import json
 import lzma
 import mmap
 import os
+import re
 import sqlite3
 import zipfile
 import zlib
@@ -196,16 +197,29 @@ def _bounded(line: str) -> str:
     return line
 
 
+# Before Python 3.13 csv, and so pandas, writes a lone \r without quotes, and reads it as an end.
+_LONE_RETURN = re.compile(r"\r(?!\n|\Z)")
+_RETURN = "\ufdd0"  # in its place while a row is read: a code point that is no character
+
+
 def _csv_rows(path: Path) -> Iterator[Line]:
     csv.field_size_limit(MAX_LINE)
-    with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
-        lines = iter(partial(file.readline, MAX_LINE + 2), "")
+    with path.open("rb") as start:
+        ends_in_returns = b"\r" in start.readline(MAX_LINE).removesuffix(b"\r\n")
+    newline = "" if ends_in_returns else "\n"
+    with path.open(encoding="utf-8-sig", newline=newline, errors="replace") as file:
+        lines = map(_bounded, iter(partial(file.readline, MAX_LINE + 2), ""))
         rows = csv.DictReader(
-            map(_bounded, lines), delimiter="\t" if path.name.endswith(".tsv") else ","
+            (_LONE_RETURN.sub(_RETURN, line) for line in lines),
+            delimiter="\t" if path.name.endswith(".tsv") else ",",
         )
         for row in rows:
             filled = {key: value for key, value in row.items() if key and value is not None}
-            yield Line(rows.line_num, filled)
+            texts = {key: value.replace(_RETURN, "\r") for key, value in filled.items()}
+            yield Line(rows.line_num, texts)
+
+
+_INDEX = "__index_level_"  # columns that pandas writes for an index without a name
 
 
 def _parquet_rows(path: Path) -> Iterator[Line]:
@@ -217,7 +231,8 @@ def _parquet_rows(path: Path) -> Iterator[Line]:
     with parquet.ParquetFile(path) as file:
         rows = (row for batch in file.iter_batches(batch_size=1000) for row in batch.to_pylist())
         for number, row in enumerate(rows, 1):
-            yield Line(number, {key: value for key, value in row.items() if value is not None})
+            names = [key for key in row if not key.startswith(_INDEX)]
+            yield Line(number, {key: row[key] for key in names if row[key] is not None})
 
 
 def looks_like(value: Any) -> str:
