@@ -6,8 +6,6 @@ what is unusual. The payloads in `tests/formats/payloads` were written by these 
 
 from __future__ import annotations
 
-from typing import Any
-
 from toolmem.formats.shapes import ANY, Format, Shape
 from toolmem.formats.spans import flat_span, with_attachments
 
@@ -351,14 +349,9 @@ TABLE = Format(
         ),
     ),
 )
-_OWN_COLUMNS = {"tool_name", "input", "output", "metadata"}
-# Columns of other programs that change what a row says; in a row of toolmem they would be ignored.
-_OTHERS = ("error", "is_error", "failed", "exit_code", "status", "start_time", "started_at")
-
-
-def is_own_row(row: Any) -> bool:
-    """Whether a row of a table was written from `Calls.to_frame()`."""
-    return isinstance(row, dict) and row.keys() >= _OWN_COLUMNS and row.keys().isdisjoint(_OTHERS)
+OWN_COLUMNS = {"tool_name", "input", "output", "metadata"}  # of a row from `Calls.to_frame()`
+# A row from another program that has these as well says by one of them whether the call worked.
+FOREIGN_COLUMNS = {"error", "is_error", "failed", "exit_code", "status", "start_time", "started_at"}
 
 
 FORMATS = (

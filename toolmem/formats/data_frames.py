@@ -1,8 +1,7 @@
-"""Recordings and other rows as pandas DataFrames, which Parquet and CSV files can hold.
+"""Calls and other rows as pandas DataFrames that Parquet and CSV files can hold.
 
-Types of columns are those of the fields, whatever the rows hold: "string", "boolean", "Int64",
-float64 and datetime64[us, UTC]. A field that may hold an object or a list is JSON text, for neither
-file has a type for objects of different keys. A text of such a field is the text itself.
+Types of columns are those of the fields, whatever the rows hold. What may be an object or a list is
+JSON text, because neither file has a type for objects of different keys.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ _TYPES = {
     inspect.IntType: "Int64",
     inspect.FloatType: "float64",
     inspect.DateTimeType: "datetime64[us, UTC]",
+    inspect.NoneType: None,
 }
 
 
@@ -42,36 +42,27 @@ def read_calls(
 ) -> pd.DataFrame:
     """The calls of recordings as a pandas DataFrame, in the columns of `memory.calls().to_frame()`.
 
-    `paths`: files and folders in any format that `toolmem import` reads, which is recognized unless
+    `paths`: files and folders that `toolmem import` can read, in a format that is recognized unless
     `format` or `mapping` is given. Calls are not judged, and secrets in them are not masked.
-    `input` and `metadata` are JSON text (an input that is a text is itself), so that
-    `frame.to_parquet(path)` (with pyarrow) and `frame.to_csv(path)` hold them; these files can be
-    read here, imported and evaluated. A time that a recording does not tell is NaT.
+    `metadata`, and `input` where it is no text, are JSON text. So `frame.to_parquet(path)` (needs
+    pyarrow) and `frame.to_csv(path)` hold all of a call, and can be read here, imported and
+    evaluated. A time that is not recorded is NaT.
 
-    `frame.attrs["bad_records"]` has the first 1,000 records that could not be read: line,
-    tool_name, error, file. `frame.attrs["notes"]` says what else was left out or guessed. A
-    UserWarning tells of both. Raises RequestError where a file cannot be read.
+    A UserWarning tells what could not be read or was left out: `frame.attrs["bad_records"]` (the
+    first 1,000) and `frame.attrs["notes"]`. Raises RequestError where a file cannot be read.
     """
     _pandas()  # before a long file is read
     now = datetime.now(UTC)
     reader = RecordingReader(now, format=format, mapping=mapping)
-    calls: list[ToolCallResult] = []
-    bad: list[BadRecord] = []
-    bad_count = 0
-    for each in reader.read([paths] if isinstance(paths, str | os.PathLike) else paths):
-        if isinstance(each, ReadCall):
-            calls.append(each.call)
-        elif isinstance(each, BadRecord):
-            bad_count += 1
-            bad += [each][: MAX_BAD - len(bad)]
-    frame = frame_of(ToolCallResult, calls)
+    found = list(reader.read([paths] if isinstance(paths, str | os.PathLike) else paths))
+    frame = frame_of(ToolCallResult, [each.call for each in found if isinstance(each, ReadCall)])
     frame["create_time"] = frame["create_time"].mask(frame["create_time"] == now)
+    bad = [each for each in found if isinstance(each, BadRecord)]
     notes = reader.all_notes()
-    frame.attrs = {"bad_records": [asdict(each) for each in bad], "notes": notes}
+    frame.attrs = {"bad_records": [asdict(each) for each in bad[:MAX_BAD]], "notes": notes}
     if bad:
-        first = plain(f"{bad[0].place}: {bad[0].error}", 300)
-        count = f"{bad_count:,} of {bad_count + len(calls):,} records could not be read"
-        notes = [f"{count}; {first}", *notes]
+        count = f"{len(bad):,} of {len(bad) + len(frame):,} records could not be read"
+        notes = [f"{count}; {bad[0].place}: {bad[0].error}", *notes]
     if notes:
         text = "; ".join(plain(note, 400) for note in notes)
         warnings.warn(f"{text} (see the frame's .attrs)", stacklevel=2)
@@ -108,12 +99,8 @@ def _type(annotation: Any) -> str:
     """The dtype of a field. What may be of several types is text."""
     info = inspect.type_info(annotation)
     members = info.types if isinstance(info, inspect.UnionType) else (info,)
-    found = {
-        _TYPES.get(type(each), "string")
-        for each in members
-        if not isinstance(each, inspect.NoneType)
-    }
-    return found.pop() if len(found) == 1 else "string"
+    found = {_TYPES.get(type(each), "string") for each in members} - {None}
+    return (found.pop() if len(found) == 1 else None) or "string"
 
 
 def _text(value: Any) -> str | None:

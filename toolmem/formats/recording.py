@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import RequestError
-from toolmem.formats.catalogue import BY_NAME, FORMATS, TABLE, is_own_row
+from toolmem.formats.catalogue import BY_NAME, FOREIGN_COLUMNS, FORMATS, OWN_COLUMNS, TABLE
 from toolmem.formats.chat import Chat, UserMessage, is_conversation, read_chat, records_of
 from toolmem.formats.files import Line
 from toolmem.formats.joining import UNANSWERED, Histories, Joiner
@@ -289,12 +289,12 @@ class _FileReader:
             yield None, line.error, line.number
             return
         form = self._given or self._recognized(line.value)
-        if form is TABLE and is_own_row(line.value):
-            form = "calls"
-        if form == "calls" and self._is_table and isinstance(line.value, dict):
-            # An empty cell says nothing.
-            filled = {key: value for key, value in line.value.items() if value != ""}
-            line = line._replace(value=filled)
+        if self._is_table and isinstance(line.value, dict):
+            keys = line.value.keys()
+            is_own = keys >= OWN_COLUMNS and keys.isdisjoint(FOREIGN_COLUMNS)
+            form = "calls" if form is TABLE and is_own else form
+            if form == "calls":  # an empty cell says nothing
+                line = line._replace(value={k: it for k, it in line.value.items() if it != ""})
         try:
             yield from list(self._read(form, line))
         except RecursionError:

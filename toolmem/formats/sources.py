@@ -47,6 +47,7 @@ _Value = list[msgspec.Raw] | dict[str, msgspec.Raw]
 _MESSAGE_KEYS = ("role", "lc", "data", "tool_call_id", "call_id", "tool_calls")
 _DAMAGED = (OSError, ValueError, EOFError, sqlite3.Error, csv.Error)
 _DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError)  # or a password
+INDEX = "__index_level_"  # columns in Parquet: an index of pandas that has no name
 _MEMBERS = (".json", ".jsonl", ".ndjson")  # of an archive
 
 
@@ -219,9 +220,6 @@ def _csv_rows(path: Path) -> Iterator[Line]:
             yield Line(rows.line_num, texts)
 
 
-_INDEX = "__index_level_"  # columns that pandas writes for an index without a name
-
-
 def _parquet_rows(path: Path) -> Iterator[Line]:
     try:
         import pyarrow.parquet as parquet
@@ -231,8 +229,8 @@ def _parquet_rows(path: Path) -> Iterator[Line]:
     with parquet.ParquetFile(path) as file:
         rows = (row for batch in file.iter_batches(batch_size=1000) for row in batch.to_pylist())
         for number, row in enumerate(rows, 1):
-            names = [key for key in row if not key.startswith(_INDEX)]
-            yield Line(number, {key: row[key] for key in names if row[key] is not None})
+            filled = {key: value for key, value in row.items() if value is not None}
+            yield Line(number, {key: filled[key] for key in filled if not key.startswith(INDEX)})
 
 
 def looks_like(value: Any) -> str:
