@@ -350,7 +350,7 @@ TABLE = Format(
     ),
 )
 OWN_COLUMNS = {"tool_name", "input", "output", "metadata"}  # of a row from `Calls.to_frame()`
-# A row from another program that has these as well says by one of them whether the call worked.
+# What one of these columns says, whether a call worked or when, would be lost in a row of ours.
 FOREIGN_COLUMNS = {"error", "is_error", "failed", "exit_code", "status", "start_time", "started_at"}
 
 

@@ -45,8 +45,8 @@ def read_calls(
     `paths`: files and folders that `toolmem import` can read, in a format that is recognized unless
     `format` or `mapping` is given. Calls are not judged, and secrets in them are not masked.
     `metadata`, and `input` where it is no text, are JSON text. So `frame.to_parquet(path)` (needs
-    pyarrow) and `frame.to_csv(path)` hold all of a call, and can be read here, imported and
-    evaluated. A time that is not recorded is NaT.
+    pyarrow) and `frame.to_csv(path)` hold all of a call, and these files can be read here, imported
+    and evaluated. A time that is not recorded is NaT.
 
     A UserWarning tells what could not be read or was left out: `frame.attrs["bad_records"]` (the
     first 1,000) and `frame.attrs["notes"]`. Raises RequestError where a file cannot be read.
