@@ -200,7 +200,8 @@ class RecordingReader:
             yield replace(held[0], error=f"no line of {bad_count:,} is a call; {held[0].error}")
 
     def _records(self, path: Path, name: str) -> Iterator[Read]:
-        reader = _FileReader(self, path, self._format)
+        form = self._format or (TABLE if path.name.endswith(TABLES) else None)
+        reader = _FileReader(self, path.name.partition(".")[0], form)
         for line in read_units(path):
             for record, error, number in reader.records(line):
                 yield self._call(record, error, number, name)
@@ -273,11 +274,10 @@ def _unanswered(chat: Chat) -> int:
 class _FileReader:
     """Turns the units of one file into records; remembers the format that was recognized."""
 
-    def __init__(self, recording: RecordingReader, path: Path, form: Format | str | None) -> None:
+    def __init__(self, recording: RecordingReader, stem: str, form: Format | str | None) -> None:
         self._recording = recording
-        self._is_table = path.name.endswith(TABLES)
-        self._given = form or (TABLE if self._is_table else None)
-        self._stem = path.name.partition(".")[0]
+        self._given = form
+        self._stem = stem
         self._current: Format | None = None
         self._joiners: dict[str, Joiner] = {}  # by format: a file may alternate
         self._unknown: list[Line] = []  # before a format was recognized
@@ -289,12 +289,11 @@ class _FileReader:
             yield None, line.error, line.number
             return
         form = self._given or self._recognized(line.value)
-        if self._is_table and isinstance(line.value, dict):
-            keys = line.value.keys()
-            is_own = keys >= OWN_COLUMNS and keys.isdisjoint(FOREIGN_COLUMNS)
-            form = "calls" if form is TABLE and is_own else form
-            if form == "calls":  # an empty cell says nothing
-                line = line._replace(value={k: it for k, it in line.value.items() if it != ""})
+        if form is TABLE and isinstance(line.value, dict):
+            columns = line.value.keys()
+            if columns >= OWN_COLUMNS and columns.isdisjoint(FOREIGN_COLUMNS):
+                filled = {key: value for key, value in line.value.items() if value != ""}
+                form, line = "calls", line._replace(value=filled)
         try:
             yield from list(self._read(form, line))
         except RecursionError:
