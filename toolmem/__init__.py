@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolmem.client import AsyncClient, Client
     from toolmem.errors import CallDenied
+    from toolmem.formats.data_frames import read_calls
     from toolmem.memory.async_toolmem import AsyncToolMem
     from toolmem.memory.toolmem import ToolMem
     from toolmem.models.calls import ToolCallResult
@@ -46,6 +47,7 @@ _MODULES = {
     "ToolMemoryStore": "toolmem.rules.store",
     "prefetch_tool_memory_rules": "toolmem.rules.prompt",
     "prefetch_tool_memory_rules_blocking": "toolmem.rules.prompt",
+    "read_calls": "toolmem.formats.data_frames",
 }
 
 __all__ = [
@@ -64,6 +66,7 @@ __all__ = [
     "ToolMemoryStore",
     "prefetch_tool_memory_rules",
     "prefetch_tool_memory_rules_blocking",
+    "read_calls",
 ]
 
 

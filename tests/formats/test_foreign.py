@@ -262,7 +262,8 @@ def test_an_unknown_format_is_described_and_can_be_mapped(tmp_path):
      ("success", "", None), ("success", "ok", True), ("success", "failed", False),
      ("success", "unknown", None), ("status", "queued", None), ("status", "", None),
      ("exit_code", "0.0", True), ("error,exit_code", ",1", False), ("error,success", ",no", False),
-     ("error", "", True), ("error", "no such city", False)],
+     ("error", "", True), ("error", "no such city", False),
+     ("tool_name,input,metadata,exit_code", "look,{},{},2", False)],
 )  # fmt: skip
 def test_a_column_of_a_table_tells_whether_a_call_worked(tmp_path, column, value, success):
     path = tmp_path / "calls.csv"

@@ -237,15 +237,6 @@ def test_a_store_that_was_made_elsewhere_is_told_of_once(tmp_path, records, capl
     assert f"toolmem store trust --store {tmp_path / 'cloned.db'}" in caplog.text
 
 
-def test_calls_become_a_data_frame_with_one_row_each(memory, records):
-    memory.add(records(2) + [{"tool_name": "calc", "output": "1", "time_cost": 0.5}])
-    frame = memory.calls().to_frame()
-    assert list(frame["tool_name"]) == ["calc", "search", "search"]
-    assert list(frame["score"]) == [1.0, 1.0, 1.0]
-    assert list(frame["time_cost"])[0] == 0.5
-    assert list(memory.calls(["none"]).to_frame().columns) == list(frame.columns)
-
-
 @pytest.mark.parametrize("place", ["file", ":memory:"])
 def test_a_closed_memory_is_no_new_one(tmp_path, place, records):
     memory = ToolMem(str(tmp_path / "memory.db") if place == "file" else place)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from toolmem import ToolMem
+from toolmem import ToolMem, read_calls
 from toolmem.errors import RequestError
 from toolmem.flow.op import Op, register
 from toolmem.formats.files import replace_file
@@ -380,11 +380,13 @@ def test_intervals_of_the_sample_hold_the_share_that_its_own_labels_say():
         assert row.low <= 1 - failed / len(calls) <= row.high, row.tool_name
 
 
-def test_tables_are_data_frames_with_nullable_types(recording):
-    found = evaluate(recording({"tool_name": "search", "output": "x"}))
+def test_tables_are_data_frames_with_the_types_of_calls_that_are_read(recording):
+    path = recording({"tool_name": "search", "output": "x", "conversation_id": "a"})
+    found, read = evaluate(path), read_calls(path)
     calls = frame(found, "calls")
-    assert calls["success"].isna().all()
-    assert calls["execution_failed"].dtype == "boolean"
+    assert list(calls.columns.difference(read.columns)) == ["label", "row", "worked"]
+    shared = calls.columns.intersection(read.columns)
+    assert calls[shared].dtypes.equals(read[shared].dtypes)
     assert list(frame(found, "errors").columns)[:2] == ["error_class", "tool_name"]
 
 

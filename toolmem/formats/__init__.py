@@ -4,5 +4,6 @@
 them into units, with the help of `files` for JSON Lines. `catalogue` describes each format in the
 language of `shapes`; `spans` helps where a format is irregular. `joining` makes records of calls
 and their answers, and `records` makes ToolCallResults of them. `chat` reads conversations in
-OpenAI's form. `dump` writes and reads the tool memories of a workspace.
+OpenAI's form. `data_frames` makes pandas DataFrames. `dump` writes and reads the tool memories of a
+workspace.
 """

@@ -381,6 +381,10 @@ TABLE = Format(
         ),
     ),
 )
+OWN_COLUMNS = {"tool_name", "input", "output", "metadata"}  # of a row from `Calls.to_frame()`
+# What one of these columns says, whether a call worked or when, would be lost in a row of ours.
+FOREIGN_COLUMNS = {"error", "is_error", "failed", "exit_code", "status", "start_time", "started_at"}
+
 
 FORMATS = (
     CLAUDE_CODE, CODEX, GEMINI, OPENCODE, OTEL, LANGFUSE, LANGSMITH, INSPECT, TAU2, ANTHROPIC,

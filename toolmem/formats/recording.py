@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import RequestError
-from toolmem.formats.catalogue import BY_NAME, FORMATS, TABLE
+from toolmem.formats.catalogue import BY_NAME, FOREIGN_COLUMNS, FORMATS, OWN_COLUMNS, TABLE
 from toolmem.formats.chat import Chat, UserMessage, is_conversation, read_chat, records_of
 from toolmem.formats.files import Line
 from toolmem.formats.joining import UNANSWERED, Histories, Joiner
@@ -292,6 +292,11 @@ class _FileReader:
             yield None, line.error, line.number
             return
         form = self._given or self._recognized(line.value)
+        if form is TABLE and isinstance(line.value, dict):
+            columns = line.value.keys()
+            if columns >= OWN_COLUMNS and columns.isdisjoint(FOREIGN_COLUMNS):
+                filled = {key: value for key, value in line.value.items() if value != ""}
+                form, line = "calls", line._replace(value=filled)
         try:
             yield from list(self._read(form, line))
         except RecursionError:

@@ -12,6 +12,7 @@ import json
 import lzma
 import mmap
 import os
+import re
 import sqlite3
 import zipfile
 import zlib
@@ -46,6 +47,7 @@ _Value = list[msgspec.Raw] | dict[str, msgspec.Raw]
 _MESSAGE_KEYS = ("role", "lc", "data", "tool_call_id", "call_id", "tool_calls")
 _DAMAGED = (OSError, ValueError, EOFError, sqlite3.Error, csv.Error)
 _DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError)  # or a password
+INDEX = "__index_level_"  # columns in Parquet: an index of pandas that has no name
 _MEMBERS = (".json", ".jsonl", ".ndjson")  # of an archive
 
 
@@ -211,16 +213,26 @@ def _bounded(line: str) -> str:
     return line
 
 
+# Before Python 3.13 csv, and so pandas, writes a lone \r without quotes, and reads it as an end.
+_LONE_RETURN = re.compile(r"\r(?!\n|\Z)")
+_RETURN = "\ufdd0"  # in its place while a row is read: a code point that is no character
+
+
 def _csv_rows(path: Path) -> Iterator[Line]:
     csv.field_size_limit(MAX_LINE)
-    with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
-        lines = iter(partial(file.readline, MAX_LINE + 2), "")
+    with path.open("rb") as start:
+        ends_in_returns = b"\r" in start.readline(MAX_LINE).removesuffix(b"\r\n")
+    newline = "" if ends_in_returns else "\n"
+    with path.open(encoding="utf-8-sig", newline=newline, errors="replace") as file:
+        lines = map(_bounded, iter(partial(file.readline, MAX_LINE + 2), ""))
         rows = csv.DictReader(
-            map(_bounded, lines), delimiter="\t" if path.name.endswith(".tsv") else ","
+            (_LONE_RETURN.sub(_RETURN, line) for line in lines),
+            delimiter="\t" if path.name.endswith(".tsv") else ",",
         )
         for row in rows:
             filled = {key: value for key, value in row.items() if key and value is not None}
-            yield Line(rows.line_num, filled)
+            texts = {key: value.replace(_RETURN, "\r") for key, value in filled.items()}
+            yield Line(rows.line_num, texts)
 
 
 def _parquet_rows(path: Path) -> Iterator[Line]:
@@ -232,7 +244,8 @@ def _parquet_rows(path: Path) -> Iterator[Line]:
     with parquet.ParquetFile(path) as file:
         rows = (row for batch in file.iter_batches(batch_size=1000) for row in batch.to_pylist())
         for number, row in enumerate(rows, 1):
-            yield Line(number, {key: value for key, value in row.items() if value is not None})
+            filled = {key: value for key, value in row.items() if value is not None}
+            yield Line(number, {key: filled[key] for key in filled if not key.startswith(INDEX)})
 
 
 def looks_like(value: Any) -> str:

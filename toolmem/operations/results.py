@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 
 from msgspec import Struct, convert, field
 
-from toolmem.errors import RequestError
+from toolmem.formats.data_frames import frame_of
 from toolmem.llm.usage import LedgerRow, Usage
 from toolmem.models.calls import Moment, ToolCallResult
 from toolmem.models.tools import CallFailure, ToolMemory, ToolStatistics
@@ -29,15 +29,12 @@ class Rows(list[Row]):
         return kind(convert(value, kind.sent_as))
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each item, a column for each field. Needs pandas, else raises RequestError."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise RequestError("to_frame needs pandas: install toolmem[research]") from None
+        """A row for each item, a column for each field; objects are JSON text.
 
-        fields = get_args(self.sent_as)[0].__struct_fields__
-        rows = [[getattr(each, name) for name in fields] for each in self]
-        return pd.DataFrame(rows, columns=list(fields))
+        Types of columns are the same whatever the rows hold, so that Parquet and CSV files can be
+        written and `toolmem.read_calls` reads calls back. Needs pandas, else raises RequestError.
+        """
+        return frame_of(get_args(self.sent_as)[0], self)
 
 
 class Calls(Rows[ToolCallResult]):

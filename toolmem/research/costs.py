@@ -14,10 +14,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from toolmem.config.load import Configuration
 from toolmem.config.sections import BudgetSection, ModelSection, Price
+from toolmem.formats.data_frames import frame_of
 from toolmem.judge.check import check
 from toolmem.llm.budget import Budget
 from toolmem.memory.toolmem import ToolMem
@@ -81,10 +82,8 @@ def summarization_costs(
     overrides: Sequence[str] = (),
 ) -> pd.DataFrame:
     """The policies of `bill` as rows, by name, with the fields of `PolicyCost`."""
-    import pandas as pd
-
     found = bill(calls, policies, config=config, overrides=overrides)
-    return pd.DataFrame(map(asdict, found.policies)).set_index("policy").convert_dtypes()
+    return frame_of(PolicyCost, found.policies).set_index("policy")
 
 
 def bill(

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,8 @@ def cell(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
     text = str(value).replace("\0", "\ufffd")
     if _FORMULA.match(text) and not _NUMBER.fullmatch(text):
         return "'" + text

@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 from toolmem.formats.recording import BadRecord
 from toolmem.guidance.shown import statistics, sums_of
 from toolmem.llm.usage import LedgerRow
+from toolmem.models.calls import Moment
 from toolmem.models.rules import RANK
 from toolmem.ops.summary_tool_memory import SummaryToolMemoryOp
 from toolmem.research.evaluation import EvaluatedCall, Evaluation, agreement, agreement_of_worked
@@ -37,7 +38,7 @@ class CallRow(Struct, kw_only=True):
     evaluation: str
     summary: str
     error_class: str
-    create_time: str
+    create_time: Moment
     time_cost: float | None  # seconds
     token_cost: int | None
     conversation_id: str
@@ -164,7 +165,6 @@ def _call_row(each: EvaluatedCall) -> CallRow:
         "worked": each.worked,
         "label": each.label,
         "judge": str(call.judge or ""),
-        "create_time": call.create_time.isoformat(),
         "id": call.id or "",
         "input": given if isinstance(given, str) else msgspec.json.encode(given).decode(),
     }
