@@ -38,7 +38,7 @@ EXPECTED = {
         ("no_such_tool", "1", None),
         ("update_plan", "completed", None),
     ],
-    "codex_mcp.jsonl": [("mcp__t__look", "x", True), ("mcp__t__look", "boom", False)],
+    "codex_mcp.jsonl": [("look", "x", True), ("look", "boom", False)],
     "gemini_cli.jsonl": [
         *(("run_shell_command", each, None) for each in COMMANDS),
         ("no_such_tool", "1", False),

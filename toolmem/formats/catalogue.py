@@ -6,6 +6,7 @@ what is unusual. The payloads in `tests/formats/payloads` were written by these 
 
 from __future__ import annotations
 
+from toolmem.formats import tool_names
 from toolmem.formats.shapes import ANY, Format, Shape
 from toolmem.formats.spans import flat_span, with_attachments
 
@@ -27,19 +28,23 @@ _BLOCK_ANSWER = Shape(
     end="^timestamp",
 )
 
+_OF_A_PERSON = {"^isMeta": None, "^isSidechain": None}
+
 # Claude Code 2.1.197, ~/.claude/projects/<folder>/<session>.jsonl; sub-agents in
 # <session>/subagents/. A block of a message has a line of its own. Answers stand in lines of the
 # type user, beside much that no person typed. The session goes on in other files: ids decide.
+# As in hooks, a sub-agent is of its session, and what it was asked was written by the model.
 CLAUDE_CODE = Format(
     "claude_code",
     marks=({"sessionId": ANY, "uuid": ANY},),
     inside=("message", "content"),
     shapes=(
-        Shape(where={"sessionId": ANY}, conversation=("sessionId", "agentId")),
+        Shape(where={"sessionId": ANY}, conversation=("sessionId",)),
         _BLOCK_CALL,
         _BLOCK_ANSWER,
-        Shape(where={"role": "user", "^type": "user", "^isMeta": None}, request="content"),
+        Shape(where={"role": "user", "^type": "user", **_OF_A_PERSON}, request="content"),
     ),
+    names=tool_names.CLAUDE_CODE,
     silent_success=True,
     not_typed=_NOT_TYPED,
     refused=(
@@ -52,7 +57,8 @@ CLAUDE_CODE = Format(
 
 # Codex 0.171.0, ~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl. A command's exit code stands in an
 # event before the answer (`item_completed`; `exec_command_end` until 2026), which says it in words.
-# A tool of an MCP server has the server's name beside its own.
+# A tool of an MCP server has the server's name beside its own. Hooks know every shell tool as Bash
+# and get its command alone, of apply_patch the patch; write_stdin has no hook of its own.
 CODEX = Format(
     "codex",
     marks=({"payload/type": ANY, "timestamp": ANY}, {"type": "session_meta", "payload": ANY}),
@@ -65,6 +71,13 @@ CODEX = Format(
             name="name",
             namespace="namespace",
             arguments="arguments|input",
+            time="^timestamp",
+        ),
+        Shape(
+            where={"type": "local_shell_call", "action": ANY},
+            id="call_id",
+            name="=local_shell",
+            arguments="action",
             time="^timestamp",
         ),
         Shape(where={"type": "CommandExecution"}, id="id", status="exit_code"),
@@ -84,12 +97,13 @@ CODEX = Format(
     not_typed=_NOT_TYPED,
     noise=r"\A(?:Chunk ID: .*\n)?Wall time: .*\n((?:Process exited.*\n)?)"
     r"(?:Original token count: .*\n)?Output:\n?",
-    hook_names={"exec_command": ("Bash", {"cmd": "command"})},
+    names=tool_names.CODEX,
 )
 
 # Gemini CLI 0.61.0, ~/.gemini/tmp/<project>/chats/session-*.jsonl. A message is written again when
 # its calls have ended. `success` means that the tool was run: a command that exits with 1 has it.
-# A rewound message ($rewindTo) did run its calls.
+# A rewound message ($rewindTo) did run its calls. Hooks give calls no ids; the title of an MCP tool
+# names its server.
 GEMINI = Format(
     "gemini_cli",
     marks=({"sessionId": ANY, "projectHash": ANY}, {"$set": ANY}),
@@ -100,6 +114,7 @@ GEMINI = Format(
             where={"args": ANY, "name": ANY},
             id="id",
             name="name",
+            title="displayName",
             arguments="args",
             output="result/0/functionResponse/response/output"
             "|result/0/functionResponse/response/error|result/0/functionResponse/response",
@@ -110,19 +125,22 @@ GEMINI = Format(
         Shape(where={"type": "user", "content": ANY}, request="content"),
     ),
     trusts_success=False,
+    names=tool_names.GEMINI,
     not_typed=_NOT_TYPED,
     noise=r"\A<untrusted_context>\n|\nProcess Group PGID: \d+|\n</untrusted_context>\Z",
 )
 
 # OpenCode 1.18.33, $XDG_DATA_HOME/opencode/opencode.db (SQLite, table `part`), and what
-# `opencode export` prints. A command that failed is `completed`; its exit code tells.
+# `opencode export` prints. A command that failed is `completed`; its exit code tells. No MCP server
+# is named here, so that `mail_send` stays one name; hooks ask OpenCode, and see `send` of `mail`.
+# As in hooks, a sub-agent is of the session that started it.
 OPENCODE = Format(
     "opencode",
     marks=({"session_id": ANY, "data/type": ANY}, {"info/id": ANY, "messages/0/parts": ANY}),
     inside=("data", "messages", "parts"),
     shapes=(
         Shape(where={"session_id": ANY}, conversation=("session_id",)),
-        Shape(where={"info/id": ANY}, conversation=("info/sessionID|info/id",)),
+        Shape(where={"info/id": ANY, "messages": ANY}, conversation=("info/parentID|info/id",)),
         Shape(
             where={"type": "tool", "callID": ANY},
             id="callID",
@@ -135,9 +153,13 @@ OPENCODE = Format(
             end="state/time/end",
         ),
         Shape(where={"^role": "user", "type": "text"}, request="text"),
-        Shape(where={"info/role": "user", "parts/0/text": ANY}, request="parts/0/text"),
+        Shape(
+            where={"info/role": "user", "parts/0/text": ANY, "^info/parentID": None},
+            request="parts/0/text",
+        ),
     ),
     refused=("The user rejected permission", "The user has specified a rule"),
+    names=tool_names.OPENCODE,
 )
 
 # OpenTelemetry: OTLP in JSON and spans of the SDK's `to_json` (1.45.2), with the attributes of

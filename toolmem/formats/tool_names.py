@@ -70,7 +70,6 @@ CODEX = ToolNames(
         "shell": ("Bash", "command"),
         "shell_command": ("Bash", "command"),
         "local_shell": ("Bash", "command"),
-        "container.exec": ("Bash", "command"),
         "apply_patch": ("apply_patch", "input"),
     },
 )
