@@ -37,7 +37,7 @@ EXPECTED = {
         ("no_such_tool", "1", None),
         ("update_plan", "completed", None),
     ],
-    "codex_mcp.jsonl": [("mcp__t__look", "x", True), ("mcp__t__look", "boom", False)],
+    "codex_mcp.jsonl": [("look", "x", True), ("look", "boom", False)],
     "gemini_cli.jsonl": [
         *(("run_shell_command", each, None) for each in COMMANDS),
         ("no_such_tool", "1", False),
@@ -350,3 +350,25 @@ def test_a_status_that_is_not_known_says_nothing(status, failed):
 def test_times_are_read_in_every_unit(value):
     assert moment(value) == datetime(2026, 11, 28, 13, 31, 24, tzinfo=UTC)
     assert moment(datetime(2026, 1, 1)) == moment("2026-01-01") == NOW  # without a zone it is UTC
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {
+            "type": "function_call",
+            "name": "exec_command",
+            "arguments": '{"cmd": "ls -a", "tty": 1}',
+        },
+        {"type": "function_call", "name": "shell", "arguments": '{"command": ["ls", "-a"]}'},
+        {"type": "local_shell_call", "action": {"type": "exec", "command": ["ls", "-a"]}},
+    ],
+)
+def test_every_shell_of_codex_is_the_bash_of_its_hooks(tmp_path, payload):
+    answer = {"type": "function_call_output", "call_id": "c", "output": "."}
+    lines = [
+        {"timestamp": f"{NOW:%FT%TZ}", "type": "response_item", "payload": {"call_id": "c", **each}}
+        for each in (payload, answer)
+    ]
+    (call,) = read(write(tmp_path / "rollout.jsonl", *lines)).calls
+    assert (call.tool_name, call.input) == ("Bash", {"command": "ls -a"})

@@ -7,6 +7,7 @@ it. The payloads in `tests/formats/payloads` were written by these programs, or 
 
 from __future__ import annotations
 
+from toolmem.formats import tool_names
 from toolmem.formats.shapes import ANY, Format, Shape
 from toolmem.formats.spans import flat_span, with_attachments
 
@@ -28,21 +29,25 @@ _BLOCK_ANSWER = Shape(
     end="^timestamp",
 )
 
+_OF_A_PERSON = {"^isMeta": None, "^isSidechain": None}
+
 # Written by: Claude Code.
 # Where: `~/.claude/projects/<folder>/<session>.jsonl`, of sub-agents in `<session>/subagents/`.
 # A line: one block of a message. Answers stand in lines of the type user, beside much that no
-# person typed. A session that goes on in another file brings its old calls: ids decide.
+# person typed. A session that goes on in another file brings its old calls: ids decide. As in
+# hooks, a sub-agent is of its session, and what it was asked was written by the model.
 # Lost: long results, of which the program kept a preview. Verified: 2.1.332, by its program.
 CLAUDE_CODE = Format(
     "claude_code",
     marks=({"sessionId": ANY, "uuid": ANY},),
     inside=("message", "content"),
     shapes=(
-        Shape(where={"sessionId": ANY}, conversation=("sessionId", "agentId")),
+        Shape(where={"sessionId": ANY}, conversation=("sessionId",)),
         _BLOCK_CALL,
         _BLOCK_ANSWER,
-        Shape(where={"role": "user", "^type": "user", "^isMeta": None}, request="content"),
+        Shape(where={"role": "user", "^type": "user", **_OF_A_PERSON}, request="content"),
     ),
+    names=tool_names.CLAUDE_CODE,
     silent_success=True,
     not_typed=_NOT_TYPED,
     refused=(
@@ -56,7 +61,8 @@ CLAUDE_CODE = Format(
 # Written by: Codex. Where: `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`.
 # A line: an item of the conversation, or an event of the program.
 # Read: a command's exit code from an event before the answer (`item_completed`; `exec_command_end`
-# until 2026). A tool of an MCP server has the server's name beside its own; both are joined.
+# until 2026). The server of an MCP tool stands beside its name. Hooks know every shell tool as Bash
+# and get its command alone, of apply_patch the patch; `write_stdin` has no hook of its own.
 # Lost: whether a call worked, where no event tells it (`update_plan`).
 # Verified: 0.171.0, by its program.
 CODEX = Format(
@@ -71,6 +77,13 @@ CODEX = Format(
             name="name",
             namespace="namespace",
             arguments="arguments|input",
+            time="^timestamp",
+        ),
+        Shape(
+            where={"type": "local_shell_call", "action": ANY},
+            id="call_id",
+            name="=local_shell",
+            arguments="action",
             time="^timestamp",
         ),
         Shape(where={"type": "CommandExecution"}, id="id", status="exit_code"),
@@ -91,12 +104,12 @@ CODEX = Format(
     noise=r"\A(?:Chunk ID: .*\n)?Wall time: .*\n"
     r"(?:Process exited with code 0\n|(Process exited.*\n))?"
     r"(?:Original token count: .*\n)?Output:\n?",
-    hook_names={"exec_command": ("Bash", {"cmd": "command"})},
+    names=tool_names.CODEX,
 )
 
 # Written by: Gemini CLI. Where: `~/.gemini/tmp/<project>/chats/session-*.jsonl`.
 # A line: a message with its calls, written again when they have ended. A message that was rewound
-# (`$rewindTo`) did run its calls.
+# (`$rewindTo`) did run its calls. The title of an MCP tool names its server.
 # Lost: whether a call worked: `success` only means that it ran. Verified: 0.61.0, by its program.
 GEMINI = Format(
     "gemini_cli",
@@ -108,6 +121,7 @@ GEMINI = Format(
             where={"args": ANY, "name": ANY},
             id="id",
             name="name",
+            title="displayName",
             arguments="args",
             output="result/0/functionResponse/response/output"
             "|result/0/functionResponse/response/error|result/0/functionResponse/response",
@@ -118,6 +132,7 @@ GEMINI = Format(
         Shape(where={"type": "user", "content": ANY}, request="content"),
     ),
     trusts_success=False,
+    names=tool_names.GEMINI,
     not_typed=_NOT_TYPED,
     noise=r"\A<untrusted_context>\n(?:Output: )?"
     r"|\nProcess Group PGID: \d+|\n</untrusted_context>\Z",
@@ -125,15 +140,17 @@ GEMINI = Format(
 
 # Written by: OpenCode, one database for all sessions; and `opencode export`.
 # Where: `$XDG_DATA_HOME/opencode/opencode.db`; copy the files `-wal` and `-shm` beside it, too.
-# A line: a row of the table `part`. A command that failed is `completed`; its exit code tells.
-# Lost: nothing. Verified: 1.18.33, by its program.
+# A line: a row of the table `part`. A command that failed is `completed`; its exit code tells. As
+# in hooks, a sub-agent is of the session that started it.
+# Lost: the server of an MCP tool: `mail_send` stays one name, and hooks see `send` of `mail`.
+# Verified: 1.18.33, by its program.
 OPENCODE = Format(
     "opencode",
     marks=({"session_id": ANY, "data/type": ANY}, {"info/id": ANY, "messages/0/parts": ANY}),
     inside=("data", "messages", "parts"),
     shapes=(
         Shape(where={"session_id": ANY}, conversation=("session_id",)),
-        Shape(where={"info/id": ANY}, conversation=("info/sessionID|info/id",)),
+        Shape(where={"info/id": ANY, "messages": ANY}, conversation=("info/parentID|info/id",)),
         Shape(
             where={"type": "tool", "callID": ANY},
             id="callID",
@@ -146,9 +163,13 @@ OPENCODE = Format(
             end="state/time/end",
         ),
         Shape(where={"^role": "user", "type": "text"}, request="text"),
-        Shape(where={"info/role": "user", "parts/0/text": ANY}, request="parts/0/text"),
+        Shape(
+            where={"info/role": "user", "parts/0/text": ANY, "^info/parentID": None},
+            request="parts/0/text",
+        ),
     ),
     refused=("The user rejected permission", "The user has specified a rule"),
+    names=tool_names.OPENCODE,
 )
 
 # Written by: OpenTelemetry, OpenInference (Phoenix) and the SDK of Langfuse.

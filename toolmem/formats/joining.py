@@ -143,7 +143,7 @@ class Joiner:
             return
         if self._noise is not None:
             output = self._noise.sub(lambda found: "".join(found.groups("")), output)
-        name, arguments = self._hook_names(call.name, read_arguments(call.arguments))
+        name, arguments, server = self._as_in_hooks(call)
         record_id = self._record_id(call, arguments, output)
         if record_id is None:
             self._notes["calls that were written twice were read once"] += 1
@@ -151,6 +151,8 @@ class Joiner:
         metadata = {"conversation_id": call.conversation, "format": self.form.name}
         if call.id:
             metadata["tool_call_id"] = call.id
+        if server:
+            metadata["server"] = server
         seconds = (call.end - call.time).total_seconds() if call.time and call.end else None
         yield {
             "id": record_id,
@@ -165,13 +167,15 @@ class Joiner:
             "metadata": metadata,
         }
 
-    def _hook_names(self, name: Any, arguments: Any) -> tuple[Any, Any]:
-        """The tool and its arguments under the names that a hook of the program sees."""
-        is_renamed = isinstance(name, str) and name in self.form.hook_names
-        if not is_renamed or not isinstance(arguments, dict):
-            return name, arguments
-        renamed, keys = self.form.hook_names[name]
-        return renamed, {keys.get(key, key): value for key, value in arguments.items()}
+    def _as_in_hooks(self, call: Event) -> tuple[Any, Any, str]:
+        """The tool, its arguments and its MCP server, as a hook of the program gets them."""
+        names, arguments = self.form.names, read_arguments(call.arguments)
+        if names is None or not isinstance(call.name, str):
+            return call.name, arguments, ""
+        name, arguments = names.in_hook(call.name, arguments)
+        told = re.fullmatch(names.title, call.title)
+        name, server = names.split(name, told["server"] if told and names.title else "")
+        return name, arguments, server
 
     def _record_id(self, call: Event, arguments: Any, output: str) -> str | None:
         """None: the file holds this very call again."""

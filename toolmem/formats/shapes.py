@@ -20,6 +20,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from toolmem.errors import RequestError
+from toolmem.formats.tool_names import ToolNames
 
 ANY = object()  # in `where`: there is a value, whichever
 MAPPED = "mapped"  # the name of a format that a user describes
@@ -34,6 +35,7 @@ class Event(Struct):
 
     id: str = ""
     name: Any = None
+    title: str = ""  # of the tool, as the program shows it
     arguments: Any = None
     output: Any = None
     failed: bool | None = None
@@ -52,6 +54,7 @@ class Shape(Struct, frozen=True):
     id: str = ""
     name: str = ""
     namespace: str = ""  # of the name: as hooks see it, mcp__server__tool
+    title: str = ""  # of the tool, as the program shows it
     arguments: str = ""
     output: str = ""
     error: str = ""  # true, a text, an error object; null, false, "": it worked; absent: unknown
@@ -80,7 +83,7 @@ class Format(Struct, frozen=True):
     not_typed: tuple[str, ...] = ()  # beginnings of texts of a user that no person typed
     refused: tuple[str, ...] = ()  # beginnings of answers to calls that were not let run
     noise: str = ""  # a pattern of what the program adds to outputs; its groups stay
-    hook_names: Mapping[str, tuple[str, Mapping[str, str]]] = {}  # of tools and parameters
+    names: ToolNames | None = None  # of the program's tools, where it has hooks
 
 
 def fits(where: Where, part: Any, unit: Any) -> bool:
@@ -197,7 +200,8 @@ def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
     name, space = at(shape.name), at(shape.namespace)
     return Event(
         id=_label(at(shape.id)),
-        name=f"{space}__{name}" if space and name else name,
+        name=f"{str(space).removesuffix('__')}__{name}" if space and name else name,
+        title=_label(at(shape.title)),
         arguments=at(shape.arguments),
         output=output,
         failed=failed,

@@ -176,7 +176,7 @@ def _member_lines(name: str, data: bytes) -> Iterator[Line]:
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 # A message whose data is damaged costs its parts the role, not the file all its parts.
 _PARTS = """
-    SELECT part.session_id, part.data,
+    SELECT part.session_id, {parent}, part.data,
         CASE WHEN json_valid(message.data) THEN json_extract(message.data, '$.role') END
     FROM part JOIN message ON message.id = part.message_id ORDER BY part.time_created, part.id
 """
@@ -189,20 +189,25 @@ OPENCODE_FOLDERS = f"""
     SELECT folder, sum(length(part.data))
     FROM part LEFT JOIN ({_STARTED}) AS started USING (session_id) GROUP BY folder
 """
+_PARENT = "(SELECT parent_id FROM session WHERE session.id = part.session_id)"  # of a sub-agent
 
 
 def _opencode_parts(path: Path, folders: Collection[str] | None) -> Iterator[Line]:
     """Parts of messages in OpenCode's database, which is only read."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-        if not {"part", "message"} <= {name for (name,) in database.execute(_TABLES)}:
+        tables = {name for (name,) in database.execute(_TABLES)}
+        if not {"part", "message"} <= tables:
             raise RequestError(f"{path}: no database of OpenCode", field="input")
         started = dict(database.execute(_STARTED)) if folders is not None else {}
-        for number, (session, data, role) in enumerate(database.execute(_PARTS), 1):
+        parts = _PARTS.format(parent=_PARENT if "session" in tables else "NULL")
+        for number, (session, parent, data, role) in enumerate(database.execute(parts), 1):
             if folders is not None and (started.get(session) or "") not in folders:
                 continue
             if isinstance(data, str):
                 line = read_line(number, data.encode())
-                yield line._replace(value={"session_id": session, "role": role, "data": line.value})
+                role = None if parent else role  # the model wrote what a sub-agent was asked
+                part = {"session_id": parent or session, "role": role, "data": line.value}
+                yield line._replace(value=part)
             else:
                 yield Line(number, None, "no JSON: the part has no text")
 

@@ -1,4 +1,4 @@
-"""The table of agents that hooks are installed in: their names of events, tools and settings.
+"""The table of agents that hooks are installed in: their names of events and settings.
 
 The comment beside each title is the version whose payloads were recorded.
 """
@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from toolmem.formats import tool_names
+from toolmem.formats.tool_names import ToolNames
+
 EVERYWHERE = frozenset(("session_start", "subagent_start", "prompt", "before_call", "after_call"))
-
-
-def _tools(classes: str) -> dict[str, str]:
-    """Tool -> class, from `shell: Bash; read: Read Glob`; `own`: plans, subagents, questions."""
-    rows = (row.partition(":") for row in classes.split(";"))
-    return {name: kind.strip() for kind, _, names in rows for name in names.split()}
 
 
 def _names(pairs: str) -> dict[str, str]:
@@ -38,11 +35,10 @@ class Agent(Struct, frozen=True, kw_only=True):
 
     name: str
     title: str
-    tools: dict[str, str]
+    names: ToolNames  # of its tools, as its hooks get them
     events: dict[str, str] = field(default_factory=_CLAUDE_EVENTS.copy)  # its own -> Claude Code's
     rename: dict[str, str] = {}  # its payload's key -> Claude Code's
     call_ids: bool = True  # False: events are matched by time, a call's end by tool and input
-    mcp_name: str = r"mcp__(?P<server>.+?)__(?P<tool>.+)"
     project_variable: str = ""
     dialect: str = "claude"
     asks: bool = False  # it can ask its user about a call
@@ -58,16 +54,16 @@ class Agent(Struct, frozen=True, kw_only=True):
     closed: dict[str, object] = {}  # settings that stop a call if the hook cannot run
     after_install: str = ""  # what the user has to do then
 
+    @property
+    def tools(self) -> dict[str, str]:
+        """Its own tools -> class."""
+        return self.names.own
+
 
 CLAUDE_CODE = Agent(
     name="claude-code",
     title="Claude Code",  # 2.1.330
-    tools=_tools(
-        "shell: Bash PowerShell; read: Read; write: Write Edit MultiEdit NotebookEdit; "
-        "search: Glob Grep LSP; fetch: WebFetch; web: WebSearch; "
-        "own: BashOutput KillShell Task Agent TaskOutput TaskStop TodoWrite Skill AskUserQuestion "
-        "EnterPlanMode ExitPlanMode"
-    ),
+    names=tool_names.CLAUDE_CODE,
     project_variable="CLAUDE_PROJECT_DIR",
     asks=True,
     times_calls=True,
@@ -81,7 +77,7 @@ CLAUDE_CODE = Agent(
 CODEX = Agent(
     name="codex",
     title="Codex",  # 0.169.0
-    tools=_tools("shell: Bash; write: apply_patch"),
+    names=tool_names.CODEX,
     events=_names("SessionStart SubagentStart UserPromptSubmit PreToolUse PostToolUse SessionEnd"),
     rename=_names("turn_id=prompt_id"),
     notice_at=frozenset(("session_start", "prompt")),
@@ -94,16 +90,9 @@ CODEX = Agent(
 COPILOT = Agent(
     name="copilot",
     title="GitHub Copilot CLI",  # 1.0.102
-    tools=_tools(
-        "shell: Bash PowerShell bash powershell write_bash; read: Read view; "
-        "write: Write Edit create edit apply_patch; search: Grep Glob grep glob; "
-        "fetch: WebFetch web_fetch; web: WebSearch web_search; "
-        "own: Agent task read_bash stop_bash list_bash read_agent list_agents write_agent skill "
-        "sql ask_user report_intent"
-    ),
+    names=tool_names.COPILOT,
     rename=_names("sessionId=session_id parent_agent_id=parent_id tool_result=tool_response"),
     call_ids=False,
-    mcp_name=r"(?P<server>github-mcp-server|[^-]+)-(?P<tool>.+)",
     project_variable="COPILOT_PROJECT_DIR",
     dialect="copilot",
     asks=True,
@@ -116,19 +105,12 @@ COPILOT = Agent(
 GEMINI = Agent(
     name="gemini",
     title="Gemini CLI",  # 0.61.0
-    tools=_tools(
-        "shell: run_shell_command; read: read_file read_many_files; write: write_file replace; "
-        "search: list_directory glob grep_search search_file_content; fetch: web_fetch; "
-        "web: google_web_search; "
-        "own: save_memory update_topic write_todos ask_user invoke_agent activate_skill "
-        "enter_plan_mode exit_plan_mode"
-    ),
+    names=tool_names.GEMINI,
     events=_names(
         "SessionStart BeforeAgent=UserPromptSubmit BeforeTool=PreToolUse AfterTool=PostToolUse "
         "SessionEnd"
     ),
     call_ids=False,
-    mcp_name=r"mcp_(?P<server>[^_]+)_(?P<tool>.+)",
     project_variable="GEMINI_PROJECT_DIR",
     dialect="gemini",
     context_at=frozenset(("session_start", "prompt", "after_call")),
@@ -141,11 +123,7 @@ GEMINI = Agent(
 CURSOR = Agent(
     name="cursor",
     title="Cursor",  # its documentation of September 2026, not run
-    tools=_tools(
-        "shell: Shell; read: Read; write: Write Edit StrReplace TabWrite; "
-        "search: Grep Glob LS SemanticSearch; fetch: WebFetch; web: WebSearch; delete: Delete; "
-        "own: Task TodoWrite ReadLints AskQuestion SwitchMode"
-    ),
+    names=tool_names.CURSOR,
     events=_names(
         "sessionStart=SessionStart beforeSubmitPrompt=UserPromptSubmit preToolUse=PreToolUse "
         "postToolUse=PostToolUse postToolUseFailure=PostToolUseFailure sessionEnd=SessionEnd"
@@ -154,7 +132,6 @@ CURSOR = Agent(
         "conversation_id=session_id parent_conversation_id=parent_id generation_id=prompt_id "
         "tool_output=tool_response error_message=error duration=duration_ms"
     ),
-    mcp_name=r"(?P<server>MCP):(?P<tool>.+)",
     project_variable="CURSOR_PROJECT_DIR",
     dialect="cursor",
     times_calls=True,
@@ -166,18 +143,13 @@ CURSOR = Agent(
 OPENCODE = Agent(
     name="opencode",
     title="OpenCode",  # 1.18.33
-    tools=_tools(
-        "shell: bash; read: read; write: write edit multiedit patch apply_patch; "
-        "search: list glob grep codesearch lsp; fetch: webfetch; web: websearch; "
-        "own: task todowrite todoread skill question invalid execute plan_enter plan_exit"
-    ),
+    names=tool_names.OPENCODE,
     events=_names(
         "session.start=SessionStart chat.message=UserPromptSubmit "
         "tool.execute.before=PreToolUse tool.execute.after=PostToolUse "
         "tool.error=PostToolUseFailure"
     ),
     rename=_PLUGIN_KEYS,
-    mcp_name="",
     dialect="plugin",
     times_calls=True,
     notice_at=frozenset(("prompt",)),
@@ -189,17 +161,9 @@ OPENCODE = Agent(
 CLINE = Agent(
     name="cline",
     title="Cline",  # 3.0.65
-    tools=_tools(
-        "shell: run_commands execute_command; read: read_files read_file; "
-        "write: apply_patch editor write_to_file replace_in_file; "
-        "search: list_files search_codebase search_files list_code_definition_names; "
-        "fetch: fetch_web_content web_fetch; web: web_search; "
-        "own: ask_question ask_followup_question spawn_agent skills attempt_completion "
-        "submit_and_exit"
-    ),
+    names=tool_names.CLINE,
     events=_names("start=SessionStart prompt=UserPromptSubmit call=PreToolUse result=PostToolUse"),
     rename={**_PLUGIN_KEYS, "subagent": "agent_id"},
-    mcp_name=r"(?P<server>.+?)__(?P<tool>.+)",
     dialect="plugin",
     times_calls=True,
     files={".cline/plugins/toolmem.js": "plugins/cline.js"},
@@ -209,10 +173,7 @@ CLINE = Agent(
 GOOSE = Agent(
     name="goose",
     title="Goose",  # its documentation of October 2026, not run
-    tools=_tools(
-        "shell: developer__shell; read: developer__read_image; "
-        "write: developer__write developer__edit; search: developer__tree"
-    ),
+    names=tool_names.GOOSE,
     events=_names(
         "SessionStart UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure SessionEnd"
     ),
@@ -220,7 +181,6 @@ GOOSE = Agent(
         "event=hook_event_name working_dir=cwd message=prompt tool_call_id=tool_use_id "
         "tool_output=tool_response"
     ),
-    mcp_name=r"(?P<server>.+?)__(?P<tool>.+)",
     dialect="goose",
     context_at=frozenset(),
     files={

@@ -26,7 +26,7 @@ from toolmem.hooks.ledger import Ledger, Session, SessionCall, digest_of
 from toolmem.hooks.notes import answer_note, note_in
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.hooks.state import installed
-from toolmem.models.calls import ToolCallResult
+from toolmem.models.calls import ToolCallResult, hook_call_id
 from toolmem.models.decisions import Decision
 from toolmem.store.sqlite import SqliteStore
 from toolmem.text.display import bounded
@@ -304,8 +304,6 @@ def _answer(decisions: list[Decision]) -> Answer:
 
 def _record_id(session: Session, event: Event, digest: str) -> str:
     """An id that no call of the session has: models use `call_0` again for another call."""
-    is_unique = event.key.startswith("toolu_")
-    base = event.key if is_unique else f"{event.session}/{event.key or digest}"
     taken = {call.record_id for call in session.calls}
-    ids = (f"{base}#{number}" if number > 1 else base for number in count(1))
+    ids = (hook_call_id(event.session, event.key or digest, number) for number in count(1))
     return next(each for each in ids if each not in taken)

@@ -156,23 +156,12 @@ def _project(agent: Agent, given: Mapping[str, Any], environment: Mapping[str, s
 
 
 def own_tool(agent: Agent, name: str, given: Mapping[str, Any]) -> tuple[str, str]:
-    """The name of an MCP tool at its server, and the server; of another tool its name and "".
-
-    A name is never shortened to one of the agent's own tools: `mcp__x__Bash` is not `Bash`.
-    """
+    """The name of an MCP tool at its server, and the server; of another tool its name and ""."""
     context = given.get("mcp_server") or given.get("mcp_context")
     server = context if isinstance(context, str) else ""
     if isinstance(context, Mapping):
         server = text_in(context, "name") or text_in(context, "server_name")
-    found = None
-    if server:
-        prefix = re.escape(re.sub(r"[^A-Za-z0-9_-]", "_", server))
-        found = re.fullmatch(rf"(?:mcp_{{1,2}})?(?P<server>{prefix})_{{1,2}}(?P<tool>.+)", name)
-    if found is None and agent.mcp_name and name not in agent.tools:
-        found = re.fullmatch(agent.mcp_name, name)
-    if found is None or found["tool"] in agent.tools:
-        return name, server
-    return found["tool"], server or found["server"]
+    return agent.names.split(name, server)
 
 
 def write(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:

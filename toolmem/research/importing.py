@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -14,19 +14,20 @@ import msgspec
 from msgspec import Struct
 
 from toolmem.errors import RequestError
-from toolmem.formats.catalogue import BY_NAME
+from toolmem.formats.catalogue import BY_NAME, GEMINI
 from toolmem.formats.chat import UserMessage
 from toolmem.formats.recording import UNCHANGED, BadRecord, ReadCall, RecordingReader
 from toolmem.formats.shapes import MAPPED
 from toolmem.guard.replay import Replay, replay
 from toolmem.memory.toolmem import ToolMem
-from toolmem.models.calls import IMPORT_ID, ToolCallResult
+from toolmem.models.calls import IMPORT_ID, ToolCallResult, hook_call_id, is_hook_call_id
 from toolmem.models.tools import CallSums
 from toolmem.operations.guidance import records_shown
 from toolmem.research.backtest import LaterRepairs, later_repairs
 from toolmem.research.evaluation import BATCH
 from toolmem.store.copying import logged_calls
 from toolmem.text.display import bounded
+from toolmem.text.masking import mask_call
 
 MAX_BAD = 100  # bad records that are kept
 REPLAYED = 10_000  # newest calls
@@ -232,6 +233,60 @@ def _name(path: Path) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
+class _HookCalls:
+    """Finds the calls that a hook recorded, so that none is counted twice."""
+
+    def __init__(self, memory: ToolMem) -> None:
+        self._store, self._workspace = memory.services.store(), memory.workspace_id
+        self._numbers: Counter[str] = Counter()  # how often a session had an id
+        self._without_ids: dict[str, Counter[bytes]] = {}  # contents of calls, by session
+
+    def not_recorded(self, batch: list[ReadCall]) -> list[ReadCall]:
+        """The calls of a batch that no hook recorded."""
+        ids = [self._ids(each.call) for each in batch]
+        by_tool: defaultdict[str, set[str]] = defaultdict(set)
+        for each, given in zip(batch, ids, strict=True):
+            by_tool[each.call.tool_name] |= given
+        known: set[str] = set()
+        for tool, asked in by_tool.items():
+            known |= self._store.known_ids(self._workspace, tool, asked) if asked else asked
+        fresh = []
+        for each, given in zip(batch, ids, strict=True):
+            call = each.call
+            if known.isdisjoint(given) and not self._is_known_by_content(call):
+                if call.id and is_hook_call_id(call.id):  # nobody takes the id of a hook's call
+                    call.id = _digest(call.id).hex()
+                fresh.append(each)
+        return fresh
+
+    def _ids(self, call: ToolCallResult) -> set[str]:
+        """Its own id if it may be of a hook, and the one that a hook gave it."""
+        ids = {call.id} if call.id and is_hook_call_id(call.id) else set()
+        key = call.metadata.get("tool_call_id")
+        if isinstance(key, str) and call.metadata.get("format") in FOREIGN:
+            first = hook_call_id(call.conversation_id, key)
+            self._numbers[first] += first != key  # Anthropic's ids are never used again
+            ids.add(hook_call_id(call.conversation_id, key, self._numbers[first]))
+        return ids
+
+    def _is_known_by_content(self, call: ToolCallResult) -> bool:
+        """Gemini CLI gives hooks no ids: a call of the session with the same input is the same."""
+        if call.metadata.get("format") != GEMINI.name:
+            return False
+        session = call.conversation_id
+        if session not in self._without_ids:
+            logged = self._store.call_log(self._workspace, conversation=session, limit=REPLAYED)
+            recorded = [e.call for e in logged if e.call.id and is_hook_call_id(e.call.id)]
+            self._without_ids[session] = Counter(map(self._content, recorded))
+        left, content = self._without_ids[session], self._content(call)
+        left[content] -= 1
+        return left[content] >= 0
+
+    def _content(self, call: ToolCallResult) -> bytes:
+        """As the store keeps it: secrets are masked."""
+        return _digest((call.tool_name, mask_call(call, self._store.secret_key()).input))
+
+
 class _Counter:
     """Adds calls to a memory, and counts those that were new as the memory judged them."""
 
@@ -242,6 +297,7 @@ class _Counter:
         self.batch: list[ReadCall] = []
         self._size = 0  # characters of its outputs
         self._memory = memory
+        self._hook_calls = _HookCalls(memory)
         self._id = f"{now:%Y%m%d}-{os.urandom(3).hex()}"
         self._run = ImportRun(now, sources)
         self._store = memory.services.store()
@@ -261,7 +317,10 @@ class _Counter:
 
     def add(self, tools: list[object]) -> None:
         """Add the batch to the memory."""
-        batch, self.batch, self._size = self.batch, [], 0
+        batch = self._hook_calls.not_recorded(self.batch)
+        self.found.read += len(self.batch) - len(batch)
+        self.found.duplicates += len(self.batch) - len(batch)
+        self.batch, self._size = [], 0
         if not batch or self.is_stopped:
             return
         found, workspace = self.found, self._memory.workspace_id
