@@ -243,6 +243,21 @@ def test_tau2_results_are_read(tmp_path):
     assert (found.success, found.context, found.input) == (False, "Look.", {"a": 1})
 
 
+def test_a_tool_that_answered_nothing_has_an_empty_output(tmp_path):
+    run = {"run_type": "tool", "id": "1", "name": "look", "outputs": {"output": ""}}
+    (call,) = read(write(tmp_path / "a.jsonl", {**run, "inputs": {"a": 1}})).calls
+    assert call.output == ""
+
+
+@pytest.mark.parametrize("size", [10, 10_000])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_document_on_one_line_is_read_whatever_its_name(payloads, tmp_path, size, end):
+    document = json.loads((payloads / "inspect_ai.json").read_text())
+    path = tmp_path / "log.jsonl"
+    path.write_text(json.dumps({"about": "x" * size, **document}) + end)
+    assert len(read(path).calls) == 7
+
+
 def test_an_unknown_format_is_described_and_can_be_mapped(tmp_path):
     row = {"fn": {"id": "look"}, "args": {"a": 1}, "result": {"text": "seen"}, "code": 0}
     path = write(tmp_path / "a.jsonl", *[row] * 8)

@@ -2,6 +2,9 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -129,3 +132,28 @@ def test_a_file_whose_name_is_no_utf_8_is_imported_once(tmp_path, memory):
     write(path, CALL)
     assert import_recordings(memory, [path]).calls == 1
     assert import_recordings(memory, [path]).unchanged == 1
+
+
+def start(store, *paths):
+    command = [sys.executable, "-m", "toolmem", "import", *map(str, paths), "--store", str(store)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+def test_an_interrupted_import_says_what_it_kept_and_the_same_command_ends_it(tmp_path):
+    first = write(tmp_path / "first.jsonl", *[run(n, name="first") for n in range(1500)])
+    second, store = tmp_path / "second.jsonl", tmp_path / "m.db"
+    os.mkfifo(second)  # the import waits there, until the test goes on
+    importing = start(store, first, second)
+    with second.open("w"):
+        importing.send_signal(signal.SIGINT)
+        told = importing.communicate(timeout=60)[1]
+    assert importing.returncode == 130
+    assert "1,000 new calls are kept; the same command goes on from there" in told
+    second.unlink()
+    write(second, *[run(n) for n in range(1500, 3000)])
+    again = start(store, first, second)
+    assert (again.communicate(timeout=60)[1], again.returncode) == ("", 0)
+    with ToolMem(str(store)) as memory:
+        assert [(each.calls_ever, bool(each.guidance)) for each in memory.tools()] == [
+            (1500, True)
+        ] * 2

@@ -121,12 +121,12 @@ def import_chosen(memory: ToolMem, chosen: Chosen, **options: Any) -> Imported:
     Raises RequestError where nobody would be told what is learnt.
     """
     require_trusted(memory.services.store())
-    done = 0
+    found = Imported()
 
-    def count(number: int) -> None:
-        nonlocal done
-        done = number
-        progress(number, number)
+    def show(imported: Imported) -> None:
+        nonlocal found
+        found = imported
+        progress(found.read, found.read)
 
     with progress_bar("importing calls") as progress:
         try:
@@ -135,11 +135,12 @@ def import_chosen(memory: ToolMem, chosen: Chosen, **options: Any) -> Imported:
                 chosen.paths,
                 searched=chosen.searched,
                 folders=chosen.folders,
-                progress=count,
+                progress=show,
                 **options,
             )
         except KeyboardInterrupt:
-            click.echo(f"{done:,} calls are kept; the same command goes on from there", err=True)
+            kept = f"{found.calls:,} new calls are kept"
+            click.echo(f"{kept}; the same command goes on from there", err=True)
             raise
 
 

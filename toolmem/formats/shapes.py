@@ -6,7 +6,7 @@ part and where its fields are; a `Format` has a few shapes. `joining` makes call
 
 A path is `a/b/c`: keys, or numbers of elements; `*` is each element. It begins at the part, or
 with `^` at the unit. `a|b` is the first of both that has a value; an empty text, as in the cell of
-a table, counts only if the other has none. `=text` is the text itself.
+a table, counts only if the other has none, or is what holds it. `=text` is the text itself.
 """
 
 from __future__ import annotations
@@ -107,6 +107,7 @@ def _fits(value: Any, wanted: Any) -> bool:
 def read_path(path: str, part: Any, unit: Any) -> Any:
     """The value at a path; None where that is null, UNSET where there is none."""
     found: Any = UNSET
+    empty: tuple[str, ...] = ()  # where an empty text is
     for begins, keys in _steps(path):
         if begins == "=":
             return keys[0]
@@ -117,7 +118,9 @@ def read_path(path: str, part: Any, unit: Any) -> Any:
                 break
             value = _inner(value, key)
         if value is not UNSET and value is not None and value != "":
-            return value
+            return "" if empty and empty[: len(keys) + 1] == (begins, *keys) else value
+        if value == "":
+            empty = (begins, *keys)
         if found is UNSET or value == "":
             found = value
     return found

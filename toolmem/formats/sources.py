@@ -37,6 +37,7 @@ from toolmem.formats.files import (
 
 SUFFIXES = (".jsonl", ".json", ".ndjson", ".gz", ".eval", ".db", ".csv", ".tsv", ".parquet")
 START = 4096  # bytes that tell what a file is
+FIRST_LINE = 2**20  # bytes of a first line that are looked at, if it is long
 OWN_FOLDER = ".toolmem"  # stores of toolmem are no recordings
 MAX_MEMBER = 2**30  # bytes of a file in a zip, unpacked
 MAX_KEY = 40  # characters of a key in a message
@@ -78,6 +79,8 @@ def read_units(path: Path, folders: Collection[str] | None = None) -> Iterator[L
     try:
         with path.open("rb") as file:
             start = file.read(START)
+            if b"\n" not in start:
+                start += file.readline(FIRST_LINE) + file.read(1)
         if start.startswith(b"PK\3\4"):
             yield from _members(path)
         elif start.startswith(b"SQLite format 3"):
@@ -103,8 +106,8 @@ def _is_document(name: str, start: bytes) -> bool:
     first, newline, rest = text.partition(b"\n")
     if not first.startswith((b"{", b"[")):
         return False
-    if not newline:
-        return name.endswith(".json") or len(start) < START
+    if not newline:  # if there is one later, they are lines nevertheless
+        return True
     if not read_line(1, first).error:
         return not rest.strip()
     return first.strip() in (b"{", b"[") or name.endswith(".json")

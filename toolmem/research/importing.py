@@ -108,14 +108,16 @@ def import_recordings(
     mapping: Mapping[str, str] | None = None,
     again: bool = False,
     folders: Mapping[Path, Collection[str]] | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Callable[[Imported], None] = lambda found: None,
 ) -> Imported:
     """Judge and keep the calls of files and folders, and summarize their tools.
 
     `searched`: further files, which nobody named: one that cannot be read is counted. A file that
     was imported and has not changed is not read, unless `again`, a format or a mapping is given. A
     call that was imported before is left as it is. `folders`: of a database of OpenCode, only the
-    sessions that were started in these. Raises RequestError where nothing can be read.
+    sessions that were started in these. `progress` gets the result as it grows, also before the
+    first call: where an import is interrupted, it holds what was kept. Raises RequestError where
+    nothing can be read.
     """
     known = _Files(memory, reads_all=bool(again or format or mapping))
     now = datetime.now(UTC)
@@ -124,6 +126,7 @@ def import_recordings(
     ids = _Ids(now)
     counter = _Counter(memory, now, [_name(Path(path))[:MAX_NAME] for path in paths])
     found = counter.found
+    progress(found)
     try:
         for each in reader.read(paths, searched):
             if isinstance(each, UserMessage):
@@ -135,9 +138,7 @@ def import_recordings(
             counter.take(each)
             if counter.is_full:
                 counter.add(list(reader.tools.values()))
-                if not counter.is_stopped:
-                    known.keep()
-                progress(found.read)
+                progress(found)
             if found.stopped:
                 break
     except RequestError as error:
@@ -148,11 +149,11 @@ def import_recordings(
     counter.close()
     found.notes = reader.all_notes()
     found.unchanged = reader.notes[UNCHANGED]
-    if not counter.is_stopped:
-        known.keep()
     if counter.names:  # also tools of an import that was interrupted before this
         memory.summarize(sorted(counter.names))
-        _conclude(memory, found)
+    if not counter.is_stopped:
+        known.keep()  # not before: what was interrupted is read again, and summarized then
+    _conclude(memory, found)
     return found
 
 
@@ -323,9 +324,14 @@ class _Counter:
         self.batch, self._size = [], 0
         if not batch or self.is_stopped:
             return
-        found, workspace = self.found, self._memory.workspace_id
+        found = self.found
         self._announce(batch)
-        added = self._memory.add([each.call for each in batch], tools=tools or None)
+        try:
+            added = self._memory.add([each.call for each in batch], tools=tools or None)
+            self._count_new()
+        except KeyboardInterrupt:
+            self._count_new()  # some calls may have been kept
+            raise
         found.read += len(batch)
         found.duplicates += added.evaluation.duplicates
         for failure in added.evaluation.failures:
@@ -334,11 +340,15 @@ class _Counter:
         if added.stopped:
             self.is_stopped = True
             found.stopped = added.stopped
+
+    def _count_new(self) -> None:
+        """Count the calls that the log has since, and note their figures."""
+        workspace = self._memory.workspace_id
         for logged in logged_calls(self._store, workspace, after=self._position):
+            self._position = logged.position
             if logged.call.metadata.get(IMPORT_ID) == self._id:  # others may write at the same time
                 self._count(logged.call)
-            self._position = logged.position
-        if found.id:
+        if self.found.id:
             self._store.put(workspace, RUNS, self._id, self._run)
 
     def close(self) -> None:

@@ -4,14 +4,19 @@ import csv
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+import toolmem
 from toolmem import ToolMem
 from toolmem.config.sections import OpSection
 from toolmem.errors import ConfigError
 from toolmem.guard import Guard
 from toolmem.rules.store import RuleInput, ToolMemoryStore
+from toolmem.store.copying import logged_calls
+from toolmem.store.elasticsearch import ElasticsearchStore
 
 pytestmark = pytest.mark.xdist_group("elasticsearch")
 
@@ -68,6 +73,21 @@ def test_the_same_recording_gives_the_same_report_on_both_stores(server, prefix,
         for place in (url, "copy.db")
     ]
     assert told[0] == told[1] != []
+
+
+def test_two_imports_at_once_keep_every_call_of_a_recording_once(server, prefix, tmp_path):
+    sample = str(Path(toolmem.__file__).parent / "data" / "recording.calls.jsonl.gz")
+    where = (sample, "--store", f"{server.url}/{prefix}", "--into-shared")
+    with ThreadPoolExecutor(2) as threads:
+        both = list(threads.map(lambda _: run(tmp_path, "import", *where), range(2)))
+    assert [each.returncode for each in both] == [0, 0], both[0].stderr + both[1].stderr
+    new = [int(each.stdout.partition(" new calls")[0].replace(",", "")) for each in both]
+    with ElasticsearchStore(server.url, index_prefix=prefix) as store:
+        logged = [each.call.id for each in logged_calls(store, "default")]
+        assert sum(new) == len(logged) == len(set(logged)) == 1176
+        assert sum(each.counters.calls for each in store.records("default")) == 1176
+    again = run(tmp_path, "import", *where, "--again").stdout
+    assert again.startswith("0 new calls; 1,176 were there already.")
 
 
 def guard_and_rules(memory, clock):
