@@ -15,6 +15,7 @@ ALL = {
     "hooks": "hooks",
     "mcp": "mcp",
     "sessions": "sessions",
+    "formats": "formats",
     "store": "store",
     "elasticsearch": "distributed",
     "serving": "serving",
