@@ -111,9 +111,11 @@ def _calls_in(tool: str, line: Line) -> Iterator[tuple[str, str]]:
 
 def _as_permitted(line: Line, actions: Collection[Action], say: Wording) -> Line | None:
     if "deny" in actions:
-        if not line.then or not line.text.endswith(line.then):
+        told = line.text.removesuffix(line.mark)
+        if not line.then or not told.endswith(line.then):
             return None
-        text = line.text.removesuffix(line.then) + say.say("repair_withheld")
+        mark = line.text.removeprefix(told)
+        text = told.removesuffix(line.then) + say.say("repair_withheld") + mark
         return replace(line, text=text, repairs=(), worked="", then="")
     return replace(line, text=line.text + say.say("asks_first")) if "ask" in actions else line
 

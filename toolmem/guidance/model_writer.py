@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from toolmem.errors import ModelError
 from toolmem.guidance.card import CardWriter
+from toolmem.guidance.evidence import origin
 from toolmem.guidance.shown import BULLET, FIGURES, statistics, sums_of
-from toolmem.guidance.wording import Language
+from toolmem.guidance.wording import Language, Wording
 from toolmem.llm.models import DryRunModel
 from toolmem.llm.prompts import (
     Template,
@@ -65,6 +66,7 @@ class ModelWriter:
         self._whole = template("summarize_tool_usage_prompt")
         self._update = template("update_tool_usage_prompt")
         self._model, self._card, self._max_tokens = model, card, max_tokens
+        self._say = Wording(language)
         self.author = f"{model.backend}/{model.model}"
 
     def among(self, calls: Calls) -> ModelWriter:
@@ -109,10 +111,13 @@ class ModelWriter:
     async def _ask(
         self, prompt: str, tool_name: str, calls: Calls, old: Guidance | None
     ) -> Guidance:
-        """The model's text and the figures, then lines of the card while they fit."""
+        """The model's text and the figures, then lines of the card while they fit.
+
+        The figures say if all calls that the text was written from were imported.
+        """
         text = _cleaned(await self._model.complete(prompt), self.author)
         card = self._card.write(tool_name, calls, old)
-        whole = f"{text}\n{figures(calls)}"
+        whole = f"{text}\n{figures(calls)}{self._say.mark(origin(calls))}"
         kept = []
         for line in card.lines:
             if line.kind == "rate":
