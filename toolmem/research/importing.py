@@ -19,7 +19,7 @@ from toolmem.formats.recording import UNCHANGED, BadRecord, ReadCall, RecordingR
 from toolmem.formats.shapes import MAPPED
 from toolmem.guard.replay import Replay, replay
 from toolmem.memory.toolmem import ToolMem
-from toolmem.models.calls import IMPORT_ID, ToolCallResult
+from toolmem.models.calls import IMPORT_ID, IMPORT_RUNS, ToolCallResult
 from toolmem.models.tools import CallSums
 from toolmem.operations.guidance import records_shown
 from toolmem.research.evaluation import BATCH
@@ -32,7 +32,7 @@ CARDS = 3  # of the tools with the most failures
 FOREIGN = (*BY_NAME, MAPPED)  # formats, as they stand in the metadata of calls
 OWN = "toolmem's or OpenAI's form"
 IMPORTS = "imports"  # the namespace of files that were read
-RUNS = ".imports"  # that of imports, by their ids
+RUNS = IMPORT_RUNS
 MAX_OUTPUT = 100_000  # characters of an output that is kept, as of a hook's call
 MAX_BATCH = 8_000_000  # characters of the outputs of a batch
 MAX_NAME = 200  # characters of the name of a file, in a record

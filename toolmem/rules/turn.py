@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from hashlib import blake2s
 from typing import Annotated, Any
@@ -11,6 +12,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from toolmem.errors import RequestError
+from toolmem.models.calls import IMPORT_RUNS
+from toolmem.models.protocols import Store
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
@@ -102,6 +105,18 @@ def read_turn(given: Any) -> Turn:
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
         raise RequestError(f"{place.strip('.`') or 'turn'}: {what[:1].lower()}{what[1:]}") from None
+
+
+def tools_called_here(store: Store, workspace: str) -> list[str]:
+    """Names of tools that a demand may mean: those that only an import names take none away."""
+    imported = Counter[str]()
+    for run in store.list_records(workspace, IMPORT_RUNS):
+        tools = run.read(dict[str, Any]).get("tools", {})
+        imported.update({name: sums.get("calls", 0) for name, sums in tools.items()})
+    if not imported:
+        return store.tool_names(workspace)
+    records = store.records(workspace, guidance=False)
+    return [each.tool_name for each in records if each.counters.calls > imported[each.tool_name]]
 
 
 def is_guest(speaker: str | None, setting: str) -> bool:
