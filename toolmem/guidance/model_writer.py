@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from toolmem.errors import ModelError
 from toolmem.guidance.card import CardWriter
-from toolmem.guidance.evidence import origin
 from toolmem.guidance.shown import BULLET, FIGURES, statistics, sums_of
 from toolmem.guidance.wording import Language, Wording
 from toolmem.llm.models import DryRunModel
@@ -24,8 +23,8 @@ from toolmem.llm.prompts import (
     without_thought,
 )
 from toolmem.llm.tokens import estimated_tokens, token_weight
-from toolmem.models.calls import ToolCallResult
-from toolmem.models.guidance import Guidance
+from toolmem.models.calls import ToolCallResult, shared_origin
+from toolmem.models.guidance import Guidance, Line
 from toolmem.models.protocols import ChatModel
 from toolmem.text.display import plain, plain_lines, shown
 from toolmem.text.error_lines import error_line
@@ -111,13 +110,12 @@ class ModelWriter:
     async def _ask(
         self, prompt: str, tool_name: str, calls: Calls, old: Guidance | None
     ) -> Guidance:
-        """The model's text and the figures, then lines of the card while they fit.
-
-        The figures say if all calls that the text was written from were imported.
-        """
+        """The model's text and the figures, then lines of the card while they fit."""
         text = _cleaned(await self._model.complete(prompt), self.author)
         card = self._card.write(tool_name, calls, old)
-        whole = f"{text}\n{figures(calls)}{self._say.mark(origin(calls))}"
+        counted = Line(figures(calls), "rate")
+        counted = self._say.marked(counted, shared_origin(call.imported for call in calls))
+        whole = f"{text}\n{counted.text}"
         kept = []
         for line in card.lines:
             if line.kind == "rate":

@@ -13,7 +13,7 @@ from typing import Any
 
 from toolmem.guidance.context import holders, new_values
 from toolmem.guidance.differences import NOT_GIVEN, alike, missing_program
-from toolmem.guidance.evidence import Findings, origin
+from toolmem.guidance.evidence import Findings
 from toolmem.guidance.harmful import runs_what_it_fetches
 from toolmem.guidance.observations import MAX_TEXT, Command, Observation, arguments_of, leaves
 from toolmem.guidance.shown_values import (
@@ -51,15 +51,12 @@ class Lessons:
     """What is known of the parameters of one tool. `failures`: all that were counted."""
 
     def __init__(self, found: Findings, failures: Sequence[Failure], say: Wording) -> None:
-        self._found, self._say = found, say
+        self._found, self._say, self._failures = found, say, failures
         self.named: dict[str, list[Repair]] = {}  # the tools and values that a lesson names
         self._sources: dict[str, Counter[str]] = {}
         self._repairs: Counter[str] = Counter()
-        self._repaired: dict[str, list[str | None]] = {}  # origins of these repairs
-        self.origins: dict[str, str | None] = {}  # of the calls behind the last lesson
-        pairs = ((one, each) for one in failures for each in one.repairs)
-        for repair, k, imported in ((each.repair, each.k, one.imported) for one, each in pairs):
-            self._repaired.setdefault(repair.path, []).append(imported)
+        self.origins: dict[str, str | None] = {}  # of the calls behind the newest lesson
+        for repair, k in ((each.repair, each.k) for one in failures for each in one.repairs):
             if repair.kind == "source":
                 self._sources.setdefault(repair.path, Counter())[repair.after] += k
             elif repair.kind in ("changed", "added", "renamed"):
@@ -94,7 +91,8 @@ class Lessons:
         if 2 * k <= n:
             return ""
         self.named[path] = [Repair("source", path, after=tool)]
-        self.origins[path] = shared_origin(self._repaired[path])
+        behind = (one for one in self._failures if any(e.repair.path == path for e in one.repairs))
+        self.origins[path] = shared_origin(one.imported for one in behind)
         return self._say.say("source", tool=self._say.names([tool]), k=k, n=n)
 
     def _used(self, path: str, least: int = 2) -> str:
@@ -114,7 +112,7 @@ class Lessons:
             return ""
         names = [tool for tool, k in tools.most_common(2) if 5 * k >= 4 * most]
         self.named[path] = [Repair("source", path, after=tool) for tool in names]
-        self.origins[path] = origin(carriers)
+        self.origins[path] = shared_origin(each.imported for each in carriers)
         return self._say.say("used", tool=self._say.names(names), k=most, n=n)
 
     def _written(self, path: str, part: str, sent: Any) -> str:
@@ -126,7 +124,7 @@ class Lessons:
                 break
         if len(given) < LEAST_CALLS or sent in given:
             return ""
-        self.origins[path] = origin(found.calls[i] for i in calls)
+        self.origins[path] = shared_origin(found.calls[i].imported for i in calls)
         if all(type(value) in (int, float) for value in given):
             return self._say.say("number", n=len(given)) if isinstance(sent, str) else ""
         texts = [value for value in given if isinstance(value, str) and value]
@@ -196,7 +194,7 @@ def parameter_lines(
             repairs.append(Repair("dropped", path))
         ids = tuple(found.ids[i] for i in (given or good)[-_MAX_IDS:])
         line = Line(plain_line(text), "failure", k=k, n=n, call_ids=ids, repairs=tuple(repairs))
-        origins = [origin(found.calls[i] for i in good)]
+        origins = [found.calls[i].imported for i in good]
         origins += [lessons.origins[path]] if lesson else []
         lines.append(say.marked(line, shared_origin(origins)))
         if len(lines) == MAX_LINES:
@@ -294,7 +292,7 @@ def program_line(
     told = say.say("programs", names=say.say("list").join(often))
     repairs = tuple(Repair("program", path, after=name) for name in order)
     line = Line(plain_line(told), "failure", repairs=repairs)
-    return say.marked(line, origin(call for name, call in commands if name in order))
+    return say.marked(line, shared_origin(c.imported for name, c in commands if name in order))
 
 
 def nearby_line(
@@ -323,9 +321,9 @@ def nearby_line(
         name: value.replace(wanted, path.strip("/")) if isinstance(value, str) else value
         for name, value in arguments_of(call.input).items()
     }
-    behind = (each for each in around if each.failed is False and path in _paths(each))
+    behind = (each.imported for each in around if each.failed is False and path in _paths(each))
     line = Line(plain_line(told), "failure", worked=arguments_shown(worked))
-    return say.marked(line, origin(behind))
+    return say.marked(line, shared_origin(behind))
 
 
 def _paths(call: ToolCallResult) -> list[str]:

@@ -108,15 +108,14 @@ def read_turn(given: Any) -> Turn:
 
 
 def tools_called_here(store: Store, workspace: str) -> list[str]:
-    """Names of tools that a demand may mean: those that only an import names take none away."""
+    """Names of the tools of which not all calls were imported: those that a demand may mean."""
     imported = Counter[str]()
     for run in store.list_records(workspace, IMPORT_RUNS):
         tools = run.read(dict[str, Any]).get("tools", {})
         imported.update({name: sums.get("calls", 0) for name, sums in tools.items()})
-    if not imported:
-        return store.tool_names(workspace)
     records = store.records(workspace, guidance=False)
-    return [each.tool_name for each in records if each.counters.calls > imported[each.tool_name]]
+    names = {each.tool_name: each.counters.calls for each in records}
+    return [name for name in names if name not in imported or names[name] > imported[name]]
 
 
 def is_guest(speaker: str | None, setting: str) -> bool:
