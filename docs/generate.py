@@ -542,9 +542,8 @@ def _read(form: Format) -> list[str]:
             form.repeats_history or form.unit_is_conversation
         ),
     }
-    renamed = [
-        f"{code(a)} is named {code(b)}, as its hook does" for a, (b, _) in form.hook_names.items()
-    ]
+    commands = form.names.commands if form.names else {}
+    renamed = [f"{code(a)} is named {code(b)}, as its hook does" for a, (b, _) in commands.items()]
     return [*fields, *(text for text, holds in switches.items() if holds), *renamed]
 
 

@@ -20,7 +20,13 @@ from toolmem.formats.recording import UNCHANGED, BadRecord, ReadCall, RecordingR
 from toolmem.formats.shapes import MAPPED
 from toolmem.guard.replay import Replay, replay
 from toolmem.memory.toolmem import ToolMem
-from toolmem.models.calls import IMPORT_ID, ToolCallResult, hook_call_id, is_hook_call_id
+from toolmem.models.calls import (
+    IMPORT_ID,
+    IMPORT_RUNS,
+    ToolCallResult,
+    hook_call_id,
+    is_hook_call_id,
+)
 from toolmem.models.tools import CallSums
 from toolmem.operations.guidance import records_shown
 from toolmem.research.backtest import LaterRepairs, later_repairs
@@ -35,7 +41,6 @@ CARDS = 3  # of the tools with the most failures
 FOREIGN = (*BY_NAME, MAPPED)  # formats, as they stand in the metadata of calls
 OWN = "toolmem's or OpenAI's form"
 IMPORTS = "imports"  # the namespace of files that were read
-RUNS = ".imports"  # that of imports, by their ids
 MAX_OUTPUT = 100_000  # characters of an output that is kept, as of a hook's call
 MAX_BATCH = 8_000_000  # characters of the outputs of a batch
 MAX_NAME = 200  # characters of the name of a file, in a record
@@ -339,12 +344,12 @@ class _Counter:
                 self._count(logged.call)
             self._position = logged.position
         if found.id:
-            self._store.put(workspace, RUNS, self._id, self._run)
+            self._store.put(workspace, IMPORT_RUNS, self._id, self._run)
 
     def close(self) -> None:
         """Forget an import that brought nothing."""
         if self._run.tools and not self.found.id:
-            self._store.delete(self._memory.workspace_id, RUNS, self._id)
+            self._store.delete(self._memory.workspace_id, IMPORT_RUNS, self._id)
 
     def _announce(self, batch: list[ReadCall]) -> None:
         """Mark the calls, and note their tools first: an import that is killed can be forgotten."""
@@ -353,7 +358,7 @@ class _Counter:
             each.call.metadata = {**each.call.metadata, IMPORT_ID: self._id}
         if new := names - self._run.tools.keys():
             self._run.tools |= {name: CallSums(silent=0) for name in sorted(new)}
-            self._store.put(self._memory.workspace_id, RUNS, self._id, self._run)
+            self._store.put(self._memory.workspace_id, IMPORT_RUNS, self._id, self._run)
         self.names |= names
 
     def _count(self, call: ToolCallResult) -> None:
