@@ -41,6 +41,7 @@ CARDS = 3  # of the tools with the most failures
 FOREIGN = (*BY_NAME, MAPPED)  # formats, as they stand in the metadata of calls
 OWN = "toolmem's or OpenAI's form"
 IMPORTS = "imports"  # the namespace of files that were read
+IDS = ".imported-ids"  # that of the ids of the new calls of imports, batch by batch
 MAX_OUTPUT = 100_000  # characters of an output that is kept, as of a hook's call
 MAX_BATCH = 8_000_000  # characters of the outputs of a batch
 MAX_NAME = 200  # characters of the name of a file, in a record
@@ -62,6 +63,7 @@ class ImportRun(Struct, omit_defaults=True):
     began: datetime
     sources: list[str] = []  # names of files and folders
     tools: dict[str, CallSums] = {}  # figures of the new calls, by tool
+    formats: dict[str, int] = {}  # the new calls, by format
 
 
 class Imported(Struct, kw_only=True):
@@ -339,11 +341,16 @@ class _Counter:
         if added.stopped:
             self.is_stopped = True
             found.stopped = added.stopped
+        new: dict[str, list[str]] = {}  # ids by tool: of old calls the store keeps nothing else
         for logged in logged_calls(self._store, workspace, after=self._position):
-            if logged.call.metadata.get(IMPORT_ID) == self._id:  # others may write at the same time
-                self._count(logged.call)
+            call = logged.call
+            if call.metadata.get(IMPORT_ID) == self._id:  # others may write at the same time
+                self._count(call)
+                new.setdefault(call.tool_name, []).append(call.id or "")
             self._position = logged.position
-        if found.id:
+        if new:
+            self._run.formats = dict(found.formats)
+            self._store.put(workspace, IDS, f"{self._id}/{self._position:020}", new)
             self._store.put(workspace, IMPORT_RUNS, self._id, self._run)
 
     def close(self) -> None:
