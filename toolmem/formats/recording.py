@@ -26,7 +26,7 @@ from toolmem.formats.sources import find_files, looks_like, read_units
 from toolmem.models.calls import ToolCallResult
 
 NAMES = ("calls", "openai", *BY_NAME)  # of the formats
-TABLES = (".csv", ".tsv", ".parquet")
+TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 UNCHANGED = "files were imported before and have not changed"
 MAX_HELD = 1_000  # units until a format is recognized, and bad records until there is a call
 MAX_MESSAGES = 10_000  # of users
