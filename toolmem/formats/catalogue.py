@@ -6,7 +6,7 @@ what is unusual. The payloads in `tests/formats/payloads` were written by these 
 
 from __future__ import annotations
 
-from toolmem.formats.shapes import ANY, Format, Shape
+from toolmem.formats.shapes import ANY, USUAL_ARGUMENTS, Format, Shape
 from toolmem.formats.spans import flat_span, with_attachments
 
 _NOT_TYPED = ("<", "Caveat: ", "[Request interrupted", "This session is being continued")
@@ -97,7 +97,7 @@ GEMINI = Format(
     shapes=(
         Shape(where={"projectHash": ANY}, conversation=("sessionId",)),
         Shape(
-            where={"args": ANY, "name": ANY},
+            where={USUAL_ARGUMENTS: ANY, "name": ANY},
             id="id",
             name="name",
             arguments="args",
@@ -278,6 +278,7 @@ RESPONSES = Format(
         ),
         Shape(where={"role": "user"}, request="content"),
     ),
+    history="input",
     repeats_history=True,
 )
 
@@ -291,7 +292,7 @@ ANTHROPIC = Format(
     ),
     inside=("messages", "content"),
     shapes=(_BLOCK_CALL, _BLOCK_ANSWER, Shape(where={"role": "user"}, request="content")),
-    unit_is_conversation=True,
+    history="messages",
 )
 
 # Messages of langchain-core 1.8.3: `messages_to_dict`, `dumps` and `model_dump`.
@@ -305,13 +306,13 @@ LANGCHAIN = Format(
         {"messages/0/lc": ANY},
         {"messages/0/data/content": ANY},
     ),
-    inside=("messages", "data", "kwargs", "tool_calls"),
+    inside=("messages", "data", "kwargs", "tool_calls", "invalid_tool_calls"),
     shapes=(
-        Shape(where={"args": ANY, "name": ANY}, id="id", name="name", arguments="args"),
+        Shape(where={USUAL_ARGUMENTS: ANY, "name": ANY}, id="id", name="name", arguments="args"),
         Shape(where={"tool_call_id": ANY}, id="tool_call_id", output="content", status="status"),
         Shape(where={"type": "human", "content": ANY}, request="content"),
     ),
-    unit_is_conversation=True,
+    history="messages",
 )
 
 # Results of tau2-bench: `simulations`, each a conversation with its tool calls. By its
@@ -321,11 +322,11 @@ TAU2 = Format(
     marks=({"messages/*/tool_calls/*/requestor": ANY},),
     inside=("messages", "tool_calls"),
     shapes=(
-        Shape(where={"arguments": ANY}, id="id", name="name", arguments="arguments"),
+        Shape(where={USUAL_ARGUMENTS: ANY}, id="id", name="name", arguments="arguments"),
         Shape(where={"role": "tool"}, id="id", output="content", error="error", end="timestamp"),
         Shape(where={"role": "user", "content": ANY}, request="content"),
     ),
-    unit_is_conversation=True,
+    history="messages",
 )
 
 # Rows of a table: CSV and Parquet, by the names that columns usually have.
@@ -335,7 +336,7 @@ TABLE = Format(
         Shape(
             id="id|call_id|tool_call_id|span_id",
             name="tool_name|tool|function_name|function|name",
-            arguments="input|arguments|args|tool_input|parameters|inputs",
+            arguments=USUAL_ARGUMENTS,
             output="output|result|tool_output|response|outputs|content",
             error="error|is_error|failed",
             status="exit_code|status",
