@@ -41,7 +41,7 @@ _FOREIGN = {  # types of parts, and whose form they are
     "functionCall": "Gemini's",
     "functionResponse": "Gemini's",
 }
-_FOREIGN_KEYS = _FOREIGN.keys() - {"function_call"}  # it is a key in OpenAI's own form
+_FOREIGN_KEYS = frozenset(_FOREIGN) - {"function_call"}  # it is a key in OpenAI's own form
 _TIMES = ("create_time", "created_at", "timestamp", "created")
 
 
@@ -130,7 +130,8 @@ def tool_part(part: Mapping[str, Any]) -> str:
     kind = part.get("type")
     if isinstance(kind, str) and kind in _FOREIGN:
         return kind
-    return next((key for key in part if key in _FOREIGN_KEYS), "")
+    has_none = _FOREIGN_KEYS.isdisjoint(part)
+    return "" if has_none else next(key for key in part if key in _FOREIGN_KEYS)
 
 
 def _calls(message: Mapping[str, Any], context: str) -> tuple[list[ChatCall], list[str]]:

@@ -197,8 +197,9 @@ def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
     request = _typed_text(at(shape.request))
     names = [str(name) for path in shape.conversation if (name := at(path))]
     name, space = at(shape.name), at(shape.namespace)
-    usual = f"|{USUAL_ARGUMENTS}" if form.marks and shape.arguments else ""
-    arguments = read_path(shape.arguments + usual, part, unit)
+    arguments = read_path(shape.arguments, part, unit) if shape.arguments else UNSET
+    if name and form.marks and (arguments is UNSET or arguments is None or arguments == ""):
+        arguments = read_path(f"{shape.arguments}|{USUAL_ARGUMENTS}", part, unit)
     if arguments is UNSET and name and tool_part(part) and any(map(_is_object, part.values())):
         return Event(problem=f"no arguments of {_label(name)[:60]!r} in {looks_like(part)}")
     return Event(

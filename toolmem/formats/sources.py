@@ -75,8 +75,6 @@ def find_files(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
 
 def read_units(path: Path) -> Iterator[Line]:
     """Raises RequestError where the file cannot be read at all."""
-    if not path.is_file():  # reading a pipe or a device may wait for ever
-        raise RequestError(f"{path}: no regular file; save its content to one", field="input")
     name = path.name.removesuffix(".gz")
     try:
         with unpacked(path) as file:
