@@ -84,7 +84,8 @@ def import_(
     of OpenTelemetry, OpenInference, Langfuse and LangSmith, logs of inspect_ai, messages of
     OpenAI, Anthropic and LangChain, CSV and Parquet. Secrets are masked. What was imported before
     is left as it is. Of agents' sessions those of this project are read; a folder outside of the
-    current one is asked about. Exit code 1: a record could not be read, or there was no call.
+    current one is asked about. Exit code 1: a record or a file could not be read, or there was no
+    call.
 
     To read a dump of a workspace: toolmem store import; a team's file of rules: toolmem rules
     import. To take an import back: toolmem forget.
@@ -111,7 +112,7 @@ def import_(
         click.echo(line)
     print_problems(found)
     has_calls = found.read or found.unchanged
-    is_whole = not (found.bad_count or found.stopped)
+    is_whole = not (found.bad_count or found.unreadable or found.stopped)
     sys.exit(0 if has_calls and is_whole else 1)
 
 

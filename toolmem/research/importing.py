@@ -16,7 +16,7 @@ from msgspec import Struct
 from toolmem.errors import RequestError
 from toolmem.formats.catalogue import BY_NAME, GEMINI
 from toolmem.formats.chat import UserMessage
-from toolmem.formats.recording import UNCHANGED, BadRecord, ReadCall, RecordingReader
+from toolmem.formats.recording import UNCHANGED, UNREADABLE, BadRecord, ReadCall, RecordingReader
 from toolmem.formats.shapes import MAPPED
 from toolmem.guard.replay import Replay, replay
 from toolmem.memory.toolmem import ToolMem
@@ -73,6 +73,7 @@ class Imported(Struct, kw_only=True):
     read: int = 0  # calls
     duplicates: int = 0  # calls that the store knew
     unchanged: int = 0  # files that were imported before
+    unreadable: int = 0  # files of a folder
     conversations: set[bytes] = msgspec.field(default_factory=set)
     tools: dict[str, ToolFigures] = msgspec.field(default_factory=dict)
     formats: Counter[str] = msgspec.field(default_factory=Counter)  # new calls by format
@@ -154,7 +155,7 @@ def import_recordings(
     counter.add(list(reader.tools.values()))
     counter.close()
     found.notes = reader.all_notes()
-    found.unchanged = reader.notes[UNCHANGED]
+    found.unchanged, found.unreadable = reader.notes[UNCHANGED], reader.notes[UNREADABLE]
     if not counter.is_stopped:
         known.keep()
     if counter.names:  # also tools of an import that was interrupted before this
