@@ -197,8 +197,7 @@ def _member_lines(name: str, data: bytes) -> Iterator[Line]:
     return lines_of(io.BytesIO(data)) if elements is None else elements
 
 
-# A view is not read: it may compute for ever.
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+_WITH_PARTS = {"part", "message"}
 # A message whose data is damaged costs its parts the role, not the file all its parts.
 _PARTS = """
     SELECT part.session_id, {parent}, part.data,
@@ -210,18 +209,37 @@ _STARTED = """
     SELECT session_id, max(json_extract(data, '$.path.cwd')) AS folder
     FROM message WHERE json_valid(data) GROUP BY session_id
 """
-OPENCODE_FOLDERS = f"""
+_FOLDERS = f"""
     SELECT folder, sum(length(part.data))
     FROM part LEFT JOIN ({_STARTED}) AS started USING (session_id) GROUP BY folder
 """
 _PARENT = "(SELECT parent_id FROM session WHERE session.id = part.session_id)"  # of a sub-agent
 
 
+def opencode_folders(path: Path) -> list[tuple[str, int]]:
+    """The folders of the sessions in a database of OpenCode, and how many bytes each has."""
+    with suppress(sqlite3.Error), _opened(path) as database:
+        if _WITH_PARTS <= _tables(database):
+            return [(str(folder or ""), size) for folder, size in database.execute(_FOLDERS)]
+    return []
+
+
+def _opened(path: Path) -> closing[sqlite3.Connection]:
+    """A database that is only read."""
+    return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True))
+
+
+def _tables(database: sqlite3.Connection) -> set[str]:
+    """A view is not among them: it may compute for ever."""
+    sql = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    return {name for (name,) in database.execute(sql)}
+
+
 def _opencode_parts(path: Path, folders: Collection[str] | None) -> Iterator[Line]:
     """Parts of messages in OpenCode's database, which is only read."""
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-        tables = {name for (name,) in database.execute(_TABLES)}
-        if not {"part", "message"} <= tables:
+    with _opened(path) as database:
+        tables = _tables(database)
+        if not _WITH_PARTS <= tables:
             yield Line(1, None, "no database of OpenCode")
             return
         started = dict(database.execute(_STARTED)) if folders is not None else {}
