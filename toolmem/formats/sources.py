@@ -219,7 +219,7 @@ _PARENT = "(SELECT parent_id FROM session WHERE session.id = part.session_id)"  
 def opencode_folders(path: Path) -> list[tuple[str, int]]:
     """The folders of the sessions in a database of OpenCode, and how many bytes each has."""
     with suppress(sqlite3.Error), _opened(path) as database:
-        if _WITH_PARTS <= _tables(database):
+        if _tables(database) >= _WITH_PARTS:
             return [(str(folder or ""), size) for folder, size in database.execute(_FOLDERS)]
     return []
 
@@ -239,7 +239,7 @@ def _opencode_parts(path: Path, folders: Collection[str] | None) -> Iterator[Lin
     """Parts of messages in OpenCode's database, which is only read."""
     with _opened(path) as database:
         tables = _tables(database)
-        if not _WITH_PARTS <= tables:
+        if not tables >= _WITH_PARTS:
             yield Line(1, None, "no database of OpenCode")
             return
         started = dict(database.execute(_STARTED)) if folders is not None else {}
