@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from toolmem.cli import options
 from toolmem.cli.console import print_error, print_unread, progress_bar
 from toolmem.cli.transcripts import Chosen, agree, choose, require_own_store
 from toolmem.formats.recording import NAMES
-from toolmem.guard.stores import store_path
+from toolmem.guard.stores import OWN_STORE, store_path
 from toolmem.guidance.shown import require_trusted
 from toolmem.memory.toolmem import ToolMem
 from toolmem.research.importing import Imported, import_recordings
@@ -110,6 +112,10 @@ def import_(
         found = import_chosen(memory, chosen, again=again, format=format, mapping=mapping)
     for line in first_page(found):
         click.echo(line)
+    if found.id:
+        is_here = os.path.abspath(location) == os.path.abspath(OWN_STORE)
+        named = "" if is_here or where["config"] else f" --store {shlex.quote(location)}"
+        click.echo(f"\nTo take this import back: toolmem forget --import {found.id}{named}")
     print_problems(found)
     has_calls = found.read or found.unchanged
     is_whole = not (found.bad_count or found.unreadable or found.stopped)
