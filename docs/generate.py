@@ -539,12 +539,11 @@ def _read(form: Format) -> list[str]:
         "calls that were not let run are left out and counted": bool(form.refused),
         "texts that the program adds to a user's or to a result are left out": bool(form.noise),
         "a later line may repeat the calls of earlier ones: each is read once": (
-            form.repeats_history or form.unit_is_conversation
+            form.repeats_history or bool(form.history)
         ),
     }
-    renamed = [
-        f"{code(a)} is named {code(b)}, as its hook does" for a, (b, _) in form.hook_names.items()
-    ]
+    commands = form.names.commands if form.names else {}
+    renamed = [f"{code(a)} is named {code(b)}, as its hook does" for a, (b, _) in commands.items()]
     return [*fields, *(text for text, holds in switches.items() if holds), *renamed]
 
 

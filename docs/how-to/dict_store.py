@@ -16,11 +16,13 @@ from toolmem.models.calls import CallFigures, ToolCallResult
 from toolmem.models.records import Document, Record, Snapshot, TextRow
 from toolmem.models.tools import LoggedCall, ToolRecord
 from toolmem.store.base import BaseStore
+from toolmem.store.changes import DELETED
 from toolmem.store.search import Ranking, index_words, scope_of
 from toolmem.store.storable import (
     GUIDANCE,
-    add_guidance,
     decoder,
+    figures_of,
+    guidance_of,
     is_rule,
     is_storable,
     next_version,
@@ -40,7 +42,7 @@ class Tool:
 
     def read(self):
         record = decoder(ToolRecord)(self.record)
-        add_guidance(record, self.guidance or None)
+        record.guidance = guidance_of(record.tool_name, self.guidance or None)
         return record
 
 
@@ -75,6 +77,13 @@ class Asked:
 
     def figures(self, seqs):
         return self.window(seqs, CallFigures).calls if seqs else []
+
+    def held(self):
+        seqs = {each: self.tool.ids[each] for each in self.known}
+        return {each: (seq, figures_of(self.tool.calls[seq][2])) for each, seq in seqs.items()}
+
+    def guidance(self):
+        return self.tool.read().guidance
 
 
 class DictStore(BaseStore):
@@ -160,9 +169,12 @@ class DictStore(BaseStore):
             space = self._space(state, workspace)
             gone = [t.read().tool_name for t in self._found(state, workspace, names)]
             for name in gone:
-                space.tools.pop(name, None)
-                space.documents.pop((GUIDANCE, name), None)
+                self._delete_tool(space, name)
             return gone
+
+    def _delete_tool(self, space, name):
+        space.tools.pop(name, None)
+        space.documents.pop((GUIDANCE, name), None)
 
     # -- calls
 
@@ -177,7 +189,9 @@ class DictStore(BaseStore):
             for name, ask in asks.items():
                 found = Asked(self, space.tools.get(name), ask.ids)
                 change, answers[name] = ask.decide(found)
-                if change is not None:
+                if change is DELETED:
+                    self._delete_tool(space, name)
+                elif change is not None:
                     changed.append((name, change))
             self._write(state, space, changed)
             return answers
@@ -193,6 +207,11 @@ class DictStore(BaseStore):
                 self._index(state, space, (GUIDANCE, name), change.document)
             for seq, body in change.rejudged.items():
                 tool.calls[seq] = (*tool.calls[seq][:2], body)
+            for each in change.forgotten:
+                del tool.calls[tool.ids.pop(each)]
+            for seq, moved in change.moved.items():
+                tool.calls[moved] = tool.calls.pop(seq)
+            tool.ids = {each: change.moved.get(seq, seq) for each, seq in tool.ids.items()}
             new += [(item.index, tool, seq, item) for seq, item in change.calls.items()]
         for _, tool, seq, item in sorted(new, key=lambda each: each[0]):
             state.positions += 1

@@ -183,6 +183,23 @@ def test_import_says_in_words_what_a_folder_teaches_and_adds_nothing_twice(tmp_p
     assert third.stdout == "0 new calls; 4 were there already.\n"
 
 
+def test_forget_lists_imports_and_asks_before_it_removes_one(tmp_path):
+    call = {"tool_name": "look", "output": "seen", "id": "1"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(call))
+    assert run(tmp_path, "import", "a.jsonl", "--store", "m.db").returncode == 0
+    forget = ("forget", "--store", "m.db")
+    ((name, listed),) = json.loads(run(tmp_path, *forget, "--json").stdout).items()
+    assert (listed["tools"]["look"]["calls"], listed["sources"]) == (1, ["a.jsonl"])
+    assert name in run(tmp_path, *forget).stdout
+    unknown = run(tmp_path, *forget, "--import", "other", "--yes")
+    assert (unknown.returncode, name in unknown.stderr) == (2, True)
+    refused = run(tmp_path, *forget, "--import", name)
+    assert "Remove 1 calls of 1 tools?" in refused.stderr and refused.returncode == 130
+    done = run(tmp_path, *forget, "--import", name, "--yes")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("1 calls were removed.")
+
+
 def test_a_store_of_somebody_else_is_copied_only_with_trust(filled):
     (filled / "theirs.db").write_bytes((filled / "m.db").read_bytes())
     copy = ("store", "copy", "theirs.db", "mine.db")

@@ -9,6 +9,7 @@ import msgspec
 
 from elasticsearch_fake.server import Doc, Key, Server
 from toolmem.models.calls import ToolCallResult
+from toolmem.store.changes import OUT_OF_DATE
 from toolmem.store.elasticsearch.tools import State
 
 LOG_KEEP = 4
@@ -18,12 +19,13 @@ Told = tuple[str, str, float | None]  # a call: id, output, score
 @dataclass
 class Op:
     name: str
-    kind: str  # append, verdicts, guidance, delete
+    kind: str  # append, verdicts, guidance, delete, forget
     calls: tuple[tuple[str, str], ...] = ()  # id, output
     keep: int = 0
     verdicts: dict[int, float] = field(default_factory=dict)
     covered: frozenset[int] = frozenset()
     expected: int = 0
+    ids: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -35,13 +37,11 @@ class Life:
     versions: dict[tuple[int, int], Told] = field(default_factory=dict)
     latest: dict[int, int] = field(default_factory=dict)
     first: int = 1
+    last: int = 0
+    ever: set[str] = field(default_factory=set)  # ids, also forgotten ones
     new: set[int] = field(default_factory=set)
     guidance: str = ""
     guidance_version: int = 0
-
-    @property
-    def last(self) -> int:
-        return len(self.calls)
 
     @property
     def window(self) -> dict[int, Told]:
@@ -76,6 +76,9 @@ class Model:
             self._commit(msgspec.json.decode(doc.source["state"], type=State))
         elif doc is not None and key[0] == "p-calls":
             life, told = self.lives[doc.source["stem"]], told_of(doc)
+            if "seq" not in doc.source:
+                self.everything_is_somewhere()
+                return
             place = (doc.source["seq"], doc.version)
             assert told is None or life.versions.get(place) == told, "a document of no commit"
         self.everything_is_somewhere()
@@ -102,6 +105,9 @@ class Model:
         if op.kind == "delete":
             assert self.life is not None
             self.applied[op.name], self.life = True, None
+            return
+        if op.kind == "forget":
+            self._forget(op, state)
             return
         if self.life is None:
             assert op.kind == "append" and state.stem not in self.lives
@@ -130,12 +136,42 @@ class Model:
             life.new -= op.covered
             self.applied[op.name] = life.guidance_version
 
+    def _forget(self, op: Op, state: State) -> None:
+        """The newest of the log fill the gaps; all calls of the window move on."""
+        assert (life := self.life) is not None
+        gone = {seq for seq, call in life.calls.items() if call[0] in op.ids}
+        self.applied[op.name] = len(gone)
+        if len(gone) == len(life.calls):
+            self.life = None
+            return
+        stay, gaps = set(life.window) - gone, len(set(life.window) & gone)
+        older = [seq for seq in sorted(life.calls) if seq < life.first and seq not in gone]
+        number = len(state.kept) - len(stay)
+        whole = [
+            seq for seq in older if seq > life.last - LOG_KEEP
+        ]  # of others only ids may be kept
+        assert min(gaps, len(whole)) <= number <= gaps
+        moved = sorted(stay | set(older[len(older) - number :])) if gaps else []
+        for seq in gone:
+            del life.calls[seq], life.latest[seq]
+        if gaps:
+            life.first = life.last + 1
+        for seq in moved:
+            life.last, call = life.last + 1, life.calls.pop(seq)
+            del life.latest[seq]
+            self._write(life, life.last, state.record.version, call)
+        life.new = set(life.window)
+        life.guidance = life.guidance and f"- {OUT_OF_DATE}"
+        life.guidance_version += 1
+
     @staticmethod
     def _write(life: Life, seq: int, version: int, call: Told) -> None:
         assert (seq, version) not in life.versions
         life.calls[seq] = life.versions[seq, version] = call
         life.latest[seq] = version
         life.new.add(seq)
+        life.last = max(life.last, seq)
+        life.ever.add(call[0])
 
     def everything_is_somewhere(self) -> None:
         """Each call is in the outbox or a document of its newest version; old ones are known."""
@@ -147,7 +183,7 @@ class Model:
         documents = {
             doc.source["seq"]: doc
             for key, doc in self.server.docs.items()
-            if key[0] == "p-calls" and doc.source["stem"] == life.stem
+            if key[0] == "p-calls" and doc.source["stem"] == life.stem and "seq" in doc.source
         }
         for seq, version in life.latest.items():
             assert carried.get(seq, version) == version

@@ -16,7 +16,7 @@ from toolmem.formats.recording import BadRecord, RecordingReader, read_recording
 from toolmem.formats.shapes import failure_of, moment
 from toolmem.research.importing import import_recordings
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
 PAYLOADS = Path(__file__).parent / "payloads"
 BOOTS, BOOM = ("search", "boots"), ("search", "boom")
 WEATHER = [("weather", city, worked) for city, worked in
@@ -139,6 +139,7 @@ def test_a_damaged_line_is_named_and_the_others_are_read(payloads, tmp_path):
     found = read(damaged)
     assert len(found.calls) == 7
     assert [bad.line for bad in found.bad] == [10, len(lines) + 1]
+    assert [bad.error.endswith("the file ends in this line") for bad in found.bad] == [False, True]
 
 
 def test_a_session_that_goes_on_brings_only_its_new_calls(payloads, tmp_path):
@@ -202,10 +203,36 @@ def openai(number):
     return asked, {"role": "tool", "tool_call_id": f"call_{number}", "content": "seen"}
 
 
-@pytest.mark.parametrize("turn", [anthropic, openai])
+def responses(number, call_id="c"):
+    call = {"type": "function_call", "name": "look", "arguments": json.dumps({"a": number})}
+    answer = {"type": "function_call_output", "output": "seen"}
+    return [{**each, "call_id": call_id} for each in (call, answer)]
+
+
+def test_an_id_that_comes_again_with_other_arguments_or_in_another_session_is_another_call(
+    tmp_path,
+):
+    requests = []
+    for number in range(3):
+        turns = [item for n in range(number + 1) for item in responses(n)]
+        requests += [{"input": [{"role": "user", "content": who}, *turns]} for who in "ab"]
+    calls = read(write(tmp_path / "a.jsonl", *requests)).calls
+    assert [call.input["a"] for call in calls] == [0, 0, 1, 1, 2, 2]
+    assert len({call.id for call in calls}) == 6
+    assert len({call.conversation_id for call in calls}) == 2
+
+
+def langchain(number):
+    asked = {"id": f"c{number}", "name": "look", "args": {"a": number}}
+    return {"type": "ai", "tool_calls": [asked]}, {
+        "type": "tool", "tool_call_id": f"c{number}", "content": "seen"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("turn", [anthropic, openai, langchain])
 @pytest.mark.parametrize("cut", [0, 1])  # a line ends with answers, or with the calls
 def test_a_log_of_requests_holds_each_call_once(tmp_path, turn, cut):
-    messages = [{"role": "user", "content": "Look."}]
+    messages = [{"role": "user", "type": "human", "content": "Look."}]
     requests = []
     for number in range(4):
         messages = [*messages, *turn(number)]
@@ -364,7 +391,7 @@ def test_a_status_that_is_not_known_says_nothing(status, failed):
 )
 def test_times_are_read_in_every_unit(value):
     assert moment(value) == datetime(2026, 11, 28, 13, 31, 24, tzinfo=UTC)
-    assert moment(datetime(2026, 1, 1)) == moment("2026-01-01") == NOW  # without a zone it is UTC
+    assert moment(datetime(2027, 1, 1)) == moment("2027-01-01") == NOW  # without a zone it is UTC
 
 
 @pytest.mark.parametrize(

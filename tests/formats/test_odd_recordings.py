@@ -18,7 +18,7 @@ from toolmem.formats.shapes import moment
 from toolmem.formats.spans import with_attachments
 from toolmem.research.importing import import_recordings
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
 PAYLOADS = Path(__file__).parent / "payloads"
 EARLY = "0001-01-01T00:00:00+14:00"  # before the year 1 in UTC
 RUN = {"run_type": "tool", "id": "r", "name": "look", "inputs": {"a": 1}, "outputs": "seen"}
@@ -86,8 +86,7 @@ def test_a_view_of_a_database_is_not_read(tmp_path):
     with sqlite3.connect(path) as database:
         database.executescript(f"CREATE VIEW part AS {endless}; CREATE VIEW message AS {endless}")
     database.close()
-    with pytest.raises(RequestError, match="no database of OpenCode"):
-        read(path)
+    assert [bad.error for bad in read(path).bad] == ["no database of OpenCode"]
 
 
 def test_a_list_of_calls_that_keep_their_id_is_no_conversation(tmp_path):
@@ -252,6 +251,69 @@ def test_a_line_that_is_no_utf_8_costs_no_other(tmp_path):
     assert ["no UTF-8 text" in each.error for each in found.bad] == [True]
 
 
+BLOCK = {"type": "tool_use", "id": "c", "name": "look"}
+RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "x"}]}
+
+
+@pytest.mark.parametrize("key", ["input", "arguments", "args", "parameters"])
+def test_arguments_are_read_under_each_usual_name(tmp_path, key):
+    path = tmp_path / "a.jsonl"
+    block = {"role": "assistant", "content": [{**BLOCK, key: {"a": 1}}]}
+    chain = {
+        "type": "ai",
+        "content": "",
+        "tool_calls": [{"id": "c", "name": "look", key: {"a": 1}}],
+    }
+    answer = {"type": "tool", "tool_call_id": "c", "content": "x"}
+    path.write_text(lines({"messages": [block, RESULT]}, {"messages": [chain, answer]}))
+    assert [call.input for call in read(path).calls] == [{"a": 1}] * 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ([{**BLOCK, "kwargs": {"a": 1}}], "no arguments of 'look' in an object with 'type'"),
+        ([{**BLOCK, "name": None}], "not as anthropic writes it"),
+        ([{"toolUse": {"toolUseId": "c", "name": "look"}}], "answers belong to no call"),
+        ("nothing", "answers belong to no call"),
+    ],
+)
+def test_a_conversation_of_which_no_call_could_be_read_is_named(tmp_path, asked, told):
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines(CALL, {"messages": [{"role": "assistant", "content": asked}, RESULT]}))
+    found = read(path)
+    assert len(found.calls) == 1
+    assert {bad.line for bad in found.bad} == {2}
+    assert any(told in bad.error for bad in found.bad)
+
+
+def test_a_time_in_the_future_does_not_make_a_call_the_newest(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines({**CALL, "create_time": "2999-01-01"}, {**CALL, "create_time": 5}))
+    found = read(path)
+    assert [call.create_time.year for call in found.calls] == [2027, 1970]
+    assert found.notes[0].startswith("1 calls with a time in the future")
+
+
+def test_utf_16_is_refused_with_the_remedy(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(lines(CALL).encode("utf-16"))
+    with pytest.raises(RequestError, match="UTF-16.* iconv"):
+        read(tmp_path / "a.jsonl")
+
+
+def test_a_folder_may_hold_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "a.jsonl").write_text(lines(CALL))
+    assert len(read(tmp_path).calls) == 1
+
+
+@pytest.mark.parametrize("name", ["a.json.gz", "a.jsonl.gz", "a.csv.gz"])
+def test_whatever_a_gzipped_file_holds_is_read(tmp_path, name):
+    text = "tool,output\nlook,seen\n" if "csv" in name else json.dumps([CALL], indent=1)
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()))
+    assert [call.output for call in read(tmp_path / name).calls] == ["seen"]
+
+
 @pytest.fixture
 def small_lines(monkeypatch):
     """Records may have 1 MB."""
@@ -274,6 +336,15 @@ def test_a_record_that_is_too_long_is_named_and_the_others_are_read(tmp_path, sm
     found = read_recording([path], NOW)
     assert [call.output for call in found.calls] == ["x", "y"]
     assert [(bad.line, bad.error) for bad in found.bad] == [(2, "over 64 MB")]
+
+
+def test_a_document_that_is_cut_while_it_is_read_is_read_whole(tmp_path, small_lines):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([CALL] * 30_000))
+    units = sources.read_units(path)
+    next(units)
+    os.truncate(path, 10)
+    assert sum(not unit.error for unit in units) == 29_999
 
 
 @pytest.mark.parametrize("unit", [b" ", b"\n"])

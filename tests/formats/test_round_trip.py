@@ -10,7 +10,7 @@ import pytest
 from toolmem.formats.recording import read_recording
 from toolmem.research.evaluation import sample
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
 
 
 def iso(moment):

@@ -8,6 +8,7 @@ import pytest
 
 from toolmem.errors import RequestError
 from toolmem.models.calls import CallFigures
+from toolmem.models.tools import CallSums
 from toolmem.store import changes
 
 
@@ -239,3 +240,40 @@ def test_requests_that_make_no_sense_are_refused_by_name(store, call):
         store.append_calls("w", [call()], 0)
     with pytest.raises(RequestError, match="workspace"):
         store.append_calls("", [call()], 1)
+
+
+def test_forgotten_calls_leave_windows_log_ids_and_sums_and_older_ones_come_back(
+    store, call, summarize, monkeypatch
+):
+    monkeypatch.setattr(changes, "LOG_CALLS", 8)
+    monkeypatch.setattr(changes, "EMPTIED_AT_ONCE", 1)
+    for number in range(12):
+        store.append_calls("w", [call(id=str(number), success=number % 2 == 0)], 3)
+    summarize([10, 11, 12], 0, text="prefer short queries")
+    sums = CallSums(calls=3, failures=2, successes=1)  # of 1 only the id is known
+    ids = ["1", "7", "10", "no"]
+    assert store.delete_calls("w", "search", ids, back=list("6789"), sums=sums) == 3
+    (window,) = store.windows("w")
+    assert [each.id for each in window.calls] == ["8", "9", "11"]
+    record, counters = window.record, window.record.counters
+    assert (counters.calls, counters.failures, counters.successes) == (9, 4, 5)
+    assert (record.window.calls, record.window.failures) == (3, 2)
+    assert record.new == [each.seq for each in window.calls] and record.new[0] > 12
+    assert record.guidance.text == f"- {changes.OUT_OF_DATE}"
+    assert store.search("w", None, "short", None, 5) == []
+    assert [each.call.id for each in store.call_log("w")][-3:] == ["8", "9", "11"]
+    assert store.known_ids("w", "search", map(str, range(12))) == set("02345689") | {"11"}
+    assert store.delete_calls("w", "search", ids, sums=sums) == 0
+    late = store.update_verdicts("w", "search", {11: call(score=1.0)})  # of a seq from before
+    assert late.counters.judged == 0
+    assert store.append_calls("w", [call(id="10")], 3)["search"].stored == 1
+
+
+def test_a_tool_whose_calls_are_all_forgotten_is_gone(store, call, summarize):
+    store.append_calls("w", [call(id="a"), call("other")], 10)
+    summarize([1], 0)
+    assert store.delete_calls("w", "search", ["a"]) == 1
+    assert store.tool_names("w") == ["other"]
+    assert store.search("w", None, "thing", None, 5) == []
+    assert [each.call.tool_name for each in store.call_log("w")] == ["other"]
+    assert store.append_calls("w", [call(id="a")], 10)["search"].record.counters.calls == 1

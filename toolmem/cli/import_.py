@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from toolmem.cli import options
 from toolmem.cli.console import print_error, print_unread, progress_bar
 from toolmem.cli.transcripts import Chosen, agree, choose, require_own_store
 from toolmem.formats.recording import NAMES
-from toolmem.guard.stores import store_path
+from toolmem.guard.stores import OWN_STORE, store_path
 from toolmem.guidance.shown import require_trusted
 from toolmem.memory.toolmem import ToolMem
 from toolmem.research.importing import Imported, import_recordings
@@ -84,7 +86,8 @@ def import_(
     of OpenTelemetry, OpenInference, Langfuse and LangSmith, logs of inspect_ai, messages of
     OpenAI, Anthropic and LangChain, CSV and Parquet. Secrets are masked. What was imported before
     is left as it is. Of agents' sessions those of this project are read; a folder outside of the
-    current one is asked about. Exit code 1: a record could not be read, or there was no call.
+    current one is asked about. Exit code 1: a record or a file could not be read, or there was no
+    call.
 
     To read a dump of a workspace: toolmem store import; a team's file of rules: toolmem rules
     import. To take an import back: toolmem forget.
@@ -109,9 +112,13 @@ def import_(
         found = import_chosen(memory, chosen, again=again, format=format, mapping=mapping)
     for line in first_page(found):
         click.echo(line)
+    if found.id:
+        is_here = os.path.abspath(location) == os.path.abspath(OWN_STORE)
+        named = "" if is_here or where["config"] else f" --store {shlex.quote(location)}"
+        click.echo(f"\nTo take this import back: toolmem forget --import {found.id}{named}")
     print_problems(found)
     has_calls = found.read or found.unchanged
-    is_whole = not (found.bad_count or found.stopped)
+    is_whole = not (found.bad_count or found.unreadable or found.stopped)
     sys.exit(0 if has_calls and is_whole else 1)
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -21,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from toolmem.errors import RequestError
-from toolmem.formats.sources import OPENCODE_FOLDERS, find_files
+from toolmem.formats.sources import find_files, opencode_folders
 from toolmem.guard.self_protection import TRANSCRIPTS
 from toolmem.guard.stores import project_root, store_path
 from toolmem.text.display import plain
@@ -92,7 +91,7 @@ def _sessions_in(
     agent: str, path: Path, size: int, place: str, known: Sequence[str]
 ) -> Iterator[Session]:
     if agent == "OpenCode":
-        yield from (Session(agent, path, n, folder) for folder, n in _opencode_folders(path))
+        yield from (Session(agent, path, n, folder) for folder, n in opencode_folders(path))
         return
     start = b""
     with suppress(OSError), path.open("rb") as file:
@@ -134,16 +133,6 @@ def _is_path(text: str) -> bool:
 def _digest(folder: str) -> str:
     """As Gemini CLI names a project."""
     return sha256(folder.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _opencode_folders(path: Path) -> list[tuple[str, int]]:
-    """The folders of the sessions in a database, and how many bytes of text each has."""
-    with (
-        suppress(sqlite3.Error),
-        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database,
-    ):
-        return [(str(folder or ""), size) for folder, size in database.execute(OPENCODE_FOLDERS)]
-    return []
 
 
 def _size(path: Path) -> int | None:

@@ -8,7 +8,7 @@ it. The payloads in `tests/formats/payloads` were written by these programs, or 
 from __future__ import annotations
 
 from toolmem.formats import tool_names
-from toolmem.formats.shapes import ANY, Format, Shape
+from toolmem.formats.shapes import ANY, USUAL_ARGUMENTS, Format, Shape
 from toolmem.formats.spans import flat_span, with_attachments
 
 _NOT_TYPED = ("<", "Caveat: ", "[Request interrupted", "This session is being continued")
@@ -118,7 +118,7 @@ GEMINI = Format(
     shapes=(
         Shape(where={"projectHash": ANY}, conversation=("sessionId",)),
         Shape(
-            where={"args": ANY, "name": ANY},
+            where={USUAL_ARGUMENTS: ANY, "name": ANY},
             id="id",
             name="name",
             title="displayName",
@@ -323,6 +323,7 @@ RESPONSES = Format(
         ),
         Shape(where={"role": "user"}, request="content"),
     ),
+    history="input",
     repeats_history=True,
 )
 
@@ -338,7 +339,7 @@ ANTHROPIC = Format(
     ),
     inside=("messages", "content"),
     shapes=(_BLOCK_CALL, _BLOCK_ANSWER, Shape(where={"role": "user"}, request="content")),
-    unit_is_conversation=True,
+    history="messages",
 )
 
 # Written by: LangChain and LangGraph. Where: a file that you saved.
@@ -354,13 +355,13 @@ LANGCHAIN = Format(
         {"messages/0/lc": ANY},
         {"messages/0/data/content": ANY},
     ),
-    inside=("messages", "data", "kwargs", "tool_calls"),
+    inside=("messages", "data", "kwargs", "tool_calls", "invalid_tool_calls"),
     shapes=(
-        Shape(where={"args": ANY, "name": ANY}, id="id", name="name", arguments="args"),
+        Shape(where={USUAL_ARGUMENTS: ANY, "name": ANY}, id="id", name="name", arguments="args"),
         Shape(where={"tool_call_id": ANY}, id="tool_call_id", output="content", status="status"),
         Shape(where={"type": "human", "content": ANY}, request="content"),
     ),
-    unit_is_conversation=True,
+    history="messages",
 )
 
 # Written by: tau2-bench. Where: `data/tau2/simulations/*.json`.
@@ -371,11 +372,11 @@ TAU2 = Format(
     marks=({"messages/*/tool_calls/*/requestor": ANY},),
     inside=("messages", "tool_calls"),
     shapes=(
-        Shape(where={"arguments": ANY}, id="id", name="name", arguments="arguments"),
+        Shape(where={USUAL_ARGUMENTS: ANY}, id="id", name="name", arguments="arguments"),
         Shape(where={"role": "tool"}, id="id", output="content", error="error", end="timestamp"),
         Shape(where={"role": "user", "content": ANY}, request="content"),
     ),
-    unit_is_conversation=True,
+    history="messages",
 )
 
 # Written by: spreadsheets and DataFrames.
@@ -388,7 +389,7 @@ TABLE = Format(
         Shape(
             id="id|call_id|tool_call_id|span_id",
             name="tool_name|tool|function_name|function|name",
-            arguments="input|arguments|args|tool_input|parameters|inputs",
+            arguments=USUAL_ARGUMENTS,
             output="output|result|tool_output|response|outputs|content",
             error="error|is_error|failed",
             status="exit_code|status",

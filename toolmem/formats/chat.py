@@ -32,7 +32,16 @@ _FOREIGN = {  # types of parts, and whose form they are
     "tool_result": "Anthropic's",
     "function_call": "the Responses API's",
     "function_call_output": "the Responses API's",
+    "tool_call": "LangChain's or OpenTelemetry's",
+    "tool_call_response": "OpenTelemetry's",
+    "tool-call": "the AI SDK's",
+    "tool-result": "the AI SDK's",
+    "toolUse": "Bedrock's",
+    "toolResult": "Bedrock's",
+    "functionCall": "Gemini's",
+    "functionResponse": "Gemini's",
 }
+_FOREIGN_KEYS = frozenset(_FOREIGN) - {"function_call"}  # it is a key in OpenAI's own form
 _TIMES = ("create_time", "created_at", "timestamp", "created")
 
 
@@ -74,7 +83,8 @@ def is_conversation(value: Any) -> bool:
 def read_chat(messages: list[Any]) -> Chat:
     """Read all messages. What is wrong with one goes to `problems`, and the others are read."""
     chat, context = Chat(), ""
-    waiting: list[list[ChatCall]] = []  # calls without an answer, those of one message together
+    # Calls without an answer, those of one message together: by ids, by names, and all under "".
+    waiting: dict[str, list[list[ChatCall]]] = {}
     for position, message in enumerate(messages):
         if not isinstance(message, Mapping):
             chat.problems.append(f"message {position + 1} is no object")
@@ -90,7 +100,11 @@ def read_chat(messages: list[Any]) -> Chat:
             made, problems = _calls(message, context)
             chat.problems += [f"message {position + 1}: {problem}" for problem in problems]
             chat.calls += made
-            waiting.append(made)
+            for key in {"", *(_label(name) for call in made for name in (call.id, call.name))}:
+                waiting.setdefault(key, []).append(made)
+        elif message.get("tool_calls"):
+            name = plain(_label(message.get("role")), 60)
+            chat.problems.append(f"message {position + 1}: calls of the role {name!r} are not read")
         elif role in ("tool", "function"):
             call, by_order = _take_answered(waiting, message)
             if call is None:
@@ -107,8 +121,17 @@ def _foreign_part(message: Mapping[str, Any]) -> str:
     """The kind of a call or an answer in another provider's form; "" where there is none."""
     content = message.get("content")
     parts = content if isinstance(content, list) else []
-    kinds = (part.get("type") for part in (message, *parts) if isinstance(part, Mapping))
-    return next((kind for kind in kinds if isinstance(kind, str) and kind in _FOREIGN), "")
+    kinds = (tool_part(part) for part in (message, *parts) if isinstance(part, Mapping))
+    return next(filter(None, kinds), "")
+
+
+def tool_part(part: Mapping[str, Any]) -> str:
+    """The word by which a part of a message is a call or an answer in some form, else ""."""
+    kind = part.get("type")
+    if isinstance(kind, str) and kind in _FOREIGN:
+        return kind
+    has_none = _FOREIGN_KEYS.isdisjoint(part)
+    return "" if has_none else next(key for key in part if key in _FOREIGN_KEYS)
 
 
 def _calls(message: Mapping[str, Any], context: str) -> tuple[list[ChatCall], list[str]]:
@@ -117,13 +140,16 @@ def _calls(message: Mapping[str, Any], context: str) -> tuple[list[ChatCall], li
     problems: list[str] = []
     asked = message.get("tool_calls")
     found = [each for each in asked if isinstance(each, Mapping)] if isinstance(asked, list) else []
+    if asked and not found:
+        problems.append("`tool_calls` is no list of calls")
     if isinstance(message.get("function_call"), Mapping):
         found.append({"function": message["function_call"]})
     time = next((message[key] for key in _TIMES if message.get(key) is not None), None)
     for each in found:
         bodies = (each.get("function"), each.get("custom"), each)
         body = next(one for one in bodies if isinstance(one, Mapping))
-        arguments = next((body[key] for key in _ARGUMENTS if key in body), None)
+        given = [body[key] for key in _ARGUMENTS if body.get(key) not in (None, "")]
+        arguments = given[0] if given else None
         unknown = [key for key in body if key not in (*_ARGUMENTS, *_ABOUT_A_CALL) and body[key]]
         if arguments is None and unknown:
             name = plain(_label(body.get("name")), 60)
@@ -136,7 +162,7 @@ def _calls(message: Mapping[str, Any], context: str) -> tuple[list[ChatCall], li
 
 
 def _take_answered(
-    waiting: list[list[ChatCall]], message: Mapping[str, Any]
+    waiting: dict[str, list[list[ChatCall]]], message: Mapping[str, Any]
 ) -> tuple[ChatCall | None, bool]:
     """Take out the call that the message answers; and whether only its order decided that.
 
@@ -144,14 +170,17 @@ def _take_answered(
     """
     call_id = _label(message.get("tool_call_id"))
     name = _label(message.get("name")) or _label(message.get("tool_name"))
-    for group in reversed(waiting):
+    groups = waiting.get(call_id or name, [])
+    while groups:
+        group = groups[-1]
         fitting = [call for call in group if not call_id or call.id == call_id]
         named = [call for call in fitting if call.name == name] if name else []
-        if not call_id and name and not named:
-            continue
-        if fitting := named or fitting:
+        if named or (name and not call_id):
+            fitting = named
+        if fitting:
             group.remove(fitting[0])
             return fitting[0], len(fitting) > 1
+        groups.pop()  # all of these were answered
     return None, False
 
 

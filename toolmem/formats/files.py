@@ -8,7 +8,7 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -36,31 +36,47 @@ class Line(NamedTuple):
 def read_lines(path: str | os.PathLike[str]) -> Iterator[Line]:
     """Raises RequestError where the file cannot be opened or its compressed data is damaged."""
     try:
-        with Path(path).open("rb") as plain:
-            is_gzip = plain.read(2) == _GZIP
-            plain.seek(0)
-            yield from lines_of(_Unpacked(plain) if is_gzip else plain)
+        with unpacked(path) as file:
+            yield from lines_of(file)
     except (OSError, EOFError, zlib.error) as error:
         raise RequestError(f"{os.fspath(path)}: {error}", field="input") from error
 
 
-class _Unpacked(gzip.GzipFile):
+@contextmanager
+def unpacked(path: str | os.PathLike[str]) -> Iterator[BinaryIO | Unpacked]:
+    """The bytes of a file, which may be gzipped. Raises OSError."""
+    with Path(path).open("rb") as plain:
+        is_gzip = plain.read(2) == _GZIP
+        plain.seek(0)
+        yield Unpacked(plain) if is_gzip else plain
+
+
+class Unpacked(gzip.GzipFile):
     """Raises OSError where the data grows too much, for a few hundred kB could fill the memory."""
 
     def __init__(self, packed: BinaryIO) -> None:
         super().__init__(fileobj=packed)
         self._packed, self._lines = packed, 0
 
+    def read(self, size: int | None = -1) -> bytes:
+        data = super().read(size)
+        self._check("")
+        return data
+
     def readline(self, size: int | None = -1) -> bytes:
         line = super().readline(-1 if size is None else size)
         self._lines += 1
         is_due = len(line) > 100_000 or self._lines % 1_000 == 0
-        if is_due and self.tell() > max(MAX_LINE, MAX_GROWTH * self._packed.tell()):
-            raise OSError(f"line {self._lines}: its data grows over {MAX_GROWTH}-fold")
+        if is_due:
+            self._check(f"line {self._lines}: ")
         return line
 
+    def _check(self, place: str) -> None:
+        if self.tell() > max(MAX_LINE, MAX_GROWTH * self._packed.tell()):
+            raise OSError(f"{place}its data grows over {MAX_GROWTH}-fold")
 
-def lines_of(file: BinaryIO | _Unpacked) -> Iterator[Line]:
+
+def lines_of(file: BinaryIO | Unpacked) -> Iterator[Line]:
     """Split at \\n alone: U+2028 is text. The rest of a line that is too long is passed over."""
     number = 0
     while line := file.readline(MAX_LINE + 2):
@@ -70,7 +86,10 @@ def lines_of(file: BinaryIO | _Unpacked) -> Iterator[Line]:
             while line and not line.endswith(b"\n"):
                 line = file.readline(1 << 20)
         elif stripped := line.removeprefix(BYTE_ORDER_MARK).strip():
-            yield read_line(number, stripped)
+            read = read_line(number, stripped)
+            if read.error and not line.endswith(b"\n"):
+                read = read._replace(error=f"{read.error}; the file ends in this line")
+            yield read
 
 
 def read_json(text: bytes | str, name: str = "") -> Any:

@@ -24,8 +24,10 @@ from toolmem.formats.shapes import Event, Format, events_of
 MAX_OPEN = 10_000  # calls that wait for an answer, in one file
 MAX_CONVERSATIONS = 10_000  # that are remembered, in one file
 MAX_CONTEXT = 4_000  # characters of the user's request
+MAX_SECONDS = 30 * 86_400  # of a call; clocks that differ say more
 
 UNANSWERED = "calls without an answer were left out"
+ORPHANS = "answers to no known call were left out"
 
 _CONVERSATION_KEYS = ("id", "conversation_id", "session_id", "thread_id", "task_id")
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -69,22 +71,36 @@ class Joiner:
         self._seen: dict[bytes, int] = {}  # how often an id came, by its digest
         self._histories = Histories()
 
-    def read(self, unit: Any) -> Iterator[Record | UserMessage]:
-        """The records of the calls that this unit ends, and what the user says in it."""
-        if self.form.unit_is_conversation:
+    def read(self, unit: Any) -> Iterator[tuple[Record | UserMessage | None, str]]:
+        """Records of calls that this unit ends and what the user says in it; or what is wrong."""
+        if self.form.history:
             unit = self._without_history(unit)
+        problems: dict[str, None] = {}  # each once
+        orphans, has_calls = self._notes[ORPHANS], False
         for event in events_of(self.form, unit):
-            yield from self._take(event)
+            if event.problem:
+                problems[event.problem] = None
+                continue
+            for each in self._take(event):
+                has_calls = has_calls or isinstance(each, dict)
+                yield each, ""
+        if self.form.history and not has_calls and self._notes[ORPHANS] > orphans:
+            problems["its answers belong to no call that is known"] = None
+        yield from ((None, problem) for problem in problems)
 
     def _without_history(self, unit: Any) -> Any:
         """A conversation without the messages that an earlier unit held."""
-        body = unit if isinstance(unit, dict) else {"messages": unit}
-        messages = body.get("messages")
+        body = unit if isinstance(unit, dict) else {self.form.history: unit}
+        messages = body.get(self.form.history)
         if not isinstance(messages, list):
             return unit
         given = next((body[key] for key in _CONVERSATION_KEYS if body.get(key)), "")
-        known, self._conversation = self._histories.known(messages, str(given))
-        return {**body, "messages": messages[known:]}
+        known, conversation = self._histories.known(messages, str(given))
+        begins = messages[0] if messages else None
+        is_answer = isinstance(begins, dict) and str(begins.get("type")).endswith("_output")
+        if known or not is_answer:  # else it goes on with the last one, which the server keeps
+            self._conversation = conversation
+        return {**body, self.form.history: messages[known:]}
 
     def close(self) -> None:
         """Count the calls that nothing answered."""
@@ -110,7 +126,7 @@ class Joiner:
             self._open.setdefault(event.conversation, {})[key] = event
             self._open_count += 1
         elif event.output is not None:
-            self._notes["answers to no known call were left out"] += 1
+            self._notes[ORPHANS] += 1
         elif not self.form.marks:
             self._notes["rows name no tool and were left out; --map says where it stands"] += 1
         if call is not None and call.output is not None:
@@ -154,6 +170,7 @@ class Joiner:
         if server:
             metadata["server"] = server
         seconds = (call.end - call.time).total_seconds() if call.time and call.end else None
+        is_known = seconds is not None and 0 <= seconds <= MAX_SECONDS
         yield {
             "id": record_id,
             "tool_name": name,
@@ -162,7 +179,7 @@ class Joiner:
             "success": None if call.failed is None else not call.failed,
             "context": call.request,
             "create_time": call.time or call.end,
-            "time_cost": call.time_cost if seconds is None or seconds < 0 else seconds,
+            "time_cost": seconds if is_known else call.time_cost,
             "token_cost": call.token_cost,
             "metadata": metadata,
         }
@@ -182,9 +199,14 @@ class Joiner:
         is_same_by_time = call.time is not None and not self.form.repeats_history
         when = call.time.isoformat() if call.time and is_same_by_time else call.conversation
         digest = _digest((self.form.name, call.id or (call.name, arguments, output), when))
+        by_id = not self.form.history and (is_same_by_time or self.form.repeats_history)
+        if call.id and (by_id or self.form.repeats_history or (call.end and not self.form.history)):
+            content = (call.name, arguments, output, call.end)  # models use `call_0` again
+            same = digest if by_id else _digest((digest, content))
+            if same in self._seen:
+                return None
+            self._seen[same] = 0
         number = self._seen[digest] = self._seen.get(digest, 0) + 1
-        if number > 1 and call.id and (is_same_by_time or self.form.repeats_history):
-            return None
         return f"{digest.hex()}-{number}" if number > 1 else digest.hex()
 
 

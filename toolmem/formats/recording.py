@@ -6,7 +6,7 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,14 @@ from toolmem.formats.sources import find_files, looks_like, read_units
 from toolmem.models.calls import ToolCallResult
 
 NAMES = ("calls", "openai", *BY_NAME)  # of the formats
-TABLES = (".csv", ".tsv", ".parquet")
+TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 UNCHANGED = "files were imported before and have not changed"
+UNREADABLE = "files could not be read"
 MAX_HELD = 1_000  # units until a format is recognized, and bad records until there is a call
 MAX_MESSAGES = 10_000  # of users
 LATE_MESSAGES = f"messages after {MAX_MESSAGES:,} others are read only where a call follows"
 LABELS = {"1": True, "true": True, "0": False, "false": False}
+CLOCK_SKEW = timedelta(days=1)  # between the machine that wrote a recording and this one
 FEW_BAD = 5  # of a file without calls; more are told in one
 
 
@@ -173,7 +175,7 @@ class RecordingReader:
             except (RequestError, OSError) as error:
                 if path in named:
                     raise RequestError(str(error), field="input") from error
-                self.notes["files could not be read"] += 1
+                self.notes[UNREADABLE] += 1
                 self._unreadable = self._unreadable or str(error)
 
     def _file(self, path: Path, name: str, is_named: bool) -> Iterator[Read]:
@@ -224,7 +226,11 @@ class RecordingReader:
             is_own = isinstance(record, Mapping) and "tool_name" in record
             hint = "" if is_own else description(record)
             return BadRecord(line, failure.tool_name, failure.error + hint, name)
-        return ReadCall(read.calls[0].call, row, line, name)
+        call = read.calls[0].call
+        if call.create_time > self._now + CLOCK_SKEW:  # it would be the newest for ever
+            self.notes["calls with a time in the future were given that of this reading"] += 1
+            call.create_time = self._now
+        return ReadCall(call, row, line, name)
 
     def conversation(self, value: Any) -> Iterator[tuple[Any, str]]:
         """The calls and messages of a conversation in OpenAI's form; what is wrong comes first."""
@@ -307,8 +313,8 @@ class _FileReader:
 
     def _read(self, form: Format | str | None, line: Line) -> Iterator[tuple[Any, str, int]]:
         if isinstance(form, Format):
-            for record in self._joiner_of(form).read(line.value):
-                yield record, "", line.number
+            for record, error in self._joiner_of(form).read(line.value):
+                yield record, error, line.number
         elif form is None and not self._has_records and len(self._unknown) < MAX_HELD:
             self._unknown.append(line)
         else:

@@ -20,9 +20,12 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from toolmem.errors import RequestError
+from toolmem.formats.chat import tool_part
+from toolmem.formats.sources import looks_like
 from toolmem.formats.tool_names import ToolNames
 
 ANY = object()  # in `where`: there is a value, whichever
+USUAL_ARGUMENTS = "input|arguments|args|tool_input|parameters|params|inputs"
 MAPPED = "mapped"  # the name of a format that a user describes
 MAX_SECONDS = 1e11  # since 1970: the year 5138; a larger number counts milliseconds or less
 # What a program or a hook put before the words of its user: `<hook_context>...</hook_context>`.
@@ -45,6 +48,7 @@ class Event(Struct):
     token_cost: Any = None
     request: str = ""  # of the user, before the calls that follow
     conversation: str = ""  # of this event and of those after it in the file
+    problem: str = ""  # why the call or the answer in this part could not be read
 
 
 class Shape(Struct, frozen=True):
@@ -76,7 +80,7 @@ class Format(Struct, frozen=True):
     shapes: tuple[Shape, ...] = ()
     inside: tuple[str, ...] = ()  # keys whose values hold further parts
     prepare: Callable[[Any], Any] | None = None  # changes a unit before it is read
-    unit_is_conversation: bool = False  # from its beginning; a later one may begin with all of it
+    history: str = ""  # the key of messages; a later unit may begin with all of an earlier one
     repeats_history: bool = False  # a later unit holds the calls of earlier ones again
     silent_success: bool = False  # an answer without an error worked
     trusts_success: bool = True  # False: "success" only says that the tool was run
@@ -174,8 +178,11 @@ def _events_in(form: Format, value: Any, unit: Any) -> Iterator[Event]:
         for shape in form.shapes:
             if fits(shape.where, value, unit):
                 event = _event(form, shape, value, unit)
-                is_call = is_call or event.name is not None or event.output is not None
+                told = event.name, event.output, event.problem or None
+                is_call = is_call or any(each is not None for each in told)
                 yield event
+        if not is_call and tool_part(value):
+            yield Event(problem=f"not as {form.name} writes it: {looks_like(value)}")
         if not is_call:
             for key in form.inside:
                 if key in value:
@@ -201,11 +208,16 @@ def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
         request = _ADDED.sub("", request)
     names = [str(name) for path in shape.conversation if (name := at(path))]
     name, space = at(shape.name), at(shape.namespace)
+    arguments = read_path(shape.arguments, part, unit) if shape.arguments else UNSET
+    if name and form.marks and (arguments is UNSET or arguments is None or arguments == ""):
+        arguments = read_path(f"{shape.arguments}|{USUAL_ARGUMENTS}", part, unit)
+    if arguments is UNSET and name and tool_part(part) and any(map(_is_object, part.values())):
+        return Event(problem=f"no arguments of {_label(name)[:60]!r} in {looks_like(part)}")
     return Event(
         id=_label(at(shape.id)),
         name=f"{str(space).removesuffix('__')}__{name}" if space and name else name,
         title=_label(at(shape.title)),
-        arguments=at(shape.arguments),
+        arguments=None if arguments is UNSET else arguments,
         output=output,
         failed=failed,
         time=moment(at(shape.time)),
@@ -223,6 +235,10 @@ def _typed_text(content: Any) -> str:
         texts = (each.get("text") if isinstance(each, dict) else each for each in content)
         return "\n".join(text for text in texts if isinstance(text, str))
     return content if isinstance(content, str) else ""
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value)
 
 
 def _label(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Find files, and read each as a sequence of units: lines, elements, rows, members of archives.
 
-JSON Lines are read line by line. Of a JSON document one element at a time is decoded, while the
-rest stays mapped from disk. Folders are searched; links inside them are not followed.
+JSON Lines are read line by line. Of a JSON document one element at a time is decoded. Folders are
+searched; links inside them are not followed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import lzma
 import mmap
 import os
 import re
+import shutil
 import sqlite3
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -30,9 +32,10 @@ from toolmem.formats.files import (
     MAX_GROWTH,
     MAX_LINE,
     Line,
+    Unpacked,
     lines_of,
     read_line,
-    read_lines,
+    unpacked,
 )
 
 SUFFIXES = (".jsonl", ".json", ".ndjson", ".gz", ".eval", ".db", ".csv", ".tsv", ".parquet")
@@ -46,6 +49,8 @@ _LISTS = ("data", "samples", "resourceSpans", "simulations", "runs", "results", 
 _Value = list[msgspec.Raw] | dict[str, msgspec.Raw]
 # One of them is in the first element of a list that is one conversation.
 _MESSAGE_KEYS = ("role", "lc", "data", "tool_call_id", "call_id", "tool_calls")
+_MESSAGE_TYPES = ("human", "ai", "system", "reasoning")  # or its type is one of these
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _DAMAGED = (OSError, ValueError, EOFError, sqlite3.Error, csv.Error)
 _DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError)  # or a password
 INDEX = "__index_level_"  # columns in Parquet: an index of pandas that has no name
@@ -76,28 +81,47 @@ def read_units(path: Path, folders: Collection[str] | None = None) -> Iterator[L
 
     `folders`: of a database of OpenCode, read the sessions that were started in one of these.
     """
+    name = path.name.removesuffix(".gz")
     try:
-        with path.open("rb") as file:
+        with unpacked(path) as file:
             start = file.read(START)
             if b"\n" not in start:
                 start += file.readline(FIRST_LINE) + file.read(1)
-        if start.startswith(b"PK\3\4"):
-            yield from _members(path)
-        elif start.startswith(b"SQLite format 3"):
-            yield from _opencode_parts(path, folders)
-        elif start.startswith(b"PAR1"):
-            yield from _parquet_rows(path)
-        elif path.name.endswith((".csv", ".tsv")):
-            yield from _csv_rows(path)
-        elif _is_document(path.name, start):
-            with path.open("rb") as file:
-                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            elements = _elements(memoryview(data))
-            yield from read_lines(path) if elements is None else elements
-        else:
-            yield from read_lines(path)
+            file.seek(0)
+            elements = _elements(_copied(file)) if _is_document(name, start) else None
+            if elements is not None:
+                yield from elements
+            elif start.startswith(_UTF_16):
+                problem = "UTF-16, not UTF-8; convert it by iconv -f UTF-16 -t UTF-8 FILE > NEW"
+                raise RequestError(f"{path}: {problem}", field="input")
+            elif start.startswith(b"PK\3\4"):
+                yield from _members(path)
+            elif start.startswith(b"SQLite format 3"):
+                yield from _opencode_parts(path, folders)
+            elif start.startswith(b"PAR1"):
+                yield from _parquet_rows(path)
+            elif name.endswith((".csv", ".tsv")):
+                yield from _csv_rows(file, name)
+            else:
+                file.seek(0)
+                yield from lines_of(file)
     except (*_DAMAGED, *_DAMAGED_ZIP) as error:
         raise RequestError(f"{path}: {error}", field="input") from error
+
+
+def _copied(file: BinaryIO | Unpacked) -> memoryview:
+    """The content of a file. A large one is mapped from a copy on disk.
+
+    Another program may cut the file itself, which ends a process that has it mapped.
+    """
+    data = file.read(MAX_LINE)
+    if len(data) < MAX_LINE:
+        return memoryview(data)
+    with tempfile.TemporaryFile() as copy:
+        copy.write(data)
+        shutil.copyfileobj(file, copy, 1 << 20)
+        copy.flush()
+        return memoryview(mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def _is_document(name: str, start: bytes) -> bool:
@@ -134,8 +158,9 @@ def _elements(data: memoryview) -> Iterator[Line] | None:
 
 def _is_message(first: Any) -> bool:
     """Whether a list that begins with this element is one conversation."""
-    is_call = not isinstance(first, dict) or "tool_name" in first
-    return not (is_call or first.keys().isdisjoint(_MESSAGE_KEYS))
+    if not isinstance(first, dict) or "tool_name" in first:
+        return False
+    return first.get("type") in _MESSAGE_TYPES or not first.keys().isdisjoint(_MESSAGE_KEYS)
 
 
 def _list_of(value: list[msgspec.Raw] | dict[str, msgspec.Raw]) -> list[msgspec.Raw] | None:
@@ -175,8 +200,7 @@ def _member_lines(name: str, data: bytes) -> Iterator[Line]:
     return lines_of(io.BytesIO(data)) if elements is None else elements
 
 
-# A view is not read: it may compute for ever.
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+_WITH_PARTS = {"part", "message"}
 # A message whose data is damaged costs its parts the role, not the file all its parts.
 _PARTS = """
     SELECT part.session_id, {parent}, part.data,
@@ -188,19 +212,39 @@ _STARTED = """
     SELECT session_id, max(json_extract(data, '$.path.cwd')) AS folder
     FROM message WHERE json_valid(data) GROUP BY session_id
 """
-OPENCODE_FOLDERS = f"""
+_FOLDERS = f"""
     SELECT folder, sum(length(part.data))
     FROM part LEFT JOIN ({_STARTED}) AS started USING (session_id) GROUP BY folder
 """
 _PARENT = "(SELECT parent_id FROM session WHERE session.id = part.session_id)"  # of a sub-agent
 
 
+def opencode_folders(path: Path) -> list[tuple[str, int]]:
+    """The folders of the sessions in a database of OpenCode, and how many bytes each has."""
+    with suppress(sqlite3.Error), _opened(path) as database:
+        if _tables(database) >= _WITH_PARTS:
+            return [(str(folder or ""), size) for folder, size in database.execute(_FOLDERS)]
+    return []
+
+
+def _opened(path: Path) -> closing[sqlite3.Connection]:
+    """A database that is only read."""
+    return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True))
+
+
+def _tables(database: sqlite3.Connection) -> set[str]:
+    """A view is not among them: it may compute for ever."""
+    sql = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    return {name for (name,) in database.execute(sql)}
+
+
 def _opencode_parts(path: Path, folders: Collection[str] | None) -> Iterator[Line]:
     """Parts of messages in OpenCode's database, which is only read."""
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-        tables = {name for (name,) in database.execute(_TABLES)}
-        if not {"part", "message"} <= tables:
-            raise RequestError(f"{path}: no database of OpenCode", field="input")
+    with _opened(path) as database:
+        tables = _tables(database)
+        if not tables >= _WITH_PARTS:
+            yield Line(1, None, "no database of OpenCode")
+            return
         started = dict(database.execute(_STARTED)) if folders is not None else {}
         parts = _PARTS.format(parent=_PARENT if "session" in tables else "NULL")
         for number, (session, parent, data, role) in enumerate(database.execute(parts), 1):
@@ -226,21 +270,21 @@ _LONE_RETURN = re.compile(r"\r(?!\n|\Z)")
 _RETURN = "\ufdd0"  # in its place while a row is read: a code point that is no character
 
 
-def _csv_rows(path: Path) -> Iterator[Line]:
+def _csv_rows(file: BinaryIO | Unpacked, name: str) -> Iterator[Line]:
     csv.field_size_limit(MAX_LINE)
-    with path.open("rb") as start:
-        ends_in_returns = b"\r" in start.readline(MAX_LINE).removesuffix(b"\r\n")
+    ends_in_returns = b"\r" in file.readline(MAX_LINE).removesuffix(b"\r\n")
+    file.seek(0)
     newline = "" if ends_in_returns else "\n"
-    with path.open(encoding="utf-8-sig", newline=newline, errors="replace") as file:
-        lines = map(_bounded, iter(partial(file.readline, MAX_LINE + 2), ""))
-        rows = csv.DictReader(
-            (_LONE_RETURN.sub(_RETURN, line) for line in lines),
-            delimiter="\t" if path.name.endswith(".tsv") else ",",
-        )
-        for row in rows:
-            filled = {key: value for key, value in row.items() if key and value is not None}
-            texts = {key: value.replace(_RETURN, "\r") for key, value in filled.items()}
-            yield Line(rows.line_num, texts)
+    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline=newline, errors="replace")
+    lines = map(_bounded, iter(partial(text.readline, MAX_LINE + 2), ""))
+    rows = csv.DictReader(
+        (_LONE_RETURN.sub(_RETURN, line) for line in lines),
+        delimiter="\t" if name.endswith(".tsv") else ",",
+    )
+    for row in rows:
+        filled = {key: value for key, value in row.items() if key and value is not None}
+        texts = {key: value.replace(_RETURN, "\r") for key, value in filled.items()}
+        yield Line(rows.line_num, texts)
 
 
 def _parquet_rows(path: Path) -> Iterator[Line]:

@@ -110,12 +110,14 @@ def _calls_in(tool: str, line: Line) -> Iterator[tuple[str, str]]:
 
 
 def _as_permitted(line: Line, actions: Collection[Action], say: Wording) -> Line | None:
+    told = line.text.removesuffix(line.mark)
+    mark = line.text.removeprefix(told)  # stays at the end
     if "deny" in actions:
-        if not line.then or not line.text.endswith(line.then):
+        if not line.then or not told.endswith(line.then):
             return None
-        text = line.text.removesuffix(line.then) + say.say("repair_withheld")
+        text = told.removesuffix(line.then) + say.say("repair_withheld") + mark
         return replace(line, text=text, repairs=(), worked="", then="")
-    return replace(line, text=line.text + say.say("asks_first")) if "ask" in actions else line
+    return replace(line, text=told + say.say("asks_first") + mark) if "ask" in actions else line
 
 
 def _with_lines(guidance: Guidance, lines: Sequence[Line | None], say: Wording) -> Guidance:

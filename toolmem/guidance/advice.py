@@ -23,7 +23,7 @@ from toolmem.guidance.named_parameters import (
 )
 from toolmem.guidance.shown import is_forgotten
 from toolmem.guidance.wording import Language, Wording
-from toolmem.models.calls import ToolCallResult
+from toolmem.models.calls import ToolCallResult, shared_origin
 from toolmem.models.guidance import Failure, Line, ToolHistory
 from toolmem.models.protocols import Store
 from toolmem.text.error_lines import error_line
@@ -56,8 +56,10 @@ class Known(Struct, frozen=True, dict=True):
                 old = known.get((one.error, one.part))
                 if one.silent or (self.forgotten and self._is_forgotten(one)):
                     continue
-                if old is None or _how_much(one) >= _how_much(old):
-                    known[one.error, one.part] = one
+                if old is not None:
+                    imported = shared_origin([old.imported, one.imported])
+                    one = replace(max(one, old, key=_how_much), imported=imported)
+                known[one.error, one.part] = one
         return list(known.values())
 
     def _is_forgotten(self, one: Failure) -> bool:

@@ -44,16 +44,18 @@ _LOOSE_WORDS = word_set(
 _SAFE_WORDS = word_set("dry verify check validate strict safe")
 _FETCHES = re.compile(
     r"https?://|\b(?:curl|wget|iwr|irm|Invoke-WebRequest|Invoke-RestMethod|urlopen|urlretrieve"
-    r"|requests\.get|Download(?:String|File)|LWP::\w+|git clone|base64 (?:-d|-D|--decode))\b",
+    r"|requests\.get|Download(?:String|File)|LWP::\w+|git clone|base64 (?:-d|-D|--decode))\b"
+    r"|\|\s{0,5}(?:sudo\s{1,5})?(?:/\w{1,9}){0,3}/?(?:ba|z|da|k)?sh\s{0,5}(?:-s?\s{0,5})?(?:$|[;&|)\n])",
     re.IGNORECASE,
 )
 _RUNS = re.compile(
     r"\|\s{0,5}(?:sudo\s{1,5})?(?:env\s{1,5})?(?:/\w{1,9}){0,3}/?"
     r"(?:(?:ba|z|da|k|fi)?sh|python\d?|node|perl|ruby|php|iex|pwsh)\b"
     r"|\b(?:exec|eval|iex|Invoke-Expression|os\.system|subprocess|scriptblock)\b"
-    r"|(?:^|[;&|(]\s{0,5})(?:sudo\s{1,5})?(?:\./|\.\s|source\s|make\b|(?:ba|z|da|k)?sh\s"
+    r"|(?:^|[;&|(\n]\s{0,5})(?:sudo\s{1,5})?(?:\./|\.\s|source\s|make\b|(?:ba|z|da|k)?sh\s"
     r"|(?:python\d?|node|perl|ruby|php)\s)"
-    r"|\b(?:ba|z|da)?sh\b[^\n]{0,40}[<$\"(]\(|\bkubectl apply\b"
+    r"|\b(?:ba|z|da)?sh\b[^\n]{0,40}[<$\"(]\(|\bkubectl apply\b|\bchmod\s{1,5}\S{0,9}[x57]"
+    r"|\b(?:npx|uvx|pipx|bunx|pnpx|dlx|deno)\b"
     r"|\b(?:npm|pnpm|yarn|pip\d?|cargo|go|gem|helm|apt|apt-get|brew)\b[^\n]{0,80}"
     r"\b(?:install|add|get|i)\b",
     re.IGNORECASE,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from toolmem.errors import ModelError
 from toolmem.guidance.card import CardWriter
 from toolmem.guidance.shown import BULLET, FIGURES, statistics, sums_of
-from toolmem.guidance.wording import Language
+from toolmem.guidance.wording import Language, Wording
 from toolmem.llm.models import DryRunModel
 from toolmem.llm.prompts import (
     Template,
@@ -23,8 +23,8 @@ from toolmem.llm.prompts import (
     without_thought,
 )
 from toolmem.llm.tokens import estimated_tokens, token_weight
-from toolmem.models.calls import ToolCallResult
-from toolmem.models.guidance import Guidance
+from toolmem.models.calls import ToolCallResult, shared_origin
+from toolmem.models.guidance import Guidance, Line
 from toolmem.models.protocols import ChatModel
 from toolmem.text.display import plain, plain_lines, shown
 from toolmem.text.error_lines import error_line
@@ -65,6 +65,7 @@ class ModelWriter:
         self._whole = template("summarize_tool_usage_prompt")
         self._update = template("update_tool_usage_prompt")
         self._model, self._card, self._max_tokens = model, card, max_tokens
+        self._say = Wording(language)
         self.author = f"{model.backend}/{model.model}"
 
     def among(self, calls: Calls) -> ModelWriter:
@@ -112,7 +113,9 @@ class ModelWriter:
         """The model's text and the figures, then lines of the card while they fit."""
         text = _cleaned(await self._model.complete(prompt), self.author)
         card = self._card.write(tool_name, calls, old)
-        whole = f"{text}\n{figures(calls)}"
+        counted = Line(figures(calls), "rate")
+        counted = self._say.marked(counted, shared_origin(call.imported for call in calls))
+        whole = f"{text}\n{counted.text}"
         kept = []
         for line in card.lines:
             if line.kind == "rate":

@@ -24,7 +24,7 @@ from toolmem.guidance.shown_values import (
     written_form,
 )
 from toolmem.guidance.wording import Wording, in_backticks
-from toolmem.models.calls import ToolCallResult
+from toolmem.models.calls import ToolCallResult, shared_origin
 from toolmem.models.guidance import Failure, Line, Repair
 from toolmem.text.display import plain_line
 from toolmem.text.error_lines import error_class_of, is_named
@@ -51,10 +51,11 @@ class Lessons:
     """What is known of the parameters of one tool. `failures`: all that were counted."""
 
     def __init__(self, found: Findings, failures: Sequence[Failure], say: Wording) -> None:
-        self._found, self._say = found, say
+        self._found, self._say, self._failures = found, say, failures
         self.named: dict[str, list[Repair]] = {}  # the tools and values that a lesson names
         self._sources: dict[str, Counter[str]] = {}
         self._repairs: Counter[str] = Counter()
+        self.origins: dict[str, str | None] = {}  # of the calls behind the newest lesson
         for repair, k in ((each.repair, each.k) for one in failures for each in one.repairs):
             if repair.kind == "source":
                 self._sources.setdefault(repair.path, Counter())[repair.after] += k
@@ -90,11 +91,13 @@ class Lessons:
         if 2 * k <= n:
             return ""
         self.named[path] = [Repair("source", path, after=tool)]
+        behind = (one for one in self._failures if any(e.repair.path == path for e in one.repairs))
+        self.origins[path] = shared_origin(one.imported for one in behind)
         return self._say.say("source", tool=self._say.names([tool]), k=k, n=n)
 
     def _used(self, path: str, least: int = 2) -> str:
         """The tools whose earlier results held the value in most calls that worked."""
-        found, tools, n = self._found, Counter[str](), 0
+        found, tools, carriers = self._found, Counter[str](), list[ToolCallResult]()
         calls = [i for i, worked in enumerate(found.worked) if worked][-MAX_CARRIERS:]
         for i in calls:
             value = found.observed[i].arguments.get(path, NOT_GIVEN)
@@ -102,13 +105,14 @@ class Lessons:
             if isinstance(value, list) and any(isinstance(each, dict) for each in value):
                 values = {each for each in values if any(map(str.isalpha, each))}  # ids alone
             before = found.context.before(found.calls[i]) if values else ()
-            n += bool(values)
+            carriers += [found.calls[i]] if values else []
             tools.update(holders(before, values) - {found.calls[i].tool_name})
-        most = max(tools.values(), default=0)
+        n, most = len(carriers), max(tools.values(), default=0)
         if n < least or 2 * most <= n:
             return ""
         names = [tool for tool, k in tools.most_common(2) if 5 * k >= 4 * most]
         self.named[path] = [Repair("source", path, after=tool) for tool in names]
+        self.origins[path] = shared_origin(each.imported for each in carriers)
         return self._say.say("used", tool=self._say.names(names), k=most, n=n)
 
     def _written(self, path: str, part: str, sent: Any) -> str:
@@ -120,6 +124,7 @@ class Lessons:
                 break
         if len(given) < LEAST_CALLS or sent in given:
             return ""
+        self.origins[path] = shared_origin(found.calls[i].imported for i in calls)
         if all(type(value) in (int, float) for value in given):
             return self._say.say("number", n=len(given)) if isinstance(sent, str) else ""
         texts = [value for value in given if isinstance(value, str) and value]
@@ -188,9 +193,10 @@ def parameter_lines(
         elif not k:
             repairs.append(Repair("dropped", path))
         ids = tuple(found.ids[i] for i in (given or good)[-_MAX_IDS:])
-        lines.append(
-            Line(plain_line(text), "failure", k=k, n=n, call_ids=ids, repairs=tuple(repairs))
-        )
+        line = Line(plain_line(text), "failure", k=k, n=n, call_ids=ids, repairs=tuple(repairs))
+        origins = [found.calls[i].imported for i in good]
+        origins += [lessons.origins[path]] if lesson else []
+        lines.append(say.marked(line, shared_origin(origins)))
         if len(lines) == MAX_LINES:
             break
     return lines
@@ -271,21 +277,22 @@ def program_line(
     missing = missing_program(message, text)
     if not missing:
         return None
-    pairs = zip(found.observed, found.worked, strict=True)
     commands = [
-        text
-        for one, worked in pairs
+        (text.main, call)
+        for call, one, worked in zip(found.calls, found.observed, found.worked, strict=True)
         if worked and not runs_what_it_fetches(one)
         for text in one.texts.values()
+        if isinstance(text, Command) and text.main != missing
     ]
-    counts = Counter(t.main for t in commands if isinstance(t, Command) and t.main != missing)
+    counts = Counter(name for name, _ in commands)
     order = sorted(counts, key=lambda name: (not alike(name, missing), -counts[name]))[:MAX_VALUES]
     often = [say.say("often", what=in_backticks(name), k=counts[name]) for name in order]
     if not often:
         return None
     told = say.say("programs", names=say.say("list").join(often))
     repairs = tuple(Repair("program", path, after=name) for name in order)
-    return Line(plain_line(told), "failure", repairs=repairs)
+    line = Line(plain_line(told), "failure", repairs=repairs)
+    return say.marked(line, shared_origin(c.imported for name, c in commands if name in order))
 
 
 def nearby_line(
@@ -314,7 +321,9 @@ def nearby_line(
         name: value.replace(wanted, path.strip("/")) if isinstance(value, str) else value
         for name, value in arguments_of(call.input).items()
     }
-    return Line(plain_line(told), "failure", worked=arguments_shown(worked))
+    behind = (each.imported for each in around if each.failed is False and path in _paths(each))
+    line = Line(plain_line(told), "failure", worked=arguments_shown(worked))
+    return say.marked(line, shared_origin(behind))
 
 
 def _paths(call: ToolCallResult) -> list[str]:

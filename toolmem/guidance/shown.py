@@ -149,9 +149,10 @@ def _line_behind(text: str, guidance: Guidance) -> Line:
 def line_keys(line: Line) -> list[str]:
     """The key of what a line says; of one counted from calls also that of its error alone.
 
-    Counts, the call that failed and the language are not in it.
+    Counts, the call that failed, the language and where calls came from are not in it.
     """
     said: list[tuple[object, ...]]
+    text = line.text.removesuffix(line.mark)
     is_rate = line.kind in ("rate", "left_out")
     if line.worked or line.part is not None or (is_rate and line.call_ids):
         repairs = {
@@ -163,10 +164,10 @@ def line_keys(line: Line) -> list[str]:
         said = [(*about, line.worked or sorted(repairs)), (*about, [])]
         said += [("worked", line.worked)] if line.worked else []
     elif is_rate:
-        words = "".join(character for character in line.text if not character.isdigit())
+        words = "".join(character for character in text if not character.isdigit())
         said = [(line.kind, FIGURES if line.text.startswith(FIGURES) else words)]
     else:
-        said = [("text", " ".join(_COUNTS.sub("", line.text).casefold().split()).strip("-*. "))]
+        said = [("text", " ".join(_COUNTS.sub("", text).casefold().split()).strip("-*. "))]
     return [blake2b(ascii(each).encode(), digest_size=8).hexdigest() for each in said]
 
 

@@ -24,7 +24,7 @@ from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.prompt import ended_since
 from toolmem.rules.replies import without_ways_out
-from toolmem.rules.turn import Captured, Turn
+from toolmem.rules.turn import Captured, Turn, tools_called_here
 from toolmem.store.sqlite import SqliteStore
 from toolmem.text.display import plain
 from toolmem.text.masking import Masker
@@ -98,7 +98,7 @@ def _act_on(
     notices = [*session.notices, *aside.give_back()]
     stores.mark_guarded(agent.name)
     turn = Turn(session_id=event.session, number=session.turn)
-    turn.tools = tools_of(agent, stores.main.tool_names(WORKSPACE))
+    turn.tools = tools_of(agent, tools_called_here(stores.main, WORKSPACE))
     if event.prompt:
         stopped: dict[str, list[str]] = {}  # by the location of a store
         for guard in guards:

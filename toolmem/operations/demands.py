@@ -197,9 +197,10 @@ def _told_to_whom(result: NoteResult, context: NoteContext) -> NoteResult:
 
 
 def _kept_calls(memory: Memory, names: list[str]) -> list[Call]:
-    """Calls of these tools that worked, the newest first."""
+    """Calls of these tools that were recorded here and worked, the newest first."""
     store = memory.services.store()
     windows = store.windows(memory.workspace_id, list(dict.fromkeys(names)))
-    calls = [call for window in windows for call in window.calls if call.failed is False]
+    worked = (call for window in windows for call in window.calls if call.failed is False)
+    calls = [call for call in worked if not call.imported]
     calls.sort(key=lambda call: call.create_time, reverse=True)
     return [(c.tool_name, c.input) for c in calls[:REPLAYED] if isinstance(c.input, dict)]

@@ -3,7 +3,8 @@
 `evaluation` judges a recording and summarizes its tools, `tables` makes rows of the result.
 `rates` has the share of calls that worked with its interval, `compare` two evaluations.
 `costs` counts what summaries would cost.
-`importing` keeps the calls of recordings in a memory and counts what they teach.
+`importing` keeps the calls of recordings in a memory and counts what they teach; `forgetting` takes
+an import back.
 `backtest` asks guidance of older calls about newer ones.
 `csv_files` and `page` write them to files; `frames` and `charts` show them in notebooks.
 """

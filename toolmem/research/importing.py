@@ -16,11 +16,17 @@ from msgspec import Struct
 from toolmem.errors import RequestError
 from toolmem.formats.catalogue import BY_NAME, GEMINI
 from toolmem.formats.chat import UserMessage
-from toolmem.formats.recording import UNCHANGED, BadRecord, ReadCall, RecordingReader
+from toolmem.formats.recording import UNCHANGED, UNREADABLE, BadRecord, ReadCall, RecordingReader
 from toolmem.formats.shapes import MAPPED
 from toolmem.guard.replay import Replay, replay
 from toolmem.memory.toolmem import ToolMem
-from toolmem.models.calls import IMPORT_ID, ToolCallResult, hook_call_id, is_hook_call_id
+from toolmem.models.calls import (
+    IMPORT_ID,
+    IMPORT_RUNS,
+    ToolCallResult,
+    hook_call_id,
+    is_hook_call_id,
+)
 from toolmem.models.tools import CallSums
 from toolmem.operations.guidance import records_shown
 from toolmem.research.backtest import LaterRepairs, later_repairs
@@ -35,7 +41,7 @@ CARDS = 3  # of the tools with the most failures
 FOREIGN = (*BY_NAME, MAPPED)  # formats, as they stand in the metadata of calls
 OWN = "toolmem's or OpenAI's form"
 IMPORTS = "imports"  # the namespace of files that were read
-RUNS = ".imports"  # that of imports, by their ids
+IDS = ".imported-ids"  # that of the ids of the new calls of imports, batch by batch
 MAX_OUTPUT = 100_000  # characters of an output that is kept, as of a hook's call
 MAX_BATCH = 8_000_000  # characters of the outputs of a batch
 MAX_NAME = 200  # characters of the name of a file, in a record
@@ -57,6 +63,7 @@ class ImportRun(Struct, omit_defaults=True):
     began: datetime
     sources: list[str] = []  # names of files and folders
     tools: dict[str, CallSums] = {}  # figures of the new calls, by tool
+    formats: dict[str, int] = {}  # the new calls, by format
 
 
 class Imported(Struct, kw_only=True):
@@ -66,6 +73,7 @@ class Imported(Struct, kw_only=True):
     read: int = 0  # calls
     duplicates: int = 0  # calls that the store knew
     unchanged: int = 0  # files that were imported before
+    unreadable: int = 0  # files of a folder
     conversations: set[bytes] = msgspec.field(default_factory=set)
     tools: dict[str, ToolFigures] = msgspec.field(default_factory=dict)
     formats: Counter[str] = msgspec.field(default_factory=Counter)  # new calls by format
@@ -148,7 +156,7 @@ def import_recordings(
     counter.add(list(reader.tools.values()))
     counter.close()
     found.notes = reader.all_notes()
-    found.unchanged = reader.notes[UNCHANGED]
+    found.unchanged, found.unreadable = reader.notes[UNCHANGED], reader.notes[UNREADABLE]
     if counter.names:  # also tools of an import that was interrupted before this
         memory.summarize(sorted(counter.names))
     if not counter.is_stopped:
@@ -304,6 +312,7 @@ class _Counter:
         self._store = memory.services.store()
         newest = self._store.call_log(memory.workspace_id, newest=True, limit=1)
         self._position = newest[-1].position if newest else 0
+        self._new: dict[str, list[str]] = {}  # ids by tool: of old calls nothing else is kept
         self._failed: set[bytes] = set()  # digests of calls that failed
 
     @property
@@ -342,19 +351,23 @@ class _Counter:
             found.stopped = added.stopped
 
     def _count_new(self) -> None:
-        """Count the calls that the log has since, and note their figures."""
+        """Count the calls that the log has since, and note their figures and ids."""
         workspace = self._memory.workspace_id
         for logged in logged_calls(self._store, workspace, after=self._position):
-            self._position = logged.position
-            if logged.call.metadata.get(IMPORT_ID) == self._id:  # others may write at the same time
-                self._count(logged.call)
-        if self.found.id:
-            self._store.put(workspace, RUNS, self._id, self._run)
+            call, self._position = logged.call, logged.position
+            if call.metadata.get(IMPORT_ID) == self._id:  # others may write at the same time
+                self._count(call)
+                self._new.setdefault(call.tool_name, []).append(call.id or "")
+        if self._new:
+            self._run.formats = dict(self.found.formats)
+            self._store.put(workspace, IDS, f"{self._id}/{self._position:020}", self._new)
+            self._store.put(workspace, IMPORT_RUNS, self._id, self._run)
+            self._new = {}
 
     def close(self) -> None:
         """Forget an import that brought nothing."""
         if self._run.tools and not self.found.id:
-            self._store.delete(self._memory.workspace_id, RUNS, self._id)
+            self._store.delete(self._memory.workspace_id, IMPORT_RUNS, self._id)
 
     def _announce(self, batch: list[ReadCall]) -> None:
         """Mark the calls, and note their tools first: an import that is killed can be forgotten."""
@@ -363,7 +376,7 @@ class _Counter:
             each.call.metadata = {**each.call.metadata, IMPORT_ID: self._id}
         if new := names - self._run.tools.keys():
             self._run.tools |= {name: CallSums(silent=0) for name in sorted(new)}
-            self._store.put(self._memory.workspace_id, RUNS, self._id, self._run)
+            self._store.put(self._memory.workspace_id, IMPORT_RUNS, self._id, self._run)
         self.names |= names
 
     def _count(self, call: ToolCallResult) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from hashlib import blake2s
 from typing import Annotated, Any
@@ -11,6 +12,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from toolmem.errors import RequestError
+from toolmem.models.calls import IMPORT_RUNS
+from toolmem.models.protocols import Store
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
@@ -102,6 +105,17 @@ def read_turn(given: Any) -> Turn:
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
         raise RequestError(f"{place.strip('.`') or 'turn'}: {what[:1].lower()}{what[1:]}") from None
+
+
+def tools_called_here(store: Store, workspace: str) -> list[str]:
+    """Names of the tools of which not all calls were imported: those that a demand may mean."""
+    imported = Counter[str]()
+    for run in store.list_records(workspace, IMPORT_RUNS):
+        tools = run.read(dict[str, Any]).get("tools", {})
+        imported.update({name: sums.get("calls", 0) for name, sums in tools.items()})
+    records = store.records(workspace, guidance=False)
+    names = {each.tool_name: each.counters.calls for each in records}
+    return [name for name in names if name not in imported or names[name] > imported[name]]
 
 
 def is_guest(speaker: str | None, setting: str) -> bool:

@@ -16,7 +16,7 @@ from toolmem.models.decisions import Decision
 from toolmem.models.guidance import Guidance
 from toolmem.models.protocols import Store
 from toolmem.models.records import Document, Hit, Record
-from toolmem.models.tools import AppendResult, ToolRecord, Window
+from toolmem.models.tools import AppendResult, CallSums, ToolRecord, Window
 from toolmem.store import changes, storable
 from toolmem.store.search import Query, Ranking, fuse, query_words, scope_of, unit_vector
 from toolmem.store.storable import Place, Prepared
@@ -89,6 +89,19 @@ class BaseStore(Store):
 
         record: ToolRecord | None = self._commit(workspace, {tool: changes.Ask(decide)})[tool]
         return record
+
+    def delete_calls(
+        self,
+        workspace: str,
+        tool: str,
+        ids: Collection[str],
+        *,
+        back: Collection[str] = (),
+        sums: CallSums | None = None,
+    ) -> int:
+        ask = changes.ask_delete(set(ids), back, sums, datetime.now(UTC))
+        deleted: int = self._commit(workspace, {tool: ask})[tool]
+        return deleted
 
     def put_guidance(
         self,

@@ -13,11 +13,11 @@ import msgspec
 from toolmem.errors import Conflict, RequestError, StoreUnavailable
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.tools import LoggedCall, ToolRecord, Window
-from toolmem.store.changes import Ask
+from toolmem.store.changes import DELETED, Ask
 from toolmem.store.elasticsearch.client import Client
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout, terms
 from toolmem.store.elasticsearch.search import SearchStore
-from toolmem.store.elasticsearch.tools import DELETED, Found, Stale, Tools
+from toolmem.store.elasticsearch.tools import Found, Stale, Tools
 from toolmem.store.storable import GUIDANCE, read_log, searched_text, several, window_seqs
 
 if TYPE_CHECKING:
@@ -128,6 +128,14 @@ class ElasticsearchStore(SearchStore):
             found = self._tools.read(workspace, dict.fromkeys(names, ()))
         return [found[name] for name in names or found if found[name].is_alive]
 
+    def _settled(self, workspace: str, names: Sequence[str] | None) -> list[Found]:
+        """Tools whose forgotten calls no search of documents finds any more."""
+        tools = self._found(workspace, names)
+        for each in tools:
+            if any(entry.seq < 0 for entry, _ in each.outbox.values()):
+                self.known_ids(workspace, each.tool, ())  # a commit, which overwrites them
+        return tools
+
     def windows(
         self,
         workspace: str,
@@ -171,17 +179,8 @@ class ElasticsearchStore(SearchStore):
     def delete_tools(self, workspace: str, names: Sequence[str] | None = None) -> list[str]:
         if names is None:
             names = self.tool_names(workspace)
-        stems: list[str] = []
-
-        def decide(found: Found) -> tuple[Any, Any]:
-            if not found.is_alive:
-                return None, False
-            stems.append(found.state.stem)
-            return DELETED, True
-
-        gone = self._tools.commit(workspace, {name: Ask(decide) for name in names})
-        if any(gone.values()):
-            self._tools.clean(stems)
+        ask = Ask(lambda found: (DELETED, True) if found.is_alive else (None, False))
+        gone = self._tools.commit(workspace, dict.fromkeys(names, ask))
         return [name for name in names if gone.get(name)]
 
     def call_log(
@@ -217,7 +216,7 @@ class ElasticsearchStore(SearchStore):
             ]
             return fit[-limit:] if newest else fit[:limit]
         # A call stays in the outbox until its document is written, so tools are read first.
-        tools = self._found(workspace, None if tool is None else [tool])
+        tools = self._settled(workspace, None if tool is None else [tool])
         if not tools or limit < 1:
             return []
         end = MAX_POSITION if before is None else before

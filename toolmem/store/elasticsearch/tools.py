@@ -8,7 +8,8 @@ document was acknowledged. So readers read the tool first, and its documents aft
 writer finishes what a killed writer left in the outbox.
 
 A deleted tool leaves an empty document behind, whose versions go on, so that a delayed request
-finds its position gone.
+finds its position gone. So does a forgotten call. The document of a deleted tool names the calls
+that are to be removed, until they are.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from msgspec.structs import replace
 
 from toolmem.errors import StoreError, StoreUnavailable, ToolMemError
 from toolmem.models.calls import CallFigures, ToolCallResult
+from toolmem.models.guidance import Guidance
 from toolmem.models.tools import Counted, ToolRecord, Window
-from toolmem.store.changes import Ask, Change, new_record
+from toolmem.store.changes import DELETED, Ask, Change, new_record
 from toolmem.store.elasticsearch.client import (
     MAX_CONFLICT_PAUSE,
     Client,
@@ -41,8 +43,9 @@ from toolmem.store.elasticsearch.layout import Layout, digest, terms
 from toolmem.store.elasticsearch.records import document_fields
 from toolmem.store.storable import (
     GUIDANCE,
-    add_guidance,
     decoder,
+    figures_of,
+    guidance_of,
     micros,
     read_window,
     window_seqs,
@@ -70,7 +73,7 @@ class Entry(Struct, frozen=True, array_like=True):
 
     id: str
     version: int  # of the commit that wrote it
-    seq: int = 0  # of a call; 0: the guidance
+    seq: int = 0  # of a call; 0: the guidance; -1: a call that is forgotten
     position: int = 0
     conversation: str = ""
 
@@ -87,6 +90,7 @@ class State(Struct, omit_defaults=True):
     guidance: int = 0  # the version of the commit that wrote it; 0: there is none
     position: int = 0  # of its newest call in the log
     recent: list[str] = []
+    dead: list[str] = []  # stems of calls of the deleted tool, which are still to be removed
     entries: list[Entry] = []
 
 
@@ -101,6 +105,7 @@ class Found(Struct):
     outbox: Outbox = {}
     known: set[str] = set()  # of the ids that were asked for
     sources: dict[int, dict[str, Any]] = {}  # documents of its calls, by seq; 0: of its guidance
+    older: dict[int, tuple[str, dict[str, Any]]] = {}  # id and document of calls that left it
     emptied: tuple[int, int] = (1, 0)  # as in `Change`
     answer: Any = None  # of the Ask, to the caller of `commit`
 
@@ -121,15 +126,25 @@ class Found(Struct):
         """`Kept` names them as `CallFigures` does."""
         return [self.state.kept[seq - self.state.record.first_seq] for seq in seqs]
 
+    def held(self) -> dict[str, tuple[int, Any]]:
+        places = {each: _call_id(self.state.stem, each) for each in self.known}
+        first = self.state.record.first_seq
+        window = {kept.id: (seq, kept) for seq, kept in enumerate(self.state.kept, first)}
+        older = self.tools.sources(self, [each for each in places.values() if each not in window])
+        self.older = {source["seq"]: (at, source) for at, source in older.items()}
+        read = {at: (each["seq"], figures_of(each.get("body"))) for at, each in older.items()}
+        return {each: window.get(at) or read[at] for each, at in places.items()}
+
+    def guidance(self) -> Guidance | None:
+        self.tools.fetch([(self, [])], guidance=True)
+        return guidance_of(self.tool, self.sources[0]["body"]) if 0 in self.sources else None
+
     def shown(self, kind: Any) -> Window[Any]:
         """The window with the calls and guidance that were fetched."""
         if 0 in self.sources:
-            add_guidance(self.state.record, self.sources[0]["body"])
+            self.state.record.guidance = guidance_of(self.tool, self.sources[0]["body"])
         rows = [(seq, source["body"]) for seq, source in self.sources.items() if seq]
         return read_window(self.state.record, rows, kind)
-
-
-DELETED = object()  # returned instead of a Change
 
 
 class Stale(Exception):
@@ -208,9 +223,11 @@ class Tools:
                 written.append(Write(index, entry.id, source, entry.version))
         try:
             self._client.bulk(written)
+            if dead := [stem for found in committed for stem in found.state.dead]:
+                self._clean(dead)
             for found in committed:
-                if found.outbox:
-                    found.outbox = {}
+                if found.outbox or found.state.dead:
+                    found.outbox, found.state.dead = {}, []
                     emptied.append(self._swap(found))
             positions = self._client.bulk(emptied)
             if len(self._last_seen) > MAX_LAST_SEEN:
@@ -235,7 +252,7 @@ class Tools:
         old = [*self._client.scan(index, filters, ["stem", "seq"])]
         self._client.bulk([Write(index, each.id, each.source, version) for each in old])
 
-    def clean(self, stems: Sequence[str]) -> None:
+    def _clean(self, stems: Sequence[str]) -> None:
         """Remove the calls of deleted tools, which no reader sees any more."""
         index = self._layout.calls
         old = [*self._client.scan(index, [{"terms": {"stem": stems}}], False)]
@@ -263,9 +280,11 @@ class Tools:
             if found.is_alive
             for each in asks[found.tool]
         ]
-        stored = {doc.id for doc in self._client.mget(asked, False) if doc is not None}
+        docs = self._client.mget(asked, ["seq"])
+        stored = {doc.id for doc in docs if doc is not None and "seq" in doc.source}
         for found in tools.values():
             ids = stored.union(found.outbox, (kept.id for kept in found.state.kept))
+            ids -= {each for each, (entry, _) in found.outbox.items() if entry.seq < 0}
             found.known = {e for e in asks[found.tool] if _call_id(found.state.stem, e) in ids}
         return tools
 
@@ -309,6 +328,15 @@ class Tools:
             else:
                 raise Stale
 
+    def sources(self, found: Found, places: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The documents of calls by id, also of calls outside the window. Raises Stale."""
+        waiting = {p: _source(found, *found.outbox[p]) for p in places if p in found.outbox}
+        stored = [(self._layout.calls, place) for place in places if place not in waiting]
+        docs = self._client.mget(stored)
+        if not all(doc is not None and "seq" in doc.source for doc in docs):
+            raise Stale
+        return waiting | {doc.id: doc.source for doc in docs if doc is not None}
+
 
 def _call_id(stem: str, call_id: str) -> str:
     return f"{stem}-{digest(call_id)[:24]}"
@@ -321,7 +349,8 @@ def _guidance_id(found: Found) -> str:
 def _source(found: Found, entry: Entry, text: str) -> dict[str, Any]:
     """The document of an entry of the outbox."""
     if entry.seq:
-        source: dict[str, Any] = {"stem": entry.id.partition("-")[0], "seq": entry.seq}
+        source: dict[str, Any] = {"stem": entry.id.partition("-")[0]}
+        source |= {} if entry.seq < 0 else {"seq": entry.seq}
         if text:
             source |= {"position": entry.position, "body": text}
             source |= {"conversation": entry.conversation} if entry.conversation else {}
@@ -362,7 +391,8 @@ def _delete(found: Found) -> None:
     record.version = before.record.version + 1
     has_guidance = before.guidance or place in found.outbox
     found.outbox = {place: (Entry(place, record.version), "")} if has_guidance else {}
-    found.state = State(record, position=before.position, recent=before.recent)
+    dead = [*before.dead, before.stem]
+    found.state = State(record, position=before.position, recent=before.recent, dead=dead)
 
 
 def _change(found: Found, change: Change) -> None:
@@ -400,6 +430,15 @@ def _call_entries(found: Found, change: Change, state: State) -> Outbox:
         entry = Entry(place, record.version, seq, source["position"], conversation)
         written[place] = (entry, body.decode())
         kept[seq - first] = _kept(place, record.version, decoder(CallFigures)(body))
+    found.tools.fetch([(found, [seq for seq in change.moved if seq >= first])])
+    for seq, moved in change.moved.items():
+        place, source = found.older.get(seq) or (kept[seq - first].id, found.sources[seq])
+        kept.append(_kept(place, record.version, decoder(CallFigures)(source["body"])))
+        where = (moved, source["position"], source.get("conversation", ""))
+        written[place] = (Entry(place, record.version, *where), source["body"])
+    for each in change.forgotten:
+        place = _call_id(state.stem, each)
+        written[place] = (Entry(place, record.version, -1), "")
     state.kept = kept[len(kept) - record.kept :]
     return written
 

@@ -1,0 +1,69 @@
+"""`toolmem forget`: list imports, and take one back."""
+
+from __future__ import annotations
+
+import click
+
+from toolmem.cli import options
+from toolmem.cli.console import print_items, print_json
+from toolmem.memory.toolmem import ToolMem
+from toolmem.research.forgetting import Traces, forget_import, imports
+from toolmem.research.importing import ImportRun
+from toolmem.text.display import plain, shown_name
+
+
+@click.command()
+@click.option("--import", "import_id", metavar="ID", help="Take this import back.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@options.with_memory(options.config, options.store, options.workspace())
+@options.as_json
+def forget(memory: ToolMem, import_id: str | None, yes: bool, as_json: bool) -> None:
+    """List the imports of a store, or remove what one of them brought.
+
+    With --import its calls go, with their figures, and the guidance that was made of them; it is
+    written anew where that asks no model, and else says that it is out of date. Rules stay, and
+    so do decisions. `toolmem import` reads the same files again.
+
+    Exit code 2: no such import; 130: you did not agree.
+
+    \b
+    Examples:
+      toolmem forget
+      toolmem forget --import 20261120-3fa2c1
+    """
+    if import_id is None:
+        found = imports(memory)
+        if as_json:
+            print_json(found)
+            return
+        columns = ("import", "began", "calls", "tools", "formats", "sources")
+        nothing = f"nothing was imported into workspace {memory.workspace_id!r}"
+        print_items([*found.items()], False, columns, _row, nothing=nothing)
+        return
+    ids = Traces(memory, import_id).ids
+    if not yes:
+        number = sum(map(len, ids.values()))
+        click.confirm(f"Remove {number:,} calls of {len(ids):,} tools?", abort=True, err=True)
+    done = forget_import(memory, import_id)
+    if as_json:
+        print_json(done)
+        return
+    click.echo(f"{done.calls:,} calls were removed.")
+    if done.gone:
+        click.echo(f"Tools without another call are gone: {_names(done.gone)}")
+    if done.out_of_date:
+        click.echo(
+            f"Guidance that is out of date, and says so: {_names(done.out_of_date)}\n"
+            "To write it anew: toolmem run summary_tool_memory"
+        )
+
+
+def _row(item: tuple[str, ImportRun]) -> list[str]:
+    run = item[1]
+    counts = [each.calls for each in run.tools.values() if each.calls]
+    figures = [f"{run.began:%Y-%m-%d %H:%M}", f"{sum(counts):,}", f"{len(counts):,}"]
+    return [item[0], *figures, ", ".join(run.formats), _names(run.sources)]
+
+
+def _names(names: list[str]) -> str:
+    return plain(", ".join(shown_name(name, 60) for name in names), 300)
