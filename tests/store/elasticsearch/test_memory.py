@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -81,7 +82,8 @@ def test_two_imports_at_once_keep_every_call_of_a_recording_once(server, prefix,
     with ThreadPoolExecutor(2) as threads:
         both = list(threads.map(lambda _: run(tmp_path, "import", *where), range(2)))
     assert [each.returncode for each in both] == [0, 0], both[0].stderr + both[1].stderr
-    new = [int(each.stdout.partition(" new calls")[0].replace(",", "")) for each in both]
+    told = [re.search(r"^([\d,]+) new call", each.stdout, re.MULTILINE) for each in both]
+    new = [int(each[1].replace(",", "")) for each in told]
     with ElasticsearchStore(server.url, index_prefix=prefix) as store:
         logged = [each.call.id for each in logged_calls(store, "default")]
         assert sum(new) == len(logged) == len(set(logged)) == 1176
