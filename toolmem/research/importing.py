@@ -27,6 +27,7 @@ from toolmem.models.calls import (
     hook_call_id,
     is_hook_call_id,
 )
+from toolmem.models.protocols import Store
 from toolmem.models.tools import CallSums
 from toolmem.operations.guidance import records_shown
 from toolmem.research.backtest import LaterRepairs, later_repairs
@@ -37,6 +38,7 @@ from toolmem.text.masking import mask_call
 
 MAX_BAD = 100  # bad records that are kept
 REPLAYED = 10_000  # newest calls
+REPLAYED_OUTPUT = 4_000  # characters of the outputs of these
 CARDS = 3  # of the tools with the most failures
 FOREIGN = (*BY_NAME, MAPPED)  # formats, as they stand in the metadata of calls
 OWN = "toolmem's or OpenAI's form"
@@ -170,14 +172,28 @@ def _conclude(memory: ToolMem, found: Imported) -> None:
     if not found.calls:
         return
     store, workspace = memory.services.store(), memory.workspace_id
-    logged = store.call_log(workspace, limit=REPLAYED, newest=True)
-    newest = [each.call for each in logged]
+    newest = _newest_calls(store, workspace)
     found.replay, found.later_repairs = replay(newest), later_repairs(newest)
     for record in records_shown(memory, found.worst(CARDS)):
         lines = record.guidance.lines if record.guidance else []
         found.cards[record.tool_name] = [
             line.text for line in lines if line.kind not in ("rate", "left_out", "withheld")
         ][:3]
+
+
+def _newest_calls(store: Store, workspace: str) -> list[ToolCallResult]:
+    """The newest calls, oldest first, with what tells whether they failed of long outputs."""
+    found: list[ToolCallResult] = []
+    before = None
+    while len(found) < REPLAYED:
+        page = store.call_log(workspace, before=before, limit=BATCH, newest=True)
+        if not page:
+            break
+        for each in page:
+            each.call.output = bounded(each.call.output, REPLAYED_OUTPUT)
+        found[:0] = [each.call for each in page]
+        before = page[0].position
+    return found
 
 
 class _Ids:
