@@ -169,7 +169,7 @@ def measured(*arguments: str) -> Measured:
     figures, _, told = done.stdout.partition("\n")
     cpu, peak, code = figures.split()
     assert code == "0", told
-    calls = re.search(r"[\d,]+ (new )?calls(; [\d,]+ were there already)?", told)
+    calls = re.search(r"^[\d,]+ (new )?calls(; [\d,]+ were there already)?", told, re.M)
     return Measured(float(cpu), float(peak), calls[0] if calls else "")
 
 
