@@ -5,7 +5,8 @@
 `costs` counts what summaries would cost.
 `importing` keeps the calls of recordings in a memory and counts what they teach; `forgetting` takes
 an import back.
-`backtest` asks guidance of older calls about newer ones.
+`older_failures` counts those that summaries do not read, and `backtest` asks guidance of older
+calls about newer ones.
 `csv_files` and `page` write them to files; `frames` and `charts` show them in notebooks.
 """
 

@@ -32,6 +32,7 @@ from toolmem.models.tools import CallSums
 from toolmem.operations.guidance import records_shown
 from toolmem.research.backtest import LaterRepairs, later_repairs
 from toolmem.research.evaluation import BATCH
+from toolmem.research.older_failures import count_older_failures
 from toolmem.store.copying import logged_calls
 from toolmem.text.display import bounded
 from toolmem.text.masking import mask_call
@@ -160,19 +161,18 @@ def import_recordings(
     found.notes = reader.all_notes()
     found.unchanged, found.unreadable = reader.notes[UNCHANGED], reader.notes[UNREADABLE]
     if counter.names:  # also tools of an import that was interrupted before this
+        newest = _newest_calls(memory.services.store(), memory.workspace_id)
+        count_older_failures(memory, newest, counter.names)
         memory.summarize(sorted(counter.names))
+        if found.calls:
+            _conclude(memory, found, newest)
     if not counter.is_stopped:
         known.keep()  # not before: what was interrupted is read again, and summarized then
-    _conclude(memory, found)
     return found
 
 
-def _conclude(memory: ToolMem, found: Imported) -> None:
+def _conclude(memory: ToolMem, found: Imported, newest: list[ToolCallResult]) -> None:
     """Replay the newest calls, ask guidance of the older about the newer, and read worst cards."""
-    if not found.calls:
-        return
-    store, workspace = memory.services.store(), memory.workspace_id
-    newest = _newest_calls(store, workspace)
     found.replay, found.later_repairs = replay(newest), later_repairs(newest)
     for record in records_shown(memory, found.worst(CARDS)):
         lines = record.guidance.lines if record.guidance else []
