@@ -136,10 +136,8 @@ def test_an_error_counts_once_per_conversation_and_more_errors_in_one_prove_no_m
     assert (both.repaired, both.named, both.low) == (20, 20, pytest.approx(one.low))
 
 
-@pytest.mark.parametrize(
-    ("conversation", "why"), [("c", "Too few conversations (1)"), ("", "No call")]
-)
+@pytest.mark.parametrize(("conversation", "why"), [("c", "1 conversations"), ("", "No call")])
 def test_without_enough_conversations_no_share_is_told(conversation, why):
     rows = [row for n in range(4) for row in repaired(conversation and f"c{n // 2}", 4.3, 4300)]
     found = later_repairs(calls(*rows))
-    assert found.sentence(8).startswith(why) and found.low is None
+    assert why in found.sentence(8) and found.low is None

@@ -46,6 +46,19 @@ store_file = click.option(
 )
 
 
+def confirm(question: str, yes: bool) -> None:
+    """Ask, unless `yes`. Raises Abort, or RequestError where nobody can answer."""
+    if yes:
+        return
+    try:
+        click.confirm(question, abort=True, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        click.echo(err=True)
+        raise RequestError("nobody agreed; to go on without being asked: --yes", "yes") from None
+
+
 def print_error(message: str) -> None:
     """Print one line on stderr."""
     click.echo(f"error: {plain(message, 2_000)}", err=True)

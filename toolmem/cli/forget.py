@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import print_items, print_json
+from toolmem.cli.console import confirm, print_error, print_items, print_json
 from toolmem.memory.toolmem import ToolMem
 from toolmem.research.forgetting import Traces, forget_import, imports
 from toolmem.research.importing import ImportRun
@@ -24,7 +26,8 @@ def forget(memory: ToolMem, import_id: str | None, yes: bool, as_json: bool) -> 
     written anew where that asks no model, and else says that it is out of date. Rules stay, and
     so do decisions. `toolmem import` reads the same files again.
 
-    Exit code 2: no such import; 130: you did not agree.
+    Exit code 1: another process kept the file from being overwritten; 2: no such import; 130: you
+    did not agree.
 
     \b
     Examples:
@@ -41,9 +44,8 @@ def forget(memory: ToolMem, import_id: str | None, yes: bool, as_json: bool) -> 
         print_items([*found.items()], False, columns, _row, nothing=nothing)
         return
     ids = Traces(memory, import_id).ids
-    if not yes:
-        number = sum(map(len, ids.values()))
-        click.confirm(f"Remove {number:,} calls of {len(ids):,} tools?", abort=True, err=True)
+    number = sum(map(len, ids.values()))
+    confirm(f"Remove {number:,} calls of {len(ids):,} tools?", yes)
     done = forget_import(memory, import_id)
     if as_json:
         print_json(done)
@@ -56,6 +58,9 @@ def forget(memory: ToolMem, import_id: str | None, yes: bool, as_json: bool) -> 
             f"Guidance that is out of date, and says so: {_names(done.out_of_date)}\n"
             "To write it anew: toolmem run summary_tool_memory"
         )
+    if done.left:
+        print_error(f"texts stay in the free space of the file: {done.left}; run this again")
+        sys.exit(1)
 
 
 def _row(item: tuple[str, ImportRun]) -> list[str]:

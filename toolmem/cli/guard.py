@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
 import click
 from msgspec.structs import astuple
 
 from toolmem.cli import options
-from toolmem.cli.console import print_items, print_json, print_table, print_unread, progress_bar
+from toolmem.cli.console import (
+    print_error,
+    print_items,
+    print_json,
+    print_table,
+    print_unread,
+    progress_bar,
+)
+from toolmem.cli.import_ import form, mapping
 from toolmem.formats.files import read_json
 from toolmem.formats.recording import read_recording
 from toolmem.guard.replay import replay
@@ -77,10 +86,19 @@ def show_log(
     type=click.Path(exists=True),
     help="A recording. Left out: the newest 10,000 calls that the store has logged.",
 )
+@form
+@mapping
 @click.option("--rules", "rules_of", help="A store whose rules are tried.")
 @options.as_json
-def replay_recording(paths: tuple[str, ...], rules_of: str | None, as_json: bool) -> None:
+def replay_recording(
+    paths: tuple[str, ...], rules_of: str | None, as_json: bool, **recorded: Any
+) -> None:
     """Run a recording through the guard: what would have been flagged, and what wrongly.
+
+    For each source of a decision (a rule, a repeat of a failed call, a name that is known not to
+    exist): the calls that were flagged, those of them that worked, the share of all failures that
+    was flagged (recall), and of the flagged calls that failed (precision). A call failed where its
+    recorded flag says so: nothing is judged. Exit code 1: there was no call.
 
     \b
     Examples:
@@ -88,8 +106,8 @@ def replay_recording(paths: tuple[str, ...], rules_of: str | None, as_json: bool
       toolmem guard replay --input calls.jsonl
       toolmem guard replay --input calls.jsonl --rules memory.db --json
     """
-    recording = read_recording(paths, datetime.now(UTC))
-    print_unread(recording.bad)
+    recording = read_recording(paths, datetime.now(UTC), **recorded)
+    print_unread(recording.bad, recording.notes)
     rules, calls = [], recording.calls
     if rules_of or not paths:
         with options.open_existing(store=rules_of) as memory:
@@ -100,6 +118,9 @@ def replay_recording(paths: tuple[str, ...], rules_of: str | None, as_json: bool
     with progress_bar("replaying calls") as progress:
         total = len(calls)
         result = replay(calls, rules, lambda number: progress(number, total))
+    if not calls:
+        print_error("no call was found")
+        sys.exit(1)
     if as_json:
         counts = {"calls": result.calls, "failures": result.failures}
         print_json({**counts, "sources": result.sources, "flags": result.flags})

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from toolmem.cli import console, options
-from toolmem.cli.import_ import first_page, import_chosen, print_problems
+from toolmem.cli.import_ import import_chosen, print_first_page
 from toolmem.cli.transcripts import find_sessions, in_words, of_project
 from toolmem.errors import RequestError
 from toolmem.guard.stores import project_root, store_path
@@ -170,16 +170,14 @@ def _offer_sessions(agent: Agent, project: str, store: str, learn: bool | None) 
         return
     click.echo(f"earlier sessions of this project: {in_words(own)}")
     if learn is None and sys.stdin.isatty():
-        learn = click.confirm("Learn from them? Calls and results are kept in the project's store")
+        learn = click.confirm(f"Learn from them? Calls are kept in {store}")
     if not learn:
         where = "" if project == os.getcwd() else f" --project {shlex.quote(project)}"
         click.echo(f"to learn from them: toolmem import --from-agents{where}")
         return
     with options.open_memory(store=store) as memory:
-        found = import_chosen(memory, of_project(project_root(project), own))
-    for line in first_page(found):
-        click.echo(line)
-    print_problems(found)
+        chosen = of_project(project_root(project), own)
+        print_first_page(import_chosen(memory, chosen), store, chosen)
 
 
 def _show(changes: list[installs.Change], agent: Agent, done: str, project: str) -> None:

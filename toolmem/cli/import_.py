@@ -12,7 +12,7 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_unread, progress_bar
-from toolmem.cli.transcripts import Chosen, agree, choose, require_own_store
+from toolmem.cli.transcripts import Chosen, agree, choose, require_own_store, without_hook
 from toolmem.formats.recording import NAMES
 from toolmem.guard.stores import OWN_STORE, store_path
 from toolmem.guidance.shown import require_trusted
@@ -110,13 +110,7 @@ def import_(
         require_own_store(location, chosen, into_shared)
         agree(chosen, location, yes)
         found = import_chosen(memory, chosen, again=again, format=format, mapping=mapping)
-    for line in first_page(found):
-        click.echo(line)
-    if found.id:
-        is_here = os.path.abspath(location) == os.path.abspath(OWN_STORE)
-        named = "" if is_here or where["config"] else f" --store {shlex.quote(location)}"
-        click.echo(f"\nTo take this import back: toolmem forget --import {found.id}{named}")
-    print_problems(found)
+    print_first_page(found, location, chosen)
     has_calls = found.read or found.unchanged
     is_whole = not (found.bad_count or found.unreadable or found.stopped)
     sys.exit(0 if has_calls and is_whole else 1)
@@ -151,6 +145,23 @@ def import_chosen(memory: ToolMem, chosen: Chosen, **options: Any) -> Imported:
             raise
 
 
+def print_first_page(found: Imported, location: str, chosen: Chosen) -> None:
+    """What an import found, what to do next, and what could not be read."""
+    for line in first_page(found):
+        click.echo(line)
+    is_here = os.path.abspath(location) == os.path.abspath(OWN_STORE)
+    where = "" if is_here else f" --store {shlex.quote(location)}"
+    if found.id:
+        click.echo()
+        for agent in dict.fromkeys(each.agent for each in chosen.own):
+            if name := without_hook(agent, chosen.project):
+                click.echo(f"To put this before {agent}: toolmem hook install {name}")
+        click.echo(f"To take this import back: toolmem forget --import {found.id}{where}")
+    elif found.read or found.unchanged:
+        click.echo(f"What is known of each tool: toolmem tools list{where}")
+    print_problems(found)
+
+
 def first_page(found: Imported) -> list[str]:
     """What an import found, in plain words."""
     sources = ", ".join(f"{count:,} from {name}" for name, count in found.formats.most_common())
@@ -159,11 +170,10 @@ def first_page(found: Imported) -> list[str]:
     new = f"{_number(found.calls, 'new call')}{f' ({sources})' if sources else ''}{known}."
     if found.later_repairs is None:
         return [new]
-    conversations = len(found.conversations)
+    conversations, told = len(found.conversations), found.later_repairs.sentence(found.calls)
     where = f"in {_number(conversations, 'conversation')}"
     lines = [
-        found.later_repairs.sentence(found.calls),
-        "",
+        *([told, ""] if found.later_repairs.named is not None else []),
         new,
         f"{_number(len(found.tools), 'tool')}, "
         f"{where if conversations else 'no conversation is named'}: "
@@ -176,10 +186,11 @@ def first_page(found: Imported) -> list[str]:
         lines.append(f"  {shown_name(name, 60)}: {part}: {why}")
     if found.failures:
         lines += _repeats(found)
+    lines += [told] if found.later_repairs.named is None else []
     for name, card in found.cards.items():
         if card:
             lines += ["", f"{shown_name(name, 60)}, what an agent is told from now on:"]
-            lines += [f"  - {plain(line, 300)}" for line in card]
+            lines += [f"  - {plain(line, 600)}" for line in card]
     return lines
 
 

@@ -13,6 +13,8 @@ import click
 from toolmem.config.load import DEFAULT, load
 from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError
+from toolmem.guard.stores import OWN_STORE
+from toolmem.guard.stores import store_path as project_store
 from toolmem.memory.services import store_path
 from toolmem.memory.toolmem import ToolMem
 
@@ -72,8 +74,14 @@ def open_memory(
     store: str | None = None,
     workspace: str = "default",
 ) -> ToolMem:
-    """Open a memory. Raises ConfigError with every problem of the settings."""
+    """Open a memory: what is named, else the store of this folder, else that of its project.
+
+    Raises ConfigError with every problem of the settings.
+    """
     settings, config = split_config(overrides, config)
+    if store is None and not (os.path.exists(OWN_STORE) or names_store(settings, config)):
+        project = project_store(os.getcwd())
+        store = project if os.path.exists(project) else None
     if store is not None:
         settings += _store_settings(store)
     return ToolMem(config, workspace=workspace, overrides=settings)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -19,10 +18,13 @@ import click
 import msgspec
 from msgspec import Struct
 
+from toolmem.cli.console import confirm
 from toolmem.errors import RequestError
 from toolmem.formats.sources import find_files, opencode_folders
 from toolmem.guard.self_protection import TRANSCRIPTS
 from toolmem.guard.stores import project_root, store_path
+from toolmem.hooks.agents import AGENTS
+from toolmem.hooks.state import installed
 from toolmem.text.display import plain
 
 HEAD = 1 << 16  # bytes of a session that tell where it was started
@@ -143,6 +145,13 @@ def _size(path: Path) -> int | None:
         return None
 
 
+def without_hook(title: str, project: str) -> str:
+    """The name of an agent whose hook is not installed in a project; "" where it is."""
+    agent = next(each for each in AGENTS.values() if each.title == title)
+    places = {each.project for each in installed() if each.agent == agent.name}
+    return "" if places & {project, ""} else agent.name
+
+
 def in_words(sessions: Iterable[Session]) -> str:
     """`12 of Claude Code, 3 of Codex (4.1 MB)`."""
     sizes: dict[str, list[int]] = {}
@@ -195,8 +204,6 @@ def choose(
     chosen.from_agents = from_agents
     if from_agents:
         chosen.others = [each for each in sessions if each.project != root]
-        if not chosen.own:
-            raise RequestError(_nothing_of(root, chosen.others), "from_agents")
     else:
         chosen.searched = []
     for path in paths:
@@ -205,6 +212,8 @@ def choose(
         _choose_in(path, {} if into_shared else _by_file(sessions), chosen)
     if into_shared and not from_agents:
         chosen.folders = {}
+    if not (chosen.paths or chosen.searched):
+        raise RequestError(_nothing_of(root, chosen.others), "paths")
     return chosen
 
 
@@ -260,9 +269,19 @@ def _project_named(name: str, sessions: Iterable[Session]) -> str:
 
 def _nothing_of(root: str, others: Sequence[Session]) -> str:
     if not others:
-        return "no session of a coding agent lies in this home"
-    listed = "; ".join(plain(line, 300) for line in _by_project(others))
-    return f"no session of {root} lies in this home. Of others, by --project: {listed}"
+        return "no session of a coding agent lies there"
+    list_others(others)
+    return (
+        f"no session of {root} lies there, all are of other projects; to learn from those of one "
+        "in its own store: --from-agents --project FOLDER"
+    )
+
+
+def list_others(others: Sequence[Session]) -> None:
+    """Print the sessions of other projects."""
+    click.echo("left out, of other projects (--from-agents --project FOLDER):", err=True)
+    for line in _by_project(others):
+        click.echo(f"  {line}", err=True)
 
 
 def _by_project(sessions: Iterable[Session]) -> list[str]:
@@ -296,18 +315,10 @@ def agree(chosen: Chosen, location: str, yes: bool) -> None:
     if chosen.from_agents:
         click.echo(f"sessions of {plain(chosen.project)}: {in_words(chosen.own)}", err=True)
     if chosen.others:
-        click.echo("left out, of other projects (--from-agents --project FOLDER):", err=True)
-        for line in _by_project(chosen.others):
-            click.echo(f"  {line}", err=True)
+        list_others(chosen.others)
     for folder in chosen.outside:
         files = find_files([folder])
         size = size_in_words(sum(file.stat().st_size for file in files))
         click.echo(f"{plain(str(folder))}: {len(files):,} files ({size})", err=True)
-    if yes or not (chosen.from_agents or chosen.outside):
-        return
-    try:
-        click.confirm(f"Learn from them? Calls are kept in {location}", abort=True, err=True)
-    except click.Abort:
-        if sys.stdin.isatty():
-            raise
-        raise RequestError("nobody answered; to learn from them: --yes", "yes") from None
+    if chosen.from_agents or chosen.outside:
+        confirm(f"Learn from them? Calls are kept in {location}", yes)

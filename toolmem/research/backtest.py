@@ -74,15 +74,16 @@ class LaterRepairs(Struct, frozen=True, kw_only=True):
             )
         which = "these calls" if calls == self.calls else f"the newest {self.calls:,} calls"
         if self.with_conversation < self.calls:
-            which = f"those of {which} that name a conversation ({self.with_conversation:,})"
+            newest = "" if calls == self.calls else f" of the newest {self.calls:,}"
+            which = f"the {self.with_conversation:,} calls{newest} that name a conversation"
         older, newer = ("older", "newer") if self.has_times else ("first", "second")
         if self.named is None or self.low is None or self.high is None:
             return (
-                f"Too few conversations ({self.conversations}) in the {newer} half of {which} have "
-                "a failure that was repaired to say how many repairs guidance from the "
-                f"{older} half names; {MIN_CONVERSATIONS} are needed."
+                f"How many repairs guidance from the {older} half of {which} names is not known: "
+                f"in the {newer} half {self.conversations} conversations have a failure that was "
+                f"repaired, too few ({MIN_CONVERSATIONS} are needed)."
             )
-        apart = " No guidance was made from runs of the same task." if self.has_tasks else ""
+        apart = " All runs of a task stand in one half." if self.has_tasks else ""
         return (
             f"Guidance from the {older} half of {which} names the repair of {self.named:,} of "
             f"{self.repaired:,} failures in the {newer} half (95 % interval {self.low:.0%} to "

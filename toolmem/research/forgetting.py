@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from toolmem.config.sections import OpSection
-from toolmem.errors import RequestError
+from toolmem.errors import RequestError, StoreUnavailable
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import IMPORT_ID, IMPORT_RUNS, Verdict
 from toolmem.models.protocols import Store
 from toolmem.research.importing import IDS, IMPORTS, ImportRun
 from toolmem.store.changes import OUT_OF_DATE
 from toolmem.store.copying import logged_calls
+from toolmem.store.sqlite import SqliteStore
 from toolmem.store.storable import VERDICTS
 
 
@@ -24,6 +25,7 @@ class Forgotten(Struct):
     calls: int = 0
     gone: list[str] = []  # tools that had no other calls
     out_of_date: list[str] = []  # tools whose guidance is to be written anew
+    left: str = ""  # why the file still holds texts in its free space; "" where it does not
 
 
 def imports(memory: ToolMem) -> dict[str, ImportRun]:
@@ -61,6 +63,11 @@ def forget_import(memory: ToolMem, import_id: str) -> Forgotten:
     if found.out_of_date and not memory.services.writer(op).asks_model:
         memory.summarize(found.out_of_date, force=True)
         found.out_of_date = _out_of_date(store, workspace, found.out_of_date)
+    if isinstance(store, SqliteStore):
+        try:
+            store.overwrite_free_space()
+        except StoreUnavailable as error:
+            found.left = str(error)
     return found
 
 

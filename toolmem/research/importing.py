@@ -135,7 +135,7 @@ def import_recordings(
     options: dict[str, Any] = {"format": format, "mapping": mapping, "folders": folders}
     reader = RecordingReader(now, **options, skip=known.is_known, finished=known.finished)
     ids = _Ids(now)
-    counter = _Counter(memory, now, [_name(Path(path))[:MAX_NAME] for path in paths])
+    counter = _Counter(memory, now, _sources(paths, len(searched)))
     found = counter.found
     progress(found)
     try:
@@ -169,6 +169,12 @@ def import_recordings(
     if not counter.is_stopped:
         known.keep()  # not before: what was interrupted is read again, and summarized then
     return found
+
+
+def _sources(paths: Sequence[str | os.PathLike[str]], searched: int) -> list[str]:
+    """What an import read, for the list of imports."""
+    names = [_name(Path(path))[:MAX_NAME] for path in paths]
+    return [*names, f"{searched:,} files of agents"] if searched else names
 
 
 def _conclude(memory: ToolMem, found: Imported, newest: list[ToolCallResult]) -> None:
