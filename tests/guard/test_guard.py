@@ -483,12 +483,6 @@ def test_a_stopped_call_teaches_nothing(guard, runs):
     assert runs("cat x").action == "allow"
 
 
-def test_conversations_learn_in_the_store(runs, store, clock):
-    runs("cat x", error=FAILED)
-    other = Guard(store, "default", clock, GuardSection(repeats="enforce"))
-    assert other.before("Bash", {"command": "cat x"}, conversation="c").action == "deny"
-
-
 # ---------------------------------------------------------------- names, schemas, toolmem itself
 
 
@@ -594,22 +588,6 @@ def test_arguments_that_do_not_fit_the_schema_are_advised_against(guard):
 def test_what_holds_the_agent_is_changed_by_the_user_alone(store, clock, command, action):
     guard = Guard(store, "default", clock, protected=["/srv/data/toolmem.db"])
     assert guard.before("Bash", {"command": command}, folder="/srv/app").action == action
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["true" + " | cat" * 12_000, "echo " + "(" * 20_000, "x" * 300_000 + " rm -rf /srv"],
-)
-def test_what_is_too_large_to_read_is_asked_about_where_a_rule_names_it(forbid, runs, command):
-    forbid({"command": "^rm -rf /srv"})
-    assert runs(command).action in ("allow", "ask")
-    assert runs(command + "; rm -rf /srv").action == "ask"
-
-
-def test_a_nested_quantifier_is_matched_in_linear_time(runs, forbid):
-    forbid({"text": "(x+x+)+y"}, tool="t")
-    assert runs({"body": "x" * 300_000}, tool="t").action == "allow"
-    assert runs({"body": "x" * 300_000 + "y"}, tool="t").action == "deny"
 
 
 def test_an_unreadable_input_is_decided_all_the_same(runs, forbid):

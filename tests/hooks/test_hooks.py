@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from datetime import UTC, datetime, timedelta
 
@@ -125,18 +124,6 @@ def test_a_note_through_the_shell_is_kept_and_holds(every_host):
     every_host.prompt("Clean up, but leave the vendor folder alone.")
     assert every_host.before(note(NOTE)).startswith("toolmem: kept")
     assert "leave the vendor folder alone" in every_host.before("rm vendor/a", "s2")
-
-
-def test_a_ban_far_wider_than_its_words_asks_until_the_user_says_always_stop_it(host):
-    host.prompt("the old logo must not come back")
-    calls = [[{"tool": host.shell, "arguments": {"command": c}}] for c in ("ls -la", "pwd")]
-    wide = {"quote": "the old logo must not come back", "when": [{"command": "^(ls|cat|git)"}]}
-    told = host.before(note({**NOTE, **wide, "stops": calls[0], "passes": calls[1]}))
-    assert "It only asks" in told and "narrower `when`" in told
-    assert "ask the user first" in host.before("ls", "s2", key="call_2")
-    assert "Stops: “the old logo" in host.prompt("yes, always stop it")["systemMessage"]
-    assert "ask the user first" not in host.before("ls", "s2", key="call_3")
-    assert host.before("ls", "s2", key="call_4") != ""
 
 
 def test_a_quote_that_the_user_did_not_type_here_is_refused(host):
@@ -419,16 +406,6 @@ def test_a_secret_that_was_typed_is_not_kept(host):
 # ---------------------------------------------------------------- stores
 
 
-def test_a_store_that_came_with_the_folder_does_not_bind(host, project, own_home, monkeypatch):
-    monkeypatch.setenv("HOME", str(own_home.parent / "author"))
-    host.prompt("Never run ls.")
-    monkeypatch.setenv("HOME", str(own_home))
-    assert host.before("ls", session="s2") == ""
-    told = host.send("SessionStart", source="startup")
-    assert "not trusted" in told["systemMessage"]
-    assert "Never run ls" not in json.dumps(told["hookSpecificOutput"])
-
-
 def test_rules_of_the_user_bind_in_every_project(host, own_home):
     at_home = Host("claude-code", own_home)
     at_home.prompt("Never push to main.")
@@ -460,16 +437,6 @@ def test_a_subfolder_and_a_worktree_share_the_repositorys_store(project, tmp_pat
     assert project_root(str(worktree)) == str(project)
     (inside / "gitdir").write_text("/elsewhere/.git\n")  # the repository knows no such worktree
     assert project_root(str(worktree)) == str(worktree)
-
-
-def test_a_project_whose_rules_are_gone_is_told(host, project):
-    host.prompt("Never push to main.")
-    host.send("SessionStart", source="startup")
-    shutil.rmtree(project / ".toolmem")
-    told = host.send("SessionStart", "s2", source="startup")
-    assert "was deleted or emptied; 1 rule(s) bind from their copy" in told["systemMessage"]
-    host.before("ls")  # makes the store anew, without rules
-    assert "was deleted or emptied" in host.prompt("go on")["systemMessage"]
 
 
 def test_the_store_and_an_installed_hook_are_changed_by_the_user_alone(host):

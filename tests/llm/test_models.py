@@ -256,20 +256,6 @@ def test_money_is_only_counted_where_the_model_has_a_price(asking):
     assert it.server.requests == []
 
 
-def test_identical_calls_are_judged_once_and_counted_each_and_a_known_verdict_costs_nothing(
-    asking,
-):
-    calls = [{"tool_name": "t", "input": {}, "output": ""}] * 3
-    with asking() as it:
-        done = it.memory.add(calls)
-        assert (done.evaluation.evaluated, done.evaluation.reused) == (1, 2)
-        assert len(it.memory.calls()) == 3
-        assert it.memory.add(calls).evaluation.reused == 3
-        assert len(it.server.requests) == 1
-        it.memory.add(calls, force=True)
-        assert len(it.server.requests) == 2
-
-
 def test_a_dry_run_counts_prompts_and_sends_nothing(path, records, clock):
     overrides = ["llm.default.backend=dry_run"]
     with ToolMem(path, overrides=overrides, clock=clock) as memory:

@@ -176,36 +176,6 @@ def test_what_is_said_aloud_is_refused_aloud(say, rules, message):
     assert rules.all_rules().rules == []
 
 
-@pytest.mark.parametrize("words", ["You may email Bob again.", "lift {}"])
-def test_a_plain_sentence_and_lift_with_an_id_take_a_rule_back(say, rules, words):
-    [rule] = say("Never email Bob").kept
-    told = say(words.format(rule.id[:6]))
-    assert rules.list_rules("send_email") == []
-    assert [rule.rule for rule in told.lifted] == ["Never email Bob"]
-
-
-def test_undo_acts_on_the_message_before_it_and_on_no_other(say, rules):
-    say("Never email Bob")
-    say("Thanks!")
-    say("undo")
-    assert len(rules.list_rules("send_email")) == 1
-    say("Never email Sarah")
-    say("undo the last mail")
-    say("yes")
-    assert len(rules.list_rules("send_email")) == 2
-    say("Never email Alice")
-    say("Undo.")
-    left = {rule.rule for rule in rules.list_rules("send_email")}
-    assert left == {"Never email Bob", "Never email Sarah"}
-
-
-def test_just_this_time_leaves_the_rule_to_its_session(say, rules):
-    say("Never email Bob")
-    say("just this time")
-    assert rules.all_rules().rules == []
-    assert [rule.rule for rule in rules.all_rules("s1").rules] == ["Never email Bob"]
-
-
 def test_in_a_guarded_store_a_message_that_nobody_typed_lifts_nothing(say, hook, rules, store):
     say("Never email Bob")
     store.put(*GUARDED, {})
