@@ -222,8 +222,7 @@ def test_where_another_rule_stops_the_call_too_no_yes_lifts_one(host, own_home):
     at_home = Host("claude-code", own_home)
     at_home.prompt("You must never push to main.")
     taken_back(host)
-    told = host.send("PreToolUse", **host._call("git push origin main", "call_1"), **ASKED)
-    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert host.decision("git push origin main", "call_1", **ASKED) == "deny"
     assert len(host.rules()) == len(at_home.rules()) == 1
 
 
@@ -255,8 +254,7 @@ def test_where_settings_answer_prompts_nobody_is_asked(host, project, settings, 
     (project / ".claude").mkdir()
     (project / ".claude" / file).write_text(settings)
     taken_back(host)
-    told = host.send("PreToolUse", **host._call("git push origin main", "call_1"), **ASKED)
-    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert host.decision("git push origin main", "call_1", **ASKED) == "deny"
 
 
 @pytest.mark.parametrize(
@@ -303,12 +301,10 @@ def test_a_question_whose_call_did_not_run_was_answered_no(host):
     host.before("ls", key="call_2", **ASKED)
     told = host.after("git push origin main", "done", key="call_1", **ASKED)
     assert "You let it through. The ban holds on. To end it: lift" in told["systemMessage"]
-    denied = host.send("PreToolUse", **host._call("git push origin main", "call_3"), **ASKED)
-    assert denied["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert host.decision("git push origin main", "call_3", **ASKED) == "deny"
     host.prompt(BACK)
     host.before(note({"quote": BACK, "lifted": "push to main"}).replace(" note ", " note --lift "))
-    denied = host.send("PreToolUse", **host._call("git push origin main", "call_4"), **ASKED)
-    assert denied["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert host.decision("git push origin main", "call_4", **ASKED) == "deny"
 
 
 def test_a_denial_tells_its_user_the_way_out_and_not_the_model(host):
@@ -482,10 +478,8 @@ def test_a_day_ends_in_the_time_zone_of_the_settings_that_an_install_names(host,
     assert "24:00, Pacific/Auckland" in told
 
 
-def test_a_folder_that_is_not_trusted_changes_no_clock(host, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path / "its author"))
-    host.prompt("Never push to main.")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+def test_a_folder_that_is_not_trusted_changes_no_clock(strangers_host):
+    host = strangers_host
     settings = host.project / "settings.yaml"
     settings.write_text("time_zone: Pacific/Auckland\n")
     host.options = ["--config", str(settings)]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from hooks.conftest import decided
 
 from toolmem import ToolMem
 from toolmem.guard.rule_copies import HEAD, KEPT_SECONDS, copy_folder, forget_old_copies
@@ -72,8 +73,7 @@ def test_a_demand_that_a_locked_store_cannot_take_binds_in_its_session_and_is_ke
     waits = []
     patience = Database._patience
     host.prompt("Never push to main.")
-    with closing(apsw.Connection(host.store().location)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with host.locked():
 
         def noted(self, db, wait):
             waits.extend([wait] if self.path != ":memory:" else [])
@@ -91,8 +91,7 @@ def test_a_demand_that_a_locked_store_cannot_take_binds_in_its_session_and_is_ke
 
 def test_a_held_demand_that_is_taken_back_is_lifted_and_nothing_else_is_said(host):
     host.prompt("Never push to main.")
-    with closing(apsw.Connection(host.store().location)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with host.locked():
         host.prompt("Never use sudo.")
     told = notice(host.prompt("You can use sudo again."))
     assert "Kept now" in told and "Lifted" in told and "Not lifted" not in told
@@ -104,8 +103,7 @@ def test_a_folder_of_somebody_else_holds_no_demands(host, tmp_path, monkeypatch)
     (tmp_path / f"toolmem-{os.getuid()}").mkdir(mode=0o777)
     (tmp_path / f"toolmem-{os.getuid()}").chmod(0o777)
     host.prompt("Never push to main.")
-    with closing(apsw.Connection(host.store().location)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with host.locked():
         assert "it does not bind" in notice(host.prompt("Never use sudo."))
 
 
@@ -252,12 +250,8 @@ def test_a_copy_that_somebody_changed_is_not_recognized(host, monkeypatch, tmp_p
     assert "is not trusted" in told and "evil.example" not in told
 
 
-def test_the_rules_of_a_strangers_store_only_ask_until_the_user_trusts_it(
-    host, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("HOME", str(tmp_path / "stranger"))
-    host.prompt("Never push to main.")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+def test_the_rules_of_a_strangers_store_only_ask_until_the_user_trusts_it(strangers_host):
+    host = strangers_host
     told = host.send("PreToolUse", **host._call("git push origin main", "c1"))
     assert told["hookSpecificOutput"]["permissionDecision"] == "ask"
     assert "The user said" not in json.dumps(told)
@@ -268,8 +262,7 @@ def test_the_rules_of_a_strangers_store_only_ask_until_the_user_trusts_it(
         before = store.decisions("default")
         store.trust()
     assert before == []  # nothing was written there
-    told = host.send("PreToolUse", **host._call("git push origin main", "c3"))
-    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert host.decision("git push origin main", "c3") == "deny"
 
 
 def test_programs_only_ask_by_the_rules_of_a_store_that_is_not_trusted(
@@ -292,8 +285,7 @@ def test_the_rules_of_a_project_that_another_has_replaced_only_ask(host):
     shutil.rmtree(host.project.with_name("elsewhere") / ".toolmem")
     host.project.mkdir()  # while the old folder is there, so that it has another inode
     (host.project / ".git").mkdir()
-    told = host.send("PreToolUse", **host._call("git push origin main", "c1"))
-    assert told["hookSpecificOutput"]["permissionDecision"] == "ask"
+    assert host.decision("git push origin main", "c1") == "ask"
     assert "another folder is in its place" in notice(host.prompt("go on"))
 
 
@@ -305,10 +297,8 @@ def test_a_backup_of_the_project_in_its_place_is_no_stranger_and_what_it_lacks_b
         host.prompt(since)
     host.project.rename(host.project.with_name("broken"))  # so that the backup has another inode
     shutil.copytree(kept, host.project)
-    told = host.send("PreToolUse", **host._call("git push origin main", "c1"))
-    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
-    told = host.send("PreToolUse", **host._call("sudo ls", "c2"))
-    assert ('"deny"' in json.dumps(told)) is bool(since)
+    assert host.decision("git push origin main", "c1") == "deny"
+    assert (host.decision("sudo ls", "c2") == "deny") is bool(since)
     told = notice(host.prompt("go on"))
     assert "put back" in told and "trusted" not in told and "is a copy" not in told
 
@@ -340,7 +330,8 @@ def test_a_loss_is_told_once_in_a_session(host):
     host.prompt("Never push to main.")
     shutil.rmtree(host.project / ".toolmem")
     told = [notice(host.prompt("go on")) for _ in range(3)]
-    assert "was deleted or emptied" in told[0] and told[1:] == ["", ""]
+    assert "was deleted or emptied; 1 rule(s) bind from their copy" in told[0]
+    assert told[1:] == ["", ""]
     assert "was deleted" in notice(host.send("SessionStart", "s2", source="startup"))
     assert notice(host.prompt("go on", "s2")) == ""
 
@@ -447,13 +438,8 @@ def test_what_is_taken_back_while_the_store_is_lost_is_told_as_not_lifted(host):
     assert "Never use sudo" in host.before("sudo ls")
 
 
-def test_a_demand_in_a_folder_whose_store_is_not_trusted_is_told_to_bind_everywhere(
-    host, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("HOME", str(tmp_path / "stranger"))
-    host.prompt("Never push to main.")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    told = notice(host.prompt("Never use sudo."))
+def test_a_demand_in_a_folder_whose_store_is_not_trusted_is_told_to_bind_everywhere(strangers_host):
+    told = notice(strangers_host.prompt("Never use sudo."))
     assert "Kept" in told and "it binds in every project" in told
 
 
@@ -466,12 +452,8 @@ def test_a_yes_to_a_doubt_is_told_with_what_ends_the_ban(host):
     ended = {"tool_response": {"stdout": "x"}, "permission_mode": "default"}
     told = host.send("PostToolUse", **call, **ended)
     assert "The ban holds on. To end it: lift" in notice(told)
-    again = host._call("new-launcher -n 3 sudo ls", "c2")
-    assert decided(host.send("PreToolUse", permission_mode="default", **again)) == ""
-
-
-def decided(told):
-    return told.get("hookSpecificOutput", {}).get("permissionDecision", "")
+    again = host.decision("new-launcher -n 3 sudo ls", "c2", permission_mode="default")
+    assert again == ""
 
 
 def test_a_folder_that_becomes_part_of_a_repository_keeps_its_bans(host):
