@@ -319,18 +319,6 @@ def test_a_denial_tells_its_user_the_way_out_and_not_the_model(host):
     assert code not in context.replace(f"think, lift {code}", "")
 
 
-def test_replies_are_followed_beside_other_sentences(host):
-    host.prompt("Never push to main.")
-    host.before("git push origin main")
-    host.prompt("I am watching. Yes, this once please.")
-    assert host.before("git push origin main", key="call_2") == ""
-    host.after("git push origin main", "done", key="call_2")
-    assert host.before("git push origin main", key="call_3") != ""
-    (rule,) = host.rules()
-    told = host.prompt(f"We are done. Lift {rule.id[:6]}")
-    assert "Lifted" in told["systemMessage"]
-
-
 def test_a_message_with_pasted_text_takes_no_rule_back(host):
     host.prompt("Never push to main.")
     host.prompt("You can push to main again.\n> quoted: `yes`")

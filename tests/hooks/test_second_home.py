@@ -362,20 +362,6 @@ def test_one_change_writes_one_rule_whatever_the_number_of_rules(tmp_path):
     assert len(changed) == 2 and folder / HEAD in changed
 
 
-def test_a_program_holds_calls_against_the_rules_that_its_store_lost(tmp_path, caplog):
-    path = tmp_path / "m.db"
-    with ToolMem(path) as memory:
-        put(memory, "Never push")
-    for file in tmp_path.glob("m.db*"):
-        file.unlink()
-    with ToolMem(path) as memory:
-        decision = memory.check_tool_call("Bash", {"command": "git push"})
-        assert decision.action == "deny" and "store restore" in decision.reason
-        session = AgentSession.start(memory, tools=["Bash"])
-        session.messages("Go on.")
-        assert "was deleted or emptied" in " ".join(session.take_told())
-
-
 def test_a_state_that_was_put_back_is_known_by_its_stamp_whatever_the_clock_says(host):
     host.prompt("Never push to main.")
     with host.store() as store:  # a rule of a clock that went ahead
@@ -423,7 +409,11 @@ def test_a_program_that_runs_on_has_its_rules_from_the_copy_until_they_are_resto
     push = {"command": "git push"}
     with ToolMem(path) as memory:
         assert "Never push" in memory.prompt(["Bash"])
-        assert "tell the user" in memory.check_tool_call("Bash", push).reason
+        decision = memory.check_tool_call("Bash", push)
+        assert decision.action == "deny" and "tell the user" in decision.reason
+        session = AgentSession.start(memory, tools=["Bash"])
+        session.messages("Go on.")
+        assert "was deleted or emptied" in " ".join(session.take_told())
         command = [sys.executable, "-m", "toolmem", "store", "restore", "--store", str(path)]
         subprocess.run(command, check=True, capture_output=True)
         decision = memory.check_tool_call("Bash", push)

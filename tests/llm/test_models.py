@@ -108,16 +108,14 @@ def test_retry_after_is_read_in_every_form_and_bounded(headers, seconds):
     assert error.retry_after == seconds
 
 
-def test_a_request_is_sent_once_more_than_it_may_be_retried(asking, records):
-    with asking(Fault("server_error"), more=["llm.default.params.max_retries=2"]) as it:
+@pytest.mark.parametrize(
+    ("setting", "sent"),
+    [("llm.default.params.max_retries=2", 3), ("op.parse_tool_call_result_op.max_retries=0", 1)],
+)
+def test_a_request_is_sent_once_more_than_it_or_its_op_may_retry(asking, records, setting, sent):
+    with asking(Fault("server_error"), more=[setting]) as it:
         it.memory.add(records(1))
-        assert len(it.server.requests) == 3
-
-
-def test_an_op_may_have_retries_of_its_own(asking, records):
-    with asking(Fault("server_error"), more=["op.parse_tool_call_result_op.max_retries=0"]) as it:
-        it.memory.add(records(1))
-        assert len(it.server.requests) == 1
+        assert len(it.server.requests) == sent
 
 
 def test_guidance_survives_a_summary_that_fails(asking, records):
