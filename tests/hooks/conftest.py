@@ -10,6 +10,8 @@ import pytest
 
 from toolmem.hooks.__main__ import answer_event
 from toolmem.hooks.agents import AGENTS
+from toolmem.models.calls import SystemClock
+from toolmem.rules.store import ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore
 
 
@@ -88,12 +90,14 @@ class Host:
         with self.store() as store:
             return [call for window in store.windows("default") for call in window.calls]
 
-    def rules(self):
-        from toolmem.models.calls import SystemClock
-        from toolmem.rules.store import ToolMemoryStore
-
+    @contextmanager
+    def rule_store(self):
         with self.store() as store:
-            return ToolMemoryStore(store, "default", SystemClock()).all_rules("s1").rules
+            yield ToolMemoryStore(store, "default", SystemClock())
+
+    def rules(self):
+        with self.rule_store() as rules:
+            return rules.all_rules("s1").rules
 
 
 def decided(told):

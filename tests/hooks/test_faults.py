@@ -432,8 +432,7 @@ def test_a_rule_that_was_changed_since_is_restored_in_its_newest_version(host, p
     host.prompt("Never push to main.")
     shutil.copytree(project / ".toolmem", project / "before")
     (rule,) = host.rules()
-    with host.store() as store:
-        rules = ToolMemoryStore(store, "default", SystemClock())
+    with host.rule_store() as rules:
         rules.change(rule, Actor("user", "typed"), "changed", priority="normal")
     host.prompt("go on")
     lost(project, "put back")

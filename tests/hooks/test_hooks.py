@@ -9,14 +9,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hooks.conftest import Host
 
-from toolmem import ToolMem
 from toolmem.guard.stores import project_root
 from toolmem.hooks.ledger import Ledger, forget_old_sessions
 from toolmem.hooks.notes import note_command
 from toolmem.hooks.state import INSTALLS, Install, write_notes
 from toolmem.models.calls import SystemClock
 from toolmem.rules.changes import Actor
-from toolmem.rules.store import ToolMemoryStore
 
 NOTE = {
     "quote": "leave the vendor folder alone",
@@ -319,12 +317,6 @@ def test_a_denial_tells_its_user_the_way_out_and_not_the_model(host):
     assert code not in context.replace(f"think, lift {code}", "")
 
 
-def test_a_message_with_pasted_text_takes_no_rule_back(host):
-    host.prompt("Never push to main.")
-    host.prompt("You can push to main again.\n> quoted: `yes`")
-    assert host.before("git push origin main") != ""
-
-
 @pytest.mark.parametrize(
     "prompt",
     [
@@ -431,14 +423,6 @@ def test_the_store_and_an_installed_hook_are_changed_by_the_user_alone(host):
         assert host.before(command, key=f"call_{number + 2}") == ""
 
 
-def test_a_program_cannot_loosen_a_rule_where_a_hook_is_at_work(host, project):
-    host.prompt("Never push to main.")
-    (rule,) = host.rules()
-    with ToolMem(str(project / ".toolmem" / "memory.db")) as memory:
-        memory.tool_rule_delete(rule.tool_name, rule.id)
-    assert host.before("git push origin main") != ""
-
-
 def test_the_guard_can_be_switched_off_by_the_environment(host):
     host.prompt("Never push to main.")
     payload = host.payload("PreToolUse", **host._call("git push origin main", "call_1"))
@@ -478,8 +462,7 @@ def test_a_folder_that_is_not_trusted_changes_no_clock(strangers_host):
 
 def test_a_ban_that_ended_is_told_at_the_next_prompt_once(host):
     host.prompt("Never push to main.")
-    with host.store() as store:
-        rules = ToolMemoryStore(store, "default", SystemClock())
+    with host.rule_store() as rules:
         [rule] = rules.list_rules("@shell")
         ended = SystemClock().now() - timedelta(minutes=5)
         rules.change(rule, Actor("user", "typed"), expires_at=ended)

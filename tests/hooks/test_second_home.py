@@ -54,8 +54,7 @@ def test_an_allowed_call_writes_nothing(host, monkeypatch):
 
 
 def test_a_count_that_an_allowed_call_uses_up_counts_once_for_two_installs(host):
-    with host.store() as store:
-        rules = ToolMemoryStore(store, "default", SystemClock())
+    with host.rule_store() as rules:
         when = [{"command": "^rg", "more_than": {"calls": 2, "per": "conversation"}}]
         more = {"effect": "deny", "when": when, "source": "user_explicit"}
         rules.put_rule(RuleInput(tool_name="@shell", rule="At most two searches", **more))
@@ -459,10 +458,9 @@ def test_a_held_demand_replaces_no_rule_of_the_store(host):
     from toolmem.guard.rule_copies import copy_records
 
     host.prompt("Never push to main.")
-    with host.store() as store:
-        rules = ToolMemoryStore(store, "default", SystemClock())
+    with host.rule_store() as rules:
         aside = Aside(rules)
-        for each in copy_records(store, "default"):
+        for each in copy_records(rules.store, "default"):
             newer = {"updated_at": "2031-01-01T00:00:00Z", "when": []}
             told = json.loads(bytes(each.value)) | newer
             aside.rules.store.put("default", each.namespace, each.key, told)

@@ -9,8 +9,6 @@ from toolmem.rules.changes import Actor
 from toolmem.rules.failures import ToolEffectiveness
 from toolmem.rules.store import GUARDED
 from toolmem.rules.turn import ToolUse, Turn, read_turn
-from toolmem.view.conditions import Match, read_conditions
-from toolmem.view.view import CallView
 
 SARAH = "never email Sarah at sarah@example.com"
 
@@ -34,17 +32,6 @@ def test_a_decree_becomes_a_critical_rule_that_is_checked(say, rules, message):
     assert (rule.rule, rule.priority, rule.source) == (message, "critical", "user_explicit")
     assert rule.tags == ["user-edict"]
     assert rule.effect == "deny"
-
-
-def test_an_option_that_is_switched_off_is_not_the_one_that_was_forbidden(hook, rules):
-    said = "Never use docker run with --privileged."
-    hook.after_turn(Turn(user_message=said, tool_calls=[ToolUse(name="Bash")]))
-    (rule,) = rules.all_rules().rules
-    held = read_conditions(rule.when, rule.unless)
-    commands = [f"docker run --privileged{end} x" for end in ("", "=true", "=false")]
-    views = [CallView("Bash", {"command": each}) for each in commands]
-    found = [held.check(view, datetime.now(UTC)) for view in views]
-    assert found == [Match.YES, Match.YES, Match.NO]
 
 
 def test_two_sentences_make_two_rules(hook, rules):
