@@ -450,12 +450,6 @@ def test_an_edit_that_wants_a_file_read_is_let_go_once_it_is(runs):
     assert runs(edit, tool="Edit").action == "allow"
 
 
-def test_a_host_without_force_repeats_a_denied_call_once(runs):
-    runs("cat x", error=FAILED)
-    found = [runs("cat x", error=FAILED, force=None).action for _ in range(3)]
-    assert found == ["deny", "allow", "deny"]
-
-
 def test_a_call_that_began_before_a_write_and_failed_after_is_not_held(guard, runs):
     given = {"command": "make"}
     slow = guard.before("Bash", given, conversation="c")
