@@ -159,6 +159,11 @@ def test_a_signature_that_a_page_shows_signs_in_nobody(browse):
         assert answer.status_code == 200 and "you, from the terminal" not in answer.text
 
 
+@pytest.mark.parametrize("host", ["evil.com", "127.0.0.1.evil.com"])
+def test_without_a_token_only_this_machine_is_let_in(browser, host):
+    assert browser.client.get("/w/default/", headers={"Host": host}).status_code == 403
+
+
 def test_signing_in_leads_to_pages_of_the_console_alone(browse):
     for then in ("//evil.com/w/", "https://evil.com", "\\\\evil.com", "", "/w"):
         browser = browse(code="c")
