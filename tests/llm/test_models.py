@@ -292,24 +292,14 @@ def test_every_fault_can_be_asked_for(asking, records):
 def test_what_is_wrong_with_a_model_is_told_before_anything_is_sent(path, monkeypatch):
     for name in ("DASHSCOPE_API_KEY", "OPENAI_API_KEY", "FLOW_LLM_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    for settings, told in [
-        (["llm.default.backend=dashscope"], "set DASHSCOPE_API_KEY"),
-        (
-            ["llm.default.backend=openai_compatible", "llm.default.params.base_url=ftp://x"],
-            "http:// or https://",
-        ),
-        (
-            [
-                "llm.default.backend=openai_compatible",
-                "llm.default.params.base_url=http://127.0.0.1:1",
-            ],
-            "model_name: missing",
-        ),
-        (
-            ["llm.default.backend=openai_compatible", "llm.default.params.base_url=http://[x"],
-            "base_url: expected an address",
-        ),
+    for backend, url, told in [
+        ("dashscope", "", "set DASHSCOPE_API_KEY"),
+        ("openai_compatible", "ftp://x", "http:// or https://"),
+        ("openai_compatible", "http://127.0.0.1:1", "model_name: missing"),
+        ("openai_compatible", "http://[x", "base_url: expected an address"),
     ]:
+        settings = [f"llm.default.backend={backend}"]
+        settings += [f"llm.default.params.base_url={url}"] if url else []
         with ToolMem(path, overrides=settings) as memory, pytest.raises(ConfigError, match=told):
             memory.add([{"tool_name": "t", "output": "x"}])
 
