@@ -6,6 +6,7 @@ import pytest
 
 from toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
+from toolmem.rules.store import ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore
 from toolmem.testing.clock import TestClock
 from toolmem.testing.scripted import ScriptedJudge
@@ -45,6 +46,11 @@ def path(tmp_path):
 def store(path):
     with SqliteStore(path) as opened:
         yield opened
+
+
+@pytest.fixture
+def rules(store, clock):
+    return ToolMemoryStore(store, "default", clock)
 
 
 @pytest.fixture

@@ -70,13 +70,16 @@ def test_an_infinite_number_and_a_value_in_place_of_a_section_are_refused(tmp_pa
     found = settings(tmp_path, "budget: {max_cost: 1e999}\nhttp: here\n").problems
     assert "budget.max_cost: expected a finite number" in found[0]
     assert "http: expected a section, got 'here'" in found[1]
+    (twice,) = settings(tmp_path, "language: zh\nlanguage: zh\n").problems
+    assert "the key 'language' stands twice" in twice
     with pytest.raises(ConfigError, match="expected name=value"):
         ToolMem(overrides=["language"])
 
 
 def test_every_problem_is_told_at_once_with_the_place_and_the_nearest_name(tmp_path):
     (tmp_path / "my.yaml").write_text(
-        "op:\n  summary_tool_memory_op:\n    params: {recent_cal_count: 3}\n"
+        "op:\n  summary_tool_memory_op:\n    params: {recent_cal_count: 3,"
+        " summary_sleep_interval: -1}\n"
         "llm: {default: {backend: opena}}\n"
         "flow: {quick: {flow_content: parse_tool_cal_result_op}}\n"
         "budgett: {max_tokens: 1}\n"
@@ -87,6 +90,7 @@ def test_every_problem_is_told_at_once_with_the_place_and_the_nearest_name(tmp_p
     for part in (
         "op.summary_tool_memory_op.params.recent_cal_count: unknown "
         "(did you mean 'recent_call_count'?)",
+        "summary_sleep_interval: expected `float` >= 0",
         "llm.default.backend: expected one of 'offline', 'dry_run', 'dashscope', ",
         "did you mean 'parse_tool_call_result_op'",
         "budgett: unknown (did you mean 'budget'?)",
@@ -95,7 +99,7 @@ def test_every_problem_is_told_at_once_with_the_place_and_the_nearest_name(tmp_p
     ):
         assert part.strip() in told
     assert "my.yaml:3]" in told
-    assert len(raised.value.problems) == 6
+    assert len(raised.value.problems) == 7
 
 
 def test_a_file_that_changes_the_backend_begins_without_the_defaults_params(tmp_path):

@@ -2,17 +2,12 @@ import pytest
 
 from toolmem.config.sections import GuardSection
 from toolmem.guard import Guard
-from toolmem.rules.store import RuleInput, ToolMemoryStore
+from toolmem.rules.store import RuleInput
 
 
 @pytest.fixture
 def guard(store, clock):
     return Guard(store, "default", clock, GuardSection(repeats="enforce"))
-
-
-@pytest.fixture
-def rules(store, clock):
-    return ToolMemoryStore(store, "default", clock)
 
 
 @pytest.fixture

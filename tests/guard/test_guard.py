@@ -386,18 +386,6 @@ def test_a_command_that_worked_before_a_failure_casts_doubt(runs):
     assert runs("npm run lint").action == "advise"
 
 
-def test_a_failed_change_lets_nothing_go(runs):
-    runs("cat x", error=FAILED)
-    runs("mkdir /y", error="mkdir: cannot create directory '/y': Permission denied")
-    assert runs("cat x").action == "deny"
-
-
-def test_a_formatter_that_fails_by_repairing_is_not_held(runs):
-    told = "black....Failed\n- files were modified by this hook\nreformatted a.py"
-    runs("git commit -m x", error=told)
-    assert runs("git commit -m x").action == "allow"
-
-
 def test_a_change_of_folder_only_advises(runs):
     runs("cat x", error=FAILED)
     runs("cd y")
@@ -462,12 +450,6 @@ def test_an_edit_that_wants_a_file_read_is_let_go_once_it_is(runs):
     assert runs(edit, tool="Edit").action == "allow"
 
 
-def test_a_host_without_force_repeats_a_denied_call_once(runs):
-    runs("cat x", error=FAILED)
-    found = [runs("cat x", error=FAILED, force=None).action for _ in range(3)]
-    assert found == ["deny", "allow", "deny"]
-
-
 def test_a_call_that_began_before_a_write_and_failed_after_is_not_held(guard, runs):
     given = {"command": "make"}
     slow = guard.before("Bash", given, conversation="c")
@@ -481,12 +463,6 @@ def test_a_stopped_call_teaches_nothing(guard, runs):
     decision = guard.before("Bash", given, conversation="c")
     guard.after(decision, given, output="toolmem: not run. The user said", failed=True)
     assert runs("cat x").action == "allow"
-
-
-def test_conversations_learn_in_the_store(runs, store, clock):
-    runs("cat x", error=FAILED)
-    other = Guard(store, "default", clock, GuardSection(repeats="enforce"))
-    assert other.before("Bash", {"command": "cat x"}, conversation="c").action == "deny"
 
 
 # ---------------------------------------------------------------- names, schemas, toolmem itself
@@ -594,22 +570,6 @@ def test_arguments_that_do_not_fit_the_schema_are_advised_against(guard):
 def test_what_holds_the_agent_is_changed_by_the_user_alone(store, clock, command, action):
     guard = Guard(store, "default", clock, protected=["/srv/data/toolmem.db"])
     assert guard.before("Bash", {"command": command}, folder="/srv/app").action == action
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["true" + " | cat" * 12_000, "echo " + "(" * 20_000, "x" * 300_000 + " rm -rf /srv"],
-)
-def test_what_is_too_large_to_read_is_asked_about_where_a_rule_names_it(forbid, runs, command):
-    forbid({"command": "^rm -rf /srv"})
-    assert runs(command).action in ("allow", "ask")
-    assert runs(command + "; rm -rf /srv").action == "ask"
-
-
-def test_a_nested_quantifier_is_matched_in_linear_time(runs, forbid):
-    forbid({"text": "(x+x+)+y"}, tool="t")
-    assert runs({"body": "x" * 300_000}, tool="t").action == "allow"
-    assert runs({"body": "x" * 300_000 + "y"}, tool="t").action == "deny"
 
 
 def test_an_unreadable_input_is_decided_all_the_same(runs, forbid):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing, contextmanager
 
+import apsw
 import pytest
 
 from toolmem.hooks.__main__ import answer_event
 from toolmem.hooks.agents import AGENTS
+from toolmem.models.calls import SystemClock
+from toolmem.rules.store import ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore
 
 
@@ -49,6 +53,10 @@ class Host:
         """Why the call is stopped; "" where it runs."""
         return stopped(self.send("PreToolUse", session, **self._call(command, key), **fields))
 
+    def decision(self, command, key="call_1", **fields):
+        """What is decided about the call; "" where nothing is."""
+        return decided(self.send("PreToolUse", **self._call(command, key), **fields))
+
     def after(self, command, output, session="s1", key="call_1", **fields):
         told = {"tool_response": self._response(output), **fields}
         return self.send("PostToolUse", session, **self._call(command, key), **told)
@@ -70,17 +78,30 @@ class Host:
     def store(self):
         return SqliteStore(str(self.project / ".toolmem" / "memory.db"))
 
+    @contextmanager
+    def locked(self):
+        """Another process writes to the store, and goes on writing."""
+        with closing(apsw.Connection(self.store().location)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+
     def calls(self):
         """The recorded calls, by tool."""
         with self.store() as store:
             return [call for window in store.windows("default") for call in window.calls]
 
-    def rules(self):
-        from toolmem.models.calls import SystemClock
-        from toolmem.rules.store import ToolMemoryStore
-
+    @contextmanager
+    def rule_store(self):
         with self.store() as store:
-            return ToolMemoryStore(store, "default", SystemClock()).all_rules("s1").rules
+            yield ToolMemoryStore(store, "default", SystemClock())
+
+    def rules(self):
+        with self.rule_store() as rules:
+            return rules.all_rules("s1").rules
+
+
+def decided(told):
+    return told.get("hookSpecificOutput", {}).get("permissionDecision", "")
 
 
 def stopped(answer):
@@ -114,6 +135,15 @@ def project(tmp_path):
 @pytest.fixture
 def host(project):
     return Host("claude-code", project)
+
+
+@pytest.fixture
+def strangers_host(host, own_home, monkeypatch):
+    """In a project that came with the rules of somebody else."""
+    with monkeypatch.context() as somebody:
+        somebody.setenv("HOME", str(own_home.parent / "stranger"))
+        host.prompt("Never push to main.")
+    return host
 
 
 @pytest.fixture(params=AGENTS)

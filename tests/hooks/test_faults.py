@@ -18,6 +18,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from hooks.conftest import decided
 
 from toolmem.guard import stores
 from toolmem.guard.guard import WRITE_WAIT
@@ -53,9 +54,9 @@ def start(project, *options, cwd=None, preexec_fn=None, **environment):
     )
 
 
-def run(project, data, *options, **more):
+def run(project, event, *options, **more):
     process = start(project, *options, **more)
-    out, err = process.communicate(data, timeout=60)
+    out, err = process.communicate(json.dumps(event).encode(), timeout=60)
     assert (process.returncode, err) == (0, b"")
     return json.loads(out) if out else {}
 
@@ -104,28 +105,27 @@ def test_an_odd_payload_is_checked_and_recorded_all_the_same(change, host, proje
 
 
 def test_an_unknown_event_an_unknown_agent_and_unknown_options_say_nothing(project):
-    data = json.dumps(payload(project, "SomethingNew")).encode()
-    assert run(project, data) == {}
-    assert run(project, data, "--new-option", "--verbose") == {}
+    event = payload(project, "SomethingNew")
+    assert run(project, event) == run(project, event, "--new-option", "--verbose") == {}
+    data = json.dumps(event).encode()
     assert answer_event(["no-such-agent"], data, {}) == b""
     assert answer_event([], data, {}) == b""
 
 
 def test_three_megabytes_are_read(host, project):
     big = payload(project, "PostToolUse", tool_response={"stdout": "x" * 3_000_000})
-    assert run(project, json.dumps(big).encode()) == {}
+    assert run(project, big) == {}
     assert len(host.calls()) == 1
 
 
 def test_a_store_that_is_damaged_is_told_and_stops_a_call_only_where_the_user_chose_that(project):
     (project / ".toolmem").mkdir()
     (project / ".toolmem" / "memory.db").write_bytes(b"no database" * 1_000)
-    data = json.dumps(payload(project)).encode()
+    data = payload(project)
     assert run(project, data) == {}
-    told = run(project, data, "--on-error", "closed")
-    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
-    data = json.dumps(payload(project, "SessionStart")).encode()
-    assert "no rule binds" in run(project, data)["systemMessage"]
+    assert decided(run(project, data, "--on-error", "closed")) == "deny"
+    told = run(project, payload(project, "SessionStart"))
+    assert "no rule binds" in told["systemMessage"]
 
 
 def test_the_toolmem_command_answers_an_event_and_ends_with_0(project):
@@ -145,11 +145,10 @@ def test_no_module_of_a_hostile_folder_is_imported(host, project):
     (project / "toolmem" / "__init__.py").write_text(text)
     (project / ".env").write_text("TOOLMEM_GUARD=off\n")
     (project / "toolmem.yaml").write_text("guard: off\nop_modules: [json]\n")
-    data = json.dumps(payload(project)).encode()
+    data = payload(project)
     for environment in ({}, {"PYTHONPATH": str(project)}):
-        told = run(project, data, **environment)
-        assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
-    run(project, json.dumps(payload(project, "SessionEnd")).encode())
+        assert decided(run(project, data, **environment)) == "deny"
+    run(project, payload(project, "SessionEnd"))
     time.sleep(1)  # the detached process has begun
     assert not mark.exists()
 
@@ -159,7 +158,7 @@ def test_a_link_in_place_of_the_store_is_not_followed_into_the_users_files(host,
     target.write_text("mine")
     (project / ".toolmem").mkdir()
     (project / ".toolmem" / "memory.db").symlink_to(target)
-    run(project, json.dumps(payload(project)).encode())
+    run(project, payload(project))
     assert target.read_text() == "mine"
 
 
@@ -205,8 +204,7 @@ def test_the_second_of_two_installs_acts_where_the_first_was_killed(host, projec
     first.stdin.flush()
     first.kill()
     first.wait()
-    told = run(project, data)
-    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert decided(run(project, payload(project))) == "deny"
 
 
 def test_a_session_is_judged_and_summarized_after_its_end(host, project):
@@ -214,7 +212,7 @@ def test_a_session_is_judged_and_summarized_after_its_end(host, project):
         host.before(f"ls {number}", key=f"toolu_{number}")
         host.after(f"ls {number}", "a.txt", key=f"toolu_{number}")
     began = time.monotonic()
-    run(project, json.dumps(payload(project, "SessionEnd")).encode())
+    run(project, payload(project, "SessionEnd"))
     assert time.monotonic() - began < 20
     for _ in range(300):
         time.sleep(0.1)
@@ -240,15 +238,10 @@ def no_file_may_grow():
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
-def decided(told):
-    return told.get("hookSpecificOutput", {}).get("permissionDecision", "")
-
-
 def test_a_ban_holds_where_nothing_can_be_written(host, project):
     host.prompt("Never push to main.")
-    run(project, json.dumps(payload(project, "SessionStart")).encode())
-    told = run(project, json.dumps(payload(project)).encode(), preexec_fn=no_file_may_grow)
-    assert decided(told) == "deny"
+    run(project, payload(project, "SessionStart"))
+    assert decided(run(project, payload(project), preexec_fn=no_file_may_grow)) == "deny"
 
 
 def test_a_ban_holds_at_once_under_the_lock_of_another_process(host, monkeypatch):
@@ -260,8 +253,7 @@ def test_a_ban_holds_at_once_under_the_lock_of_another_process(host, monkeypatch
         return patience(self, db, wait)
 
     host.prompt("Never push to main.")
-    with closing(apsw.Connection(host.store().location)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with host.locked():
         monkeypatch.setattr(Database, "_patience", noted)
         told = host.send("PreToolUse", **host._call("git push origin main", "c1"))
     assert decided(told) == "deny" and "nothing can be kept" in told["systemMessage"]
@@ -283,20 +275,15 @@ def test_a_store_that_stays_locked_against_readers_is_waited_for_once(host, monk
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")
         monkeypatch.setattr(files, "open_file", noted)
-        told = host.send("PreToolUse", **host._call("git push origin main", "c1"))
-    assert decided(told) == "deny"
+        decision = host.decision("git push origin main")
+    assert decision == "deny"
     assert [wait for wait in waits if wait] == [0.2]
 
 
-@pytest.mark.parametrize("fault", ["full", "locked"])
-def test_a_demand_that_cannot_be_kept_is_told_so(host, project, fault):
+def test_a_demand_that_cannot_be_kept_is_told_so(host, project):
     host.prompt("Never push to main.")
     event = payload(project, "UserPromptSubmit", prompt="Never use sudo.", prompt_id="p9")
-    with closing(apsw.Connection(host.store().location)) as other:
-        if fault == "locked":
-            other.execute("BEGIN IMMEDIATE")
-        limit = {"preexec_fn": no_file_may_grow} if fault == "full" else {}
-        told = run(project, json.dumps(event).encode(), **limit)
+    told = run(project, event, preexec_fn=no_file_may_grow)
     assert "not kept" in told["systemMessage"] and "Never use sudo" in told["systemMessage"]
     assert [rule.rule for rule in host.rules()] == ["Never push to main"]
 
@@ -343,20 +330,20 @@ HOWS = ("deleted", "emptied", "damaged", *LINKS, "the state folder", "put back")
 def test_a_ban_survives_the_loss_of_its_store_and_the_user_is_told(how, project):
     def say(text, key):
         event = payload(project, "UserPromptSubmit", prompt=text, prompt_id=key)
-        return run(project, json.dumps(event).encode())
+        return run(project, event)
 
-    call = json.dumps(payload(project)).encode()
+    call = payload(project)
     say("Never use sudo.", "p1")
     shutil.copytree(project / ".toolmem", project / "before")
     say("Never push to main.", "p2")
     assert decided(run(project, call)) == "deny"
     lost(project, how)
-    told = run(project, json.dumps(payload(project, tool_use_id="c2")).encode())
+    told = run(project, payload(project, tool_use_id="c2"))
     assert decided(told) == "deny"
     reason = told["hookSpecificOutput"]["permissionDecisionReason"]
     assert "tell the user" in reason
     harmless = payload(project, tool_use_id="c4", tool_input={"command": "ls"})
-    assert "could not be read" not in json.dumps(run(project, json.dumps(harmless).encode()))
+    assert "could not be read" not in json.dumps(run(project, harmless))
     if how == "damaged":
         assert "move it away" in reason
     if how != "the state folder":  # the rule binds from its copy, which no reply changes
@@ -368,7 +355,7 @@ def test_a_ban_survives_the_loss_of_its_store_and_the_user_is_told(how, project)
         restore(project)
         told = say("go on", "p4")
         assert "store restore" not in told.get("systemMessage", "")
-        told = run(project, json.dumps(payload(project, tool_use_id="c3")).encode())
+        told = run(project, payload(project, tool_use_id="c3"))
         assert decided(told) == "deny" and "tell the user" not in json.dumps(told)
 
 
@@ -445,8 +432,7 @@ def test_a_rule_that_was_changed_since_is_restored_in_its_newest_version(host, p
     host.prompt("Never push to main.")
     shutil.copytree(project / ".toolmem", project / "before")
     (rule,) = host.rules()
-    with host.store() as store:
-        rules = ToolMemoryStore(store, "default", SystemClock())
+    with host.rule_store() as rules:
         rules.change(rule, Actor("user", "typed"), "changed", priority="normal")
     host.prompt("go on")
     lost(project, "put back")
@@ -542,8 +528,7 @@ def test_a_demand_is_kept_while_the_users_own_store_is_locked(host, own_home):
 def test_a_reply_that_cannot_be_stored_is_told_so(host):
     host.prompt("Never push to main.")
     host.before("git push origin main")
-    with closing(apsw.Connection(host.store().location)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with host.locked():
         told = host.prompt("yes, this once")["systemMessage"]
     assert "no reply in it was followed" in told
 
@@ -558,8 +543,7 @@ def test_a_copy_that_cannot_be_read_counts_as_none(host, project):
 
 def test_a_demand_that_is_held_outlasts_a_prompt_whose_commit_fails(host, monkeypatch):
     host.prompt("Never push to main.")
-    with closing(apsw.Connection(host.store().location)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with host.locked():
         host.prompt("Never use sudo.")
 
     def fails(db, begin="BEGIN"):

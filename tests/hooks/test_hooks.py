@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hooks.conftest import Host
 
-from toolmem import ToolMem
 from toolmem.guard.stores import project_root
 from toolmem.hooks.ledger import Ledger, forget_old_sessions
 from toolmem.hooks.notes import note_command
 from toolmem.hooks.state import INSTALLS, Install, write_notes
 from toolmem.models.calls import SystemClock
 from toolmem.rules.changes import Actor
-from toolmem.rules.store import ToolMemoryStore
 
 NOTE = {
     "quote": "leave the vendor folder alone",
@@ -127,18 +124,6 @@ def test_a_note_through_the_shell_is_kept_and_holds(every_host):
     assert "leave the vendor folder alone" in every_host.before("rm vendor/a", "s2")
 
 
-def test_a_ban_far_wider_than_its_words_asks_until_the_user_says_always_stop_it(host):
-    host.prompt("the old logo must not come back")
-    calls = [[{"tool": host.shell, "arguments": {"command": c}}] for c in ("ls -la", "pwd")]
-    wide = {"quote": "the old logo must not come back", "when": [{"command": "^(ls|cat|git)"}]}
-    told = host.before(note({**NOTE, **wide, "stops": calls[0], "passes": calls[1]}))
-    assert "It only asks" in told and "narrower `when`" in told
-    assert "ask the user first" in host.before("ls", "s2", key="call_2")
-    assert "Stops: “the old logo" in host.prompt("yes, always stop it")["systemMessage"]
-    assert "ask the user first" not in host.before("ls", "s2", key="call_3")
-    assert host.before("ls", "s2", key="call_4") != ""
-
-
 def test_a_quote_that_the_user_did_not_type_here_is_refused(host):
     host.prompt("leave the vendor folder alone", session="other")
     host.prompt("Go on.")
@@ -235,8 +220,7 @@ def test_where_another_rule_stops_the_call_too_no_yes_lifts_one(host, own_home):
     at_home = Host("claude-code", own_home)
     at_home.prompt("You must never push to main.")
     taken_back(host)
-    told = host.send("PreToolUse", **host._call("git push origin main", "call_1"), **ASKED)
-    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert host.decision("git push origin main", "call_1", **ASKED) == "deny"
     assert len(host.rules()) == len(at_home.rules()) == 1
 
 
@@ -268,8 +252,7 @@ def test_where_settings_answer_prompts_nobody_is_asked(host, project, settings, 
     (project / ".claude").mkdir()
     (project / ".claude" / file).write_text(settings)
     taken_back(host)
-    told = host.send("PreToolUse", **host._call("git push origin main", "call_1"), **ASKED)
-    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert host.decision("git push origin main", "call_1", **ASKED) == "deny"
 
 
 @pytest.mark.parametrize(
@@ -316,12 +299,10 @@ def test_a_question_whose_call_did_not_run_was_answered_no(host):
     host.before("ls", key="call_2", **ASKED)
     told = host.after("git push origin main", "done", key="call_1", **ASKED)
     assert "You let it through. The ban holds on. To end it: lift" in told["systemMessage"]
-    denied = host.send("PreToolUse", **host._call("git push origin main", "call_3"), **ASKED)
-    assert denied["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert host.decision("git push origin main", "call_3", **ASKED) == "deny"
     host.prompt(BACK)
     host.before(note({"quote": BACK, "lifted": "push to main"}).replace(" note ", " note --lift "))
-    denied = host.send("PreToolUse", **host._call("git push origin main", "call_4"), **ASKED)
-    assert denied["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert host.decision("git push origin main", "call_4", **ASKED) == "deny"
 
 
 def test_a_denial_tells_its_user_the_way_out_and_not_the_model(host):
@@ -334,24 +315,6 @@ def test_a_denial_tells_its_user_the_way_out_and_not_the_model(host):
     assert f"own: lift {code}" in told["systemMessage"]
     context = told["hookSpecificOutput"]["additionalContext"]
     assert code not in context.replace(f"think, lift {code}", "")
-
-
-def test_replies_are_followed_beside_other_sentences(host):
-    host.prompt("Never push to main.")
-    host.before("git push origin main")
-    host.prompt("I am watching. Yes, this once please.")
-    assert host.before("git push origin main", key="call_2") == ""
-    host.after("git push origin main", "done", key="call_2")
-    assert host.before("git push origin main", key="call_3") != ""
-    (rule,) = host.rules()
-    told = host.prompt(f"We are done. Lift {rule.id[:6]}")
-    assert "Lifted" in told["systemMessage"]
-
-
-def test_a_message_with_pasted_text_takes_no_rule_back(host):
-    host.prompt("Never push to main.")
-    host.prompt("You can push to main again.\n> quoted: `yes`")
-    assert host.before("git push origin main") != ""
 
 
 @pytest.mark.parametrize(
@@ -419,16 +382,6 @@ def test_a_secret_that_was_typed_is_not_kept(host):
 # ---------------------------------------------------------------- stores
 
 
-def test_a_store_that_came_with_the_folder_does_not_bind(host, project, own_home, monkeypatch):
-    monkeypatch.setenv("HOME", str(own_home.parent / "author"))
-    host.prompt("Never run ls.")
-    monkeypatch.setenv("HOME", str(own_home))
-    assert host.before("ls", session="s2") == ""
-    told = host.send("SessionStart", source="startup")
-    assert "not trusted" in told["systemMessage"]
-    assert "Never run ls" not in json.dumps(told["hookSpecificOutput"])
-
-
 def test_rules_of_the_user_bind_in_every_project(host, own_home):
     at_home = Host("claude-code", own_home)
     at_home.prompt("Never push to main.")
@@ -462,30 +415,12 @@ def test_a_subfolder_and_a_worktree_share_the_repositorys_store(project, tmp_pat
     assert project_root(str(worktree)) == str(worktree)
 
 
-def test_a_project_whose_rules_are_gone_is_told(host, project):
-    host.prompt("Never push to main.")
-    host.send("SessionStart", source="startup")
-    shutil.rmtree(project / ".toolmem")
-    told = host.send("SessionStart", "s2", source="startup")
-    assert "was deleted or emptied; 1 rule(s) bind from their copy" in told["systemMessage"]
-    host.before("ls")  # makes the store anew, without rules
-    assert "was deleted or emptied" in host.prompt("go on")["systemMessage"]
-
-
 def test_the_store_and_an_installed_hook_are_changed_by_the_user_alone(host):
     host.prompt("Never push to main.")
     for number, command in enumerate(("git clean -fdx", "toolmem hook uninstall claude-code")):
         assert "toolmem itself" in host.before(command, key=f"call_{number}")
     for number, command in enumerate(("git clean -fd", "toolmem hook status")):
         assert host.before(command, key=f"call_{number + 2}") == ""
-
-
-def test_a_program_cannot_loosen_a_rule_where_a_hook_is_at_work(host, project):
-    host.prompt("Never push to main.")
-    (rule,) = host.rules()
-    with ToolMem(str(project / ".toolmem" / "memory.db")) as memory:
-        memory.tool_rule_delete(rule.tool_name, rule.id)
-    assert host.before("git push origin main") != ""
 
 
 def test_the_guard_can_be_switched_off_by_the_environment(host):
@@ -515,10 +450,8 @@ def test_a_day_ends_in_the_time_zone_of_the_settings_that_an_install_names(host,
     assert "24:00, Pacific/Auckland" in told
 
 
-def test_a_folder_that_is_not_trusted_changes_no_clock(host, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path / "its author"))
-    host.prompt("Never push to main.")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+def test_a_folder_that_is_not_trusted_changes_no_clock(strangers_host):
+    host = strangers_host
     settings = host.project / "settings.yaml"
     settings.write_text("time_zone: Pacific/Auckland\n")
     host.options = ["--config", str(settings)]
@@ -529,8 +462,7 @@ def test_a_folder_that_is_not_trusted_changes_no_clock(host, tmp_path, monkeypat
 
 def test_a_ban_that_ended_is_told_at_the_next_prompt_once(host):
     host.prompt("Never push to main.")
-    with host.store() as store:
-        rules = ToolMemoryStore(store, "default", SystemClock())
+    with host.rule_store() as rules:
         [rule] = rules.list_rules("@shell")
         ended = SystemClock().now() - timedelta(minutes=5)
         rules.change(rule, Actor("user", "typed"), expires_at=ended)

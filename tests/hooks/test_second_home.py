@@ -13,6 +13,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from hooks.conftest import decided
 
 from toolmem import ToolMem
 from toolmem.guard.rule_copies import HEAD, KEPT_SECONDS, copy_folder, forget_old_copies
@@ -53,8 +54,7 @@ def test_an_allowed_call_writes_nothing(host, monkeypatch):
 
 
 def test_a_count_that_an_allowed_call_uses_up_counts_once_for_two_installs(host):
-    with host.store() as store:
-        rules = ToolMemoryStore(store, "default", SystemClock())
+    with host.rule_store() as rules:
         when = [{"command": "^rg", "more_than": {"calls": 2, "per": "conversation"}}]
         more = {"effect": "deny", "when": when, "source": "user_explicit"}
         rules.put_rule(RuleInput(tool_name="@shell", rule="At most two searches", **more))
@@ -72,8 +72,7 @@ def test_a_demand_that_a_locked_store_cannot_take_binds_in_its_session_and_is_ke
     waits = []
     patience = Database._patience
     host.prompt("Never push to main.")
-    with closing(apsw.Connection(host.store().location)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with host.locked():
 
         def noted(self, db, wait):
             waits.extend([wait] if self.path != ":memory:" else [])
@@ -91,8 +90,7 @@ def test_a_demand_that_a_locked_store_cannot_take_binds_in_its_session_and_is_ke
 
 def test_a_held_demand_that_is_taken_back_is_lifted_and_nothing_else_is_said(host):
     host.prompt("Never push to main.")
-    with closing(apsw.Connection(host.store().location)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with host.locked():
         host.prompt("Never use sudo.")
     told = notice(host.prompt("You can use sudo again."))
     assert "Kept now" in told and "Lifted" in told and "Not lifted" not in told
@@ -104,8 +102,7 @@ def test_a_folder_of_somebody_else_holds_no_demands(host, tmp_path, monkeypatch)
     (tmp_path / f"toolmem-{os.getuid()}").mkdir(mode=0o777)
     (tmp_path / f"toolmem-{os.getuid()}").chmod(0o777)
     host.prompt("Never push to main.")
-    with closing(apsw.Connection(host.store().location)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with host.locked():
         assert "it does not bind" in notice(host.prompt("Never use sudo."))
 
 
@@ -252,12 +249,8 @@ def test_a_copy_that_somebody_changed_is_not_recognized(host, monkeypatch, tmp_p
     assert "is not trusted" in told and "evil.example" not in told
 
 
-def test_the_rules_of_a_strangers_store_only_ask_until_the_user_trusts_it(
-    host, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("HOME", str(tmp_path / "stranger"))
-    host.prompt("Never push to main.")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+def test_the_rules_of_a_strangers_store_only_ask_until_the_user_trusts_it(strangers_host):
+    host = strangers_host
     told = host.send("PreToolUse", **host._call("git push origin main", "c1"))
     assert told["hookSpecificOutput"]["permissionDecision"] == "ask"
     assert "The user said" not in json.dumps(told)
@@ -268,8 +261,7 @@ def test_the_rules_of_a_strangers_store_only_ask_until_the_user_trusts_it(
         before = store.decisions("default")
         store.trust()
     assert before == []  # nothing was written there
-    told = host.send("PreToolUse", **host._call("git push origin main", "c3"))
-    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert host.decision("git push origin main", "c3") == "deny"
 
 
 def test_programs_only_ask_by_the_rules_of_a_store_that_is_not_trusted(
@@ -292,8 +284,7 @@ def test_the_rules_of_a_project_that_another_has_replaced_only_ask(host):
     shutil.rmtree(host.project.with_name("elsewhere") / ".toolmem")
     host.project.mkdir()  # while the old folder is there, so that it has another inode
     (host.project / ".git").mkdir()
-    told = host.send("PreToolUse", **host._call("git push origin main", "c1"))
-    assert told["hookSpecificOutput"]["permissionDecision"] == "ask"
+    assert host.decision("git push origin main", "c1") == "ask"
     assert "another folder is in its place" in notice(host.prompt("go on"))
 
 
@@ -305,10 +296,8 @@ def test_a_backup_of_the_project_in_its_place_is_no_stranger_and_what_it_lacks_b
         host.prompt(since)
     host.project.rename(host.project.with_name("broken"))  # so that the backup has another inode
     shutil.copytree(kept, host.project)
-    told = host.send("PreToolUse", **host._call("git push origin main", "c1"))
-    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
-    told = host.send("PreToolUse", **host._call("sudo ls", "c2"))
-    assert ('"deny"' in json.dumps(told)) is bool(since)
+    assert host.decision("git push origin main", "c1") == "deny"
+    assert (host.decision("sudo ls", "c2") == "deny") is bool(since)
     told = notice(host.prompt("go on"))
     assert "put back" in told and "trusted" not in told and "is a copy" not in told
 
@@ -340,7 +329,8 @@ def test_a_loss_is_told_once_in_a_session(host):
     host.prompt("Never push to main.")
     shutil.rmtree(host.project / ".toolmem")
     told = [notice(host.prompt("go on")) for _ in range(3)]
-    assert "was deleted or emptied" in told[0] and told[1:] == ["", ""]
+    assert "was deleted or emptied; 1 rule(s) bind from their copy" in told[0]
+    assert told[1:] == ["", ""]
     assert "was deleted" in notice(host.send("SessionStart", "s2", source="startup"))
     assert notice(host.prompt("go on", "s2")) == ""
 
@@ -369,20 +359,6 @@ def test_one_change_writes_one_rule_whatever_the_number_of_rules(tmp_path):
         after = {file: file.stat().st_mtime_ns for file in folder.iterdir()}
     changed = [file for file in after if after[file] != before.get(file)]
     assert len(changed) == 2 and folder / HEAD in changed
-
-
-def test_a_program_holds_calls_against_the_rules_that_its_store_lost(tmp_path, caplog):
-    path = tmp_path / "m.db"
-    with ToolMem(path) as memory:
-        put(memory, "Never push")
-    for file in tmp_path.glob("m.db*"):
-        file.unlink()
-    with ToolMem(path) as memory:
-        decision = memory.check_tool_call("Bash", {"command": "git push"})
-        assert decision.action == "deny" and "store restore" in decision.reason
-        session = AgentSession.start(memory, tools=["Bash"])
-        session.messages("Go on.")
-        assert "was deleted or emptied" in " ".join(session.take_told())
 
 
 def test_a_state_that_was_put_back_is_known_by_its_stamp_whatever_the_clock_says(host):
@@ -432,7 +408,11 @@ def test_a_program_that_runs_on_has_its_rules_from_the_copy_until_they_are_resto
     push = {"command": "git push"}
     with ToolMem(path) as memory:
         assert "Never push" in memory.prompt(["Bash"])
-        assert "tell the user" in memory.check_tool_call("Bash", push).reason
+        decision = memory.check_tool_call("Bash", push)
+        assert decision.action == "deny" and "tell the user" in decision.reason
+        session = AgentSession.start(memory, tools=["Bash"])
+        session.messages("Go on.")
+        assert "was deleted or emptied" in " ".join(session.take_told())
         command = [sys.executable, "-m", "toolmem", "store", "restore", "--store", str(path)]
         subprocess.run(command, check=True, capture_output=True)
         decision = memory.check_tool_call("Bash", push)
@@ -447,13 +427,8 @@ def test_what_is_taken_back_while_the_store_is_lost_is_told_as_not_lifted(host):
     assert "Never use sudo" in host.before("sudo ls")
 
 
-def test_a_demand_in_a_folder_whose_store_is_not_trusted_is_told_to_bind_everywhere(
-    host, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("HOME", str(tmp_path / "stranger"))
-    host.prompt("Never push to main.")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    told = notice(host.prompt("Never use sudo."))
+def test_a_demand_in_a_folder_whose_store_is_not_trusted_is_told_to_bind_everywhere(strangers_host):
+    told = notice(strangers_host.prompt("Never use sudo."))
     assert "Kept" in told and "it binds in every project" in told
 
 
@@ -466,12 +441,8 @@ def test_a_yes_to_a_doubt_is_told_with_what_ends_the_ban(host):
     ended = {"tool_response": {"stdout": "x"}, "permission_mode": "default"}
     told = host.send("PostToolUse", **call, **ended)
     assert "The ban holds on. To end it: lift" in notice(told)
-    again = host._call("new-launcher -n 3 sudo ls", "c2")
-    assert decided(host.send("PreToolUse", permission_mode="default", **again)) == ""
-
-
-def decided(told):
-    return told.get("hookSpecificOutput", {}).get("permissionDecision", "")
+    again = host.decision("new-launcher -n 3 sudo ls", "c2", permission_mode="default")
+    assert again == ""
 
 
 def test_a_folder_that_becomes_part_of_a_repository_keeps_its_bans(host):
@@ -487,10 +458,9 @@ def test_a_held_demand_replaces_no_rule_of_the_store(host):
     from toolmem.guard.rule_copies import copy_records
 
     host.prompt("Never push to main.")
-    with host.store() as store:
-        rules = ToolMemoryStore(store, "default", SystemClock())
+    with host.rule_store() as rules:
         aside = Aside(rules)
-        for each in copy_records(store, "default"):
+        for each in copy_records(rules.store, "default"):
             newer = {"updated_at": "2031-01-01T00:00:00Z", "when": []}
             told = json.loads(bytes(each.value)) | newer
             aside.rules.store.put("default", each.namespace, each.key, told)

@@ -9,8 +9,7 @@ from hooks.conftest import Host
 from msgspec.structs import replace
 
 from toolmem.hooks.agents import AGENTS
-from toolmem.models.calls import SystemClock
-from toolmem.rules.store import RuleInput, ToolMemoryStore
+from toolmem.rules.store import RuleInput
 
 PUSH = "{id: no-push, tool: '@shell', rule: Never push to main, effect: deny, when: %s}"
 BOTH = "[{command: ^git push, word: main}, {command: ^git push, word: master}]"
@@ -199,8 +198,7 @@ def test_the_file_is_not_taken_into_a_store_that_binds_in_every_project(own_home
 
 
 def test_a_program_cannot_loosen_a_rule_of_the_repository(agreed):
-    with agreed.store() as store:
-        rules = ToolMemoryStore(store, "default", SystemClock())
+    with agreed.rule_store() as rules:
         rule = next(rule for rule in rules.all_rules().rules if rule.rule == "Never push to main")
         given = RuleInput(tool_name=rule.tool_name, rule=rule.rule, id=rule.id)
         for change in ({"effect": "ask"}, {"tags": []}, {"unless": [{"always": True}]}):

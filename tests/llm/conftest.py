@@ -1,5 +1,8 @@
 """A memory whose model is a server on this machine, in either protocol."""
 
+from contextlib import contextmanager
+from types import SimpleNamespace
+
 import pytest
 
 from toolmem import ToolMem
@@ -25,34 +28,16 @@ def settings_of(protocol, server, *more, key="sk-0123456789"):
     ]
 
 
-class Asking:
-    """A memory over a server, and what it cost."""
-
-    def __init__(self, protocol, faults, more, store, clock):
-        self.server = ModelServer(faults)
-        self._arguments = (protocol, more, store, clock)
-
-    def __enter__(self):
-        protocol, more, store, clock = self._arguments
-        self.server.__enter__()
-        settings = [
-            *settings_of(protocol, self.server, *more),
-            f"vector_store.default.params.path={store}",
-        ]
-        self.memory = ToolMem(overrides=settings, clock=clock)
-        return self
-
-    def __exit__(self, *error):
-        self.memory.close()
-        self.server.__exit__(*error)
-
-    def ledger(self):
-        return self.memory.ledger()
-
-
 @pytest.fixture(params=PROTOCOLS)
 def asking(request, path, clock):
-    def make(*faults, more=(), own_clock=True):
-        return Asking(request.param, faults, more, path, clock if own_clock else None)
+    """Opens a memory over a server, which tells what it was asked."""
 
-    return make
+    @contextmanager
+    def opened(*faults, more=()):
+        with ModelServer(faults) as server:
+            settings = settings_of(request.param, server, *more)
+            settings.append(f"vector_store.default.params.path={path}")
+            with ToolMem(overrides=settings, clock=clock) as memory:
+                yield SimpleNamespace(server=server, memory=memory, ledger=memory.ledger)
+
+    return opened

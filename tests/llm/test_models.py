@@ -108,16 +108,14 @@ def test_retry_after_is_read_in_every_form_and_bounded(headers, seconds):
     assert error.retry_after == seconds
 
 
-def test_a_request_is_sent_once_more_than_it_may_be_retried(asking, records):
-    with asking(Fault("server_error"), more=["llm.default.params.max_retries=2"]) as it:
+@pytest.mark.parametrize(
+    ("setting", "sent"),
+    [("llm.default.params.max_retries=2", 3), ("op.parse_tool_call_result_op.max_retries=0", 1)],
+)
+def test_a_request_is_sent_once_more_than_it_or_its_op_may_retry(asking, records, setting, sent):
+    with asking(Fault("server_error"), more=[setting]) as it:
         it.memory.add(records(1))
-        assert len(it.server.requests) == 3
-
-
-def test_an_op_may_have_retries_of_its_own(asking, records):
-    with asking(Fault("server_error"), more=["op.parse_tool_call_result_op.max_retries=0"]) as it:
-        it.memory.add(records(1))
-        assert len(it.server.requests) == 1
+        assert len(it.server.requests) == sent
 
 
 def test_guidance_survives_a_summary_that_fails(asking, records):
@@ -256,20 +254,6 @@ def test_money_is_only_counted_where_the_model_has_a_price(asking):
     assert it.server.requests == []
 
 
-def test_identical_calls_are_judged_once_and_counted_each_and_a_known_verdict_costs_nothing(
-    asking,
-):
-    calls = [{"tool_name": "t", "input": {}, "output": ""}] * 3
-    with asking() as it:
-        done = it.memory.add(calls)
-        assert (done.evaluation.evaluated, done.evaluation.reused) == (1, 2)
-        assert len(it.memory.calls()) == 3
-        assert it.memory.add(calls).evaluation.reused == 3
-        assert len(it.server.requests) == 1
-        it.memory.add(calls, force=True)
-        assert len(it.server.requests) == 2
-
-
 def test_a_dry_run_counts_prompts_and_sends_nothing(path, records, clock):
     overrides = ["llm.default.backend=dry_run"]
     with ToolMem(path, overrides=overrides, clock=clock) as memory:
@@ -308,24 +292,14 @@ def test_every_fault_can_be_asked_for(asking, records):
 def test_what_is_wrong_with_a_model_is_told_before_anything_is_sent(path, monkeypatch):
     for name in ("DASHSCOPE_API_KEY", "OPENAI_API_KEY", "FLOW_LLM_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    for settings, told in [
-        (["llm.default.backend=dashscope"], "set DASHSCOPE_API_KEY"),
-        (
-            ["llm.default.backend=openai_compatible", "llm.default.params.base_url=ftp://x"],
-            "http:// or https://",
-        ),
-        (
-            [
-                "llm.default.backend=openai_compatible",
-                "llm.default.params.base_url=http://127.0.0.1:1",
-            ],
-            "model_name: missing",
-        ),
-        (
-            ["llm.default.backend=openai_compatible", "llm.default.params.base_url=http://[x"],
-            "base_url: expected an address",
-        ),
+    for backend, url, told in [
+        ("dashscope", "", "set DASHSCOPE_API_KEY"),
+        ("openai_compatible", "ftp://x", "http:// or https://"),
+        ("openai_compatible", "http://127.0.0.1:1", "model_name: missing"),
+        ("openai_compatible", "http://[x", "base_url: expected an address"),
     ]:
+        settings = [f"llm.default.backend={backend}"]
+        settings += [f"llm.default.params.base_url={url}"] if url else []
         with ToolMem(path, overrides=settings) as memory, pytest.raises(ConfigError, match=told):
             memory.add([{"tool_name": "t", "output": "x"}])
 

@@ -10,15 +10,6 @@ from toolmem import ToolMem
 from toolmem.errors import ConfigError
 
 
-def test_the_flow_check_tool_call_answers_the_reason_and_the_decision(memory):
-    memory.tool_rule_put("shell", "Never use sudo", effect="deny", when=[{"command": "^sudo"}])
-    asked = {"tool_name": "shell", "input": {"command": "sudo ls"}}
-    response = memory.run("check_tool_call", **asked)
-    assert response.answer.startswith("toolmem: not run.")
-    assert response.metadata["decision"]["action"] == "deny"
-    assert memory.run("check_tool_call", tool_name="shell", input={"command": "ls"}).answer == ""
-
-
 def test_a_flow_of_a_file_composes_operations(tmp_path):
     path = tmp_path / "s.yaml"
     path.write_text(

@@ -1,6 +1,5 @@
 """Rules, notes, checks and memories through ToolMem, in one process and in several."""
 
-import json
 import subprocess
 import sys
 
@@ -8,8 +7,6 @@ import pytest
 
 from toolmem import ToolMem
 from toolmem.errors import RequestError
-from toolmem.operations import OPERATIONS
-from toolmem.rules.changes import Actor
 
 SARAH = "never email Sarah at sarah@example.com"
 MAIL = {
@@ -34,41 +31,6 @@ def test_the_safety_case_end_to_end(path, said):
         assert said in denied.reason
         assert memory.check_tool_call("send_email", {"to": "bob@example.com"}).action == "allow"
         assert [each.action for each in memory.decisions()] == ["deny"]
-
-
-def test_the_six_methods_of_rules(memory):
-    made = memory.tool_rule_put("Send_Email", "Never email Bob", priority="critical", tags=["a"])
-    assert memory.tool_rule_get("send_email", made.id) == made
-    assert memory.tool_rule_list("send_email") == [made]
-    shown = memory.tool_rules_for_prompt(["SEND_EMAIL"])
-    assert shown.rules == [made] and "### `Send_Email`" in shown.rendered
-    [raw] = memory.tool_rules_json("send_email")
-    assert (raw["id"], raw["priority"]) == (made.id, "critical")
-    assert memory.tool_rule_delete("send_email", made.id)
-    assert not memory.tool_rule_delete("send_email", made.id)
-
-
-@pytest.mark.parametrize(
-    ("given", "field"),
-    [
-        ({"rule": "x"}, "tool_name"),
-        ({"tool_name": "t", "rule": "x", "priority": "urgent"}, "priority"),
-        ({"tool_name": "t", "rule": "x", "colour": "red"}, "colour"),
-        ({"tool_name": "t", "rule": 7}, "rule"),
-    ],
-)
-def test_what_is_wrong_with_a_request_is_named(memory, given, field):
-    with pytest.raises(RequestError) as refused:
-        OPERATIONS["tool_rule_put"].read(given)
-    assert refused.value.field == field
-
-
-def test_an_agents_put_waits_for_the_user(memory):
-    agent = memory.acting_as(Actor("agent", name="m"))
-    agent.tool_rule_put("shell", "Run anything", priority="critical")
-    assert memory.tool_rule_list("shell") == []
-    assert memory.prompt(["shell"]) == ""
-    assert [rule.rule for rule in memory.rules.requests()] == ["Run anything"]
 
 
 def test_a_note_over_the_memory_counts_the_calls_that_worked(memory):
@@ -149,15 +111,6 @@ def test_a_killed_writer_loses_no_rule_that_was_acknowledged(path):
     writer.wait()
     with ToolMem(path) as memory:
         assert {rule.id for rule in memory.tool_rule_list("t")} >= set(told)
-
-
-def test_rules_are_json_in_snake_case(memory):
-    import msgspec
-
-    told = json.loads(msgspec.json.encode(memory.tool_rule_put("t", "x")))
-    fields = ("tool_name", "rule", "priority", "source", "tags")
-    assert [told[name] for name in fields] == ["t", "x", "normal", "programmatic", []]
-    assert {"id", "created_at", "updated_at"} <= set(told)
 
 
 SECRETS = [

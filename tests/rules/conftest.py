@@ -2,12 +2,7 @@ import pytest
 
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.capture import ToolMemoryCaptureHook
-from toolmem.rules.store import RuleInput, ToolMemoryStore
-
-
-@pytest.fixture
-def rules(store, clock):
-    return ToolMemoryStore(store, "default", clock)
+from toolmem.rules.store import RuleInput
 
 
 @pytest.fixture

@@ -6,11 +6,9 @@ import pytest
 
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
-from toolmem.rules.failures import effectiveness
+from toolmem.rules.failures import ToolEffectiveness
 from toolmem.rules.store import GUARDED
 from toolmem.rules.turn import ToolUse, Turn, read_turn
-from toolmem.view.conditions import Match, read_conditions
-from toolmem.view.view import CallView
 
 SARAH = "never email Sarah at sarah@example.com"
 
@@ -34,17 +32,6 @@ def test_a_decree_becomes_a_critical_rule_that_is_checked(say, rules, message):
     assert (rule.rule, rule.priority, rule.source) == (message, "critical", "user_explicit")
     assert rule.tags == ["user-edict"]
     assert rule.effect == "deny"
-
-
-def test_an_option_that_is_switched_off_is_not_the_one_that_was_forbidden(hook, rules):
-    said = "Never use docker run with --privileged."
-    hook.after_turn(Turn(user_message=said, tool_calls=[ToolUse(name="Bash")]))
-    (rule,) = rules.all_rules().rules
-    held = read_conditions(rule.when, rule.unless)
-    commands = [f"docker run --privileged{end} x" for end in ("", "=true", "=false")]
-    views = [CallView("Bash", {"command": each}) for each in commands]
-    found = [held.check(view, datetime.now(UTC)) for view in views]
-    assert found == [Match.YES, Match.YES, Match.NO]
 
 
 def test_two_sentences_make_two_rules(hook, rules):
@@ -127,7 +114,7 @@ def test_repeated_failures_make_one_normal_rule_for_each_class(hook, rules, stor
     [rule] = rules.all_rules().rules
     assert (rule.priority, rule.source, rule.tags) == ("normal", "post_turn", ["repeated-failure"])
     assert rule.rule.startswith("Tool failed 2 times in one turn (timeout).")
-    told = effectiveness(store, "default", "FETCH")
+    told = store.get("default", "tool_effectiveness", "tool/fetch").read(ToolEffectiveness)
     assert (told.total_calls, told.failures, len(told.common_error_patterns)) == (4, 4, 1)
 
 
@@ -174,36 +161,6 @@ def test_what_is_said_aloud_is_kept(say, rules, message, kept):
 def test_what_is_said_aloud_is_refused_aloud(say, rules, message):
     assert say(message).told[0].startswith("not kept")
     assert rules.all_rules().rules == []
-
-
-@pytest.mark.parametrize("words", ["You may email Bob again.", "lift {}"])
-def test_a_plain_sentence_and_lift_with_an_id_take_a_rule_back(say, rules, words):
-    [rule] = say("Never email Bob").kept
-    told = say(words.format(rule.id[:6]))
-    assert rules.list_rules("send_email") == []
-    assert [rule.rule for rule in told.lifted] == ["Never email Bob"]
-
-
-def test_undo_acts_on_the_message_before_it_and_on_no_other(say, rules):
-    say("Never email Bob")
-    say("Thanks!")
-    say("undo")
-    assert len(rules.list_rules("send_email")) == 1
-    say("Never email Sarah")
-    say("undo the last mail")
-    say("yes")
-    assert len(rules.list_rules("send_email")) == 2
-    say("Never email Alice")
-    say("Undo.")
-    left = {rule.rule for rule in rules.list_rules("send_email")}
-    assert left == {"Never email Bob", "Never email Sarah"}
-
-
-def test_just_this_time_leaves_the_rule_to_its_session(say, rules):
-    say("Never email Bob")
-    say("just this time")
-    assert rules.all_rules().rules == []
-    assert [rule.rule for rule in rules.all_rules("s1").rules] == ["Never email Bob"]
 
 
 def test_in_a_guarded_store_a_message_that_nobody_typed_lifts_nothing(say, hook, rules, store):

@@ -25,18 +25,6 @@ RULES = [
 
 
 @pytest.mark.parametrize(
-    ("message", "number"),
-    [
-        ("You may email Sarah again.", 0),
-        ("ok, pushing to main is fine again", 1),
-        ("莎拉的限制取消了", 3),
-    ],
-)
-def test_a_plain_sentence_takes_back_the_rule_that_holds_all_its_words(message, number):
-    assert lifted(message, RULES) is RULES[number]
-
-
-@pytest.mark.parametrize(
     "message",
     [
         "can you email Sarah again?",
@@ -199,6 +187,7 @@ def noted(names):
         ("Production may go out after four again, the new on-call is there.", "four"),
         ("It's fine to force-push from now on", "force"),
         ("Please remove the rule about pushing to main", "main"),
+        ("ok, pushing to main is fine again", "main"),
         ("rm -rf is allowed again", "rm"),
         ("Ignore the rule about --no-verify.", "option"),
         ("You may wipe files under /var/log again", "log"),
@@ -207,6 +196,7 @@ def noted(names):
         ("以后可以删除 /data 下的文件了", "zh-file"),
         ("晚上十点以后又可以部署到生产环境了", "zh-time"),
         ("给李雷发邮件的禁令解除了。", "zh-li"),
+        ("李雷的限制取消了", "zh-li"),
     ],
 )
 def test_a_plain_sentence_lifts_the_one_rule_whose_particular_thing_it_names(message, name):

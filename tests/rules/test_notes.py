@@ -107,16 +107,11 @@ def test_a_request_of_the_words_of_a_rule_leaves_it_as_it_is(note, rules):
     assert after.when == before.when
 
 
-def test_a_refusal_names_the_field_and_what_to_change(note):
-    made = note({**NOTE, "when": [{"command": "^git commit"}]})
-    assert made.outcome == "refused"
-    assert made.problems[0].field == "passes[0]"
-    assert "narrow `when`" in made.problems[0].problem
-
-
-def test_after_three_refusals_the_quote_is_kept_as_a_reminder(note, rules):
-    wrong = {**NOTE, "when": [{"command": "^git commit"}]}
-    assert [note(wrong).outcome for _ in range(3)] == ["refused", "refused", "kept"]
+def test_a_refusal_says_what_to_change_and_after_three_the_quote_is_a_reminder(note, rules):
+    made = [note({**NOTE, "when": [{"command": "^git commit"}]}) for _ in range(3)]
+    assert [each.outcome for each in made] == ["refused", "refused", "kept"]
+    assert made[0].problems[0].field == "passes[0]"
+    assert "narrow `when`" in made[0].problems[0].problem
     [rule] = rules.list_rules("@shell")
     assert (rule.rule, rule.effect) == (SAID, "remind")
 

@@ -50,19 +50,12 @@ def test_the_same_rules_give_the_same_bytes(rules, section, put):
     assert text.count("### ") == 4
 
 
-def test_no_critical_rule_is_dropped_for_a_cap(section, put):
-    for number in range(35):
-        put(rule=f"critical {number}", priority="critical")
-    put(rule="high", priority="high")
+@pytest.mark.parametrize(("critical", "high", "shown"), [(35, 1, 35), (0, 35, 30)])
+def test_thirty_rules_are_shown_and_every_critical_one(section, put, critical, high, shown):
+    for number in range(critical + high):
+        put(rule=f"rule {number}", priority="critical" if number < critical else "high")
     pinned = section().pinned
-    assert (len(pinned.rules), len(pinned.left_out)) == (35, 1)
-
-
-def test_of_high_rules_thirty_are_shown(section, put):
-    for number in range(35):
-        put(rule=f"high {number}", priority="high")
-    pinned = section().pinned
-    assert (len(pinned.rules), len(pinned.left_out)) == (30, 5)
+    assert (len(pinned.rules), len(pinned.left_out)) == (shown, critical + high - shown)
 
 
 def test_what_passes_20000_characters_is_counted_by_tool(section, put):

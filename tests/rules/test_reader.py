@@ -276,6 +276,11 @@ SHELL = ToolSchema("Bash")
         ("Never use npm install -g.", "npm install --location=global x", "npm install x"),
         ("never make -j4", "make -j 4 all", "make -j2"),
         ("Never use docker compose down -v.", "docker compose down --volumes", "docker compose up"),
+        (
+            "Never use docker run with --privileged.",
+            "docker run --privileged x; docker run --privileged=true x",
+            "docker run --privileged=false x",
+        ),
         ("Never use kubectl drain.", "kubectl drain n1", "kubectl get nodes"),
         ("Never use git add .", "git add .", "git add a.py"),
         ("Never force push.", "git push origin +main", "git push origin main"),

@@ -1,7 +1,6 @@
 """What the rule store keeps, whoever writes at once, and who may change what."""
 
 import json
-import threading
 from datetime import timedelta
 
 import pytest
@@ -87,15 +86,6 @@ def test_a_damaged_record_hides_no_other_and_can_be_put_anew(rules, put, store):
     assert [each.key for each in listing.damaged] == [f"rule/{first.id}"]
     assert put(rule="a", id=first.id).rule == "a"
     assert len(rules.all_rules().rules) == 2
-
-
-def test_threads_that_put_one_text_at_once_make_one_record(rules, put):
-    threads = [threading.Thread(target=put) for _ in range(8)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert len(rules.list_rules("send_email")) == 1
 
 
 def test_two_changes_of_one_rule_at_once_are_both_kept(rules, put, monkeypatch):

@@ -2,11 +2,8 @@
 
 import asyncio
 import inspect
-import json
-import os
 import pydoc
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 from unittest.mock import create_autospec
 
@@ -82,6 +79,17 @@ def test_what_the_user_demands_over_the_client(client):
     assert client.workspace("other").tool_rule_list("send_email") == []
 
 
+def test_a_note_over_the_client_is_kept_and_one_with_a_forged_quote_is_not(client):
+    calls = [[{"tool": "Bash", "arguments": {"command": c}}] for c in ("git push", "ls")]
+    note = {"effect": "deny", "tools": ["Bash"], "when": [{"command": "^git push"}]}
+    note |= {"stops": calls[0], "passes": calls[1], "tools_available": ["Bash"]}
+    outcomes = [
+        client.note_demand(quote, **note, user_message="no pushes, please").outcome
+        for quote in ("no pushes, please", "the user never said any of this here")
+    ]
+    assert outcomes == ["kept", "refused"]
+
+
 def test_errors_are_those_of_the_service(client, url, serve):
     with pytest.raises(RequestError) as refused:
         client.tool_rule_put(" ", "x")
@@ -116,35 +124,3 @@ def test_the_same_awaited(url):
             return [tool.tool_name for tool in await client.tools()]
 
     assert asyncio.run(main()) == ["search"]
-
-
-def test_recorded_notes_are_kept_over_http_and_no_forged_quote_is(client):
-    given = os.environ.get("TOOLMEM_SHARED")
-    shared = Path(given) if given else Path(__file__).parents[3] / "shared"
-    folder = shared / "data" / "demands"
-    if not folder.is_dir():
-        pytest.skip("there are no shared recordings")
-    lines = (folder / "A.notes.repaired.jsonl").read_text(encoding="utf-8").splitlines()
-    notes = {row["id"]: row["calls"] for row in map(json.loads, lines)}
-    kept = forged = 0
-    for line in (folder / "A.jsonl").read_text(encoding="utf-8").splitlines()[:60]:
-        message = json.loads(line)
-        here = client.workspace(f"forged-{message['id']}")
-        tools = [
-            {
-                "name": tool["name"],
-                "parameters": {
-                    "properties": {
-                        name: {"type": kind} for name, kind in tool["parameters"].items()
-                    }
-                },
-            }
-            for tool in message["tools"]
-        ]
-        road = {"user_message": message["text"], "tools_available": tools, "conversation_id": "c"}
-        for call in notes[message["id"]]:
-            if call["name"] == "note_demand" and message["kind"] == "standing":
-                kept += here.note_demand(**call["arguments"], **road).outcome == "kept"
-                words = {**call["arguments"], "quote": "the user never said any of this here"}
-                forged += here.note_demand(**words, **road).outcome != "refused"
-    assert (kept >= 20, forged) == (True, 0)

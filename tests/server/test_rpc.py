@@ -31,11 +31,8 @@ def call(rpc):
 def test_the_six_methods_of_rules(call):
     given = {"tool_name": "Shell", "rule": "Never use sudo", "priority": "critical"}
     made = call("memory.tool_rule_put", given)["result"]
-    assert (made["tool_name"], made["priority"], made["source"]) == (
-        "Shell",
-        "critical",
-        "programmatic",
-    )
+    defaults = {"source": "programmatic", "tags": []}
+    assert made == {**made, **given, **defaults} and {"created_at", "updated_at"} <= made.keys()
     named = {"tool_name": "shell", "id": made["id"]}
     assert call("memory.tool_rule_get", named)["result"] == made
     assert call("memory.tool_rule_get", {**named, "id": "x"})["result"] is None

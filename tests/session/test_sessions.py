@@ -61,11 +61,6 @@ def test_the_safety_case_through_compression(memory, said):
         assert second.check("send_email", {"to": "sarah@example.com"}).action == "deny"
 
 
-def test_a_demand_binds_before_the_same_turn_calls(session):
-    session.messages(SARAH)
-    assert session.check("send_email", '{"to": "sarah@example.com"}').action == "deny"
-
-
 def test_the_same_rules_give_the_same_prompt_and_rules_of_others_arrive(memory, session):
     assert session.system_prompt == "Be brief."
     assert session.messages("hi")[-1]["role"] == "user"

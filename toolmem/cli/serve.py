@@ -13,10 +13,11 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import require_mcp, user_actor
+from toolmem.config.environment import is_loopback
 from toolmem.config.layers import OVERRIDE, Setting
 from toolmem.errors import ConfigError
 from toolmem.memory.toolmem import ToolMem
-from toolmem.server.access import Access, is_loopback, read_token
+from toolmem.server.access import Access, read_token
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -6,6 +6,7 @@ taken from it, and an address from it is only used with a key from it.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,7 @@ OPENAI = "https://api.openai.com/v1"
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^#]*))")
 _REFERENCE = re.compile(r"\$\{oc\.env:\s*([A-Za-z_]\w*)\s*(?:,([^}]*))?\}")
 _OTHER_REFERENCE = re.compile(r"\$\{(?!oc\.env:)[\w.]+[:}]")
+_HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:\[\]/@%]+))(?::[0-9]{0,5})?")
 _DASHSCOPE_KEYS = ("DASHSCOPE_API_KEY", "FLOW_DASHSCOPE_API_KEY")
 _DASHSCOPE_URL = ("DASHSCOPE_HTTP_BASE_URL",)
 _OPENAI_URLS = ("FLOW_LLM_BASE_URL", "OPENAI_BASE_URL")
@@ -196,3 +198,15 @@ def host_of(address: str) -> str:
         return urlsplit(address).hostname or ""
     except ValueError:  # half an IPv6 address
         return ""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address, a name or a `Host` header, with or without port, is this machine."""
+    found = _HOST.fullmatch(host.strip())
+    name = (found["six"] or found["name"]).rstrip(".").lower() if found else host
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

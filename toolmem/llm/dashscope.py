@@ -8,10 +8,11 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
+from toolmem.config.environment import host_of, is_loopback
 from toolmem.errors import ConfigError
 from toolmem.llm.client import Endpoint, NoAnswer
 from toolmem.llm.failures import Answer
-from toolmem.llm.openai import is_loopback, mapping
+from toolmem.text.forms import as_object
 
 _is_ours: ContextVar[bool] = ContextVar("is_ours", default=False)  # the request under way
 
@@ -60,7 +61,7 @@ class DashScopeService:
         trace.on_request_start.append(refuse_second)
         trace.on_request_headers_sent.append(note_sent)
         place = self._endpoint
-        trusts = not is_loopback(place.base_url)
+        trusts = not is_loopback(host_of(place.base_url))
         token = _is_ours.set(True)
         try:
             async with aiohttp.ClientSession(trust_env=trusts, trace_configs=[trace]) as session:
@@ -92,7 +93,7 @@ class _SentTwice(Exception):
 
 
 def _in_openai_shape(got: Any) -> Answer:
-    output, usage = mapping(got.get("output")), mapping(got.get("usage"))
+    output, usage = as_object(got.get("output")), as_object(got.get("usage"))
     prompt_tokens = usage.get("input_tokens" if "choices" in output else "total_tokens")
     body = {
         "code": got.get("code"),

@@ -14,10 +14,11 @@ from toolmem.llm.client import Client
 from toolmem.llm.encoder import DIMENSION, PackagedEncoder, can_encode, unit_rows
 from toolmem.llm.hashing import HashingEmbedder
 from toolmem.llm.models import open_client
-from toolmem.llm.openai import mapping, read_vectors
+from toolmem.llm.openai import read_vectors
 from toolmem.llm.pool import event_loop
 from toolmem.models.protocols import Clock, Embedder
 from toolmem.models.records import EmbedderIdentity
+from toolmem.text.forms import as_object
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,7 +77,7 @@ class RemoteEmbedder:
         items = await self._client.make("\n".join(texts), send, read_vectors)
         pairs = [
             (each.get("index", each.get("text_index")), each.get("embedding"))
-            for each in map(mapping, items)
+            for each in map(as_object, items)
         ]
         name, count = self._client.endpoint.name, len(texts)
         if sorted(index for index, _ in pairs if isinstance(index, int)) != list(range(count)):

@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toolmem.config.environment import host_of
+from toolmem.config.environment import host_of, is_loopback
 from toolmem.errors import ModelError
 from toolmem.llm.client import Endpoint, NoAnswer, Reading
 from toolmem.llm.failures import Answer, PassingError
+from toolmem.text.forms import as_object
 
 if TYPE_CHECKING:
     import httpx
 
 MAX_BYTES = 10_000_000  # of an answer
-
-
-def is_loopback(address: str) -> bool:
-    """Whether it is an address of this machine, which needs neither a proxy nor a key."""
-    return host_of(address) in ("127.0.0.1", "localhost", "::1")
 
 
 class OpenAIService:
@@ -72,7 +68,7 @@ class OpenAIService:
                 headers["Authorization"] = f"Bearer {self._endpoint.key}"
             url = self._endpoint.base_url
             client = httpx.AsyncClient(
-                base_url=url, headers=headers, timeout=None, trust_env=not is_loopback(url)
+                base_url=url, headers=headers, timeout=None, trust_env=not is_loopback(host_of(url))
             )
             self._opened = (loop, client)
         return self._opened[1]
@@ -89,14 +85,14 @@ async def _joined(lines: AsyncIterator[str]) -> Any:
         if data == "[DONE]":  # some servers keep the connection open
             reason = reason or "stop"
             break
-        part = mapping(_read_json(data.encode()))
+        part = as_object(_read_json(data.encode()))
         if part.get("error"):
             return part
         usage = part.get("usage") or usage
         choices = part.get("choices")
         for choice in choices if isinstance(choices, list) else ():
-            text += _content(mapping(mapping(choice).get("delta")).get("content")) or ""
-            reason = mapping(choice).get("finish_reason") or reason
+            text += _content(as_object(as_object(choice).get("delta")).get("content")) or ""
+            reason = as_object(choice).get("finish_reason") or reason
     if reason is None:
         raise NoAnswer("the stream ended before the reply did", was_sent=True)
     return {
@@ -107,12 +103,12 @@ async def _joined(lines: AsyncIterator[str]) -> Any:
 
 def read_chat(body: Any, name: str) -> Reading[str]:
     """The first choice's text."""
-    choices, usage = mapping(body).get("choices"), mapping(mapping(body).get("usage"))
+    choices, usage = as_object(body).get("choices"), as_object(as_object(body).get("usage"))
     choice = choices[0] if isinstance(choices, list) and choices else None
-    text = _content(mapping(mapping(choice).get("message")).get("content"))
-    if mapping(body).get("error") or not isinstance(choice, Mapping) or text is None:
+    text = _content(as_object(as_object(choice).get("message")).get("content"))
+    if as_object(body).get("error") or not isinstance(choice, Mapping) or text is None:
         return Reading()
-    cached = _count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens")) or 0
+    cached = _count(as_object(usage.get("prompt_tokens_details")).get("cached_tokens")) or 0
     reading = Reading(
         text, _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), cached
     )
@@ -128,7 +124,7 @@ def read_chat(body: Any, name: str) -> Reading[str]:
 
 def read_vectors(body: Any, _: str) -> Reading[list[Any]]:
     """The items that hold vectors, as they came."""
-    items, usage = mapping(body).get("data"), mapping(mapping(body).get("usage"))
+    items, usage = as_object(body).get("data"), as_object(as_object(body).get("usage"))
     vectors = items if isinstance(items, list) else None
     return Reading(vectors, _count(usage.get("prompt_tokens")), 0)
 
@@ -136,7 +132,7 @@ def read_vectors(body: Any, _: str) -> Reading[list[Any]]:
 def _content(content: Any) -> str | None:
     """A text, or the texts of a list of parts; None where it is neither."""
     if isinstance(content, list):
-        return "".join(str(mapping(part).get("text", "")) for part in content)
+        return "".join(str(as_object(part).get("text", "")) for part in content)
     return "" if content is None else content if isinstance(content, str) else None
 
 
@@ -151,8 +147,3 @@ def _read_json(body: bytes) -> Any:
 def _count(value: Any) -> int | None:
     """The value where it is a count, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    """The value where it is a mapping, else an empty one."""
-    return value if isinstance(value, Mapping) else {}

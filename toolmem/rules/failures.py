@@ -112,9 +112,3 @@ def _count(uses: list[ToolUse], masker: Masker, figures: ToolEffectiveness) -> N
             line = plain(error_line(masker.text(use.output_summary)), _MAX_CHARACTERS)
             others = [each for each in figures.common_error_patterns if each != line]
             figures.common_error_patterns = [*others, line][-MAX_PATTERNS:]
-
-
-def effectiveness(store: Store, workspace: str, tool_name: str) -> ToolEffectiveness | None:
-    """None where no turn called the tool."""
-    record = store.get(workspace, NAMESPACE, f"tool/{folded_name(tool_name)}")
-    return None if record is None else record.read(ToolEffectiveness)

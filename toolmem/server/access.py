@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import os
 import re
 from collections.abc import AsyncIterable, Mapping
 from pathlib import Path
 
+from toolmem.config.environment import is_loopback
 from toolmem.config.sections import AuthSection
 from toolmem.errors import ConfigError
-
-_HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:\[\]/@%]+))(?::[0-9]{0,5})?")
 
 
 class Refused(Exception):
@@ -84,15 +82,3 @@ async def read_body(chunks: AsyncIterable[bytes], limit: int, shown: str) -> byt
         if len(body) > limit:
             raise Refused(413, f"body: over {shown}")
     return bytes(body)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address, a name or a `Host` header, with or without port, is this machine."""
-    found = _HOST.fullmatch(host.strip())
-    name = (found["six"] or found["name"]).rstrip(".").lower() if found else host
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False

@@ -189,13 +189,6 @@ def test_the_page_to_sign_in_tells_a_stranger_nothing(browse, memory):
     assert "These pages only read" in browse().client.get("/sign-in").text
 
 
-def test_the_operations_of_the_service_answer_as_before(browser):
-    body = {"workspace_id": "default"}
-    assert browser.client.post("/tools", json=body).json()[0]["tool_name"] == "send_email"
-    assert browser.client.get("/health").json()["status"] == "ok"
-    assert browser.client.get("/nothing").status_code in (404, 405)
-
-
 def test_a_rule_on_hours_is_tried_in_the_time_zone_of_the_user(tmp_path):
     night = [{"clock": {"from": "00:00", "to": "01:00"}}]
     with ToolMem(tmp_path / "zone.db", overrides=["time_zone=Asia/Tokyo"]) as memory:

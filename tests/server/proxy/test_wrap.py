@@ -68,6 +68,7 @@ def test_what_cannot_be_wrapped_is_told_and_nothing_changes(toolmem, tmp_path):
     for text, told in (
         ('{"mcpServers": {"a": {"command": "x"}}}', "there are: a"),
         ('{"mcpServers": {"files": {"x": 1}}}', "neither a command with args nor a url"),
+        ('{"mcpServers": {"files": {"type": "sse", "url": "https://x/sse"}}}', "sse is not spoken"),
         ('{"mcpServers": ', "Nothing was changed"),
         ("[]", "expected an object"),
     ):
@@ -89,11 +90,3 @@ def test_an_entry_that_was_never_wrapped_is_told(toolmem, tmp_path):
     text = '{"mcpServers": {"files": {"command": "srv", "args": null}}}'
     (tmp_path / "mcp.json").write_text(text)
     assert "change it by hand" in toolmem("unwrap", "files", "--file", "mcp.json", code=2)
-
-
-def test_a_server_that_speaks_sse_is_not_wrapped(toolmem, tmp_path):
-    path = tmp_path / "mcp.json"
-    entry = {"type": "sse", "url": "https://example.com/sse"}
-    path.write_text(before := json.dumps({"mcpServers": {"wiki": entry}}))
-    assert "sse is not spoken" in toolmem("wrap", "wiki", "--file", "mcp.json", code=2)
-    assert path.read_text() == before

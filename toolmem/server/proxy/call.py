@@ -16,6 +16,7 @@ from toolmem.guard.decision import quoted
 from toolmem.guard.stores import MAX_OUTPUT
 from toolmem.models.decisions import Decision
 from toolmem.text.display import bounded
+from toolmem.text.forms import as_object
 
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
@@ -112,11 +113,6 @@ def can_elicit(capabilities: Any) -> bool:
     """Whether a client with these capabilities can show its user a form."""
     modes = as_object(capabilities).get("elicitation")
     return isinstance(modes, Mapping) and (not modes or "form" in modes)
-
-
-def as_object(value: Any) -> Mapping[str, Any]:
-    """The value if it is a JSON object, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
 
 
 FORM_KEY = "toolmem"  # of our form in an `input_required` result

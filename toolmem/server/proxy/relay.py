@@ -23,12 +23,12 @@ from toolmem.server.proxy.call import (
     Consents,
     ToolCall,
     agrees,
-    as_object,
     can_elicit,
     form,
     structured_text,
 )
 from toolmem.server.proxy.memory import ProxyMemory
+from toolmem.text.forms import as_object
 from toolmem.text.stopped_calls import STOPPED
 
 log = logging.getLogger("toolmem.proxy")

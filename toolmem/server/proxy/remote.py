@@ -18,11 +18,12 @@ from mcp.shared import inbound
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
-from toolmem.server.access import is_loopback
-from toolmem.server.proxy.call import PROTOCOL_VERSION, as_object
+from toolmem.config.environment import is_loopback
+from toolmem.server.proxy.call import PROTOCOL_VERSION
 from toolmem.server.proxy.child import line_writer, relay_lines
 from toolmem.server.proxy.memory import ProxyMemory
 from toolmem.server.proxy.relay import Relay
+from toolmem.text.forms import as_object
 
 log = logging.getLogger("toolmem.proxy")
 CONNECT_TIMEOUT = 30.0  # seconds
