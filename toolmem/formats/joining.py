@@ -82,6 +82,9 @@ class Joiner:
                 problems[event.problem] = None
                 continue
             for each in self._take(event):
+                if isinstance(each, str):
+                    problems[each] = None
+                    continue
                 has_calls = has_calls or isinstance(each, dict)
                 yield each, ""
         if self.form.history and not has_calls and self._notes[ORPHANS] > orphans:
@@ -108,7 +111,7 @@ class Joiner:
         self._open.clear()
         self._open_count = 0
 
-    def _take(self, event: Event) -> Iterator[Record | UserMessage]:
+    def _take(self, event: Event) -> Iterator[Record | UserMessage | str]:
         self._conversation = event.conversation or self._conversation
         event.conversation = self._conversation
         if event.request:
@@ -152,11 +155,17 @@ class Joiner:
         if not self._open[conversation]:
             del self._open[conversation]
 
-    def _record(self, call: Event) -> Iterator[Record]:
+    def _record(self, call: Event) -> Iterator[Record | str]:
+        """The record of a call, or what is wrong with it."""
         output = text_of(call.output)
         if self.form.refused and output.startswith(self.form.refused):
             self._notes["calls that were not let run were left out"] += 1
             return
+        if call.arguments is None and self.form.gives_arguments:
+            yield f"no arguments of {str(call.name)[:60]!r} where {self.form.name} has them"
+            return
+        if call.arguments is None and self.form.marks:
+            self._notes["calls were recorded without their arguments"] += 1
         if self._noise is not None:
             output = self._noise.sub(lambda found: "".join(found.groups("")), output)
         name, arguments, server = self._as_in_hooks(call)

@@ -82,6 +82,7 @@ class Format(Struct, frozen=True):
     prepare: Callable[[Any], Any] | None = None  # changes a unit before it is read
     history: str = ""  # the key of messages; a later unit may begin with all of an earlier one
     repeats_history: bool = False  # a later unit holds the calls of earlier ones again
+    gives_arguments: bool = True  # of each call; False: a program may leave them out
     silent_success: bool = False  # an answer without an error worked
     trusts_success: bool = True  # False: "success" only says that the tool was run
     not_typed: tuple[str, ...] = ()  # beginnings of texts of a user that no person typed
@@ -326,4 +327,6 @@ def mapped(mapping: Mapping[str, str]) -> Format:
         given = ", ".join(fields)
         raise RequestError(f"--map: expected name and others of {', '.join(known)}; got {given}")
     conversation = fields.pop("conversation", "")
-    return Format(MAPPED, shapes=(Shape(**fields, conversation=(conversation,)),))
+    return Format(
+        MAPPED, gives_arguments=False, shapes=(Shape(**fields, conversation=(conversation,)),)
+    )

@@ -96,7 +96,7 @@ def read_units(path: Path, folders: Collection[str] | None = None) -> Iterator[L
                 raise RequestError(f"{path}: {problem}", field="input")
             elif start.startswith(b"PK\3\4"):
                 yield from _members(path)
-            elif start.startswith(b"SQLite format 3"):
+            elif start.startswith(_SQLITE):
                 yield from _opencode_parts(path, folders)
             elif start.startswith(b"PAR1"):
                 yield from _parquet_rows(path)
@@ -200,6 +200,7 @@ def _member_lines(name: str, data: bytes) -> Iterator[Line]:
     return lines_of(io.BytesIO(data)) if elements is None else elements
 
 
+_SQLITE = b"SQLite format 3"
 _WITH_PARTS = {"part", "message"}
 # A message whose data is damaged costs its parts the role, not the file all its parts.
 _PARTS = """
@@ -207,10 +208,11 @@ _PARTS = """
         CASE WHEN json_valid(message.data) THEN json_extract(message.data, '$.role') END
     FROM part JOIN message ON message.id = part.message_id ORDER BY part.time_created, part.id
 """
-# The folder that each session was started in. Its answers name it.
+# The folder that each session was started in, by its first answer: SQLite takes the row of a min().
 _STARTED = """
-    SELECT session_id, max(json_extract(data, '$.path.cwd')) AS folder
-    FROM message WHERE json_valid(data) GROUP BY session_id
+    SELECT session_id, json_extract(data, '$.path.cwd') AS folder, min(time_created)
+    FROM message
+    WHERE json_valid(data) AND json_extract(data, '$.path.cwd') IS NOT NULL GROUP BY session_id
 """
 _FOLDERS = f"""
     SELECT folder, sum(length(part.data))
@@ -220,11 +222,21 @@ _PARENT = "(SELECT parent_id FROM session WHERE session.id = part.session_id)"  
 
 
 def opencode_folders(path: Path) -> list[tuple[str, int]]:
-    """The folders of the sessions in a database of OpenCode, and how many bytes each has."""
-    with suppress(sqlite3.Error), _opened(path) as database:
-        if _tables(database) >= _WITH_PARTS:
-            return [(str(folder or ""), size) for folder, size in database.execute(_FOLDERS)]
-    return []
+    """The folders of the sessions in a database of OpenCode, and how many bytes each has.
+
+    "" is one that is not known, as where the database is locked; [] is another file.
+    """
+    if not path.is_file():  # a pipe can be read once
+        return []
+    try:
+        with path.open("rb") as file:
+            if not file.read(START).startswith(_SQLITE):
+                return []
+        with _opened(path) as database:
+            rows = database.execute(_FOLDERS) if _tables(database) >= _WITH_PARTS else ()
+            return [(str(folder or ""), size) for folder, size in rows]
+    except (OSError, sqlite3.Error):
+        return [("", 0)]
 
 
 def _opened(path: Path) -> closing[sqlite3.Connection]:
@@ -245,7 +257,7 @@ def _opencode_parts(path: Path, folders: Collection[str] | None) -> Iterator[Lin
         if not tables >= _WITH_PARTS:
             yield Line(1, None, "no database of OpenCode")
             return
-        started = dict(database.execute(_STARTED)) if folders is not None else {}
+        started = {row[0]: row[1] for row in database.execute(_STARTED)} if folders else {}
         parts = _PARTS.format(parent=_PARENT if "session" in tables else "NULL")
         for number, (session, parent, data, role) in enumerate(database.execute(parts), 1):
             if folders is not None and (started.get(session) or "") not in folders:
