@@ -85,7 +85,7 @@ def find_sessions(
     found: list[Session] = []
     for agent, root in agent_folders(home, variables).items():
         for path in sorted(root.glob(_PATTERNS[agent])):
-            if _size(path) is not None:
+            if _size(path) is not None and path.resolve().is_relative_to(root.resolve()):
                 place = str(path.relative_to(root).parts[0])
                 found += _sessions_in(agent, path, place, known)
     return found
