@@ -150,12 +150,13 @@ class RecordingReader:
 
     def all_notes(self) -> list[str]:
         """The notes, as lines: the counts, then each file that is no recording, up to MAX_NAMED."""
-        lines = [_counted(what, count) for what, count in self.notes.items() if count > 0]
+        counts = [each for each in self.notes.items() if each[1] > 0]
+        lines = [_counted(*each) for each in [*counts, *self._misspelled.most_common(5)]]
         for reasons in (self.unreadable, self._without_calls):
             lines += reasons[:MAX_NAMED]
             if len(reasons) > MAX_NAMED:
                 lines.append(f"and {len(reasons) - MAX_NAMED:,} more")
-        return lines + [_counted(*each) for each in self._misspelled.most_common(5)]
+        return lines
 
     def read(
         self, paths: Sequence[str | os.PathLike[str]], searched: Sequence[Path] = ()
