@@ -13,7 +13,9 @@ import click
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_unread, progress_bar
 from toolmem.cli.transcripts import Chosen, agree, choose, require_own_store, without_hook
+from toolmem.errors import RequestError
 from toolmem.formats.recording import NAMES
+from toolmem.formats.shapes import MAP_FIELDS, mapped
 from toolmem.guard.stores import OWN_STORE, WORKSPACE, store_path
 from toolmem.guidance.shown import require_trusted
 from toolmem.memory.toolmem import ToolMem
@@ -33,8 +35,8 @@ mapping = click.option(
     "mapping",
     callback=lambda context, option, given: read_mapping(given),
     metavar="FIELD=PATH,...",
-    help="Where the fields stand in an unknown format: name, arguments, output, and error, status, "
-    "success, time, end, id, conversation. A path is a/b/0; a|b is the first that is there.",
+    help="Where the fields stand in an unknown format. A path is a/b/0; a|b is the first that is "
+    f"there. Fields: {', '.join(MAP_FIELDS)}.",
 )
 form = click.option("--format", type=click.Choice(NAMES), help="Left out: it is recognized.")
 
@@ -44,9 +46,12 @@ def read_mapping(text: str | None) -> dict[str, str] | None:
     if text is None:
         return None
     pairs = [each.partition("=") for each in text.split(",")]
-    if not all(field and path for field, _, path in pairs):
-        raise click.UsageError("--map: expected field=path, with commas between")
-    return {field.strip(): path.strip() for field, _, path in pairs}
+    given = {field.strip(): path.strip() for field, _, path in pairs}
+    try:
+        mapped(given)
+    except RequestError as error:
+        raise click.UsageError(f"--map: {error}") from error
+    return given
 
 
 @click.command("import")

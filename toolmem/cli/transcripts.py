@@ -327,7 +327,7 @@ def agree(chosen: Chosen, location: str, yes: bool) -> None:
         list_others(chosen.others)
     for folder in chosen.outside:
         files = find_files([folder])
-        size = size_in_words(sum(file.stat().st_size for file in files))
+        size = size_in_words(sum(_size(file) or 0 for file in files))
         click.echo(f"{plain(str(folder))}: {len(files):,} files ({size})", err=True)
     if chosen.from_agents or chosen.outside:
         confirm(f"Learn from them? Calls are kept in {location}", yes)

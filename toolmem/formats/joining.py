@@ -20,6 +20,7 @@ import msgspec
 
 from toolmem.formats.chat import UserMessage, read_arguments, text_of
 from toolmem.formats.shapes import Event, Format, events_of
+from toolmem.formats.sources import looks_like
 
 MAX_OPEN = 10_000  # calls that wait for an answer, in one file
 MAX_CONVERSATIONS = 10_000  # that are remembered, in one file
@@ -28,6 +29,7 @@ MAX_SECONDS = 30 * 86_400  # of a call; clocks that differ say more
 
 UNANSWERED = "calls without an answer were left out"
 ORPHANS = "answers to no known call were left out"
+NAMELESS = "rows name no tool and were left out: --map name=... says where it stands"
 
 _CONVERSATION_KEYS = ("id", "conversation_id", "session_id", "thread_id", "task_id")
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -61,11 +63,13 @@ class Joiner:
 
     def __init__(self, form: Format, file_name: str, notes: Counter[str]) -> None:
         self.form = form
-        self._conversation = file_name
+        self._file_name = file_name
+        self._conversation = file_name if form.marks else ""  # a row of a table has its own or none
         self._notes = notes
         self._open: dict[str, dict[str, Event]] = {}  # by conversation and id, the oldest first
         self._open_count = 0
         self._begun = 0
+        self._has_names = False
         self._noise = re.compile(form.noise) if form.noise else None
         self._requests: dict[str, str] = {}  # by conversation
         self._seen: dict[bytes, int] = {}  # how often an id came, by its digest
@@ -81,7 +85,7 @@ class Joiner:
             if event.problem:
                 problems[event.problem] = None
                 continue
-            for each in self._take(event):
+            for each in self._take(event, unit):
                 if isinstance(each, str):
                     problems[each] = None
                     continue
@@ -111,8 +115,10 @@ class Joiner:
         self._open.clear()
         self._open_count = 0
 
-    def _take(self, event: Event) -> Iterator[Record | UserMessage | str]:
-        self._conversation = event.conversation or self._conversation
+    def _take(self, event: Event, unit: Any) -> Iterator[Record | UserMessage | str]:
+        is_answer = event.name is None and event.output is not None
+        if event.conversation or not (self.form.marks or is_answer):
+            self._conversation = event.conversation
         event.conversation = self._conversation
         if event.request:
             self._requests.pop(event.conversation, None)
@@ -125,13 +131,14 @@ class Joiner:
             _add(call, event)
         elif event.name is not None:
             call = event
+            self._has_names = True
             event.request = self._requests.get(event.conversation, "")
             self._open.setdefault(event.conversation, {})[key] = event
             self._open_count += 1
-        elif event.output is not None:
+        elif is_answer and (self.form.marks or self._has_names):
             self._notes[ORPHANS] += 1
-        elif not self.form.marks:
-            self._notes["rows name no tool and were left out; --map says where it stands"] += 1
+        elif not (self.form.marks or event.request):
+            self._count_nameless(unit)
         if call is not None and call.output is not None:
             self._forget(call.conversation, key)
             yield from self._record(call)
@@ -139,6 +146,11 @@ class Joiner:
             oldest = next(iter(self._open))
             self._forget(oldest, next(iter(self._open[oldest])))
             self._notes[UNANSWERED] += 1
+
+    def _count_nameless(self, row: Any) -> None:
+        """Count a row without a tool; the note shows the first one."""
+        known = next((note for note in self._notes if note.startswith(NAMELESS)), "")
+        self._notes[known or f"{NAMELESS}; the first row is {looks_like(row)}"] += 1
 
     def _key(self, event: Event) -> str:
         """Its id, else a number; of an answer without an id, the key of the oldest open call."""
@@ -173,7 +185,8 @@ class Joiner:
         if record_id is None:
             self._notes["calls that were written twice were read once"] += 1
             return
-        metadata = {"conversation_id": call.conversation, "format": self.form.name}
+        metadata = {"conversation_id": call.conversation} if call.conversation else {}
+        metadata["format"] = self.form.name
         if call.id:
             metadata["tool_call_id"] = call.id
         if server:
@@ -206,7 +219,8 @@ class Joiner:
     def _record_id(self, call: Event, arguments: Any, output: str) -> str | None:
         """None: the file holds this very call again."""
         is_same_by_time = call.time is not None and not self.form.repeats_history
-        when = call.time.isoformat() if call.time and is_same_by_time else call.conversation
+        place = call.conversation or self._file_name
+        when = call.time.isoformat() if call.time and is_same_by_time else place
         digest = _digest((self.form.name, call.id or (call.name, arguments, output), when))
         by_id = not self.form.history and (is_same_by_time or self.form.repeats_history)
         if call.id and (by_id or self.form.repeats_history or (call.end and not self.form.history)):

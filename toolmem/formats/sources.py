@@ -15,10 +15,11 @@ import os
 import re
 import shutil
 import sqlite3
+import stat
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -57,23 +58,35 @@ INDEX = "__index_level_"  # columns in Parquet: an index of pandas that has no n
 _MEMBERS = (".json", ".jsonl", ".ndjson")  # of an archive
 
 
-def find_files(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
+def find_files(
+    paths: Sequence[str | os.PathLike[str]],
+    closed: Callable[[OSError], None] | None = None,  # is told of a folder that cannot be entered
+) -> list[Path]:
     """The files that are named, and those in the folders that are. Raises RequestError."""
     found = []
     for path in map(Path, paths):
         if path.is_dir():
-            inside = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+            folders = os.walk(path, onerror=closed)
+            inside = [Path(folder, name) for folder, _, names in folders for name in names]
             fitting = (
                 each
                 for each in inside
                 if each.name.endswith(SUFFIXES) and OWN_FOLDER not in each.relative_to(path).parts
             )
-            found += sorted(each for each in fitting if each.is_file() and not each.is_symlink())
+            found += sorted(filter(_is_regular, fitting))
         elif path.exists():
             found.append(path)
         else:
             raise RequestError(f"{path}: there is no such file", field="input")
     return found
+
+
+def _is_regular(path: Path) -> bool:
+    """Whether it is a file and no link. One that may not be asked is: reading it tells why."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError)
 
 
 def read_units(path: Path, folders: Collection[str] | None = None) -> Iterator[Line]:
