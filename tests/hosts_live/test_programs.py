@@ -152,7 +152,7 @@ def test_a_transcript_of_the_real_program_holds_the_calls_that_its_hook_recorded
         failing = agent.shell(f"cat {word}")  # a hook does not let it run twice
         agent.model.then(agent.shell(f"echo {word}"), failing, failing, "That is all.")
         agent.say(f"Look for {word}.")
-    told = ["import", "--from-agents", "--yes", "--store", "imported.db"]
+    told = ["import", "--from-agents", "--yes", "--store", "imported.db", "--into-shared"]
     assert agent.toolmem(*told).startswith("4 new calls")
     assert agent.toolmem(*told, "--again").startswith("0 new calls; 4 were there already")
     hooked = recorded(agent.project / ".toolmem" / "memory.db")
