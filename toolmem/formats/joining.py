@@ -62,6 +62,8 @@ class Joiner:
     def __init__(self, form: Format, file_name: str, notes: Counter[str]) -> None:
         self.form = form
         self._conversation = file_name
+        self._own_conversation = ""  # the first one that the file names
+        self._forked_from = ""  # the last other one
         self._notes = notes
         self._open: dict[str, dict[str, Event]] = {}  # by conversation and id, the oldest first
         self._open_count = 0
@@ -81,6 +83,11 @@ class Joiner:
             if event.problem:
                 problems[event.problem] = None
                 continue
+            if self.form.one_conversation and event.conversation:
+                self._own_conversation = self._own_conversation or event.conversation
+                if event.conversation != self._own_conversation:
+                    self._forked_from = event.conversation
+                event.conversation = self._own_conversation
             for each in self._take(event):
                 has_calls = has_calls or isinstance(each, dict)
                 yield each, ""
@@ -167,6 +174,8 @@ class Joiner:
         metadata = {"conversation_id": call.conversation, "format": self.form.name}
         if call.id:
             metadata["tool_call_id"] = call.id
+        if self._forked_from:
+            metadata["forked_from"] = self._forked_from
         if server:
             metadata["server"] = server
         seconds = (call.end - call.time).total_seconds() if call.time and call.end else None

@@ -163,7 +163,10 @@ class RecordingReader:
         Raises RequestError where a file that was named cannot be read; others are counted.
         """
         named = set(map(Path, paths))
-        files = list(dict.fromkeys([*find_files(paths), *searched]))
+        each_once: dict[str, Path] = {}  # whichever way its path is written
+        for path in [*find_files(paths), *searched]:
+            each_once.setdefault(os.path.realpath(path), path)
+        files = list(each_once.values())
         for path in files:
             self.path = path
             try:

@@ -20,6 +20,8 @@ class HookCalls:
     def __init__(self, memory: ToolMem) -> None:
         self._store, self._workspace = memory.services.store(), memory.workspace_id
         self._numbers: Counter[str] = Counter()  # how often a session had an id
+        self._numbered: dict[tuple[str, str | None], int] = {}  # by hook's id and record's id
+        self._recorded: set[str] = set()  # ids of records: a copy of the session has them, too
         self._without_ids: dict[str, Counter[bytes]] = {}  # contents of calls, by session
 
     def not_recorded(self, batch: list[ReadCall]) -> list[ReadCall]:
@@ -34,10 +36,14 @@ class HookCalls:
         fresh = []
         for each, given in zip(batch, ids, strict=True):
             call = each.call
-            if known.isdisjoint(given) and not self._is_known_by_content(call):
-                if call.id and is_hook_call_id(call.id):  # nobody takes the id of a hook's call
-                    call.id = digest(call.id).hex()
-                fresh.append(each)
+            if call.id in self._recorded:
+                continue
+            if not known.isdisjoint(given) or self._is_known_by_content(call):
+                self._recorded.add(call.id or "")
+                continue
+            if call.id and is_hook_call_id(call.id):  # nobody takes the id of a hook's call
+                call.id = digest(call.id).hex()
+            fresh.append(each)
         return fresh
 
     def _ids(self, call: ToolCallResult) -> set[str]:
@@ -46,8 +52,13 @@ class HookCalls:
         key = call.metadata.get("tool_call_id")
         if isinstance(key, str) and call.metadata.get("format") in FOREIGN:
             first = hook_call_id(call.conversation_id, key)
-            self._numbers[first] += first != key  # Anthropic's ids are never used again
-            ids.add(hook_call_id(call.conversation_id, key, self._numbers[first]))
+            number = self._numbered.get((first, call.id))
+            if number is None and first != key:  # Anthropic's ids are never used again
+                number = self._numbered[first, call.id] = self._numbers[first] = (
+                    self._numbers[first] + 1
+                )
+            for session in (call.conversation_id, call.metadata.get("forked_from")):
+                ids |= {hook_call_id(str(session), key, number or 1)} if session else set()
         return ids
 
     def _is_known_by_content(self, call: ToolCallResult) -> bool:
