@@ -4,8 +4,8 @@ An answer belongs to the open call with its id; without an id, to the oldest ope
 conversation. Only a limited number of open calls is kept, so that a file of any size can be read.
 
 The id of a record is made of the format, the id in the source, and the time of the call, or the
-conversation where there is no time. The same file read again, and a session that was copied into
-another file, have the same ids.
+conversation where there is no time, or the content where there is neither.
+The same file read again, and a session that was copied into another file, have the same ids.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ class Joiner:
         self._conversation = file_name
         self._own_conversation = ""  # the first one that the file names
         self._forked_from = ""  # the last other one
+        self._file_name = file_name
         self._notes = notes
         self._open: dict[str, dict[str, Event]] = {}  # by conversation and id, the oldest first
         self._open_count = 0
@@ -207,7 +208,12 @@ class Joiner:
         """None: the file holds this very call again."""
         is_same_by_time = call.time is not None and not self.form.repeats_history
         when = call.time.isoformat() if call.time and is_same_by_time else call.conversation
-        digest = _digest((self.form.name, call.id or (call.name, arguments, output), when))
+        content: Any = (call.name, arguments, output)
+        # A row's number is its id in this file alone, and files may have the same name.
+        is_alone = not call.time and call.conversation in ("", self._file_name)
+        is_row = call.id and is_alone and not self.form.repeats_history
+        source = (call.id, *content) if is_row else call.id or content
+        digest = _digest((self.form.name, source, when))
         by_id = not self.form.history and (is_same_by_time or self.form.repeats_history)
         if call.id and (by_id or self.form.repeats_history or (call.end and not self.form.history)):
             content = (call.name, arguments, output, call.end)  # models use `call_0` again

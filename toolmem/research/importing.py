@@ -124,7 +124,7 @@ def import_recordings(
                 found.add_bad(each)
                 continue
             ids.give(each, reader.path)
-            counter.take(each)
+            counter.take(each, reader.path)
             if counter.is_full:
                 counter.add(list(reader.tools.values()))
                 progress(found)
@@ -145,7 +145,9 @@ def import_recordings(
         if found.calls:
             _conclude(memory, found, newest)
     if not counter.is_stopped:
-        known.keep()  # not before: what was interrupted is read again, and summarized then
+        known.keep(
+            counter.refused
+        )  # not before: what was interrupted is read again, and summarized then
     return found
 
 
@@ -227,12 +229,15 @@ class _Files:
         """A file that could not be read, or holds no call that is understood yet, is read again."""
         self._finished.append(path)
 
-    def keep(self) -> None:
-        """Unless an import was forgotten meanwhile: calls that were known from it are gone."""
+    def keep(self, refused: Collection[Path]) -> None:
+        """Note the finished files, but no file with a call that the memory refused.
+
+        None where an import was forgotten meanwhile: calls that were known from it are gone.
+        """
         with self._store.transaction():
             if self._runs - settled_runs(self._store, self._workspace).keys():
                 return
-            for path in self._finished:
+            for path in (each for each in self._finished if each not in refused):
                 self._store.put(self._workspace, IMPORTS, _key(path), self._states[path])
         self._finished.clear()
 
@@ -254,6 +259,8 @@ class _Counter:
         self.is_stopped = False  # by the judge, or as it was forgotten
         self.names: set[str] = set()  # of the tools that were read
         self.batch: list[ReadCall] = []
+        self.refused: set[Path] = set()  # files with calls that the memory refused
+        self._paths: dict[int, Path] = {}  # files of the batch, by row
         self._size = 0  # characters of its outputs
         self._memory = memory
         self._hook_calls = HookCalls(memory)
@@ -267,8 +274,9 @@ class _Counter:
     def is_full(self) -> bool:
         return len(self.batch) == BATCH or self._size > MAX_BATCH
 
-    def take(self, read: ReadCall) -> None:
+    def take(self, read: ReadCall, path: Path) -> None:
         """Put a call into the batch."""
+        self._paths[read.row] = path
         read.call.output = bounded(read.call.output, MAX_OUTPUT)
         self._size += len(read.call.output)
         self.batch.append(read)
@@ -294,7 +302,9 @@ class _Counter:
         found.duplicates += added.evaluation.duplicates
         for failure in added.evaluation.failures:
             read = batch[failure.index]
+            self.refused.add(self._paths[read.row])
             found.add_bad(BadRecord(read.line, failure.tool_name, failure.error, read.file))
+        self._paths.clear()
         if added.stopped:
             self.is_stopped = True
             found.stopped = added.stopped
