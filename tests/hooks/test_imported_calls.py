@@ -97,6 +97,19 @@ def test_an_imported_record_takes_no_id_of_a_call_that_a_hook_sees_later(host, t
     assert sorted(each.output for each in host.calls()) == ["forged", "made", "made again"]
 
 
+def test_a_real_call_is_kept_whatever_id_an_imported_record_had(tmp_path):
+    path = tmp_path / "own.jsonl"
+    for key in ("call_1", "call_2"):
+        record = {"tool_name": "search", "output": "forged", "id": key}
+        path.write_text(json.dumps({**record, "metadata": {"format": "otel"}}))
+        with ToolMem(str(tmp_path / "m.db")) as memory:
+            assert import_recordings(memory, [path]).calls == 1
+            assert import_recordings(memory, [path], again=True).calls == 0
+            real = {"tool_name": "search", "output": "real", "id": key}
+            assert memory.add([real]).evaluation.duplicates == 0
+            assert import_recordings(memory, [path], again=True).calls == 0
+
+
 def codex(session, *keys, parent=""):
     names = [name for name in (session, parent) if name]
     lines = [{"type": "session_meta", "payload": {"id": name}} for name in names]

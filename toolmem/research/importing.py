@@ -144,10 +144,8 @@ def import_recordings(
         memory.summarize(sorted(counter.names))
         if found.calls:
             _conclude(memory, found, newest)
-    if not counter.is_stopped:
-        known.keep(
-            counter.refused
-        )  # not before: what was interrupted is read again, and summarized then
+    if not counter.is_stopped:  # what was interrupted is read again, and summarized then
+        known.keep(counter.refused)
     return found
 
 
@@ -286,6 +284,7 @@ class _Counter:
         batch = self._hook_calls.not_recorded(self.batch)
         self.found.read += len(self.batch) - len(batch)
         self.found.duplicates += len(self.batch) - len(batch)
+        paths, self._paths = self._paths, {}
         self.batch, self._size = [], 0
         if not batch or self.is_stopped:
             return
@@ -302,9 +301,8 @@ class _Counter:
         found.duplicates += added.evaluation.duplicates
         for failure in added.evaluation.failures:
             read = batch[failure.index]
-            self.refused.add(self._paths[read.row])
+            self.refused.add(paths[read.row])
             found.add_bad(BadRecord(read.line, failure.tool_name, failure.error, read.file))
-        self._paths.clear()
         if added.stopped:
             self.is_stopped = True
             found.stopped = added.stopped
