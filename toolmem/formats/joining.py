@@ -5,6 +5,8 @@ conversation. Only a limited number of open calls is kept, so that a file of any
 
 The id of a record is made of the format, the id in the source, and the time of the call, or the
 conversation where there is no time, or the content where there is neither.
+In logs of requests and in sessions that are forked, which hold old calls again under other times
+and conversations, an id that was drawn at random stands for itself, with the tool and arguments.
 The same file read again, and a session that was copied into another file, have the same ids.
 """
 
@@ -18,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from toolmem.formats.chat import UserMessage, read_arguments, text_of
+from toolmem.formats.chat import UserMessage, is_random, read_arguments, text_of
 from toolmem.formats.shapes import Event, Format, events_of
 
 MAX_OPEN = 10_000  # calls that wait for an answer, in one file
@@ -45,7 +47,7 @@ class Histories:
         digest, name = b"", ""
         count = 0
         for number, message in enumerate(messages, 1):
-            digest = _digest((digest, message))
+            digest = _digest((digest, _without_marks(message)))
             if digest in self._names and number < len(messages):
                 count, name = number, self._names[digest]
         if count and digest in self._names:
@@ -206,6 +208,12 @@ class Joiner:
 
     def _record_id(self, call: Event, arguments: Any, output: str) -> str | None:
         """None: the file holds this very call again."""
+        if (self.form.history or self.form.one_conversation) and is_random(call.id):
+            digest = _digest((self.form.name, call.id, call.name, arguments))
+            if digest in self._seen:
+                return None
+            self._seen[digest] = 1
+            return digest.hex()
         is_same_by_time = call.time is not None and not self.form.repeats_history
         when = call.time.isoformat() if call.time and is_same_by_time else call.conversation
         content: Any = (call.name, arguments, output)
@@ -230,6 +238,15 @@ def _add(call: Event, event: Event) -> None:
     for name in ("arguments", "output", "failed", "time", "end"):
         if getattr(call, name) is None:
             setattr(call, name, getattr(event, name))
+
+
+def _without_marks(message: Any) -> Any:
+    """A message without the marks of a cache: in the next request they stand in another one."""
+    if not isinstance(message, dict):
+        return message
+    parts = message.get("content")
+    marked = {"content": [_without_marks(each) for each in parts]} if type(parts) is list else {}
+    return {key: value for key, value in {**message, **marked}.items() if key != "cache_control"}
 
 
 def _limit(kept: dict[Any, Any], number: int) -> None:

@@ -17,7 +17,14 @@ from msgspec.structs import replace
 
 from toolmem.errors import RequestError
 from toolmem.formats.catalogue import BY_NAME, FOREIGN_COLUMNS, FORMATS, OWN_COLUMNS, TABLE
-from toolmem.formats.chat import Chat, UserMessage, is_conversation, read_chat, records_of
+from toolmem.formats.chat import (
+    Chat,
+    UserMessage,
+    is_conversation,
+    is_random,
+    read_chat,
+    records_of,
+)
 from toolmem.formats.files import Line
 from toolmem.formats.joining import UNANSWERED, Histories, Joiner
 from toolmem.formats.records import misspelled, read_records, read_schemas
@@ -145,6 +152,7 @@ class RecordingReader:
         self._without_calls = ""  # what is wrong in the first file with bad records alone
         self._ids: dict[str, int] = {}
         self._histories = Histories()
+        self._random_ids: set[str] = set()  # of records of conversations
 
     def all_notes(self) -> list[str]:
         """The notes, as lines."""
@@ -260,6 +268,10 @@ class RecordingReader:
         new = chat.said[len(earlier.said) :]
         said = [(number, UserMessage(conversation, text)) for number, text in new]
         for _, each in sorted([*said, *numbered], key=itemgetter(0)):
+            if isinstance(each, dict) and is_random(each["metadata"].get("tool_call_id", "")):
+                if each["id"] in self._random_ids:
+                    continue
+                self._random_ids.add(each["id"])
             yield each, ""
 
     def _declare(self, tools: Any) -> None:
