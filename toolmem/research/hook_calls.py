@@ -59,9 +59,8 @@ class HookCalls:
             first = hook_call_id(call.conversation_id, key)
             number = self._numbered.get((first, call.id))
             if number is None and first != key:  # Anthropic's ids are never used again
-                number = self._numbered[first, call.id] = self._numbers[first] = (
-                    self._numbers[first] + 1
-                )
+                self._numbers[first] += 1
+                number = self._numbered[first, call.id] = self._numbers[first]
             ids.add(hook_call_id(call.conversation_id, key, number or 1))
             if parent := call.metadata.get("forked_from"):
                 ids.add(hook_call_id(str(parent), key, number or 1))

@@ -343,7 +343,7 @@ class _Counter:
     def _is_forgotten(self) -> bool:
         workspace = self._memory.workspace_id
         if self._is_announced and not self._store.get(workspace, IMPORT_RUNS, self._id):
-            self.is_stopped, self.found.stopped = True, FORGOTTEN
+            self.is_stopped, self.found.stopped, self.found.id = True, FORGOTTEN, ""
         return self.is_stopped
 
     def _count(self, call: ToolCallResult) -> None:
