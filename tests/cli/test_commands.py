@@ -178,7 +178,7 @@ def test_import_says_in_words_what_a_folder_teaches_and_adds_nothing_twice(tmp_p
     assert "3 of 4 failed calls (75%) repeated, word for word" in first.stdout
     second = run(tmp_path, "import", "runs", "--store", "m.db")
     assert second.stdout.startswith("0 new calls.\nWhat is known of each tool: toolmem tools list")
-    assert second.stderr == "1 files were imported before and have not changed\n"
+    assert second.stderr == "1 file was imported before and has not changed\n"
     third = run(tmp_path, "import", "runs", "--again", "--store", "m.db")
     assert third.stdout.startswith("0 new calls; 4 were there already.\n")
 

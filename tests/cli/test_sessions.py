@@ -1,5 +1,6 @@
 """Sessions of coding agents are learnt in the project that they belong to, and in no other."""
 
+import gzip
 import hashlib
 import json
 import re
@@ -56,6 +57,11 @@ def projects(tmp_path, monkeypatch):
             first = json.dumps(start) + "\n" if payload == "codex.jsonl" else ""
             (home / place).parent.mkdir(parents=True, exist_ok=True)
             (home / place).write_text(first + text)
+            if name == "b":  # copies in places that no listing knows
+                (home / ".codex" / "archived.jsonl").write_text(first + text)
+                packed = home / ".claude" / "projects" / f"{payload}.gz"
+                packed.parent.mkdir(parents=True, exist_ok=True)
+                packed.write_bytes(gzip.compress((first + text).encode()))
     monkeypatch.chdir(home / "a")
     return home
 

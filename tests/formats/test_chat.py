@@ -57,7 +57,7 @@ def test_calls_are_joined_with_their_answers_and_the_users_words(read):
     assert (look.input, look.context) == ("not json", "Mail Ann, please.")
     assert send.conversation_id == look.conversation_id == "day1"
     assert send.success is None
-    assert found.notes == ["1 calls without an answer were left out"]
+    assert found.notes == ["1 call without an answer was left out"]
     assert found.tools == [{"function": {"name": "send"}}]
 
 
@@ -81,7 +81,7 @@ def test_a_name_decides_before_the_order_and_order_alone_is_noted(read):
     assert read(named).notes == []
     plain = read([both, answers("first"), answers("second")])
     assert outputs(plain) == [("a", "first"), ("b", "second")]
-    assert plain.notes == ["1 answers without an id were assigned by their order alone"]
+    assert plain.notes == ["1 answer without an id was assigned by order alone"]
     same = [asks(("c", "a", "{}"), ("c", "b", "{}")), answers("x", "c", name="b")]
     assert outputs(read(same)) == [("b", "x")]
 
@@ -108,7 +108,7 @@ def test_declarations_that_cannot_be_read_cost_no_call(read, tools):
     talk = {"tools": tools, "messages": [asks(("c1", "a", "{}")), answers("x", "c1")]}
     found = read(talk)
     assert (outputs(found), found.tools) == ([("a", "x")], [])
-    told = ["1 declarations of tools could not be read"] if isinstance(tools, list) else []
+    told = ["1 declaration of tools could not be read"] if isinstance(tools, list) else []
     assert found.notes == told
 
 

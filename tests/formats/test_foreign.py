@@ -130,7 +130,7 @@ def test_the_error_of_a_server_is_the_text_that_it_answered(payloads):
 
 
 def test_calls_that_the_user_refused_are_left_out_and_counted(payloads):
-    assert "1 calls that were not let run were left out" in read(payloads / "opencode.db").notes
+    assert "1 call that was not let run was left out" in read(payloads / "opencode.db").notes
 
 
 def test_a_damaged_line_is_named_and_the_others_are_read(payloads, tmp_path):
@@ -155,7 +155,7 @@ def test_a_session_that_goes_on_brings_only_its_new_calls(payloads, tmp_path):
         again = import_recordings(memory, [path], again=True)
     assert 0 < first < 6
     assert (second.calls, second.duplicates) == (6 - first, first)
-    assert third.notes == ["1 files were imported before and have not changed"]
+    assert third.notes == ["1 file was imported before and has not changed"]
     assert (again.calls, again.duplicates) == (0, 6)
 
 
@@ -292,7 +292,7 @@ def test_calls_without_an_answer_are_counted(tmp_path):
     asked = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
     found = read(write(tmp_path / "a.jsonl", {"output": [asked]}))
     assert found.calls == []
-    assert "1 calls without an answer were left out" in found.notes
+    assert "1 call without an answer was left out" in found.notes
 
 
 def test_a_file_may_hold_two_formats(payloads, tmp_path):
@@ -376,7 +376,7 @@ def test_a_folder_is_searched_and_links_are_not_followed(payloads, tmp_path):
     assert len(found.calls) == 6
     assert found.bad == []
     first, second = found.notes
-    assert first == "1 files hold no answered call"
+    assert first == "1 file holds no answered call"
     assert "package.json: tool_name: missing" in second
     own = tmp_path / ".toolmem" / "exports"  # named, so that it is read
     own.mkdir(parents=True)

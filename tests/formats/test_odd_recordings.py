@@ -161,14 +161,33 @@ def test_a_mapping_is_followed_in_a_table_too(tmp_path):
 
 def test_rows_that_name_no_tool_are_counted(tmp_path):
     path = tmp_path / "calls.csv"
-    path.write_text("werkzeug;ausgabe\nlook;seen\nlook;seen\n")
-    note = "2 rows name no tool and were left out; --map says where it stands"
-    assert note in read(path).notes
+    path.write_text("werkzeug,ausgabe\nlook,seen\nlook,seen\n")
+    note = "2 rows name no tool and were left out: --map name=... says where it stands"
+    for mapping in (None, {"name": "tool", "output": "ausgabe"}):
+        told = read(path, mapping=mapping).notes[0]
+        assert told == f"{note}; the first row is an object with 'werkzeug', 'ausgabe'"
 
 
-def test_a_format_that_does_not_exist_is_refused(tmp_path):
-    with pytest.raises(RequestError, match="claude_code"):
+def test_a_row_of_a_table_has_its_own_conversation_or_none(tmp_path):
+    path = tmp_path / "calls.csv"
+    path.write_text("tool,output,session_id\nlook,a,\nlook,b,s\nlook,c,\n")
+    assert [call.conversation_id for call in read(path).calls] == ["", "s", ""]
+
+
+def test_a_record_without_output_and_success_is_no_call_that_worked(tmp_path):
+    path = tmp_path / "a.jsonl"
+    told = [{}, {"success": False}, {"output": ""}, {"output": None}]
+    path.write_text(lines(*({"tool_name": "a", **each} for each in told)))
+    assert [bad.error.partition(";")[0] for bad in read(path).bad] == ["output: missing"]
+
+
+def test_a_format_and_a_mapping_that_are_wrong_are_refused_by_name():
+    with pytest.raises(RequestError, match="^format: .*claude_code"):
         RecordingReader(NOW, format="claude")
+    with pytest.raises(RequestError, match="^no field is called 'duration'; expected id, name"):
+        RecordingReader(NOW, mapping={"name": "fn", "duration": "s"})
+    with pytest.raises(RequestError, match="^mapping: expected a dict"):
+        RecordingReader(NOW, mapping="name=fn")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +221,7 @@ def test_bad_records_before_the_first_call_are_held_in_limited_memory(tmp_path, 
     path.write_text("x\n" * 10 + lines(CALL))
     found = read(path)
     assert [bad.line for bad in found.bad] == [1, 2, 3]
-    assert "7 records before the first call were no calls" in found.notes
+    assert "7 records before the first call hold none" in found.notes
     path.write_text("x\n" * 10)
     assert read(path).bad[0].error.startswith("no line of 10 is a call; no JSON")
 
@@ -223,16 +242,25 @@ def test_a_call_that_is_answered_in_a_later_line_is_read_then(tmp_path):
     assert not any("without an answer" in note for note in found.notes)
 
 
-def test_unreadable_files_that_nobody_named_are_counted_and_the_first_is_told(tmp_path):
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    for name in "ab":
-        (folder / f"{name}.db").write_bytes(b"SQLite format 3\0")
-    (folder / "c.jsonl").write_text(lines(CALL))
-    found = read(folder)
+def test_what_nobody_named_and_cannot_be_read_is_counted_and_named(tmp_path, monkeypatch):
+    def scandir(path, scandir=os.scandir):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "gone.jsonl").symlink_to("nowhere")
+    for number in range(21):
+        (tmp_path / f"{number:02}.db").write_bytes(b"SQLite format 3\0")
+    (tmp_path / "a.jsonl").write_text(lines(CALL))
+    for name in "bc":
+        (tmp_path / f"{name}.jsonl").write_text('{"tool_name": "lo')
+    found = read(tmp_path)
     assert len(found.calls) == 1
-    assert found.notes[0] == "2 files could not be read"
-    assert f"the first file that could not be read: {folder / 'a.db'}" in found.notes[1]
+    assert found.notes[:2] == ["1 folder could not be read", "21 files could not be read"]
+    named = [note.removeprefix(f"{tmp_path}/").partition(":")[0] for note in found.notes]
+    assert named[3:4] + named[22:26] == ["closed", "18.db", "and 2 more", "b.jsonl", "c.jsonl"]
 
 
 def test_a_time_that_has_no_utc_is_refused_by_name(tmp_path):
@@ -292,7 +320,7 @@ def test_a_time_in_the_future_does_not_make_a_call_the_newest(tmp_path):
     path.write_text(lines({**CALL, "create_time": "2999-01-01"}, {**CALL, "create_time": 5}))
     found = read(path)
     assert [call.create_time.year for call in found.calls] == [2027, 1970]
-    assert found.notes[0].startswith("1 calls with a time in the future")
+    assert found.notes[0].startswith("1 call with a time in the future")
 
 
 def test_utf_16_is_refused_with_the_remedy(tmp_path):

@@ -360,13 +360,9 @@ def test_a_tool_counts_its_labels_and_its_interval_holds_the_corrected_rate(reco
 
 
 def test_a_misspelled_key_and_a_key_given_twice_are_not_silent(recording):
-    found = evaluate(
-        recording(
-            {"tool_name": "a", "outptu": "Error: x", "model": "m", "metadata": {"model": "n"}}
-        ),
-        by="metadata.model",
-    )
-    assert "1 records have 'outptu', which is no field: did you mean 'output'?" in found.notes
+    call = {"tool_name": "a", "outptu": "Error: x", "success": True, "model": "m"}
+    found = evaluate(recording({**call, "metadata": {"model": "n"}}), by="metadata.model")
+    assert "1 record has 'outptu', which is no field: did you mean 'output'?" in found.notes
     assert [row.group for row in tables.group_rows(found)] == ["n", "n"]
     assert found.calls[0].call.metadata["model"] == "m"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolmem import ToolMem
+from toolmem import ToolMem, read_calls
 from toolmem.cli.import_ import first_page
 from toolmem.errors import RequestError
 from toolmem.research.importing import import_recordings
@@ -74,7 +74,7 @@ def test_a_file_that_could_not_be_read_is_tried_again(tmp_path, memory):
     path = folder / "export.json"
     path.write_bytes(b"PK\3\4" + bytes(996))  # a damaged archive
     first = import_recordings(memory, [folder])
-    assert first.notes[0] == "1 files could not be read"
+    assert first.notes[0] == "1 file could not be read"
     status = path.stat()
     path.write_text(f"{json.dumps([run(1)]):1000}")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -83,14 +83,30 @@ def test_a_file_that_could_not_be_read_is_tried_again(tmp_path, memory):
     assert import_recordings(memory, [folder]).unchanged == 1
 
 
-@pytest.mark.parametrize("lines", [[CALL], [CALL, {**CALL, "output": "else"}]])
-def test_calls_without_ids_and_times_are_known_by_file_and_line(tmp_path, memory, lines):
+def test_calls_without_ids_and_times_are_known_by_their_file_and_content(tmp_path, memory):
     for folder in ("first", "copy"):
         (tmp_path / folder).mkdir()
         for name in ("a.jsonl", "b.jsonl"):
-            write(tmp_path / folder / name, *lines)
-    assert import_recordings(memory, [tmp_path / "first"]).calls == 2 * len(lines)
+            write(tmp_path / folder / name, CALL, {**CALL, "output": "else"})
+    assert import_recordings(memory, [tmp_path / "first"]).calls == 4
     assert import_recordings(memory, [tmp_path / "copy"]).calls == 0
+
+
+@pytest.mark.parametrize("form", ["csv.gz", "parquet"])
+def test_calls_without_ids_are_known_in_another_form_of_their_file(tmp_path, memory, form):
+    timed = {"create_time": "2026-11-20T10:00:00.5+02:00", "input": "ls"}
+    calls = [{**CALL, **fields} for fields in ({}, {"output": ""}, timed) for _ in range(2)]
+    path, other = write(tmp_path / "a.jsonl", *calls), tmp_path / f"a.{form}"
+    if form == "parquet":
+        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
+    getattr(read_calls(path), f"to_{form.removesuffix('.gz')}")(other)
+    found = import_recordings(memory, [path, other])
+    assert (found.calls, found.duplicates) == (6, 6)
+
+
+def test_an_import_tells_of_misspelled_keys(tmp_path, memory):
+    found = import_recordings(memory, [write(tmp_path / "a.jsonl", {**CALL, "sucess": False})])
+    assert found.notes == ["1 record has 'sucess', which is no field: did you mean 'success'?"]
 
 
 def test_a_renamed_file_is_known_by_the_times_of_its_calls(tmp_path, memory):

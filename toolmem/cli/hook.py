@@ -97,7 +97,9 @@ def install(
     _show(changes, agent, "would install" if dry_run else "installed", project)
     if agent.after_install and not dry_run:
         click.echo(agent.after_install)
-    if project and not dry_run and learn is not False:
+    if not project and learn:
+        click.echo("sessions are learnt project by project: toolmem import --from-agents in each")
+    elif project and not dry_run and learn is not False:
         _offer_sessions(agent, project, paths[0] or store_path(project), learn)
 
 
@@ -169,14 +171,18 @@ def _offer_sessions(agent: Agent, project: str, store: str, learn: bool | None) 
             click.echo(f"no earlier session of {agent.title} in this project was found")
         return
     click.echo(f"earlier sessions of this project: {in_words(own)}")
+    if os.path.realpath(store) != os.path.realpath(store_path(project)):
+        import_ = f"toolmem import --from-agents --store {shlex.quote(store)} --into-shared"
+        click.echo(f"this is not the project's own store; to learn from them there: {import_}")
+        return
     if learn is None and sys.stdin.isatty():
         learn = click.confirm(f"Learn from them? Calls are kept in {store}")
     if not learn:
         where = "" if project == os.getcwd() else f" --project {shlex.quote(project)}"
         click.echo(f"to learn from them: toolmem import --from-agents{where}")
         return
+    chosen = of_project(project_root(project), own)
     with options.open_memory(store=store) as memory:
-        chosen = of_project(project_root(project), own)
         print_first_page(import_chosen(memory, chosen), store, chosen)
 
 

@@ -13,8 +13,10 @@ import click
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_unread, progress_bar
 from toolmem.cli.transcripts import Chosen, agree, choose, require_own_store, without_hook
+from toolmem.errors import RequestError
 from toolmem.formats.recording import NAMES
-from toolmem.guard.stores import OWN_STORE, store_path
+from toolmem.formats.shapes import MAP_FIELDS, mapped
+from toolmem.guard.stores import OWN_STORE, WORKSPACE, store_path
 from toolmem.guidance.shown import require_trusted
 from toolmem.memory.toolmem import ToolMem
 from toolmem.research.importing import Imported, import_recordings
@@ -33,8 +35,8 @@ mapping = click.option(
     "mapping",
     callback=lambda context, option, given: read_mapping(given),
     metavar="FIELD=PATH,...",
-    help="Where the fields stand in an unknown format: name, arguments, output, and error, status, "
-    "success, time, end, id, conversation. A path is a/b/0; a|b is the first that is there.",
+    help="Where the fields stand in an unknown format. A path is a/b/0; a|b is the first that is "
+    f"there. Fields: {', '.join(MAP_FIELDS)}.",
 )
 form = click.option("--format", type=click.Choice(NAMES), help="Left out: it is recognized.")
 
@@ -44,9 +46,12 @@ def read_mapping(text: str | None) -> dict[str, str] | None:
     if text is None:
         return None
     pairs = [each.partition("=") for each in text.split(",")]
-    if not all(field and path for field, _, path in pairs):
-        raise click.UsageError("--map: expected field=path, with commas between")
-    return {field.strip(): path.strip() for field, _, path in pairs}
+    given = {field.strip(): path.strip() for field, _, path in pairs}
+    try:
+        mapped(given)
+    except RequestError as error:
+        raise click.UsageError(f"--map: {error}") from error
+    return given
 
 
 @click.command("import")
@@ -103,14 +108,14 @@ def import_(
         raise click.UsageError("name files or folders, or use --from-agents")
     chosen = choose(paths, from_agents=from_agents, project=project or "", into_shared=into_shared)
     names_store = where["store"] or options.names_store((), where["config"])
-    if chosen.searched and not names_store:  # the store that the hook of an agent has
-        where["store"] = store_path(chosen.project)
+    if not names_store and (chosen.searched or not os.path.exists(OWN_STORE)):
+        where["store"] = store_path(chosen.project)  # that of the hooks
     with options.open_memory(**where) as memory:
         location = memory.services.store().location
         require_own_store(location, chosen, into_shared)
         agree(chosen, location, yes)
         found = import_chosen(memory, chosen, again=again, format=format, mapping=mapping)
-    print_first_page(found, location, chosen)
+    print_first_page(found, location, chosen, where["workspace"])
     has_calls = found.read or found.unchanged
     is_whole = not (found.bad_count or found.unreadable or found.stopped)
     sys.exit(0 if has_calls and is_whole else 1)
@@ -145,12 +150,15 @@ def import_chosen(memory: ToolMem, chosen: Chosen, **options: Any) -> Imported:
             raise
 
 
-def print_first_page(found: Imported, location: str, chosen: Chosen) -> None:
+def print_first_page(
+    found: Imported, location: str, chosen: Chosen, workspace: str = WORKSPACE
+) -> None:
     """What an import found, what to do next, and what could not be read."""
     for line in first_page(found):
         click.echo(line)
     is_here = os.path.abspath(location) == os.path.abspath(OWN_STORE)
-    where = "" if is_here else f" --store {shlex.quote(location)}"
+    where = "" if is_here else f" --store {shlex.quote(plain(location, 1_000))}"
+    where += "" if workspace == WORKSPACE else f" --workspace {shlex.quote(workspace)}"
     if found.id:
         click.echo()
         for agent in dict.fromkeys(each.agent for each in chosen.own):

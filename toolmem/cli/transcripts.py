@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -20,6 +21,7 @@ from msgspec import Struct
 
 from toolmem.cli.console import confirm
 from toolmem.errors import RequestError
+from toolmem.formats.files import unpacked
 from toolmem.formats.sources import find_files, opencode_folders
 from toolmem.guard.self_protection import TRANSCRIPTS
 from toolmem.guard.stores import project_root, store_path
@@ -27,7 +29,7 @@ from toolmem.hooks.agents import AGENTS
 from toolmem.hooks.state import installed
 from toolmem.text.display import plain
 
-HEAD = 1 << 16  # bytes of a session that tell where it was started
+HEADS = (1 << 16, 1 << 25)  # bytes of a session that tell where it was started; seldom more
 MAX_PATH = 4_096  # characters
 MAX_LISTED = 20  # projects
 _PATTERNS = {  # below an agent's folder of transcripts
@@ -83,35 +85,35 @@ def find_sessions(
     found: list[Session] = []
     for agent, root in agent_folders(home, variables).items():
         for path in sorted(root.glob(_PATTERNS[agent])):
-            if (size := _size(path)) is not None:
+            if _size(path) is not None and path.resolve().is_relative_to(root.resolve()):
                 place = str(path.relative_to(root).parts[0])
-                found += _sessions_in(agent, path, size, place, known)
+                found += _sessions_in(agent, path, place, known)
     return found
 
 
-def _sessions_in(
-    agent: str, path: Path, size: int, place: str, known: Sequence[str]
-) -> Iterator[Session]:
-    if agent == "OpenCode":
-        yield from (Session(agent, path, n, folder) for folder, n in opencode_folders(path))
-        return
-    start = b""
-    with suppress(OSError), path.open("rb") as file:
-        start = file.read(HEAD)
-    folder = _started_in(start, known)
-    if not folder and agent == "Claude Code":  # a long first prompt hides the line that tells it
-        folder = next((each for each in known if claude_folder(each) == place), "")
-    yield Session(agent, path, size, folder, place)
+def _sessions_in(agent: str, path: Path, place: str, known: Sequence[str]) -> Iterator[Session]:
+    if folders := opencode_folders(path):
+        yield from (Session("OpenCode", path, size, folder, place) for folder, size in folders)
+    elif (size := _size(path)) is not None:
+        yield Session(agent, path, size, _folder_of(path, known), place)
 
 
-def claude_folder(folder: str) -> str:
-    """The name under which Claude Code keeps the sessions of a folder."""
-    return re.sub(r"[^A-Za-z0-9]", "-", folder)
+def _folder_of(path: Path, known: Sequence[str]) -> str:
+    """The folder that a transcript was started in; "" where it names none."""
+    for head in HEADS:
+        start = b""
+        with suppress(OSError, EOFError, zlib.error), unpacked(path) as file:
+            start = file.read(head)
+        if folder := _started_in(start, known):
+            return folder
+        if len(start) < head:
+            break
+    return ""
 
 
 def _started_in(start: bytes, known: Sequence[str]) -> str:
     """The folder that the first lines of a transcript name; "" where they name none."""
-    for text in start.split(b"\n"):
+    for text in (start, *start.split(b"\n")):
         line = None
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             line = msgspec.json.decode(text)
@@ -197,21 +199,20 @@ def choose(
     here = os.getcwd()
     if project and not from_agents:
         raise RequestError("--project: it needs --from-agents", "project")
-    meets_agents = from_agents or any(map(_meets_agents, paths))
-    sessions = find_sessions(Path.home(), [here, project_root(here)]) if meets_agents else []
+    known = [here, project_root(here)]
+    sessions = find_sessions(Path.home(), known) if from_agents else []
     root = _project_named(project, sessions) if project else project_root(here)
     chosen = of_project(root, [each for each in sessions if each.project == root])
     chosen.from_agents = from_agents
     if from_agents:
         chosen.others = [each for each in sessions if each.project != root]
-    else:
-        chosen.searched = []
     for path in paths:
         if path.is_dir() and not path.resolve().is_relative_to(here):
             chosen.outside.append(path)
-        _choose_in(path, {} if into_shared else _by_file(sessions), chosen)
-    if into_shared and not from_agents:
-        chosen.folders = {}
+        if into_shared:
+            chosen.paths.append(path)
+        else:
+            _choose_in(path, chosen, known)
     if not (chosen.paths or chosen.searched):
         raise RequestError(_nothing_of(root, chosen.others), "paths")
     return chosen
@@ -227,32 +228,40 @@ def of_project(root: str, sessions: Sequence[Session]) -> Chosen:
     return chosen
 
 
-def _choose_in(path: Path, sessions: Mapping[Path, list[Session]], chosen: Chosen) -> None:
+def _choose_in(path: Path, chosen: Chosen, known: Sequence[str]) -> None:
     """A named session is read, of whatever project; of a folder or database only the project's."""
-    is_one = not path.is_dir() and path.suffix != ".db"
-    files = [] if is_one else find_files([path])
-    if not any(file.resolve() in sessions for file in files):
-        chosen.paths.append(path)
-        return
+    files, homes = find_files([path]) if path.is_dir() else [path], _agent_homes()
+    kept, is_plain = list[Path](), True
     for file in files:
-        found = sessions.get(file.resolve(), [])
-        chosen.others += [s for s in found if s.project != chosen.project]
-        if not found or any(s.project == chosen.project for s in found):
-            chosen.searched.append(found[0].path if found else file)
+        agent = _agent_around(file, homes) if path.is_dir() else ""
+        sessions = list(_sessions_in(agent, file, "", known))
+        if not agent and (not sessions or sessions[0].agent != "OpenCode"):
+            kept.append(file)  # no agent keeps it
+            continue
+        is_plain = False
+        own = [each for each in sessions if each.project == chosen.project]
+        chosen.own += own
+        chosen.others += [each for each in sessions if each not in own]
+        kept += [file] if own else []
+        if own and own[0].agent == "OpenCode":
+            chosen.folders[file] = [each.folder for each in own]
+    if is_plain:
+        chosen.paths.append(path)
+    else:
+        chosen.searched += kept
 
 
-def _by_file(sessions: Iterable[Session]) -> dict[Path, list[Session]]:
-    found: dict[Path, list[Session]] = {}
-    for each in sessions:
-        found.setdefault(each.path.resolve(), []).append(each)
-    return found
-
-
-def _meets_agents(path: Path) -> bool:
-    """Whether a path lies in a folder of an agent's sessions, or around one."""
+def _agent_around(path: Path, homes: Sequence[tuple[str, Path]]) -> str:
+    """The agent in whose own folder a file lies; "" for none."""
     real = path.resolve()
-    roots = [root.resolve() for root in agent_folders(Path.home()).values()]
-    return any(real.is_relative_to(each) or each.is_relative_to(real) for each in roots)
+    return next((agent for agent, root in homes if real.is_relative_to(root)), "")
+
+
+def _agent_homes() -> list[tuple[str, Path]]:
+    """The folders that agents have in the home, and those that variables name."""
+    usual = agent_folders(Path.home(), {}).items()
+    wider = [(each, root if each == "OpenCode" else root.parent) for each, root in usual]
+    return [(each, root.resolve()) for each, root in (*wider, *agent_folders(Path.home()).items())]
 
 
 def _project_named(name: str, sessions: Iterable[Session]) -> str:
@@ -318,7 +327,7 @@ def agree(chosen: Chosen, location: str, yes: bool) -> None:
         list_others(chosen.others)
     for folder in chosen.outside:
         files = find_files([folder])
-        size = size_in_words(sum(file.stat().st_size for file in files))
+        size = size_in_words(sum(_size(file) or 0 for file in files))
         click.echo(f"{plain(str(folder))}: {len(files):,} files ({size})", err=True)
     if chosen.from_agents or chosen.outside:
         confirm(f"Learn from them? Calls are kept in {location}", yes)

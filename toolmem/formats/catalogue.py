@@ -184,6 +184,7 @@ OPENCODE = Format(
 # Verified: SDK 1.45.2, openinference-instrumentation 0.1.72, langfuse 5.0.4, each by its package.
 OTEL = Format(
     "otel",
+    gives_arguments=False,
     marks=(
         {"scopeSpans|resourceSpans": ANY},
         {"attributes": ANY, "context/trace_id": ANY},
@@ -216,6 +217,7 @@ OTEL = Format(
 # Verified: langfuse 5.0.4, by its types.
 LANGFUSE = Format(
     "langfuse",
+    gives_arguments=False,
     marks=(
         {"type": ANY, "traceId|trace_id": ANY, "startTime|start_time": ANY, "level": ANY},
         {"observations/0/type": ANY},
@@ -387,6 +389,7 @@ TAU2 = Format(
 # Lost: columns with other names. Verified: pyarrow 26.0.1, by hand.
 TABLE = Format(
     "table",
+    gives_arguments=False,
     shapes=(
         Shape(
             id="id|call_id|tool_call_id|span_id",

@@ -64,7 +64,7 @@ def read_calls(
         count = f"{len(bad):,} of {len(bad) + len(frame):,} records could not be read"
         notes = [f"{count}; {bad[0].place}: {bad[0].error}", *notes]
     if notes:
-        text = "; ".join(plain(note, 400) for note in notes)
+        text = "; ".join(plain(note, 400) for note in notes[:8])
         warnings.warn(f"{text} (see the frame's .attrs)", stacklevel=2)
     return frame
 

@@ -22,6 +22,7 @@ import msgspec
 
 from toolmem.formats.chat import UserMessage, is_random, read_arguments, text_of
 from toolmem.formats.shapes import Event, Format, events_of
+from toolmem.formats.sources import looks_like
 
 MAX_OPEN = 10_000  # calls that wait for an answer, in one file
 MAX_CONVERSATIONS = 10_000  # that are remembered, in one file
@@ -30,6 +31,7 @@ MAX_SECONDS = 30 * 86_400  # of a call; clocks that differ say more
 
 UNANSWERED = "calls without an answer were left out"
 ORPHANS = "answers to no known call were left out"
+NAMELESS = "rows name no tool and were left out: --map name=... says where it stands"
 
 _CONVERSATION_KEYS = ("id", "conversation_id", "session_id", "thread_id", "task_id")
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -63,14 +65,15 @@ class Joiner:
 
     def __init__(self, form: Format, file_name: str, notes: Counter[str]) -> None:
         self.form = form
-        self._conversation = file_name
+        self._file_name = file_name
+        self._conversation = file_name if form.marks else ""  # a row of a table has its own or none
         self._own_conversation = ""  # the first one that the file names
         self._forked_from = ""  # the last other one
-        self._file_name = file_name
         self._notes = notes
         self._open: dict[str, dict[str, Event]] = {}  # by conversation and id, the oldest first
         self._open_count = 0
         self._begun = 0
+        self._has_names = False
         self._noise = re.compile(form.noise) if form.noise else None
         self._requests: dict[str, str] = {}  # by conversation
         self._seen: dict[bytes, int] = {}  # how often an id came, by its digest
@@ -91,7 +94,10 @@ class Joiner:
                 if event.conversation != self._own_conversation:
                     self._forked_from = event.conversation
                 event.conversation = self._own_conversation
-            for each in self._take(event):
+            for each in self._take(event, unit):
+                if isinstance(each, str):
+                    problems[each] = None
+                    continue
                 has_calls = has_calls or isinstance(each, dict)
                 yield each, ""
         if self.form.history and not has_calls and self._notes[ORPHANS] > orphans:
@@ -118,8 +124,10 @@ class Joiner:
         self._open.clear()
         self._open_count = 0
 
-    def _take(self, event: Event) -> Iterator[Record | UserMessage]:
-        self._conversation = event.conversation or self._conversation
+    def _take(self, event: Event, unit: Any) -> Iterator[Record | UserMessage | str]:
+        is_answer = event.name is None and event.output is not None
+        if event.conversation or not (self.form.marks or is_answer):
+            self._conversation = event.conversation
         event.conversation = self._conversation
         if event.request:
             self._requests.pop(event.conversation, None)
@@ -132,13 +140,14 @@ class Joiner:
             _add(call, event)
         elif event.name is not None:
             call = event
+            self._has_names = True
             event.request = self._requests.get(event.conversation, "")
             self._open.setdefault(event.conversation, {})[key] = event
             self._open_count += 1
-        elif event.output is not None:
+        elif is_answer and (self.form.marks or self._has_names):
             self._notes[ORPHANS] += 1
-        elif not self.form.marks:
-            self._notes["rows name no tool and were left out; --map says where it stands"] += 1
+        elif not (self.form.marks or event.request):
+            self._count_nameless(unit)
         if call is not None and call.output is not None:
             self._forget(call.conversation, key)
             yield from self._record(call)
@@ -146,6 +155,11 @@ class Joiner:
             oldest = next(iter(self._open))
             self._forget(oldest, next(iter(self._open[oldest])))
             self._notes[UNANSWERED] += 1
+
+    def _count_nameless(self, row: Any) -> None:
+        """Count a row without a tool; the note shows the first one."""
+        known = next((note for note in self._notes if note.startswith(NAMELESS)), "")
+        self._notes[known or f"{NAMELESS}; the first row is {looks_like(row)}"] += 1
 
     def _key(self, event: Event) -> str:
         """Its id, else a number; of an answer without an id, the key of the oldest open call."""
@@ -162,11 +176,17 @@ class Joiner:
         if not self._open[conversation]:
             del self._open[conversation]
 
-    def _record(self, call: Event) -> Iterator[Record]:
+    def _record(self, call: Event) -> Iterator[Record | str]:
+        """The record of a call, or what is wrong with it."""
         output = text_of(call.output)
         if self.form.refused and output.startswith(self.form.refused):
             self._notes["calls that were not let run were left out"] += 1
             return
+        if call.arguments is None and self.form.gives_arguments:
+            yield f"no arguments of {str(call.name)[:60]!r} where {self.form.name} has them"
+            return
+        if call.arguments is None and self.form.marks:
+            self._notes["calls were recorded without their arguments"] += 1
         if self._noise is not None:
             output = self._noise.sub(lambda found: "".join(found.groups("")), output)
         name, arguments, server = self._as_in_hooks(call)
@@ -174,7 +194,8 @@ class Joiner:
         if record_id is None:
             self._notes["calls that were written twice were read once"] += 1
             return
-        metadata = {"conversation_id": call.conversation, "format": self.form.name}
+        metadata = {"conversation_id": call.conversation} if call.conversation else {}
+        metadata["format"] = self.form.name
         if call.id:
             metadata["tool_call_id"] = call.id
         if self._forked_from:
@@ -215,13 +236,13 @@ class Joiner:
             self._seen[digest] = 1
             return digest.hex()
         is_same_by_time = call.time is not None and not self.form.repeats_history
-        when = call.time.isoformat() if call.time and is_same_by_time else call.conversation
+        place = call.conversation or self._file_name
+        when = call.time.isoformat() if call.time and is_same_by_time else place
         content: Any = (call.name, arguments, output)
         # A row's number is its id in this file alone, and files may have the same name.
-        is_alone = not call.time and call.conversation in ("", self._file_name)
-        is_row = call.id and is_alone and not self.form.repeats_history
-        source = (call.id, *content) if is_row else call.id or content
-        digest = _digest((self.form.name, source, when))
+        is_row = call.id and not call.time and place == self._file_name
+        source = (call.id, *content) if is_row and not self.form.repeats_history else call.id
+        digest = _digest((self.form.name, source or content, when))
         by_id = not self.form.history and (is_same_by_time or self.form.repeats_history)
         if call.id and (by_id or self.form.repeats_history or (call.end and not self.form.history)):
             content = (call.name, arguments, output, call.end)  # models use `call_0` again

@@ -35,13 +35,14 @@ from toolmem.models.calls import ToolCallResult
 NAMES = ("calls", "openai", *BY_NAME)  # of the formats
 TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 UNCHANGED = "files were imported before and have not changed"
-UNREADABLE = "files could not be read"
 MAX_HELD = 1_000  # units until a format is recognized, and bad records until there is a call
 MAX_MESSAGES = 10_000  # of users
 LATE_MESSAGES = f"messages after {MAX_MESSAGES:,} others are read only where a call follows"
 LABELS = {"1": True, "true": True, "0": False, "false": False}
 CLOCK_SKEW = timedelta(days=1)  # between the machine that wrote a recording and this one
 FEW_BAD = 5  # of a file without calls; more are told in one
+MAX_NAMED = 20  # files that could not be read, and as many without a call
+_ONE = {"were": "was", "have": "has", "hold": "holds", "name": "names", "go": "goes", "are": "is"}
 
 
 class BadRecord(Struct, frozen=True):
@@ -113,7 +114,7 @@ def read_recording(
             found.lines.append(each.line)
     found.bad.sort(key=lambda bad: (bad.file, bad.line))
     found.tools = list(reader.tools.values())
-    found.notes = [*reader.all_notes(), *misspelled(found.calls)]
+    found.notes = reader.all_notes()
     if found.calls and not any(call.conversation_id for call in found.calls):
         found.notes.append("no call names its conversation, so no repair is told")
     return found
@@ -143,24 +144,26 @@ class RecordingReader:
         self.notes: Counter[str] = Counter()
         self.row = 0  # of the next record
         self.path = Path()  # that is being read
+        self.unreadable: list[str] = []  # why files and folders could not be read
         self._now = now
         self._format = mapped(mapping) if mapping else BY_NAME.get(format or "", format)
         self._skip = skip
         self._finished = finished
         self._folders = folders or {}
-        self._unreadable = ""  # why the first file that could not be read could not
-        self._without_calls = ""  # what is wrong in the first file with bad records alone
+        self._without_calls: list[str] = []  # what is wrong in files with bad records alone
+        self._misspelled: Counter[str] = Counter()
         self._ids: dict[str, int] = {}
         self._histories = Histories()
         self._random_ids: set[str] = set()  # of records of conversations
 
     def all_notes(self) -> list[str]:
-        """The notes, as lines."""
-        lines = [f"{count} {what}" for what, count in self.notes.items() if count > 0]
-        if self._unreadable:
-            lines.append(f"the first file that could not be read: {self._unreadable}")
-        if self._without_calls:
-            lines.append(f"the first file without a call: {self._without_calls}")
+        """The notes, as lines: the counts, then each file that is no recording, up to MAX_NAMED."""
+        counts = [each for each in self.notes.items() if each[1] > 0]
+        lines = [_counted(*each) for each in [*counts, *self._misspelled.most_common(5)]]
+        for reasons in (self.unreadable, self._without_calls):
+            lines += reasons[:MAX_NAMED]
+            if len(reasons) > MAX_NAMED:
+                lines.append(f"and {len(reasons) - MAX_NAMED:,} more")
         return lines
 
     def read(
@@ -172,7 +175,7 @@ class RecordingReader:
         """
         named = set(map(Path, paths))
         each_once: dict[str, Path] = {}  # whichever way its path is written
-        for path in [*find_files(paths), *searched]:
+        for path in [*find_files(paths, self._closed_folder), *searched]:
             each_once.setdefault(os.path.realpath(path), path)
         files = list(each_once.values())
         for path in files:
@@ -186,8 +189,13 @@ class RecordingReader:
             except (RequestError, OSError) as error:
                 if path in named:
                     raise RequestError(str(error), field="input") from error
-                self.notes[UNREADABLE] += 1
-                self._unreadable = self._unreadable or str(error)
+                self.notes["files could not be read"] += 1
+                reason = f"{path}: {error.strerror}" if isinstance(error, OSError) else str(error)
+                self.unreadable.append(reason)
+
+    def _closed_folder(self, error: OSError) -> None:
+        self.notes["folders could not be read"] += 1
+        self.unreadable.append(f"{error.filename}: {error.strerror}")
 
     def _file(self, path: Path, name: str, is_named: bool) -> Iterator[Read]:
         """Bad records are held until there is a call: without one the file is no recording."""
@@ -198,7 +206,7 @@ class RecordingReader:
             if isinstance(each, ReadCall) and not has_calls:
                 has_calls = True
                 yield from held
-                self.notes["records before the first call were no calls"] += bad_count - len(held)
+                self.notes["records before the first call hold none"] += bad_count - len(held)
             if has_calls or isinstance(each, UserMessage):
                 yield each
             elif isinstance(each, BadRecord):
@@ -208,8 +216,8 @@ class RecordingReader:
             self._finished(path)
         elif not is_named or not held:
             self.notes["files hold no answered call"] += 1
-            if held and not self._without_calls:
-                self._without_calls = f"{path}: {held[0].error}"
+            if held:
+                self._without_calls.append(f"{path}: {held[0].error}")
         elif bad_count < FEW_BAD:
             yield from held
         else:
@@ -238,6 +246,10 @@ class RecordingReader:
             hint = "" if is_own else description(record)
             return BadRecord(line, failure.tool_name, failure.error + hint, name)
         call = read.calls[0].call
+        self._misspelled.update(misspelled(call))
+        if call.success is None and "output" not in record:
+            expected = "expected what the tool returned, a text, or `success`, true or false"
+            return BadRecord(line, call.tool_name, f"output: missing; {expected}", name)
         if call.create_time > self._now + CLOCK_SKEW:  # it would be the newest for ever
             self.notes["calls with a time in the future were given that of this reading"] += 1
             call.create_time = self._now
@@ -262,7 +274,7 @@ class RecordingReader:
             self.row -= 1  # a message is no record
             yield None, problem
         self.notes[UNANSWERED] += _unanswered(chat) - _unanswered(earlier)
-        by_order = "answers without an id were assigned by their order alone"
+        by_order = "answers without an id were assigned by order alone"
         self.notes[by_order] += chat.order_decided - earlier.order_decided
         self._declare(value.get("tools") if isinstance(value, Mapping) else None)
         new = chat.said[len(earlier.said) :]
@@ -281,6 +293,14 @@ class RecordingReader:
                 self.tools.setdefault(name, tool)
             except RequestError:
                 self.notes["declarations of tools could not be read"] += 1
+
+
+def _counted(what: str, count: int) -> str:
+    """`2 files were left out` or `1 file was left out`."""
+    if count == 1:
+        noun, *words = what.split(" ")
+        what = " ".join([noun.removesuffix("s"), *(_ONE.get(word, word) for word in words)])
+    return f"{count:,} {what}"
 
 
 def _new_records(records: list[Any], chat: Chat, earlier: Chat) -> list[tuple[int, Any]]:
@@ -317,7 +337,7 @@ class _FileReader:
             columns = line.value.keys()
             if columns >= OWN_COLUMNS and columns.isdisjoint(FOREIGN_COLUMNS):
                 filled = {key: value for key, value in line.value.items() if value != ""}
-                form, line = "calls", line._replace(value=filled)
+                form, line = "calls", line._replace(value={"output": "", **filled})
         try:
             yield from list(self._read(form, line))
         except RecursionError:
@@ -369,8 +389,7 @@ class _FileReader:
 
 def description(value: Any) -> str:
     """What a value looks like that no format fits, and how to map it."""
-    mapping = suggested_mapping(value) if isinstance(value, dict) else ""
-    hint = f"; try --map {mapping}" if mapping else ""
+    hint = f"; try --map {suggested_mapping(value)}" if isinstance(value, dict) else ""
     return f" (it is {looks_like(value)}{hint})"
 
 
@@ -382,8 +401,9 @@ def suggested_mapping(value: dict[str, Any]) -> str:
         for path in getattr(shape, field).split("|"):
             if path in value and path not in found.values():
                 found.setdefault(field, path)
-    is_enough = {"name", "output"} <= found.keys()
-    return ",".join(f"{field}={path}" for field, path in found.items()) if is_enough else ""
+    if not {"name", "output"} <= found.keys():
+        return "name=...,arguments=...,output=..."
+    return ",".join(f"{field}={path}" for field, path in found.items())
 
 
 def read_labels(path: str | os.PathLike[str]) -> dict[int, bool]:

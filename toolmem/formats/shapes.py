@@ -23,6 +23,7 @@ from toolmem.errors import RequestError
 from toolmem.formats.chat import tool_part
 from toolmem.formats.sources import looks_like
 from toolmem.formats.tool_names import ToolNames
+from toolmem.text.display import plain
 
 ANY = object()  # in `where`: there is a value, whichever
 USUAL_ARGUMENTS = "input|arguments|args|tool_input|parameters|params|inputs"
@@ -83,6 +84,7 @@ class Format(Struct, frozen=True):
     history: str = ""  # the key of messages; a later unit may begin with all of an earlier one
     repeats_history: bool = False  # a later unit holds the calls of earlier ones again
     one_conversation: bool = False  # the first that a file names; it was forked from others
+    gives_arguments: bool = True  # of each call; False: a program may leave them out
     silent_success: bool = False  # an answer without an error worked
     trusts_success: bool = True  # False: "success" only says that the tool was run
     not_typed: tuple[str, ...] = ()  # beginnings of texts of a user that no person typed
@@ -313,18 +315,31 @@ def moment(value: Any) -> datetime | None:
         return None
 
 
+# Fields of a shape that a user can map, and names that the fields of a call have for them.
+MAP_FIELDS = tuple(each for each in Shape.__struct_fields__ if each not in ("where", "title"))
+_OTHER_NAMES = {
+    "tool_name": "name",
+    "input": "arguments",
+    "context": "request",
+    "conversation_id": "conversation",
+}
+
+
 def mapped(mapping: Mapping[str, str]) -> Format:
     """The format that a user describes: fields of a shape by their paths. Raises RequestError."""
-    names = {
-        "tool_name": "name",
-        "input": "arguments",
-        "context": "request",
-        "conversation_id": "conversation",
-    }
-    fields: dict[str, Any] = {names.get(field, field): path for field, path in mapping.items()}
-    known = Shape.__struct_fields__[1:]
-    if "name" not in fields or not fields.keys() <= set(known):
-        given = ", ".join(fields)
-        raise RequestError(f"--map: expected name and others of {', '.join(known)}; got {given}")
+    if not isinstance(mapping, Mapping):
+        got = type(mapping).__name__
+        raise RequestError(f"mapping: expected a dict of fields and paths, got {got}")
+    fields: dict[str, Any] = {_OTHER_NAMES.get(key, key): path for key, path in mapping.items()}
+    for field, path in fields.items():
+        if field not in MAP_FIELDS:
+            expected = f"expected {', '.join(MAP_FIELDS)}"
+            raise RequestError(f"no field is called {plain(str(field), 60)!r}; {expected}")
+        if not (path and isinstance(path, str)):
+            raise RequestError(f"{field}: expected a path, as in {field}=a/b")
+    if "name" not in fields:
+        raise RequestError("name: missing; expected where the name of the tool stands")
     conversation = fields.pop("conversation", "")
-    return Format(MAPPED, shapes=(Shape(**fields, conversation=(conversation,)),))
+    return Format(
+        MAPPED, gives_arguments=False, shapes=(Shape(**fields, conversation=(conversation,)),)
+    )

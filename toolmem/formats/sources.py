@@ -15,10 +15,11 @@ import os
 import re
 import shutil
 import sqlite3
+import stat
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -57,23 +58,35 @@ INDEX = "__index_level_"  # columns in Parquet: an index of pandas that has no n
 _MEMBERS = (".json", ".jsonl", ".ndjson")  # of an archive
 
 
-def find_files(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
+def find_files(
+    paths: Sequence[str | os.PathLike[str]],
+    closed: Callable[[OSError], None] | None = None,  # is told of a folder that cannot be entered
+) -> list[Path]:
     """The files that are named, and those in the folders that are. Raises RequestError."""
     found = []
     for path in map(Path, paths):
         if path.is_dir():
-            inside = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+            folders = os.walk(path, onerror=closed)
+            inside = [Path(folder, name) for folder, _, names in folders for name in names]
             fitting = (
                 each
                 for each in inside
                 if each.name.endswith(SUFFIXES) and OWN_FOLDER not in each.relative_to(path).parts
             )
-            found += sorted(each for each in fitting if each.is_file() and not each.is_symlink())
+            found += sorted(filter(_is_regular, fitting))
         elif path.exists():
             found.append(path)
         else:
             raise RequestError(f"{path}: there is no such file", field="input")
     return found
+
+
+def _is_regular(path: Path) -> bool:
+    """Whether it is a file and no link. One that may not be asked is: reading it tells why."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError)
 
 
 def read_units(path: Path, folders: Collection[str] | None = None) -> Iterator[Line]:
@@ -96,7 +109,7 @@ def read_units(path: Path, folders: Collection[str] | None = None) -> Iterator[L
                 raise RequestError(f"{path}: {problem}", field="input")
             elif start.startswith(b"PK\3\4"):
                 yield from _members(path)
-            elif start.startswith(b"SQLite format 3"):
+            elif start.startswith(_SQLITE):
                 yield from _opencode_parts(path, folders)
             elif start.startswith(b"PAR1"):
                 yield from _parquet_rows(path)
@@ -200,6 +213,7 @@ def _member_lines(name: str, data: bytes) -> Iterator[Line]:
     return lines_of(io.BytesIO(data)) if elements is None else elements
 
 
+_SQLITE = b"SQLite format 3"
 _WITH_PARTS = {"part", "message"}
 # A message whose data is damaged costs its parts the role, not the file all its parts.
 _PARTS = """
@@ -207,10 +221,11 @@ _PARTS = """
         CASE WHEN json_valid(message.data) THEN json_extract(message.data, '$.role') END
     FROM part JOIN message ON message.id = part.message_id ORDER BY part.time_created, part.id
 """
-# The folder that each session was started in. Its answers name it.
+# The folder that each session was started in, by its first answer: SQLite takes the row of a min().
 _STARTED = """
-    SELECT session_id, max(json_extract(data, '$.path.cwd')) AS folder
-    FROM message WHERE json_valid(data) GROUP BY session_id
+    SELECT session_id, json_extract(data, '$.path.cwd') AS folder, min(time_created)
+    FROM message
+    WHERE json_valid(data) AND json_extract(data, '$.path.cwd') IS NOT NULL GROUP BY session_id
 """
 _FOLDERS = f"""
     SELECT folder, sum(length(part.data))
@@ -220,11 +235,21 @@ _PARENT = "(SELECT parent_id FROM session WHERE session.id = part.session_id)"  
 
 
 def opencode_folders(path: Path) -> list[tuple[str, int]]:
-    """The folders of the sessions in a database of OpenCode, and how many bytes each has."""
-    with suppress(sqlite3.Error), _opened(path) as database:
-        if _tables(database) >= _WITH_PARTS:
-            return [(str(folder or ""), size) for folder, size in database.execute(_FOLDERS)]
-    return []
+    """The folders of the sessions in a database of OpenCode, and how many bytes each has.
+
+    "" is one that is not known, as where the database is locked; [] is another file.
+    """
+    if not path.is_file():  # a pipe can be read once
+        return []
+    try:
+        with path.open("rb") as file:
+            if not file.read(START).startswith(_SQLITE):
+                return []
+        with _opened(path) as database:
+            rows = database.execute(_FOLDERS) if _tables(database) >= _WITH_PARTS else ()
+            return [(str(folder or ""), size) for folder, size in rows]
+    except (OSError, sqlite3.Error):
+        return [("", 0)]
 
 
 def _opened(path: Path) -> closing[sqlite3.Connection]:
@@ -245,7 +270,7 @@ def _opencode_parts(path: Path, folders: Collection[str] | None) -> Iterator[Lin
         if not tables >= _WITH_PARTS:
             yield Line(1, None, "no database of OpenCode")
             return
-        started = dict(database.execute(_STARTED)) if folders is not None else {}
+        started = {row[0]: row[1] for row in database.execute(_STARTED)} if folders else {}
         parts = _PARTS.format(parent=_PARENT if "session" in tables else "NULL")
         for number, (session, parent, data, role) in enumerate(database.execute(parts), 1):
             if folders is not None and (started.get(session) or "") not in folders:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from toolmem.errors import RequestError
 from toolmem.formats.chat import UserMessage
-from toolmem.formats.recording import UNCHANGED, UNREADABLE, BadRecord, ReadCall, RecordingReader
+from toolmem.formats.recording import UNCHANGED, BadRecord, ReadCall, RecordingReader
 from toolmem.guard.replay import Replay, replay
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import IMPORT_ID, IMPORT_RUNS, ToolCallResult
@@ -54,7 +54,7 @@ class Imported(Struct, kw_only=True):
     read: int = 0  # calls
     duplicates: int = 0  # calls that the store knew
     unchanged: int = 0  # files that were imported before
-    unreadable: int = 0  # files of a folder
+    unreadable: int = 0  # files and folders inside of a folder
     conversations: set[bytes] = msgspec.field(default_factory=set)
     tools: dict[str, ToolFigures] = msgspec.field(default_factory=dict)
     formats: Counter[str] = msgspec.field(default_factory=Counter)  # new calls by format
@@ -137,7 +137,7 @@ def import_recordings(
     counter.add(list(reader.tools.values()))
     counter.close()
     found.notes = reader.all_notes()
-    found.unchanged, found.unreadable = reader.notes[UNCHANGED], reader.notes[UNREADABLE]
+    found.unchanged, found.unreadable = reader.notes[UNCHANGED], len(reader.unreadable)
     if counter.names:  # also tools of an import that was interrupted before this
         newest = _newest_calls(memory.services.store(), memory.workspace_id)
         count_older_failures(memory, newest, counter.names)
@@ -181,25 +181,25 @@ def _newest_calls(store: Store, workspace: str) -> list[ToolCallResult]:
 
 
 class _Ids:
-    """Gives a call without an id one made of its line and content, the same at each import."""
+    """Gives a call without an id one of its content: the same in each import and form of a file."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now  # the time of calls whose time is not known
-        self._place = Path(), 0
-        self._given: Counter[bytes] = Counter()  # on this line
+        self._path = Path()
+        self._given: Counter[bytes] = Counter()  # in this file
 
     def give(self, read: ReadCall, path: Path) -> None:
         call = read.call
         if call.id is not None:
             return
-        if (path, read.line) != self._place:
-            self._place = path, read.line
+        if path != self._path:
+            self._path = path
             self._given.clear()
-        time = None if call.create_time == self._now else call.create_time
+        time = None if call.create_time == self._now else call.create_time.astimezone(UTC)
         # A renamed file is known by its times or conversations; without them by its name alone.
-        name = "" if time or call.conversation_id else _name(Path(path.name))
-        content = (call.tool_name, call.input, call.output, call.context, time)
-        digest = _digest((name, read.line, *content))
+        conversation, name = call.conversation_id, Path(path.name.removesuffix(".gz")).stem
+        place = (conversation, "" if time or conversation else _name(Path(name)), time)
+        digest = _digest((place, call.tool_name, call.input, call.output, call.context))
         self._given[digest] += 1
         call.id = f"{digest.hex()}-{self._given[digest]}"
 
