@@ -27,7 +27,7 @@ BUDGETS = {  # lines of each folder: what is there, and some air
     "ops": 1350,
     "operations": 1450,
     "memory": 550,
-    "research": 3000,
+    "research": 3030,
     "cli": 2950,
     "testing": 450,
     "rules": 6350,
