@@ -105,9 +105,10 @@ def test_what_is_forgotten_while_an_import_runs_is_imported_by_the_next(
 
         def forget_meanwhile(calls, **options):
             monkeypatch.setattr(memory, "add", add)
+            added = add(calls, **options)
             with ToolMem(str(tmp_path / "m.db")) as other:
                 forget_import(other, next(iter(imports(other))))
-            return add(calls, **options)
+            return added
 
         monkeypatch.setattr(memory, "add", forget_meanwhile)
         stopped = import_recordings(memory, [path]).stopped
