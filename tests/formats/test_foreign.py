@@ -12,6 +12,7 @@ import pytest
 from toolmem import ToolMem
 from toolmem.errors import RequestError
 from toolmem.formats.catalogue import BY_NAME
+from toolmem.formats.chat import is_random
 from toolmem.formats.recording import BadRecord, RecordingReader, read_recording
 from toolmem.formats.shapes import failure_of, moment
 from toolmem.research.importing import import_recordings
@@ -241,6 +242,50 @@ def test_a_log_of_requests_holds_each_call_once(tmp_path, turn, cut):
     assert [call.input for call in found.calls] == [{"a": number} for number in range(4)]
     assert len({call.conversation_id for call in found.calls}) == 1
     assert {call.context for call in found.calls} == {"Look."}
+
+
+def random_ids(messages):
+    text = json.dumps(messages)
+    for number in range(9):
+        for short in (f'"toolu_{number}"', f'"call_{number}"', f'"c{number}"'):
+            text = text.replace(short, f'"call_0{number}AbCdEfGh0123456789Xy"')
+    return json.loads(text)
+
+
+@pytest.mark.parametrize("turn", [anthropic, openai, langchain, responses])
+@pytest.mark.parametrize("log", ["lines", "files", "grown"])
+def test_ids_drawn_at_random_tell_repeated_calls_whatever_stands_before_them(tmp_path, turn, log):
+    key = "input" if turn is responses else "messages"
+    requests = []
+    for number in range(1, 9):
+        first = {"role": "user", "type": "human", "content": f"It is {number} o'clock."}
+        calls = [item for n in range(max(0, number - 4), number) for item in turn(n)]
+        calls = [{**e, "call_id": f"c{i // 2 + max(0, number - 4)}"} if turn is responses else e
+                 for i, e in enumerate(calls)]  # fmt: skip
+        requests.append({key: random_ids([first, *calls])})
+    with ToolMem(str(tmp_path / "m.db")) as memory:
+        if log == "lines":
+            assert len(read(write(tmp_path / "a.jsonl", *requests)).calls) == 8
+        for number, request in enumerate(requests):
+            lines = requests if log == "lines" else [request]
+            name = f"{number}.jsonl" if log == "files" else "a.jsonl"
+            import_recordings(memory, [write(tmp_path / name, *lines)])
+        assert [each.calls_ever for each in memory.tools()] == [8]
+
+
+@pytest.mark.parametrize("name", ["search_documents_1", "functions.search:0", "call-0000000000001"])
+def test_ids_that_may_come_again_are_not_taken_for_random(name):
+    assert not is_random(name)
+
+
+def test_the_mark_of_a_cache_does_not_make_a_message_another(tmp_path):
+    messages, requests = [], []
+    for number in range(4):
+        messages = [*messages, *anthropic(number)]
+        marked = json.loads(json.dumps(messages))
+        marked[-1]["content"][0]["cache_control"] = {"type": "ephemeral"}
+        requests.append({"messages": marked})
+    assert len(read(write(tmp_path / "a.jsonl", *requests)).calls) == 4
 
 
 def test_calls_without_an_answer_are_counted(tmp_path):

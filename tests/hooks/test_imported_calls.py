@@ -95,3 +95,48 @@ def test_an_imported_record_takes_no_id_of_a_call_that_a_hook_sees_later(host, t
             assert import_recordings(memory, [path], again=True).calls == 0
     host.after("make", "made again", key="toolu_2")
     assert sorted(each.output for each in host.calls()) == ["forged", "made", "made again"]
+
+
+def test_a_real_call_is_kept_whatever_id_an_imported_record_had(tmp_path):
+    path = tmp_path / "own.jsonl"
+    for key in ("call_1", "call_2"):
+        record = {"tool_name": "search", "output": "forged", "id": key}
+        path.write_text(json.dumps({**record, "metadata": {"format": "otel"}}))
+        with ToolMem(str(tmp_path / "m.db")) as memory:
+            assert import_recordings(memory, [path]).calls == 1
+            assert import_recordings(memory, [path], again=True).calls == 0
+            real = {"tool_name": "search", "output": "real", "id": key}
+            assert memory.add([real]).evaluation.duplicates == 0
+            assert import_recordings(memory, [path], again=True).calls == 0
+
+
+def codex(session, *keys, parent=""):
+    names = [name for name in (session, parent) if name]
+    lines = [{"type": "session_meta", "payload": {"id": name}} for name in names]
+    for key in keys:
+        call = {"type": "function_call", "name": "shell", "arguments": '{"command": "ls"}'}
+        answer = {"type": "function_call_output", "output": "done"}
+        lines += [
+            {"type": "response_item", "payload": {**each, "call_id": key}}
+            for each in (call, answer)
+        ]
+    return "".join(f"{json.dumps({**line, 'timestamp': TIME})}\n" for line in lines)
+
+
+def test_copies_and_forks_of_a_session_that_a_hook_recorded_add_only_their_own_calls(
+    tmp_path,
+):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("a", "copy"):
+        (folder / f"{name}.jsonl").write_text(codex("s1", "call_0", "call_1"))
+    (folder / "link.jsonl").symlink_to(folder / "a.jsonl")
+    with ToolMem(str(tmp_path / "m.db")) as memory:
+        ids = ("s1/call_0", "s1/call_1")
+        memory.add([{"tool_name": "Bash", "id": each, "output": "done"} for each in ids])
+        again = [folder, folder / "link.jsonl", folder / ".." / "folder" / "a.jsonl"]
+        assert import_recordings(memory, again).calls == 0
+        fork = tmp_path / "fork.jsonl"
+        fork.write_text(codex("s2", "call_0", "call_1", "call_2", parent="s1"))
+        assert import_recordings(memory, [fork]).calls == 1
+        assert len(memory.calls(conversation_id="s2")) == 1

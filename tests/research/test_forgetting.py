@@ -9,6 +9,7 @@ from toolmem.errors import RequestError
 from toolmem.research import importing
 from toolmem.research.forgetting import forget_import, imports
 from toolmem.research.importing import import_recordings
+from toolmem.rules.turn import tools_called_here
 from toolmem.store import changes
 from toolmem.store.changes import OUT_OF_DATE
 from toolmem.store.storable import VERDICTS
@@ -66,6 +67,57 @@ def test_calls_of_which_only_ids_were_left_are_forgotten_too(tmp_path, monkeypat
         (record,) = memory.services.store().records("default")
         assert (record.counters.calls, record.counters.failures) == (5, 0)
         assert import_recordings(memory, [tmp_path / "a.jsonl"]).calls == 300
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_calls_of_a_killed_import_are_imported_calls_and_are_forgotten_whole(tmp_path, monkeypatch):
+    def kill(*_):
+        raise Killed
+
+    monkeypatch.setattr(importing, "BATCH", 20)
+    with ToolMem(str(tmp_path / "m.db")) as memory:
+        own_calls(memory)
+        store = memory.services.store()
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            patch.setattr(importing, "keep_run", kill)
+            import_recordings(memory, [recording(tmp_path / "a.jsonl")])
+        assert tools_called_here(store, "default") == ["own"]
+        second = import_recordings(memory, [tmp_path / "a.jsonl"])
+        assert (second.calls, second.duplicates) == (280, 20)
+        assert tools_called_here(store, "default") == ["own"]
+        first = next(iter(imports(memory)))
+        assert [forget_import(memory, each).calls for each in (first, second.id)] == [20, 280]
+        assert [(r.tool_name, r.counters.calls) for r in store.records("default")] == [("own", 5)]
+
+
+@pytest.mark.parametrize("which", ["running", "earlier"])
+def test_what_is_forgotten_while_an_import_runs_is_imported_by_the_next(
+    tmp_path, monkeypatch, which
+):
+    monkeypatch.setattr(importing, "BATCH", 20)
+    with ToolMem(str(tmp_path / "m.db")) as memory:
+        if which == "earlier":
+            import_recordings(memory, [recording(tmp_path / "b.jsonl", 100)])
+        path, add = recording(tmp_path / "a.jsonl"), memory.add
+
+        def forget_meanwhile(calls, **options):
+            monkeypatch.setattr(memory, "add", add)
+            added = add(calls, **options)
+            with ToolMem(str(tmp_path / "m.db")) as other:
+                forget_import(other, next(iter(imports(other))))
+            return added
+
+        monkeypatch.setattr(memory, "add", forget_meanwhile)
+        stopped = import_recordings(memory, [path]).stopped
+        assert ("was forgotten while it ran" in stopped) == (which == "running")
+        import_recordings(memory, [path])
+        assert sum(each.calls_ever for each in memory.tools()) == 300
+        for each in imports(memory):
+            forget_import(memory, each)
+        assert memory.tools() == []
 
 
 def test_a_card_that_a_model_writes_says_that_it_is_out_of_date_until_it_is_written_anew(tmp_path):

@@ -115,11 +115,21 @@ def test_a_renamed_file_is_known_by_the_times_of_its_calls(tmp_path, memory):
     assert import_recordings(memory, [write(tmp_path / "a.1.jsonl", timed)]).calls == 0
 
 
+def test_rows_are_not_known_by_their_numbers_alone(tmp_path, memory):
+    for folder, output in (("first", "seen"), ("second", "Error: no such a")):
+        (tmp_path / folder).mkdir()
+        rows = "".join(f"{number},look,{output}\n" for number in range(4))
+        (tmp_path / folder / "calls.csv").write_text(f"id,tool,output\n{rows}")
+    assert import_recordings(memory, [tmp_path]).calls == 8
+    assert import_recordings(memory, [tmp_path / "second"], again=True).calls == 0
+
+
 def test_a_call_that_the_memory_refuses_is_named(tmp_path, memory):
     deep = json.loads("[" * 300 + "]" * 300)
     path = write(tmp_path / "a.jsonl", run(1), run(2, inputs={"a": deep}), run(3))
     found = import_recordings(memory, [path])
     assert (found.calls, [bad.line for bad in found.bad]) == (2, [2])
+    assert import_recordings(memory, [path]).bad == found.bad
 
 
 def test_the_first_page_shows_no_text_of_a_call_raw(tmp_path, memory):

@@ -62,7 +62,8 @@ CLAUDE_CODE = Format(
 # A line: an item of the conversation, or an event of the program.
 # Read: a command's exit code from an event before the answer (`item_completed`; `exec_command_end`
 # until 2026). The server of an MCP tool stands beside its name. Hooks know every shell tool as Bash
-# and get its command alone, of apply_patch the patch; `write_stdin` has no hook of its own.
+# and get its command alone, of apply_patch the patch; `write_stdin` has no hook of its own. A fork
+# begins with the calls of its parent, after the parent's own `session_meta`.
 # Lost: whether a call worked, where no event tells it (`update_plan`).
 # Verified: 0.171.0, by its program.
 CODEX = Format(
@@ -105,6 +106,7 @@ CODEX = Format(
     r"(?:Process exited with code 0\n|(Process exited.*\n))?"
     r"(?:Original token count: .*\n)?Output:\n?",
     names=tool_names.CODEX,
+    one_conversation=True,
 )
 
 # Written by: Gemini CLI. Where: `~/.gemini/tmp/<project>/chats/session-*.jsonl`.

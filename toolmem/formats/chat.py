@@ -42,6 +42,10 @@ _FOREIGN = {  # types of parts, and whose form they are
     "functionResponse": "Gemini's",
 }
 _FOREIGN_KEYS = frozenset(_FOREIGN) - {"function_call"}  # it is a key in OpenAI's own form
+_RANDOM = re.compile(
+    r"(?:^|[_-])(?=[A-Za-z0-9]*\d[A-Za-z])[A-Za-z0-9]{16,}$"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+)
 _TIMES = ("create_time", "created_at", "timestamp", "created")
 
 
@@ -208,7 +212,10 @@ def records_of(value: Any, seen: dict[str, int]) -> tuple[list[dict[str, Any]], 
         }
         if call.id:
             metadata["tool_call_id"] = call.id
-            if given:
+            if is_random(call.id):
+                content = msgspec.json.encode((call.id, call.name, record["input"]))
+                record["id"] = blake2b(content, digest_size=12).hexdigest()
+            elif given:
                 record["id"] = _unique(f"{given}/{call.id}", seen)
         records.append(record)
     return records, chat
@@ -267,6 +274,14 @@ def _part_text(part: Any) -> str:
         return part
     texts = (part.get(key) for key in ("text", "refusal", "content"))
     return next((text for text in texts if isinstance(text, str)), f"[{part.get('type')}]")
+
+
+def is_random(call_id: str) -> bool:
+    """Whether an id was drawn at random, as `toolu_01...` of Anthropic: it names one call for ever.
+
+    Others are numbers, `call_0`, or made of the name of the tool, and come again.
+    """
+    return _RANDOM.search(call_id) is not None
 
 
 def _label(value: Any) -> str:

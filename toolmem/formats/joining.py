@@ -4,8 +4,10 @@ An answer belongs to the open call with its id; without an id, to the oldest ope
 conversation. Only a limited number of open calls is kept, so that a file of any size can be read.
 
 The id of a record is made of the format, the id in the source, and the time of the call, or the
-conversation where there is no time. The same file read again, and a session that was copied into
-another file, have the same ids.
+conversation where there is no time, or the content where there is neither.
+In logs of requests and in sessions that are forked, which hold old calls again under other times
+and conversations, an id that was drawn at random stands for itself, with the tool and arguments.
+The same file read again, and a session that was copied into another file, have the same ids.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from toolmem.formats.chat import UserMessage, read_arguments, text_of
+from toolmem.formats.chat import UserMessage, is_random, read_arguments, text_of
 from toolmem.formats.shapes import Event, Format, events_of
 from toolmem.formats.sources import looks_like
 
@@ -47,7 +49,7 @@ class Histories:
         digest, name = b"", ""
         count = 0
         for number, message in enumerate(messages, 1):
-            digest = _digest((digest, message))
+            digest = _digest((digest, _without_marks(message)))
             if digest in self._names and number < len(messages):
                 count, name = number, self._names[digest]
         if count and digest in self._names:
@@ -65,6 +67,8 @@ class Joiner:
         self.form = form
         self._file_name = file_name
         self._conversation = file_name if form.marks else ""  # a row of a table has its own or none
+        self._own_conversation = ""  # the first one that the file names
+        self._forked_from = ""  # the last other one
         self._notes = notes
         self._open: dict[str, dict[str, Event]] = {}  # by conversation and id, the oldest first
         self._open_count = 0
@@ -85,6 +89,11 @@ class Joiner:
             if event.problem:
                 problems[event.problem] = None
                 continue
+            if self.form.one_conversation and event.conversation:
+                self._own_conversation = self._own_conversation or event.conversation
+                if event.conversation != self._own_conversation:
+                    self._forked_from = event.conversation
+                event.conversation = self._own_conversation
             for each in self._take(event, unit):
                 if isinstance(each, str):
                     problems[each] = None
@@ -189,6 +198,8 @@ class Joiner:
         metadata["format"] = self.form.name
         if call.id:
             metadata["tool_call_id"] = call.id
+        if self._forked_from:
+            metadata["forked_from"] = self._forked_from
         if server:
             metadata["server"] = server
         seconds = (call.end - call.time).total_seconds() if call.time and call.end else None
@@ -218,10 +229,20 @@ class Joiner:
 
     def _record_id(self, call: Event, arguments: Any, output: str) -> str | None:
         """None: the file holds this very call again."""
+        if (self.form.history or self.form.one_conversation) and is_random(call.id):
+            digest = _digest((self.form.name, call.id, call.name, arguments))
+            if digest in self._seen:
+                return None
+            self._seen[digest] = 1
+            return digest.hex()
         is_same_by_time = call.time is not None and not self.form.repeats_history
         place = call.conversation or self._file_name
         when = call.time.isoformat() if call.time and is_same_by_time else place
-        digest = _digest((self.form.name, call.id or (call.name, arguments, output), when))
+        content: Any = (call.name, arguments, output)
+        # A row's number is its id in this file alone, and files may have the same name.
+        is_row = call.id and not call.time and place == self._file_name
+        source = (call.id, *content) if is_row and not self.form.repeats_history else call.id
+        digest = _digest((self.form.name, source or content, when))
         by_id = not self.form.history and (is_same_by_time or self.form.repeats_history)
         if call.id and (by_id or self.form.repeats_history or (call.end and not self.form.history)):
             content = (call.name, arguments, output, call.end)  # models use `call_0` again
@@ -238,6 +259,15 @@ def _add(call: Event, event: Event) -> None:
     for name in ("arguments", "output", "failed", "time", "end"):
         if getattr(call, name) is None:
             setattr(call, name, getattr(event, name))
+
+
+def _without_marks(message: Any) -> Any:
+    """A message without the marks of a cache: in the next request they stand in another one."""
+    if not isinstance(message, dict):
+        return message
+    parts = message.get("content")
+    marked = {"content": [_without_marks(each) for each in parts]} if type(parts) is list else {}
+    return {key: value for key, value in {**message, **marked}.items() if key != "cache_control"}
 
 
 def _limit(kept: dict[Any, Any], number: int) -> None:

@@ -17,7 +17,14 @@ from msgspec.structs import replace
 
 from toolmem.errors import RequestError
 from toolmem.formats.catalogue import BY_NAME, FOREIGN_COLUMNS, FORMATS, OWN_COLUMNS, TABLE
-from toolmem.formats.chat import Chat, UserMessage, is_conversation, read_chat, records_of
+from toolmem.formats.chat import (
+    Chat,
+    UserMessage,
+    is_conversation,
+    is_random,
+    read_chat,
+    records_of,
+)
 from toolmem.formats.files import Line
 from toolmem.formats.joining import UNANSWERED, Histories, Joiner
 from toolmem.formats.records import misspelled, read_records, read_schemas
@@ -147,6 +154,7 @@ class RecordingReader:
         self._misspelled: Counter[str] = Counter()
         self._ids: dict[str, int] = {}
         self._histories = Histories()
+        self._random_ids: set[str] = set()  # of records of conversations
 
     def all_notes(self) -> list[str]:
         """The notes, as lines: the counts, then each file that is no recording, up to MAX_NAMED."""
@@ -166,7 +174,10 @@ class RecordingReader:
         Raises RequestError where a file that was named cannot be read; others are counted.
         """
         named = set(map(Path, paths))
-        files = list(dict.fromkeys([*find_files(paths, self._closed_folder), *searched]))
+        each_once: dict[str, Path] = {}  # whichever way its path is written
+        for path in [*find_files(paths, self._closed_folder), *searched]:
+            each_once.setdefault(os.path.realpath(path), path)
+        files = list(each_once.values())
         for path in files:
             self.path = path
             try:
@@ -269,6 +280,10 @@ class RecordingReader:
         new = chat.said[len(earlier.said) :]
         said = [(number, UserMessage(conversation, text)) for number, text in new]
         for _, each in sorted([*said, *numbered], key=itemgetter(0)):
+            if isinstance(each, dict) and is_random(each["metadata"].get("tool_call_id", "")):
+                if each["id"] in self._random_ids:
+                    continue
+                self._random_ids.add(each["id"])
             yield each, ""
 
     def _declare(self, tools: Any) -> None:

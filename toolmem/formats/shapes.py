@@ -83,6 +83,7 @@ class Format(Struct, frozen=True):
     prepare: Callable[[Any], Any] | None = None  # changes a unit before it is read
     history: str = ""  # the key of messages; a later unit may begin with all of an earlier one
     repeats_history: bool = False  # a later unit holds the calls of earlier ones again
+    one_conversation: bool = False  # the first that a file names; it was forked from others
     gives_arguments: bool = True  # of each call; False: a program may leave them out
     silent_success: bool = False  # an answer without an error worked
     trusts_success: bool = True  # False: "success" only says that the tool was run

@@ -12,7 +12,8 @@ from toolmem.errors import RequestError, StoreUnavailable
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import IMPORT_ID, IMPORT_RUNS, Verdict
 from toolmem.models.protocols import Store
-from toolmem.research.importing import IDS, IMPORTS, ImportRun
+from toolmem.research.import_runs import IDS, ImportRun, settled_runs
+from toolmem.research.importing import IMPORTS
 from toolmem.store.changes import OUT_OF_DATE
 from toolmem.store.copying import logged_calls
 from toolmem.store.sqlite import SqliteStore
@@ -30,9 +31,7 @@ class Forgotten(Struct):
 
 def imports(memory: ToolMem) -> dict[str, ImportRun]:
     """The imports by id, oldest first."""
-    found = memory.services.store().list_records(memory.workspace_id, IMPORT_RUNS)
-    runs = {each.key: each.read(ImportRun) for each in found}
-    return dict(sorted(runs.items(), key=lambda item: item[1].began))
+    return settled_runs(memory.services.store(), memory.workspace_id)
 
 
 def forget_import(memory: ToolMem, import_id: str) -> Forgotten:
@@ -43,8 +42,9 @@ def forget_import(memory: ToolMem, import_id: str) -> Forgotten:
     RequestError where the import is not known.
     """
     store, workspace = memory.services.store(), memory.workspace_id
-    traces, found = Traces(memory, import_id), Forgotten()
+    found = Forgotten()
     with store.transaction():
+        traces = Traces(memory, import_id)
         for name, ids in traces.ids.items():
             sums, back = traces.run.tools.get(name), traces.others.get(name, ())
             found.calls += store.delete_calls(workspace, name, ids, back=back, sums=sums)

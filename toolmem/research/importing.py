@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -14,42 +13,30 @@ import msgspec
 from msgspec import Struct
 
 from toolmem.errors import RequestError
-from toolmem.formats.catalogue import BY_NAME, GEMINI
 from toolmem.formats.chat import UserMessage
 from toolmem.formats.recording import UNCHANGED, BadRecord, ReadCall, RecordingReader
-from toolmem.formats.shapes import MAPPED
 from toolmem.guard.replay import Replay, replay
 from toolmem.memory.toolmem import ToolMem
-from toolmem.models.calls import (
-    IMPORT_ID,
-    IMPORT_RUNS,
-    ToolCallResult,
-    hook_call_id,
-    is_hook_call_id,
-)
+from toolmem.models.calls import IMPORT_ID, IMPORT_RUNS, ToolCallResult
 from toolmem.models.protocols import Store
-from toolmem.models.tools import CallSums
 from toolmem.operations.guidance import records_shown
 from toolmem.research.backtest import LaterRepairs, later_repairs
 from toolmem.research.evaluation import BATCH
+from toolmem.research.hook_calls import HookCalls
+from toolmem.research.import_runs import ImportRun, format_of, keep_run, settled_runs
+from toolmem.research.import_runs import digest as _digest
 from toolmem.research.older_failures import count_older_failures
-from toolmem.store.copying import logged_calls
 from toolmem.text.display import bounded
-from toolmem.text.masking import mask_call
 
 MAX_BAD = 100  # bad records that are kept
 REPLAYED = 10_000  # newest calls
 REPLAYED_OUTPUT = 4_000  # characters of the outputs of these
 CARDS = 3  # of the tools with the most failures
-FOREIGN = (*BY_NAME, MAPPED)  # formats, as they stand in the metadata of calls
-OWN = "toolmem's or OpenAI's form"
 IMPORTS = "imports"  # the namespace of files that were read
-IDS = ".imported-ids"  # that of the ids of the new calls of imports, batch by batch
+FORGOTTEN = "this import was forgotten while it ran; toolmem forget lists what it still added"
 MAX_OUTPUT = 100_000  # characters of an output that is kept, as of a hook's call
 MAX_BATCH = 8_000_000  # characters of the outputs of a batch
 MAX_NAME = 200  # characters of the name of a file, in a record
-
-_encode = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
 
 
 class ToolFigures(Struct):
@@ -58,15 +45,6 @@ class ToolFigures(Struct):
     calls: int = 0
     failures: int = 0
     classes: Counter[str] = msgspec.field(default_factory=Counter)  # of the failures
-
-
-class ImportRun(Struct, omit_defaults=True):
-    """What one import brought, as the store remembers it. `toolmem forget` takes it back."""
-
-    began: datetime
-    sources: list[str] = []  # names of files and folders
-    tools: dict[str, CallSums] = {}  # figures of the new calls, by tool
-    formats: dict[str, int] = {}  # the new calls, by format
 
 
 class Imported(Struct, kw_only=True):
@@ -146,7 +124,7 @@ def import_recordings(
                 found.add_bad(each)
                 continue
             ids.give(each, reader.path)
-            counter.take(each)
+            counter.take(each, reader.path)
             if counter.is_full:
                 counter.add(list(reader.tools.values()))
                 progress(found)
@@ -166,8 +144,8 @@ def import_recordings(
         memory.summarize(sorted(counter.names))
         if found.calls:
             _conclude(memory, found, newest)
-    if not counter.is_stopped:
-        known.keep()  # not before: what was interrupted is read again, and summarized then
+    if not counter.is_stopped:  # what was interrupted is read again, and summarized then
+        known.keep(counter.refused)
     return found
 
 
@@ -232,6 +210,7 @@ class _Files:
     def __init__(self, memory: ToolMem, reads_all: bool) -> None:
         self._store, self._workspace = memory.services.store(), memory.workspace_id
         self._reads_all = reads_all
+        self._runs = settled_runs(self._store, self._workspace).keys()
         self._states: dict[Path, list[int]] = {}  # before a file is read
         self._finished: list[Path] = []
 
@@ -248,9 +227,15 @@ class _Files:
         """A file that could not be read, or holds no call that is understood yet, is read again."""
         self._finished.append(path)
 
-    def keep(self) -> None:
+    def keep(self, refused: Collection[Path]) -> None:
+        """Note the finished files, but no file with a call that the memory refused.
+
+        None where an import was forgotten meanwhile: calls that were known from it are gone.
+        """
         with self._store.transaction():
-            for path in self._finished:
+            if self._runs - settled_runs(self._store, self._workspace).keys():
+                return
+            for path in (each for each in self._finished if each not in refused):
                 self._store.put(self._workspace, IMPORTS, _key(path), self._states[path])
         self._finished.clear()
 
@@ -264,85 +249,32 @@ def _name(path: Path) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-class _HookCalls:
-    """Finds the calls that a hook recorded, so that none is counted twice."""
-
-    def __init__(self, memory: ToolMem) -> None:
-        self._store, self._workspace = memory.services.store(), memory.workspace_id
-        self._numbers: Counter[str] = Counter()  # how often a session had an id
-        self._without_ids: dict[str, Counter[bytes]] = {}  # contents of calls, by session
-
-    def not_recorded(self, batch: list[ReadCall]) -> list[ReadCall]:
-        """The calls of a batch that no hook recorded."""
-        ids = [self._ids(each.call) for each in batch]
-        by_tool: defaultdict[str, set[str]] = defaultdict(set)
-        for each, given in zip(batch, ids, strict=True):
-            by_tool[each.call.tool_name] |= given
-        known: set[str] = set()
-        for tool, asked in by_tool.items():
-            known |= self._store.known_ids(self._workspace, tool, asked) if asked else asked
-        fresh = []
-        for each, given in zip(batch, ids, strict=True):
-            call = each.call
-            if known.isdisjoint(given) and not self._is_known_by_content(call):
-                if call.id and is_hook_call_id(call.id):  # nobody takes the id of a hook's call
-                    call.id = _digest(call.id).hex()
-                fresh.append(each)
-        return fresh
-
-    def _ids(self, call: ToolCallResult) -> set[str]:
-        """Its own id if it may be of a hook, and the one that a hook gave it."""
-        ids = {call.id} if call.id and is_hook_call_id(call.id) else set()
-        key = call.metadata.get("tool_call_id")
-        if isinstance(key, str) and call.metadata.get("format") in FOREIGN:
-            first = hook_call_id(call.conversation_id, key)
-            self._numbers[first] += first != key  # Anthropic's ids are never used again
-            ids.add(hook_call_id(call.conversation_id, key, self._numbers[first]))
-        return ids
-
-    def _is_known_by_content(self, call: ToolCallResult) -> bool:
-        """Gemini CLI gives hooks no ids: a call of the session with the same input is the same."""
-        if call.metadata.get("format") != GEMINI.name:
-            return False
-        session = call.conversation_id
-        if session not in self._without_ids:
-            logged = self._store.call_log(self._workspace, conversation=session, limit=REPLAYED)
-            recorded = [e.call for e in logged if e.call.id and is_hook_call_id(e.call.id)]
-            self._without_ids[session] = Counter(map(self._content, recorded))
-        left, content = self._without_ids[session], self._content(call)
-        left[content] -= 1
-        return left[content] >= 0
-
-    def _content(self, call: ToolCallResult) -> bytes:
-        """As the store keeps it: secrets are masked."""
-        return _digest((call.tool_name, mask_call(call, self._store.secret_key()).input))
-
-
 class _Counter:
     """Adds calls to a memory, and counts those that were new as the memory judged them."""
 
     def __init__(self, memory: ToolMem, now: datetime, sources: list[str]) -> None:
         self.found = Imported()
-        self.is_stopped = False  # by the judge
+        self.is_stopped = False  # by the judge, or as it was forgotten
         self.names: set[str] = set()  # of the tools that were read
         self.batch: list[ReadCall] = []
+        self.refused: set[Path] = set()  # files with calls that the memory refused
+        self._paths: dict[int, Path] = {}  # files of the batch, by row
         self._size = 0  # characters of its outputs
         self._memory = memory
-        self._hook_calls = _HookCalls(memory)
+        self._hook_calls = HookCalls(memory)
         self._id = f"{now:%Y%m%d}-{os.urandom(3).hex()}"
         self._run = ImportRun(now, sources)
         self._store = memory.services.store()
-        newest = self._store.call_log(memory.workspace_id, newest=True, limit=1)
-        self._position = newest[-1].position if newest else 0
-        self._new: dict[str, list[str]] = {}  # ids by tool: of old calls nothing else is kept
+        self._is_announced = False
         self._failed: set[bytes] = set()  # digests of calls that failed
 
     @property
     def is_full(self) -> bool:
         return len(self.batch) == BATCH or self._size > MAX_BATCH
 
-    def take(self, read: ReadCall) -> None:
+    def take(self, read: ReadCall, path: Path) -> None:
         """Put a call into the batch."""
+        self._paths[read.row] = path
         read.call.output = bounded(read.call.output, MAX_OUTPUT)
         self._size += len(read.call.output)
         self.batch.append(read)
@@ -352,11 +284,13 @@ class _Counter:
         batch = self._hook_calls.not_recorded(self.batch)
         self.found.read += len(self.batch) - len(batch)
         self.found.duplicates += len(self.batch) - len(batch)
+        paths, self._paths = self._paths, {}
         self.batch, self._size = [], 0
         if not batch or self.is_stopped:
             return
         found = self.found
-        self._announce(batch)
+        if not self._announce(batch):
+            return
         try:
             added = self._memory.add([each.call for each in batch], tools=tools or None)
             self._count_new()
@@ -367,6 +301,7 @@ class _Counter:
         found.duplicates += added.evaluation.duplicates
         for failure in added.evaluation.failures:
             read = batch[failure.index]
+            self.refused.add(paths[read.row])
             found.add_bad(BadRecord(read.line, failure.tool_name, failure.error, read.file))
         if added.stopped:
             self.is_stopped = True
@@ -374,42 +309,50 @@ class _Counter:
 
     def _count_new(self) -> None:
         """Count the calls that the log has since, and note their figures and ids."""
-        workspace = self._memory.workspace_id
-        for logged in logged_calls(self._store, workspace, after=self._position):
-            call, self._position = logged.call, logged.position
-            if call.metadata.get(IMPORT_ID) == self._id:  # others may write at the same time
-                self._count(call)
-                self._new.setdefault(call.tool_name, []).append(call.id or "")
-        if self._new:
-            self._run.formats = dict(self.found.formats)
-            self._store.put(workspace, IDS, f"{self._id}/{self._position:020}", self._new)
-            self._store.put(workspace, IMPORT_RUNS, self._id, self._run)
-            self._new = {}
+        workspace, run = self._memory.workspace_id, self._run
+        with self._store.transaction():
+            if self._is_forgotten():  # its last calls can be forgotten, too
+                self._run = ImportRun(run.began, run.sources, pending=run.pending)
+            new = keep_run(self._store, workspace, self._id, self._run)
+        for call in new:
+            self._count(call)
 
     def close(self) -> None:
         """Forget an import that brought nothing."""
-        if self._run.tools and not self.found.id:
+        if self._is_announced and not self.found.id:
             self._store.delete(self._memory.workspace_id, IMPORT_RUNS, self._id)
 
-    def _announce(self, batch: list[ReadCall]) -> None:
-        """Mark the calls, and note their tools first: an import that is killed can be forgotten."""
-        names = {each.call.tool_name for each in batch}
+    def _announce(self, batch: list[ReadCall]) -> bool:
+        """Mark the calls, and note where the log ends: they are found if the import is killed.
+
+        False: it was forgotten meanwhile.
+        """
         for each in batch:
             each.call.metadata = {**each.call.metadata, IMPORT_ID: self._id}
-        if new := names - self._run.tools.keys():
-            self._run.tools |= {name: CallSums(silent=0) for name in sorted(new)}
-            self._store.put(self._memory.workspace_id, IMPORT_RUNS, self._id, self._run)
-        self.names |= names
+        workspace = self._memory.workspace_id
+        with self._store.transaction():
+            if self._is_forgotten():
+                return False
+            newest = self._store.call_log(workspace, newest=True, limit=1)
+            self._run.pending = newest[-1].position if newest else 0
+            self._store.put(workspace, IMPORT_RUNS, self._id, self._run)
+        self._is_announced = True
+        self.names |= {each.call.tool_name for each in batch}
+        return True
+
+    def _is_forgotten(self) -> bool:
+        workspace = self._memory.workspace_id
+        if self._is_announced and not self._store.get(workspace, IMPORT_RUNS, self._id):
+            self.is_stopped, self.found.stopped, self.found.id = True, FORGOTTEN, ""
+        return self.is_stopped
 
     def _count(self, call: ToolCallResult) -> None:
         found = self.found
         found.id = self._id
-        self._run.tools.setdefault(call.tool_name, CallSums(silent=0)).add(call)
         conversation = call.conversation_id
         if conversation:
             found.conversations.add(_digest(conversation))
-        form = call.metadata.get("format")
-        found.formats[form if form in FOREIGN else OWN] += 1
+        found.formats[format_of(call)] += 1
         tool = found.tools.setdefault(call.tool_name, ToolFigures())
         tool.calls += 1
         if call.failed:
@@ -419,7 +362,3 @@ class _Counter:
                 digest = _digest((conversation, call.tool_name, call.input))
                 found.repeats += digest in self._failed
                 self._failed.add(digest)
-
-
-def _digest(value: object) -> bytes:
-    return blake2b(_encode(value), digest_size=8).digest()

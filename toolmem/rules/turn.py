@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from toolmem.errors import RequestError
-from toolmem.models.calls import IMPORT_RUNS
+from toolmem.models.calls import IMPORT_ID, IMPORT_RUNS
 from toolmem.models.protocols import Store
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
@@ -21,6 +21,7 @@ from toolmem.text.display import plain, shown_name
 
 log = logging.getLogger("toolmem.operator")
 _GUEST = "guest:"
+MAX_PENDING = 2_000  # calls after which an import under way cannot have a batch: it has 1,000
 Speaker = Annotated[
     str | None,
     "Who the user is: owner, or guest:ID. Left out: the setting session.speaker.",
@@ -109,12 +110,17 @@ def read_turn(given: Any) -> Turn:
 
 def tools_called_here(store: Store, workspace: str) -> list[str]:
     """Names of the tools of which not all calls were imported: those that a demand may mean."""
-    imported = Counter[str]()
-    for run in store.list_records(workspace, IMPORT_RUNS):
-        tools = run.read(dict[str, Any]).get("tools", {})
-        imported.update({name: sums.get("calls", 0) for name, sums in tools.items()})
-    records = store.records(workspace, guidance=False)
+    records = store.records(workspace, guidance=False)  # before what an import may count meanwhile
     names = {each.tool_name: each.counters.calls for each in records}
+    imported = Counter[str]()
+    for record in store.list_records(workspace, IMPORT_RUNS):
+        run = record.read(dict[str, Any])
+        for name, sums in run.get("tools", {}).items():
+            imported[name] += sums.get("calls", 0)
+        if (pending := run.get("pending")) is not None:  # a batch that is not counted yet
+            logged = store.call_log(workspace, after=pending, limit=MAX_PENDING)
+            calls = (each.call for each in logged)
+            imported.update(c.tool_name for c in calls if c.metadata.get(IMPORT_ID) == record.key)
     return [name for name in names if name not in imported or names[name] > imported[name]]
 
 

@@ -1,0 +1,84 @@
+"""Recognize imported calls that a hook recorded when they ran."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+
+from toolmem.formats.catalogue import GEMINI
+from toolmem.formats.recording import ReadCall
+from toolmem.memory.toolmem import ToolMem
+from toolmem.models.calls import ToolCallResult, hook_call_id, is_hook_call_id
+from toolmem.research.import_runs import OWN, digest, format_of
+from toolmem.text.masking import mask_call
+
+MADE = r"[0-9a-f]{24}(-\d+)?"  # ids of records of other formats, see formats.joining
+MAX_SESSION = 10_000  # newest calls of a session that are compared by their content
+
+
+class HookCalls:
+    """Finds the calls that a hook recorded, so that none is counted twice."""
+
+    def __init__(self, memory: ToolMem) -> None:
+        self._store, self._workspace = memory.services.store(), memory.workspace_id
+        self._numbers: Counter[str] = Counter()  # how often a session had an id
+        self._numbered: dict[tuple[str, str | None], int] = {}  # by hook's id and record's id
+        self._recorded: set[tuple[str, str | None]] = set()  # tools and ids, for other copies
+        self._without_ids: dict[str, Counter[bytes]] = {}  # contents of calls, by session
+
+    def not_recorded(self, batch: list[ReadCall]) -> list[ReadCall]:
+        """The calls of a batch that no hook recorded."""
+        ids = [self._ids(each.call) for each in batch]
+        by_tool: defaultdict[str, set[str]] = defaultdict(set)
+        for each, given in zip(batch, ids, strict=True):
+            by_tool[each.call.tool_name] |= given
+        known = {
+            tool: self._store.known_ids(self._workspace, tool, asked) if asked else asked
+            for tool, asked in by_tool.items()
+        }
+        fresh = []
+        for each, given in zip(batch, ids, strict=True):
+            call = each.call
+            record = (call.tool_name, call.id)
+            if record in self._recorded:
+                continue
+            if not known[call.tool_name].isdisjoint(given) or self._is_known_by_content(call):
+                self._recorded.add(record)
+                continue
+            if call.id in given:  # nobody takes the id of a call that was not imported
+                call.id = digest(call.id).hex()
+            fresh.append(each)
+        return fresh
+
+    def _ids(self, call: ToolCallResult) -> set[str]:
+        """Its own id unless a format made it, and the ones that a hook may have given it."""
+        is_own = format_of(call) == OWN or not re.fullmatch(MADE, call.id or "")
+        ids = {call.id} if call.id and is_own else set()
+        key = call.metadata.get("tool_call_id")
+        if isinstance(key, str) and format_of(call) != OWN:
+            first = hook_call_id(call.conversation_id, key)
+            number = self._numbered.get((first, call.id))
+            if number is None and first != key:  # Anthropic's ids are never used again
+                self._numbers[first] += 1
+                number = self._numbered[first, call.id] = self._numbers[first]
+            ids.add(hook_call_id(call.conversation_id, key, number or 1))
+            if parent := call.metadata.get("forked_from"):
+                ids.add(hook_call_id(str(parent), key, number or 1))
+        return ids
+
+    def _is_known_by_content(self, call: ToolCallResult) -> bool:
+        """Gemini CLI gives hooks no ids: a call of the session with the same input is the same."""
+        if call.metadata.get("format") != GEMINI.name:
+            return False
+        session = call.conversation_id
+        if session not in self._without_ids:
+            logged = self._store.call_log(self._workspace, conversation=session, limit=MAX_SESSION)
+            recorded = [e.call for e in logged if e.call.id and is_hook_call_id(e.call.id)]
+            self._without_ids[session] = Counter(map(self._content, recorded))
+        left, content = self._without_ids[session], self._content(call)
+        left[content] -= 1
+        return left[content] >= 0
+
+    def _content(self, call: ToolCallResult) -> bytes:
+        """As the store keeps it: secrets are masked."""
+        return digest((call.tool_name, mask_call(call, self._store.secret_key()).input))
