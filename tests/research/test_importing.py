@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from toolmem import ToolMem
 from toolmem.cli.import_ import first_page
 from toolmem.errors import RequestError
+from toolmem.research.forgetting import forget_import, imports
 from toolmem.research.importing import import_recordings
 
 RUN = {"run_type": "tool", "name": "look", "inputs": {"a": 1}, "trace_id": "t"}
@@ -157,3 +159,41 @@ def test_an_interrupted_import_says_what_it_kept_and_the_same_command_ends_it(tm
         assert [(each.calls_ever, bool(each.guidance)) for each in memory.tools()] == [
             (1500, True)
         ] * 2
+
+
+def session(path, name, day, number, **fields):
+    """Calls of one session, a minute after another."""
+    about = {**CALL, "tool_name": "make", "conversation_id": name, **fields}
+    times = [(day + timedelta(minutes=n)).isoformat() for n in range(number)]
+    return write(
+        path, *[{**about, "input": {"a": n}, "create_time": t} for n, t in enumerate(times)]
+    )
+
+
+@pytest.mark.parametrize("is_summarized", [False, True])
+def test_an_import_of_old_failures_leaves_recorded_calls_the_newest(
+    tmp_path, memory, is_summarized
+):
+    today, store = datetime.now(UTC) - timedelta(hours=1), memory.services.store()
+    recorded = session(tmp_path / "new", "s", today, 60, output="passed", success=True)
+    memory.add([json.loads(line) for line in recorded.read_text().splitlines()])
+    if is_summarized:
+        memory.summarize()
+    before = [call.id for call in store.windows("default")[0].calls]
+    failed = {"output": "Error: no rule", "success": False}
+    old = session(tmp_path / "a.jsonl", "t", today - timedelta(days=365), 110, **failed)
+    run = import_recordings(memory, [old])
+    (window,) = store.windows("default")
+    assert [call.id for call in window.calls][40:] == before and len(window.calls) == 100
+    text, (failure,) = memory.guidance("make").text, window.record.guidance.history.failures
+    assert "no rule" in text and "no later call" not in text and "0 of the 30" not in text
+    assert (failure.k, window.record.guidance.history.calls) == (110, 170 if is_summarized else 140)
+    older = session(tmp_path / "b.jsonl", "u", today - timedelta(days=700), 50, **failed)
+    import_recordings(memory, [older])
+    (failure,) = store.records("default")[0].guidance.history.failures
+    assert failure.k == 160
+    for each in imports(memory):
+        forget_import(memory, each)
+    (window,) = store.windows("default")
+    assert [call.id for call in window.calls] == before and run.calls == 110
+    assert "no rule" not in memory.guidance("make").text

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolmem.errors import RequestError
 from toolmem.formats.catalogue import BY_NAME, GEMINI
@@ -67,6 +68,7 @@ class ImportRun(Struct, omit_defaults=True):
     sources: list[str] = []  # names of files and folders
     tools: dict[str, CallSums] = {}  # figures of the new calls, by tool
     formats: dict[str, int] = {}  # the new calls, by format
+    is_open: bool = False  # its older failures were not counted yet
 
 
 class Imported(Struct, kw_only=True):
@@ -162,8 +164,10 @@ def import_recordings(
     found.unchanged, found.unreadable = reader.notes[UNCHANGED], reader.notes[UNREADABLE]
     if counter.names:  # also tools of an import that was interrupted before this
         newest = _newest_calls(memory.services.store(), memory.workspace_id)
-        count_older_failures(memory, newest, counter.names)
-        memory.summarize(sorted(counter.names))
+        counted = counter.count_older_failures(newest)
+        memory.summarize(sorted(counter.names - counted))
+        if counted:  # their newest calls may be known already
+            memory.summarize(sorted(counted), force=True)
         if found.calls:
             _conclude(memory, found, newest)
     if not counter.is_stopped:
@@ -330,7 +334,7 @@ class _Counter:
         self._memory = memory
         self._hook_calls = _HookCalls(memory)
         self._id = f"{now:%Y%m%d}-{os.urandom(3).hex()}"
-        self._run = ImportRun(now, sources)
+        self._run = ImportRun(now, sources, is_open=True)
         self._store = memory.services.store()
         newest = self._store.call_log(memory.workspace_id, newest=True, limit=1)
         self._position = newest[-1].position if newest else 0
@@ -385,6 +389,17 @@ class _Counter:
             self._store.put(workspace, IDS, f"{self._id}/{self._position:020}", self._new)
             self._store.put(workspace, IMPORT_RUNS, self._id, self._run)
             self._new = {}
+
+    def count_older_failures(self, newest: list[ToolCallResult]) -> set[str]:
+        """Those of this import, and of imports that were interrupted before. Returns the tools."""
+        workspace = self._memory.workspace_id
+        runs = self._store.list_records(workspace, IMPORT_RUNS)
+        uncounted = {each.key: run for each in runs if (run := each.read(ImportRun)).is_open}
+        tools = count_older_failures(self._memory, newest, uncounted)
+        for key, run in uncounted.items():
+            self._store.put(workspace, IMPORT_RUNS, key, replace(run, is_open=False))
+        self._run.is_open = False
+        return tools
 
     def close(self) -> None:
         """Forget an import that brought nothing."""
