@@ -187,7 +187,7 @@ def test_an_import_of_old_failures_leaves_recorded_calls_the_newest(
     assert [call.id for call in window.calls][40:] == before and len(window.calls) == 100
     text, (failure,) = memory.guidance("make").text, window.record.guidance.history.failures
     assert "no rule" in text and "no later call" not in text and "0 of the 30" not in text
-    assert (failure.k, window.record.guidance.history.calls) == (110, 170 if is_summarized else 140)
+    assert (failure.k, window.record.guidance.history.calls) == (110, 140)
     older = session(tmp_path / "b.jsonl", "u", today - timedelta(days=700), 50, **failed)
     import_recordings(memory, [older])
     (failure,) = store.records("default")[0].guidance.history.failures

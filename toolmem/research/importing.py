@@ -164,10 +164,7 @@ def import_recordings(
     found.unchanged, found.unreadable = reader.notes[UNCHANGED], reader.notes[UNREADABLE]
     if counter.names:  # also tools of an import that was interrupted before this
         newest = _newest_calls(memory.services.store(), memory.workspace_id)
-        counted = counter.count_older_failures(newest)
-        memory.summarize(sorted(counter.names - counted))
-        if counted:  # their newest calls may be known already
-            memory.summarize(sorted(counted), force=True)
+        counter.summarize(newest)
         if found.calls:
             _conclude(memory, found, newest)
     if not counter.is_stopped:
@@ -390,16 +387,18 @@ class _Counter:
             self._store.put(workspace, IMPORT_RUNS, self._id, self._run)
             self._new = {}
 
-    def count_older_failures(self, newest: list[ToolCallResult]) -> set[str]:
-        """Those of this import, and of imports that were interrupted before. Returns the tools."""
+    def summarize(self, newest: list[ToolCallResult]) -> None:
+        """Summarize the tools. An import that was interrupted before this is counted, too."""
         workspace = self._memory.workspace_id
         runs = self._store.list_records(workspace, IMPORT_RUNS)
         uncounted = {each.key: run for each in runs if (run := each.read(ImportRun)).is_open}
-        tools = count_older_failures(self._memory, newest, uncounted)
+        counted = count_older_failures(self._memory, newest, uncounted)
         for key, run in uncounted.items():
             self._store.put(workspace, IMPORT_RUNS, key, replace(run, is_open=False))
-        self._run.is_open = False
-        return tools
+        # Forced where what was counted is older than the calls that a summary asks for.
+        for names, force in ((self.names - counted, False), (counted, True)):
+            if names:
+                self._memory.summarize(sorted(names), force=force)
 
     def close(self) -> None:
         """Forget an import that brought nothing."""
