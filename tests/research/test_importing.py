@@ -161,39 +161,29 @@ def test_an_interrupted_import_says_what_it_kept_and_the_same_command_ends_it(tm
         ] * 2
 
 
-def session(path, name, day, number, **fields):
-    """Calls of one session, a minute after another."""
-    about = {**CALL, "tool_name": "make", "conversation_id": name, **fields}
-    times = [(day + timedelta(minutes=n)).isoformat() for n in range(number)]
-    return write(
-        path, *[{**about, "input": {"a": n}, "create_time": t} for n, t in enumerate(times)]
-    )
-
-
 @pytest.mark.parametrize("is_summarized", [False, True])
 def test_an_import_of_old_failures_leaves_recorded_calls_the_newest(
     tmp_path, memory, is_summarized
 ):
-    today, store = datetime.now(UTC) - timedelta(hours=1), memory.services.store()
-    recorded = session(tmp_path / "new", "s", today, 60, output="passed", success=True)
-    memory.add([json.loads(line) for line in recorded.read_text().splitlines()])
+    def session(name, days, number, **fields):
+        first = datetime.now(UTC) - timedelta(days=days, hours=2)
+        about = {**CALL, "conversation_id": name, **fields}
+        return [{**about, "create_time": f"{first + timedelta(minutes=n)}"} for n in range(number)]
+
+    failed, store = {"output": "Error: no rule", "success": False}, memory.services.store()
+    memory.add(session("today", 0, 60, success=True))
     if is_summarized:
         memory.summarize()
     before = [call.id for call in store.windows("default")[0].calls]
-    failed = {"output": "Error: no rule", "success": False}
-    old = session(tmp_path / "a.jsonl", "t", today - timedelta(days=365), 110, **failed)
-    run = import_recordings(memory, [old])
+    import_recordings(memory, [write(tmp_path / "a.jsonl", *session("a", 365, 110, **failed))])
     (window,) = store.windows("default")
-    assert [call.id for call in window.calls][40:] == before and len(window.calls) == 100
-    text, (failure,) = memory.guidance("make").text, window.record.guidance.history.failures
+    assert len(window.calls) == 100 and [call.id for call in window.calls][40:] == before
+    text, history = memory.guidance("look").text, window.record.guidance.history
     assert "no rule" in text and "no later call" not in text and "0 of the 30" not in text
-    assert (failure.k, window.record.guidance.history.calls) == (110, 140)
-    older = session(tmp_path / "b.jsonl", "u", today - timedelta(days=700), 50, **failed)
-    import_recordings(memory, [older])
-    (failure,) = store.records("default")[0].guidance.history.failures
-    assert failure.k == 160
+    assert (history.failures[0].k, history.calls) == (110, 140)
+    import_recordings(memory, [write(tmp_path / "b.jsonl", *session("b", 700, 50, **failed))])
+    assert store.records("default")[0].guidance.history.failures[0].k == 160
     for each in imports(memory):
         forget_import(memory, each)
-    (window,) = store.windows("default")
-    assert [call.id for call in window.calls] == before and run.calls == 110
-    assert "no rule" not in memory.guidance("make").text
+    assert [call.id for call in store.windows("default")[0].calls] == before
+    assert "no rule" not in memory.guidance("look").text

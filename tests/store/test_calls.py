@@ -285,11 +285,11 @@ def test_imported_calls_enter_the_window_by_their_time_and_empty_no_recorded_cal
     monkeypatch.setattr(changes, "LOG_CALLS", 4)
     monkeypatch.setattr(changes, "EMPTIED_AT_ONCE", 1)
 
-    def append(*days, keep=4, **fields):
+    def append(*days, **fields):
         made = [
             call(id=f"{d}", create_time=datetime(2026, 1, d, tzinfo=UTC), **fields) for d in days
         ]
-        return store.append_calls("w", made, keep)["search"]
+        return store.append_calls("w", made, 4)["search"]
 
     append(10, 20, success=True, score=1.0)
     append(30, success=True)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from toolmem.config.sections import OpSection
 from toolmem.errors import Conflict
 from toolmem.guidance.evidence import examine
-from toolmem.guidance.failures import count
+from toolmem.guidance.failures import count, key_of
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import IMPORT_ID, ToolCallResult
 from toolmem.models.guidance import Guidance, ToolHistory
@@ -54,32 +54,15 @@ def count_older_failures(memory: ToolMem, calls: Calls, imports: Collection[str]
         history = _counted(numbered, old.history, by_conversation)
         if history is None or history is old.history:
             continue
-        if old.history is not None:
-            history = _older_first(history, old.history)
+        if old.history is not None:  # the newest failures stand at the end
+            places = {key_of(one): place for place, one in enumerate(old.history.failures)}
+            history.failures.sort(key=lambda one: places.get(key_of(one), -1))
         try:
             store_guidance(store, record, replace(old, history=history))
             changed.add(record.tool_name)
         except Conflict:
             continue
     return changed
-
-
-def _older_first(history: ToolHistory, before: ToolHistory) -> ToolHistory:
-    """Failures that were known before stand at the end, with the words they had, as the newest."""
-    known = {(one.error, one.part, one.silent): one for one in before.failures}
-    older = {(one.error, one.part, one.silent): one for one in history.failures}
-    again = [
-        replace(
-            older.pop(key),
-            message=one.message,
-            sent=one.sent,
-            unrepaired=one.unrepaired,
-            call_ids=one.call_ids,
-        )
-        for key, one in known.items()
-        if key in older
-    ]
-    return replace(history, failures=[*older.values(), *again])
 
 
 def _counted(
