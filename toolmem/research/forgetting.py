@@ -101,4 +101,4 @@ class Traces:
                 self.ids[name].add(call.id or "")
                 self.said.add((call.summary, call.evaluation))
             others.sort(key=lambda each: each[0])
-            self.others[name] = [each for _, each in others][-record.kept :]
+            self.others[name] = [each for _, each in others[max(0, len(others) - record.kept) :]]
