@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from toolmem import ToolMem, read_calls
 from toolmem.cli.import_ import first_page
 from toolmem.errors import RequestError
+from toolmem.research.forgetting import forget_import, imports
 from toolmem.research.importing import import_recordings
 
 RUN = {"run_type": "tool", "name": "look", "inputs": {"a": 1}, "trace_id": "t"}
@@ -183,3 +185,31 @@ def test_an_interrupted_import_says_what_it_kept_and_the_same_command_ends_it(tm
         assert [(each.calls_ever, bool(each.guidance)) for each in memory.tools()] == [
             (1500, True)
         ] * 2
+
+
+@pytest.mark.parametrize("is_summarized", [False, True])
+def test_an_import_of_old_failures_leaves_recorded_calls_the_newest(
+    tmp_path, memory, is_summarized
+):
+    def session(name, days, number, **fields):
+        first = datetime.now(UTC) - timedelta(days=days, hours=2)
+        about = {**CALL, "conversation_id": name, **fields}
+        return [{**about, "create_time": f"{first + timedelta(minutes=n)}"} for n in range(number)]
+
+    failed, store = {"output": "Error: no rule", "success": False}, memory.services.store()
+    memory.add(session("today", 0, 60, success=True))
+    if is_summarized:
+        memory.summarize()
+    before = [call.id for call in store.windows("default")[0].calls]
+    import_recordings(memory, [write(tmp_path / "a.jsonl", *session("a", 365, 110, **failed))])
+    (window,) = store.windows("default")
+    assert len(window.calls) == 100 and [call.id for call in window.calls][40:] == before
+    text, history = memory.guidance("look").text, window.record.guidance.history
+    assert "no rule" in text and "no later call" not in text and "0 of the 30" not in text
+    assert (history.failures[0].k, history.calls) == (110, 140)
+    import_recordings(memory, [write(tmp_path / "b.jsonl", *session("b", 700, 50, **failed))])
+    assert store.records("default")[0].guidance.history.failures[0].k == 160
+    for each in imports(memory):
+        forget_import(memory, each)
+    assert [call.id for call in store.windows("default")[0].calls] == before
+    assert "no rule" not in memory.guidance("look").text

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from toolmem.errors import RequestError
-from toolmem.models.calls import CallFigures
+from toolmem.models.calls import IMPORT_ID, CallFigures
 from toolmem.models.tools import CallSums
 from toolmem.store import changes
 
@@ -277,3 +277,36 @@ def test_a_tool_whose_calls_are_all_forgotten_is_gone(store, call, summarize):
     assert store.search("w", None, "thing", None, 5) == []
     assert [each.call.tool_name for each in store.call_log("w")] == ["other"]
     assert store.append_calls("w", [call(id="a")], 10)["search"].record.counters.calls == 1
+
+
+def test_imported_calls_enter_the_window_by_their_time_and_empty_no_recorded_call(
+    store, call, monkeypatch
+):
+    monkeypatch.setattr(changes, "LOG_CALLS", 4)
+    monkeypatch.setattr(changes, "EMPTIED_AT_ONCE", 1)
+
+    def append(*days, **fields):
+        made = [
+            call(id=f"{d}", create_time=datetime(2026, 1, d, tzinfo=UTC), **fields) for d in days
+        ]
+        return store.append_calls("w", made, 4)["search"]
+
+    append(10, 20, success=True, score=1.0)
+    append(30, success=True)
+    done = append(25, 1, 2, 3, 4, 5, 6, 7, 15, success=False, metadata={IMPORT_ID: "x"})
+    (window,) = store.windows("w")
+    assert [each.id for each in window.calls] == ["15", "20", "25", "30"]
+    record, seqs = window.record, [each.seq for each in window.calls]
+    assert (record.window.failures, record.window.judged) == (2, 1)
+    assert (record.counters.calls, done.stored, done.trimmed) == (12, 9, 8)
+    assert record.new == seqs and record.unjudged == [seqs[0], *seqs[2:]] and seqs[0] > 3
+    late = store.update_verdicts("w", "search", {3: call(score=0.0)})  # of a seq from before
+    assert late.counters.judged == 2
+    assert {"10", "20", "30"} <= {each.call.id for each in store.call_log("w")}
+    append(8, success=True)  # recorded calls stand in the order in which they came
+    (window,) = store.windows("w")
+    assert [each.id for each in window.calls] == ["20", "25", "30", "8"]
+    gone = [str(day) for day in (25, 1, 2, 3, 4, 5, 6, 7, 15)]
+    assert store.delete_calls("w", "search", gone, back=["10"]) == 9
+    (window,) = store.windows("w")
+    assert [each.id for each in window.calls] == ["10", "20", "30", "8"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable
 
 from msgspec import Struct
@@ -86,17 +86,19 @@ class Traces:
             raise RequestError(f"no import is called {import_id!r}: {known}", "import")
         self.run = runs[import_id]
         self.ids: dict[str, set[str]] = defaultdict(set)  # of its calls, by tool
-        self.others: dict[str, deque[str]] = {}  # the newest other calls, as many as are kept
+        self.others: dict[str, list[str]] = {}  # the newest other calls, as many as are kept
         self.said: set[tuple[str, str]] = set()  # summary and evaluation
         for each in store.list_records(workspace, IDS, key_prefix=f"{import_id}/"):
             for name, ids in each.read(dict[str, list[str]]).items():
                 self.ids[name].update(ids)
         for record in store.records(workspace, list(self.run.tools), guidance=False):
             name = record.tool_name
-            others = self.others[name] = deque(maxlen=record.kept)
+            others = []
             for call in (each.call for each in logged_calls(store, workspace, tool=name)):
                 if call.metadata.get(IMPORT_ID) != import_id:
-                    others.append(call.id or "")
+                    others.append((call.create_time, call.id or ""))
                     continue
                 self.ids[name].add(call.id or "")
                 self.said.add((call.summary, call.evaluation))
+            others.sort(key=lambda each: each[0])
+            self.others[name] = [each for _, each in others[max(0, len(others) - record.kept) :]]

@@ -30,6 +30,7 @@ class ImportRun(Struct, omit_defaults=True):
     tools: dict[str, CallSums] = {}  # figures of the new calls, by tool
     formats: dict[str, int] = {}  # the new calls, by format
     pending: int | None = None  # the log's position before a batch that is not counted yet
+    is_open: bool = False  # its older failures were not counted yet
 
     def count(self, call: ToolCallResult) -> None:
         """Add a new call to the figures."""

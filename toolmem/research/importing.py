@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolmem.errors import RequestError
 from toolmem.formats.chat import UserMessage
@@ -140,8 +141,7 @@ def import_recordings(
     found.unchanged, found.unreadable = reader.notes[UNCHANGED], len(reader.unreadable)
     if counter.names:  # also tools of an import that was interrupted before this
         newest = _newest_calls(memory.services.store(), memory.workspace_id)
-        count_older_failures(memory, newest, counter.names)
-        memory.summarize(sorted(counter.names))
+        counter.summarize(newest)
         if found.calls:
             _conclude(memory, found, newest)
     if not counter.is_stopped:  # what was interrupted is read again, and summarized then
@@ -263,7 +263,7 @@ class _Counter:
         self._memory = memory
         self._hook_calls = HookCalls(memory)
         self._id = f"{now:%Y%m%d}-{os.urandom(3).hex()}"
-        self._run = ImportRun(now, sources)
+        self._run = ImportRun(now, sources, is_open=True)
         self._store = memory.services.store()
         self._is_announced = False
         self._failed: set[bytes] = set()  # digests of calls that failed
@@ -316,6 +316,22 @@ class _Counter:
             new = keep_run(self._store, workspace, self._id, self._run)
         for call in new:
             self._count(call)
+
+    def summarize(self, newest: list[ToolCallResult]) -> None:
+        """Summarize the tools. An import that was interrupted before this is counted, too."""
+        workspace = self._memory.workspace_id
+        runs = self._store.list_records(workspace, IMPORT_RUNS)
+        uncounted = {each.key: run for each in runs if (run := each.read(ImportRun)).is_open}
+        counted = count_older_failures(self._memory, newest, uncounted)
+        with self._store.transaction():
+            for each in self._store.list_records(workspace, IMPORT_RUNS):
+                if each.key in uncounted:
+                    run = replace(each.read(ImportRun), is_open=False)
+                    self._store.put(workspace, IMPORT_RUNS, each.key, run)
+        # Forced where what was counted is older than the calls that a summary asks for.
+        for names, force in ((self.names - counted, False), (counted, True)):
+            if names:
+                self._memory.summarize(sorted(names), force=force)
 
     def close(self) -> None:
         """Forget an import that brought nothing."""

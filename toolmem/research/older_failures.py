@@ -1,7 +1,8 @@
 """Count failures of imported calls that are too old for a summary, so that their lessons stay.
 
 A summary reads a window of a tool's newest calls, and counts on from the history of failures in the
-tool's guidance. An import brings many windows at once: all but the newest are counted here.
+tool's guidance. An import brings many windows at once: all but the newest are counted here. They
+count as older than what the history holds.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from msgspec.structs import replace
 from toolmem.config.sections import OpSection
 from toolmem.errors import Conflict
 from toolmem.guidance.evidence import examine
-from toolmem.guidance.failures import count
+from toolmem.guidance.failures import count, key_of
 from toolmem.memory.toolmem import ToolMem
-from toolmem.models.calls import ToolCallResult
+from toolmem.models.calls import IMPORT_ID, ToolCallResult
 from toolmem.models.guidance import Guidance, ToolHistory
 from toolmem.ops.summary_tool_memory import MAX_AROUND, MAX_CONVERSATIONS, store_guidance
 
@@ -25,33 +26,43 @@ STEP = 30  # calls that are counted at once, read beside as many before them
 Calls = Sequence[ToolCallResult]
 
 
-def count_older_failures(memory: ToolMem, calls: Calls, tools: Collection[str]) -> None:
-    """Count those of `calls`, the newest of the memory, that its next summary will not read.
+def count_older_failures(memory: ToolMem, calls: Calls, imports: Collection[str]) -> set[str]:
+    """Count calls of these imports that the next summary of their tool will not read.
 
-    A tool that others change meanwhile is left as it is.
+    `calls`: the newest of the memory. Returns the tools whose histories changed. A tool that others
+    change meanwhile is left as it is.
     """
+    changed: set[str] = set()
     store, op = memory.services.store(), "summary_tool_memory_op"
     writer = memory.services.writer(memory.services.settings.op.get(op, OpSection()))
     params = memory.engine.params()
     read_next = params[op][0].recent_call_count if op in params else STEP
     by_tool: defaultdict[str, list[ToolCallResult]] = defaultdict(list)
     by_conversation: defaultdict[str, list[ToolCallResult]] = defaultdict(list)
-    for call in calls:
-        by_tool[call.tool_name].append(call)
+    for call in sorted(calls, key=lambda each: each.create_time):
+        if call.metadata.get(IMPORT_ID) in imports:
+            by_tool[call.tool_name].append(call)
         if call.conversation_id:
             by_conversation[call.conversation_id].append(call)
-    for record in store.records(memory.workspace_id, sorted(tools)):
-        own = by_tool[record.tool_name]
-        first = record.last_seq - len(own) + 1  # the log of a tool has no gaps
+    for window in store.windows(memory.workspace_id, sorted(by_tool)):
+        record, read = window.record, window.calls[-read_next:]
+        known = {call.id for call in (*read, *(c for c in window.calls if c.is_summarized))}
+        own = [call for call in by_tool[record.tool_name] if call.id not in known]
+        first = record.last_seq - len(read) - len(own) + 1  # what is read next comes after
         numbered = [replace(call, seq=seq) for seq, call in enumerate(own, first) if seq > 0]
         old = record.guidance or Guidance(text="", author=writer.author)
-        history = _counted(numbered[:-read_next], old.history, by_conversation)
-        if history is old.history:
+        history = _counted(numbered, old.history, by_conversation)
+        if history is None or history is old.history:
             continue
+        if old.history is not None:  # the newest failures stand at the end
+            places = {key_of(one): place for place, one in enumerate(old.history.failures)}
+            history.failures.sort(key=lambda one: places.get(key_of(one), -1))
         try:
             store_guidance(store, record, replace(old, history=history))
+            changed.add(record.tool_name)
         except Conflict:
             continue
+    return changed
 
 
 def _counted(

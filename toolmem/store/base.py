@@ -96,7 +96,7 @@ class BaseStore(Store):
         tool: str,
         ids: Collection[str],
         *,
-        back: Collection[str] = (),
+        back: Sequence[str] = (),
         sums: CallSums | None = None,
     ) -> int:
         ask = changes.ask_delete(set(ids), back, sums, datetime.now(UTC))

@@ -414,6 +414,7 @@ def _call_entries(found: Found, change: Change, state: State) -> Outbox:
     record, kept = state.record, list(found.state.kept)
     first = found.state.record.first_seq
     written: Outbox = {}
+    placed: dict[int, Kept] = {}  # above the kept ones
     tool_bits = int(digest(found.workspace, found.tool)[:3], 16) >> 2
     for seq, item in change.calls.items():
         place = _call_id(state.stem, item.call.id or "")
@@ -423,7 +424,7 @@ def _call_entries(found: Found, change: Change, state: State) -> Outbox:
         text = "" if seq <= change.emptied[1] else item.body.decode()
         entry = Entry(place, record.version, seq, state.position, item.call.conversation_id)
         written[place] = (entry, text)
-        kept.append(_kept(place, record.version, item.call))
+        placed[seq] = _kept(place, record.version, item.call)
     for seq, body in change.rejudged.items():
         place, source = kept[seq - first].id, found.sources[seq]
         conversation = source.get("conversation", "")
@@ -433,12 +434,13 @@ def _call_entries(found: Found, change: Change, state: State) -> Outbox:
     found.tools.fetch([(found, [seq for seq in change.moved if seq >= first])])
     for seq, moved in change.moved.items():
         place, source = found.older.get(seq) or (kept[seq - first].id, found.sources[seq])
-        kept.append(_kept(place, record.version, decoder(CallFigures)(source["body"])))
+        placed[moved] = _kept(place, record.version, decoder(CallFigures)(source["body"]))
         where = (moved, source["position"], source.get("conversation", ""))
         written[place] = (Entry(place, record.version, *where), source["body"])
     for each in change.forgotten:
         place = _call_id(state.stem, each)
         written[place] = (Entry(place, record.version, -1), "")
+    kept += [placed[seq] for seq in sorted(placed)]
     state.kept = kept[len(kept) - record.kept :]
     return written
 
