@@ -29,7 +29,7 @@ from toolmem.hooks.agents import AGENTS
 from toolmem.hooks.state import installed
 from toolmem.text.display import plain
 
-HEADS = (1 << 16, 1 << 25)  # bytes of a session that tell where it was started; seldom more
+HEADS = (1 << 16, 1 << 23)  # bytes of a session that tell where it was started; seldom more
 MAX_PATH = 4_096  # characters
 MAX_LISTED = 20  # projects
 _PATTERNS = {  # below an agent's folder of transcripts
@@ -234,11 +234,10 @@ def _choose_in(path: Path, chosen: Chosen, known: Sequence[str]) -> None:
     kept, is_plain = list[Path](), True
     for file in files:
         agent = _agent_around(file, homes) if path.is_dir() else ""
-        sessions = list(_sessions_in(agent, file, "", known))
-        if not agent and (not sessions or sessions[0].agent != "OpenCode"):
+        if not (agent or opencode_folders(file)):
             kept.append(file)  # no agent keeps it
             continue
-        is_plain = False
+        is_plain, sessions = False, list(_sessions_in(agent, file, "", known))
         own = [each for each in sessions if each.project == chosen.project]
         chosen.own += own
         chosen.others += [each for each in sessions if each not in own]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
@@ -67,8 +68,9 @@ class Joiner:
         self.form = form
         self._file_name = file_name
         self._conversation = file_name if form.marks else ""  # a row of a table has its own or none
-        self._own_conversation = ""  # the first one that the file names
-        self._forked_from = ""  # the last other one
+        self._own_conversation = ""  # the newest one that the file names
+        self._began: datetime | None = None  # when it began
+        self._forked_from = ""  # the last one that began before it
         self._notes = notes
         self._open: dict[str, dict[str, Event]] = {}  # by conversation and id, the oldest first
         self._open_count = 0
@@ -90,10 +92,7 @@ class Joiner:
                 problems[event.problem] = None
                 continue
             if self.form.one_conversation and event.conversation:
-                self._own_conversation = self._own_conversation or event.conversation
-                if event.conversation != self._own_conversation:
-                    self._forked_from = event.conversation
-                event.conversation = self._own_conversation
+                self._follow(event)
             for each in self._take(event, unit):
                 if isinstance(each, str):
                     problems[each] = None
@@ -103,6 +102,16 @@ class Joiner:
         if self.form.history and not has_calls and self._notes[ORPHANS] > orphans:
             problems["its answers belong to no call that is known"] = None
         yield from ((None, problem) for problem in problems)
+
+    def _follow(self, event: Event) -> None:
+        """Give a sign of a conversation to the newest: a fork also names those that it came from."""
+        is_later = event.time and self._began and event.time > self._began
+        if is_later or not self._own_conversation:
+            self._own_conversation, self._began = event.conversation, event.time
+            self._forked_from = ""
+        elif event.conversation != self._own_conversation:
+            self._forked_from = event.conversation
+        event.conversation = self._own_conversation
 
     def _without_history(self, unit: Any) -> Any:
         """A conversation without the messages that an earlier unit held."""
