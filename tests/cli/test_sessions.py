@@ -78,7 +78,7 @@ def words_of(store):
 def test_an_import_takes_the_sessions_of_this_project_and_lists_the_others(projects):
     done = run("--from-agents", "--yes")
     assert done.exit_code == 0
-    assert f"{projects / 'b'}  1 of Claude Code, 1 of Codex, 1 of Gemini CLI, 1 of" in done.stderr
+    assert f"{projects / 'b'}  1 of Claude Code, 1 of Codex, 1 of Gemini CLI, 1 of" in done.output
     for source in ("claude_code", "codex", "gemini_cli", "opencode"):
         assert f"from {source}" in done.stdout
     assert SECRET not in words_of(projects / "a" / ".toolmem" / "memory.db")

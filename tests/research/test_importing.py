@@ -86,12 +86,13 @@ def test_a_file_that_could_not_be_read_is_tried_again(tmp_path, memory):
 
 
 def test_calls_without_ids_and_times_are_known_by_their_file_and_content(tmp_path, memory):
-    for folder in ("first", "copy"):
+    for folder in ("first", "second"):
         (tmp_path / folder).mkdir()
         for name in ("a.jsonl", "b.jsonl"):
             write(tmp_path / folder / name, CALL, {**CALL, "output": "else"})
     assert import_recordings(memory, [tmp_path / "first"]).calls == 4
-    assert import_recordings(memory, [tmp_path / "copy"]).calls == 0
+    assert import_recordings(memory, [tmp_path / "first"], again=True).calls == 0
+    assert import_recordings(memory, [tmp_path / "second"]).calls == 4  # of another run
 
 
 @pytest.mark.parametrize("form", ["csv.gz", "parquet"])

@@ -26,8 +26,8 @@ def forget(memory: ToolMem, import_id: str | None, yes: bool, as_json: bool) -> 
     written anew where that asks no model, and else says that it is out of date. Rules stay, and
     so do decisions. `toolmem import` reads the same files again.
 
-    Exit code 1: another process kept the file from being overwritten; 2: no such import; 130: you
-    did not agree.
+    Exit code 1: another process kept the file from being overwritten; 2: no such import, or nobody
+    could agree; 130: you did not.
 
     \b
     Examples:

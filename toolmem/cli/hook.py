@@ -85,6 +85,10 @@ def install(
       toolmem hook install claude-code
       toolmem hook install codex --user --dry-run
     """
+    is_here = any((n.agent, n.project) == (agent.name, project) for n in installed())
+    if learn and is_here and project and not dry_run:
+        _offer_sessions(agent, project, store or store_path(project), learn)
+        return
     elsewhere = any(n.agent == agent.name and bool(n.project) != bool(project) for n in installed())
     if elsewhere and not force:
         problem = "the hook is installed in the other place too: --force installs it twice"

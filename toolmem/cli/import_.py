@@ -92,7 +92,7 @@ def import_(
     OpenAI, Anthropic and LangChain, CSV and Parquet. Secrets are masked. What was imported before
     is left as it is. Of agents' sessions those of this project are read; a folder outside of the
     current one is asked about. Exit code 1: a record or a file could not be read, or there was no
-    call.
+    call; 2: nothing was read, as nobody agreed or all is of other projects; 130: interrupted.
 
     To read a dump of a workspace: toolmem store import; a team's file of rules: toolmem rules
     import. To take an import back: toolmem forget.
@@ -141,6 +141,7 @@ def import_chosen(memory: ToolMem, chosen: Chosen, **options: Any) -> Imported:
                 chosen.paths,
                 searched=chosen.searched,
                 folders=chosen.folders,
+                sources=chosen.sources,
                 progress=show,
                 **options,
             )

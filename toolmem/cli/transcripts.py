@@ -182,6 +182,7 @@ class Chosen(Struct):
     outside: list[Path] = []  # of the named folders: those that are not in the current one
     own: list[Session] = []  # of the project
     others: list[Session] = []  # of other projects, left out
+    sources: list[str] = []  # what is read, in words
 
 
 def choose(
@@ -204,8 +205,12 @@ def choose(
     root = _project_named(project, sessions) if project else project_root(here)
     chosen = of_project(root, [each for each in sessions if each.project == root])
     chosen.from_agents = from_agents
+    chosen.sources = [*(f"sessions of {root}" for _ in range(from_agents)), *map(str, paths)]
     if from_agents:
-        chosen.others = [each for each in sessions if each.project != root]
+        closed = [each.path for each in sessions if not _is_open(each.path)]
+        chosen.searched += closed  # reading them says why they cannot be
+        others = (each for each in sessions if each.project != root and each.path not in closed)
+        chosen.others = list(others)
     for path in paths:
         if path.is_dir() and not path.resolve().is_relative_to(here):
             chosen.outside.append(path)
@@ -230,12 +235,15 @@ def of_project(root: str, sessions: Sequence[Session]) -> Chosen:
 
 def _choose_in(path: Path, chosen: Chosen, known: Sequence[str]) -> None:
     """A named session is read, of whatever project; of a folder or database only the project's."""
-    files, homes = find_files([path]) if path.is_dir() else [path], _agent_homes()
+    closed: list[str] = []  # folders
+    files = find_files([path], lambda error: closed.append(error.filename))
+    homes = _agent_homes()
     kept, is_plain = list[Path](), True
     for file in files:
-        agent = _agent_around(file, homes) if path.is_dir() else ""
-        if not (agent or opencode_folders(file)):
-            kept.append(file)  # no agent keeps it
+        agent = _agent_around(file, homes)
+        is_one_of_many = path.is_dir() or opencode_folders(file)
+        if not (agent and is_one_of_many and _is_open(file)):
+            kept.append(file)
             continue
         is_plain, sessions = False, list(_sessions_in(agent, file, "", known))
         own = [each for each in sessions if each.project == chosen.project]
@@ -247,7 +255,11 @@ def _choose_in(path: Path, chosen: Chosen, known: Sequence[str]) -> None:
     if is_plain:
         chosen.paths.append(path)
     else:
-        chosen.searched += kept
+        chosen.searched += [*kept, *map(Path, closed)]
+
+
+def _is_open(path: Path) -> bool:
+    return os.access(path, os.R_OK)
 
 
 def _agent_around(path: Path, homes: Sequence[tuple[str, Path]]) -> str:
@@ -269,8 +281,11 @@ def _project_named(name: str, sessions: Iterable[Session]) -> str:
         return project_root(name)
     known = {each.where for each in sessions}
     found = sorted(each for each in known if name in (each, os.path.basename(each)))
-    if len(found) == 1:
+    if len(found) == 1 and os.path.isdir(found[0]):
         return found[0]
+    if len(found) == 1:
+        problem = f"{plain(found[0], 200)} is gone, and with it the place of its store"
+        raise RequestError(f"--project: {problem}", "project")
     which = f"it may be {', '.join(found)}" if found else "there is no such folder"
     raise RequestError(f"--project: {plain(name, 200)}: {which}; name a folder", "project")
 

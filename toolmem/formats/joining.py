@@ -20,9 +20,10 @@ from hashlib import blake2b
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from toolmem.formats.chat import UserMessage, is_random, read_arguments, text_of
-from toolmem.formats.shapes import Event, Format, events_of
+from toolmem.formats.shapes import MAP_FIELDS, MAPPED, Event, Format, events_of, read_path
 from toolmem.formats.sources import looks_like
 
 MAX_OPEN = 10_000  # calls that wait for an answer, in one file
@@ -80,11 +81,27 @@ class Joiner:
         self._requests: dict[str, str] = {}  # by conversation
         self._seen: dict[bytes, int] = {}  # how often an id came, by its digest
         self._histories = Histories()
+        self._rows = 0
+        self._lacking = dict[str, str]()  # paths of --map that no row has yet, by field
+        if form.name == MAPPED:
+            (shape,) = form.shapes
+            fields = {name: getattr(shape, name) for name in MAP_FIELDS}
+            fields["conversation"] = next(iter(shape.conversation), "")
+            self._lacking = {name: path for name, path in fields.items() if path}
+
+    def _look_for_fields(self, unit: Any) -> None:
+        """Note the paths of --map at which no row so far has a value."""
+        self._rows += 1
+        self._lacking = {
+            n: p for n, p in self._lacking.items() if read_path(p, unit, unit) is UNSET
+        }
 
     def read(self, unit: Any) -> Iterator[tuple[Record | UserMessage | None, str]]:
         """Records of calls that this unit ends and what the user says in it; or what is wrong."""
         if self.form.history:
             unit = self._without_history(unit)
+        if self._lacking:
+            self._look_for_fields(unit)
         problems: dict[str, None] = {}  # each once
         orphans, has_calls = self._notes[ORPHANS], False
         for event in events_of(self.form, unit):
@@ -104,7 +121,7 @@ class Joiner:
         yield from ((None, problem) for problem in problems)
 
     def _follow(self, event: Event) -> None:
-        """Give a sign of a conversation to the newest: a fork also names those that it came from."""
+        """Give an event to the newest conversation: a fork also names those it came from."""
         is_later = event.time and self._began and event.time > self._began
         if is_later or not self._own_conversation:
             self._own_conversation, self._began = event.conversation, event.time
@@ -128,7 +145,11 @@ class Joiner:
         return {**body, self.form.history: messages[known:]}
 
     def close(self) -> None:
-        """Count the calls that nothing answered."""
+        """Count the calls that nothing answered, and name fields of --map that no row has."""
+        for name, path in self._lacking.items():
+            self._notes[f"rows have nothing at {path[:60]!r}, where --map looks for {name}"] += (
+                self._rows
+            )
         self._notes[UNANSWERED] += self._open_count
         self._open.clear()
         self._open_count = 0

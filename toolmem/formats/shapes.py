@@ -206,6 +206,8 @@ def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
         output = _message(error) or _message(status)
     if failed is None and shape.output and form.silent_success and output is not None:
         failed = False
+    if output is None and failed is False and not form.marks:  # a row is a whole call
+        output = ""
     request = _typed_text(at(shape.request))
     if form.not_typed:
         request = _ADDED.sub("", request)

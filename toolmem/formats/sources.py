@@ -248,7 +248,9 @@ def opencode_folders(path: Path) -> list[tuple[str, int]]:
         with _opened(path) as database:
             rows = database.execute(_FOLDERS) if _tables(database) >= _WITH_PARTS else ()
             return [(str(folder or ""), size) for folder, size in rows]
-    except (OSError, sqlite3.Error):
+    except OSError:
+        return []
+    except sqlite3.Error:
         return [("", 0)]
 
 

@@ -98,6 +98,7 @@ def import_recordings(
     mapping: Mapping[str, str] | None = None,
     again: bool = False,
     folders: Mapping[Path, Collection[str]] | None = None,
+    sources: Sequence[str] = (),
     progress: Callable[[Imported], None] = lambda found: None,
 ) -> Imported:
     """Judge and keep the calls of files and folders, and summarize their tools.
@@ -105,16 +106,17 @@ def import_recordings(
     `searched`: further files, which nobody named: one that cannot be read is counted. A file that
     was imported and has not changed is not read, unless `again`, a format or a mapping is given. A
     call that was imported before is left as it is. `folders`: of a database of OpenCode, only the
-    sessions that were started in these. `progress` gets the result as it grows, also before the
-    first call: where an import is interrupted, it holds what was kept. Raises RequestError where
-    nothing can be read.
+    sessions that were started in these. `sources`: what `toolmem forget` lists in place of paths.
+    `progress` gets the result as it grows, also before the first call: where an import is
+    interrupted, it holds what was kept. Raises RequestError where nothing can be read.
     """
     known = _Files(memory, reads_all=bool(again or format or mapping))
     now = datetime.now(UTC)
     options: dict[str, Any] = {"format": format, "mapping": mapping, "folders": folders}
     reader = RecordingReader(now, **options, skip=known.is_known, finished=known.finished)
     ids = _Ids(now)
-    counter = _Counter(memory, now, _sources(paths, len(searched)))
+    names = [each[:MAX_NAME] for each in sources or map(_name, map(Path, paths))]
+    counter = _Counter(memory, now, names)
     found = counter.found
     progress(found)
     try:
@@ -147,12 +149,6 @@ def import_recordings(
     if not counter.is_stopped:  # what was interrupted is read again, and summarized then
         known.keep(counter.refused)
     return found
-
-
-def _sources(paths: Sequence[str | os.PathLike[str]], searched: int) -> list[str]:
-    """What an import read, for the list of imports."""
-    names = [_name(Path(path))[:MAX_NAME] for path in paths]
-    return [*names, f"{searched:,} files of agents"] if searched else names
 
 
 def _conclude(memory: ToolMem, found: Imported, newest: list[ToolCallResult]) -> None:
@@ -196,9 +192,11 @@ class _Ids:
             self._path = path
             self._given.clear()
         time = None if call.create_time == self._now else call.create_time.astimezone(UTC)
-        # A renamed file is known by its times or conversations; without them by its name alone.
-        conversation, name = call.conversation_id, Path(path.name.removesuffix(".gz")).stem
-        place = (conversation, "" if time or conversation else _name(Path(name)), time)
+        # A moved file is known by its times or conversations; without them by its place alone, as
+        # the same call in another file may be another one.
+        conversation, stem = call.conversation_id, Path(path.name.removesuffix(".gz")).stem
+        own = "" if time or conversation else _name(path.resolve().with_name(stem))
+        place = (conversation, own, time)
         digest = _digest((place, call.tool_name, call.input, call.output, call.context))
         self._given[digest] += 1
         call.id = f"{digest.hex()}-{self._given[digest]}"
