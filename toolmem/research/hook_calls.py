@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 
 from toolmem.formats.catalogue import GEMINI
+from toolmem.formats.chat import is_random
 from toolmem.formats.recording import ReadCall
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult, hook_call_id, is_hook_call_id
@@ -21,7 +22,8 @@ class HookCalls:
 
     def __init__(self, memory: ToolMem) -> None:
         self._store, self._workspace = memory.services.store(), memory.workspace_id
-        self._numbers: Counter[str] = Counter()  # how often a session had an id
+        self._first: dict[int, int] = {}  # hash of a hook's id: that of the first record with it
+        self._numbers: Counter[str] = Counter()  # how often a session had an id again
         self._numbered: dict[tuple[str, str | None], int] = {}  # by hook's id and record's id
         self._recorded: set[tuple[str, str | None]] = set()  # tools and ids, for other copies
         self._without_ids: dict[str, Counter[bytes]] = {}  # contents of calls, by session
@@ -56,15 +58,23 @@ class HookCalls:
         ids = {call.id} if call.id and is_own else set()
         key = call.metadata.get("tool_call_id")
         if isinstance(key, str) and format_of(call) != OWN:
-            first = hook_call_id(call.conversation_id, key)
-            number = self._numbered.get((first, call.id))
-            if number is None and first != key:  # Anthropic's ids are never used again
-                self._numbers[first] += 1
-                number = self._numbered[first, call.id] = self._numbers[first]
-            ids.add(hook_call_id(call.conversation_id, key, number or 1))
+            number = self._number(hook_call_id(call.conversation_id, key), key, call.id)
+            ids.add(hook_call_id(call.conversation_id, key, number))
             if parent := call.metadata.get("forked_from"):
-                ids.add(hook_call_id(str(parent), key, number or 1))
+                ids.add(hook_call_id(str(parent), key, number))
         return ids
+
+    def _number(self, hook_id: str, key: str, record_id: str | None) -> int:
+        """Which of the records with a hook's id this is, from 1."""
+        if is_random(key):  # never used again
+            return 1
+        mark = hash(record_id)
+        if self._first.setdefault(hash(hook_id), mark) == mark:
+            return 1
+        if (hook_id, record_id) not in self._numbered:
+            self._numbers[hook_id] += 1
+            self._numbered[hook_id, record_id] = 1 + self._numbers[hook_id]
+        return self._numbered[hook_id, record_id]
 
     def _is_known_by_content(self, call: ToolCallResult) -> bool:
         """Gemini CLI gives hooks no ids: a call of the session with the same input is the same."""

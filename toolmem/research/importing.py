@@ -332,7 +332,9 @@ class _Counter:
                 self._memory.summarize(sorted(names), force=force)
 
     def close(self) -> None:
-        """Forget an import that brought nothing."""
+        """Forget an import that brought nothing, and what is only needed while calls come."""
+        self._hook_calls = HookCalls(self._memory)
+        self._failed.clear()
         if self._is_announced and not self.found.id:
             self._store.delete(self._memory.workspace_id, IMPORT_RUNS, self._id)
 
