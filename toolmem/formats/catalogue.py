@@ -63,7 +63,7 @@ CLAUDE_CODE = Format(
 # Read: a command's exit code from an event before the answer (`item_completed`; `exec_command_end`
 # until 2026). The server of an MCP tool stands beside its name. Hooks know every shell tool as Bash
 # and get its command alone, of apply_patch the patch; `write_stdin` has no hook of its own. A fork
-# begins with the calls of its parent, after the parent's own `session_meta`.
+# begins with its own `session_meta`, that of its parent, and the parent's calls.
 # Lost: whether a call worked, where no event tells it (`update_plan`).
 # Verified: 0.171.0, by its program.
 CODEX = Format(
@@ -74,7 +74,6 @@ CODEX = Format(
         Shape(
             where={"type": "session_meta"},
             conversation=("payload/session_id|payload/id",),
-            time="payload/timestamp|^timestamp",
         ),
         Shape(
             where={"type": ("function_call", "custom_tool_call"), "^type": "response_item"},

@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
@@ -70,8 +69,8 @@ class Joiner:
         self._file_name = file_name
         self._conversation = file_name if form.marks else ""  # a row of a table has its own or none
         self._own_conversation = ""  # the newest one that the file names
-        self._began: datetime | None = None  # when it began
-        self._forked_from = ""  # the last one that began before it
+        self._has_begun = False  # something was said or done in it
+        self._forked_from = ""  # the last one that was named before anything was
         self._notes = notes
         self._open: dict[str, dict[str, Event]] = {}  # by conversation and id, the oldest first
         self._open_count = 0
@@ -110,6 +109,8 @@ class Joiner:
                 continue
             if self.form.one_conversation and event.conversation:
                 self._follow(event)
+            elif event.name or event.request:
+                self._has_begun = True
             for each in self._take(event, unit):
                 if isinstance(each, str):
                     problems[each] = None
@@ -121,11 +122,10 @@ class Joiner:
         yield from ((None, problem) for problem in problems)
 
     def _follow(self, event: Event) -> None:
-        """Give an event to the newest conversation: a fork also names those it came from."""
-        is_later = event.time and self._began and event.time > self._began
-        if is_later or not self._own_conversation:
-            self._own_conversation, self._began = event.conversation, event.time
-            self._forked_from = ""
+        """Give an event to the conversation that begins with it; a fork names its parents next."""
+        if self._has_begun or not self._own_conversation:
+            self._own_conversation, self._forked_from = event.conversation, ""
+            self._has_begun = False
         elif event.conversation != self._own_conversation:
             self._forked_from = event.conversation
         event.conversation = self._own_conversation
