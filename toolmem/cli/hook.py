@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from functools import wraps
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from toolmem.guard.stores import project_root, store_path
 from toolmem.hooks import installs
 from toolmem.hooks.agents import AGENTS, Agent
 from toolmem.hooks.doctor import examine
-from toolmem.hooks.state import installed
+from toolmem.hooks.state import Install, installed
 
 
 def of_agent(command: options.Command) -> options.Command:
@@ -85,9 +86,9 @@ def install(
       toolmem hook install claude-code
       toolmem hook install codex --user --dry-run
     """
-    is_here = any((n.agent, n.project) == (agent.name, project) for n in installed())
-    if learn and is_here and project and not dry_run:
-        _offer_sessions(agent, project, store or store_path(project), learn)
+    here = next((n for n in installed() if (n.agent, n.project) == (agent.name, project)), None)
+    if learn and here and project and not dry_run:
+        _offer_sessions(agent, project, _store_of(here) or store_path(project), learn)
         return
     elsewhere = any(n.agent == agent.name and bool(n.project) != bool(project) for n in installed())
     if elsewhere and not force:
@@ -164,6 +165,12 @@ def status(agent: str | None, as_json: bool) -> None:
         click.echo(f"{each.agent}  {each.project or 'user'}  {', '.join(each.files)}")
     if not found:
         click.echo("no hook is installed")
+
+
+def _store_of(install: Install) -> str:
+    """The store file that an installed hook names; "" for the project's own."""
+    words = dict(pairwise(install.command))
+    return words.get("--store", "")
 
 
 def _offer_sessions(agent: Agent, project: str, store: str, learn: bool | None) -> None:

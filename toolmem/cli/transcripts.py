@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -32,11 +32,11 @@ from toolmem.text.display import plain
 HEADS = (1 << 16, 1 << 23)  # bytes of a session that tell where it was started; seldom more
 MAX_PATH = 4_096  # characters
 MAX_LISTED = 20  # projects
-_PATTERNS = {  # below an agent's folder of transcripts
-    "Claude Code": "**/*.jsonl",
-    "Codex": "**/rollout-*.jsonl",
-    "Gemini CLI": "*/chats/session-*.json*",
-    "OpenCode": "opencode.db",
+_PATTERNS = {  # of files below an agent's folder
+    "Claude Code": "*.jsonl",
+    "Codex": "rollout-*.jsonl",
+    "Gemini CLI": "chats/session-*.json*",
+    "OpenCode": "opencode.db",  # beside folders that hold many other files
 }
 # Gemini CLI writes a digest of the folder, and tells the model its path in the first message.
 _WORKSPACE = re.compile(rb"\\n {1,8}- (/[^\\\"]{1,4096})\\n")
@@ -76,16 +76,22 @@ def _project_around(folder: str) -> str:
 
 
 def find_sessions(
-    home: Path, known: Sequence[str] = (), variables: Mapping[str, str] | None = None
+    home: Path,
+    known: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+    closed: Callable[[OSError], None] | None = None,
 ) -> list[Session]:
     """Every session of every agent. Symbolic links are not followed.
 
     `known`: folders by which a session is recognized that has a digest of its folder alone.
+    `closed` is told of a folder that cannot be entered.
     """
     found: list[Session] = []
     for agent, root in agent_folders(home, variables).items():
-        for path in sorted(root.glob(_PATTERNS[agent])):
-            if _size(path) is not None and path.resolve().is_relative_to(root.resolve()):
+        pattern = _PATTERNS[agent]
+        whole = root / pattern if agent == "OpenCode" else root
+        for path in find_files([whole], closed) if os.path.exists(whole) else ():
+            if path.match(pattern) and _size(path) is not None:
                 place = str(path.relative_to(root).parts[0])
                 found += _sessions_in(agent, path, place, known)
     return found
@@ -200,15 +206,21 @@ def choose(
     here = os.getcwd()
     if project and not from_agents:
         raise RequestError("--project: it needs --from-agents", "project")
-    known = [here, project_root(here)]
-    sessions = find_sessions(Path.home(), known) if from_agents else []
+    known = [here, project_root(here), os.path.realpath(project)]
+    closed: list[Path] = []  # folders and files that cannot be read: reading them says why
+    if from_agents:
+        sessions = find_sessions(
+            Path.home(), known, closed=lambda e: closed.append(Path(e.filename))
+        )
+    else:
+        sessions = []
     root = _project_named(project, sessions) if project else project_root(here)
     chosen = of_project(root, [each for each in sessions if each.project == root])
     chosen.from_agents = from_agents
     chosen.sources = [*(f"sessions of {root}" for _ in range(from_agents)), *map(str, paths)]
     if from_agents:
-        closed = [each.path for each in sessions if not _is_open(each.path)]
-        chosen.searched += closed  # reading them says why they cannot be
+        closed += [each.path for each in sessions if not _is_open(each.path)]
+        chosen.searched += closed
         others = (each for each in sessions if each.project != root and each.path not in closed)
         chosen.others = list(others)
     for path in paths:
