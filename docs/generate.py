@@ -543,7 +543,8 @@ def _read(form: Format) -> list[str]:
         ),
     }
     commands = form.names.commands if form.names else {}
-    renamed = [f"{code(a)} is named {code(b)}, as its hook does" for a, (b, _) in commands.items()]
+    pairs = ((name, ours) for name, (ours, _) in commands.items() if name != ours)
+    renamed = [f"{code(name)} is called {code(ours)}, as in its hook" for name, ours in pairs]
     return [*fields, *(text for text, holds in switches.items() if holds), *renamed]
 
 
