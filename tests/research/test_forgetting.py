@@ -1,7 +1,9 @@
 """What an import brought can be taken back, and nothing else goes with it."""
 
 import json
+from contextlib import closing
 
+import apsw
 import pytest
 
 from toolmem import ToolMem
@@ -54,6 +56,19 @@ def test_a_forgotten_import_leaves_nothing_in_the_file_and_can_be_repeated(tmp_p
         assert import_recordings(memory, [tmp_path / "a.jsonl"]).calls == 300
         with pytest.raises(RequestError, match=f"no import is called '{first.id}': there are 2"):
             forget_import(memory, first.id)
+
+
+def test_where_another_process_reads_the_file_forgetting_says_so_and_can_be_repeated(tmp_path):
+    path = tmp_path / "m.db"
+    with ToolMem(f"{path}") as memory:
+        first = import_recordings(memory, [recording(tmp_path / "a.jsonl", 3)])
+        with closing(apsw.Connection(f"{path}")) as reader:
+            reader.execute("BEGIN; SELECT count(*) FROM calls").fetchall()
+            done = forget_import(memory, first.id)
+        assert (done.calls, "is read by another process" in done.left) == (6, True)
+        assert forget_import(memory, first.id).left == ""
+        assert imports(memory) == {}
+    assert not any(code in path.read_bytes() for code in CODES)
 
 
 def test_calls_of_which_only_ids_were_left_are_forgotten_too(tmp_path, monkeypatch):

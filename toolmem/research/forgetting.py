@@ -68,6 +68,8 @@ def forget_import(memory: ToolMem, import_id: str) -> Forgotten:
             store.overwrite_free_space()
         except StoreUnavailable as error:
             found.left = str(error)
+            empty = ImportRun(traces.run.began, traces.run.sources)  # so that this can be repeated
+            store.put(workspace, IMPORT_RUNS, import_id, empty)
     return found
 
 
