@@ -19,11 +19,12 @@ from toolmem.errors import ConfigError
 
 
 class Refused(Exception):
-    """A request is not let in. `status`: of the HTTP response."""
+    """A request is not let in. `status`: of the HTTP response; `back`: a page that leads on."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, back: str = "") -> None:
         super().__init__(message)
         self.status = status
+        self.back = back
 
 
 class Access:

@@ -15,12 +15,13 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from toolmem import __version__
-from toolmem.errors import RequestError, ToolMemError
+from toolmem.errors import Conflict, RequestError, ToolMemError
 from toolmem.memory.toolmem import ToolMem, Workspace
 from toolmem.pages.html import environment
 from toolmem.server.access import Access, Refused, read_body
 from toolmem.server.console.call_views import logged_call
 from toolmem.server.console.changes import TOLD, change
+from toolmem.server.console.tables import TABLES, csv_of
 from toolmem.server.console.views import VIEWS
 from toolmem.server.console.visitors import Visit, Visitors
 from toolmem.text.display import plain
@@ -63,7 +64,9 @@ class Console:
             Route("/sign-in", guarded(self._sign_in, signs_in=True), methods=["GET", "POST"]),
             Route("/static/{name}", self._static),
             Route("/w/{workspace}/rule", guarded(self._change), methods=["POST"]),
+            Route("/w/{workspace}/decision", guarded(self._change), methods=["POST"]),
             Route("/w/{workspace}/call.txt", guarded(self._raw_call)),
+            *(Route(f"/w/{{workspace}}/{n}.csv", guarded(partial(self._csv, n))) for n in TABLES),
             *(Route(f"/w/{{workspace}}/{n}", guarded(partial(self._page, n))) for n in VIEWS),
         ]
 
@@ -107,7 +110,9 @@ class Console:
             status = 422 if isinstance(error, RequestError) else status
             if status >= 500:
                 log.error("%s: %s", plain(request.url.path, 200), error)
-            return self._render("problem", request, visit, {"message": str(error)}, status)
+            status = 409 if isinstance(error, Conflict) else status
+            shown = {"message": str(error), "back": getattr(error, "back", "")}
+            return self._render("problem", request, visit, shown, status)
 
     def _workspace(self, request: Request) -> Workspace:
         name = request.path_params.get("workspace") or self.memory.workspace_id
@@ -133,9 +138,10 @@ class Console:
             kept = {key: value for key, value in given.items() if value not in (None, "")}
             return root + page + (f"?{urlencode(kept)}" if kept else "")
 
+        kept = {k: v for k, v in query.items() if k not in ("from", "before", "told")}
+
         def here(**changed: Any) -> str:
             """This page with other filters; it begins at its first row again."""
-            kept = {k: v for k, v in query.items() if k not in ("from", "before", "told")}
             return url("" if name == "home" else name, **(kept | changed))
 
         text = self._templates.get_template(f"{name}.html.j2").render(
@@ -146,6 +152,7 @@ class Console:
             tool_url=lambda tool: url("tool", name=tool),
             failed_url=lambda tool: url("calls", tool=tool, outcome="failed"),
             here=here,
+            csv=lambda file: url(file, **kept),
             query=defaultdict(str, query),
             visit=visit,
             told=TOLD.get(query.get("told", ""), ""),
@@ -175,10 +182,14 @@ class Console:
     def _change(self, request: Request, visit: Visit, body: bytes) -> Response:
         form = _form(body)
         self.visitors.require_own_form(request, visit, form)
-        told, rule = change(self._workspace(request), form, visit.actor(form.get("do", "")))
-        if rule.status == "deleted":
-            return RedirectResponse(f"rules?{urlencode({'told': told})}", 303)
-        return RedirectResponse(f"rule?{urlencode({'id': rule.id, 'told': told})}", 303)
+        actor = visit.actor(form.get("do", ""))
+        return RedirectResponse(change(self._workspace(request), form, actor), 303)
+
+    def _csv(self, name: str, request: Request, visit: Visit, body: bytes) -> Response:
+        text = csv_of(name, self._workspace(request), dict(request.query_params))
+        headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+        content = text.encode("utf-8", "replace")
+        return Response(content, headers=headers, media_type="text/csv; charset=utf-8")
 
     def _raw_call(self, request: Request, visit: Visit, body: bytes) -> Response:
         text = logged_call(self._workspace(request), request.query_params).call.output

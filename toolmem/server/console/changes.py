@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from toolmem.errors import RequestError
+from toolmem.errors import Conflict, RequestError
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.operations.operation import OPERATIONS
@@ -40,9 +40,19 @@ REVIEWS = ("approve", "reject", "withdraw", "restore")
 def change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
     """Do what a form asks for. Returns the page that tells it, relative to the form's.
 
-    Raises RequestError, Refused for what is gone, and Conflict where a rule is not as it was when
-    its page was read.
+    Raises Refused: 404 for what is gone, 409 where a rule is not as it was when its page was read,
+    422 for what is no change of it.
     """
+    back = f"rule?{urlencode({'id': form['id']})}" if form.get("id") else ""
+    try:
+        return _change(memory, form, actor)
+    except Conflict as error:
+        raise Refused(409, str(error), back) from None
+    except RequestError as error:
+        raise Refused(422, str(error), back) from None
+
+
+def _change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
     do, asked = form.get("do", ""), form.get("id", "")
     if do in ("wrong", "right"):
         return _mark(memory, asked, is_wrong=do == "wrong")

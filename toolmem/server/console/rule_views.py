@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from toolmem.errors import RequestError
@@ -181,9 +179,7 @@ def _local(moment: datetime, zone: Any) -> str:
     return f"{moment.astimezone(zone):%Y-%m-%dT%H:%M}"
 
 
-def _tried(
-    memory: Workspace, given: Query, words: str, known: ToolMemoryRule | None
-) -> RuleTrial:
+def _tried(memory: Workspace, given: Query, words: str, known: ToolMemoryRule | None) -> RuleTrial:
     """Try the rule of a form. `words`: say in other words which calls are meant.
 
     Without an effect its text is read as a sentence. Raises RequestError.
@@ -210,9 +206,7 @@ def _previewed(given: Query, rule: ToolMemoryRule) -> dict[str, str]:
     return {**given, **(read if is_read else {})}
 
 
-def rule_fields(
-    memory: Workspace, given: Query, known: ToolMemoryRule | None
-) -> dict[str, Any]:
+def rule_fields(memory: Workspace, given: Query, known: ToolMemoryRule | None) -> dict[str, Any]:
     """The fields of a form as `tool_rule_put` takes them. Raises RequestError.
 
     With an effect, empty conditions are none; without one they are left out.

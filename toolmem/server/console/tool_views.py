@@ -21,7 +21,6 @@ from toolmem.pages.figures import main_failure, wilson_interval
 from toolmem.server.access import Refused
 from toolmem.server.console.call_views import find_calls
 from toolmem.server.console.paging import Query, cut
-from toolmem.server.console.rule_views import rule_rows
 from toolmem.text.display import shown_name
 
 Item = TypeVar("Item")
@@ -64,7 +63,7 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
     for row in first:
         row.why = main_failure(guidance.get(row.tool_name))
     every, decisions = memory.rules.every_rule(), memory.decisions(limit=MAX_DECISIONS)
-    listed = rule_rows(every, decisions, now)
+    listed = memory.tool_rules()
     stops = [each for each in reversed(decisions) if each.action in ("deny", "ask")]
     midnight = memory.rules.local_time().replace(hour=0, minute=0, second=0, microsecond=0)
     today = [each for each in stops if each.time >= midnight]
