@@ -38,6 +38,9 @@ class Methods:
     decisions = operations.guard.decisions
     tool_rule_put = operations.rules.tool_rule_put
     tool_rule_get = operations.rules.tool_rule_get
+    tool_rules = operations.rules.tool_rules
+    tool_rule_review = operations.rules.tool_rule_review
+    tool_rule_try = operations.rules.tool_rule_try
     tool_rule_list = operations.rules.tool_rule_list
     tool_rule_delete = operations.rules.tool_rule_delete
     tool_rules_for_prompt = operations.rules.tool_rules_for_prompt
@@ -88,6 +91,9 @@ class AsyncMethods:
     decisions = awaited(operations.guard.decisions)
     tool_rule_put = awaited(operations.rules.tool_rule_put)
     tool_rule_get = awaited(operations.rules.tool_rule_get)
+    tool_rules = awaited(operations.rules.tool_rules)
+    tool_rule_review = awaited(operations.rules.tool_rule_review)
+    tool_rule_try = awaited(operations.rules.tool_rule_try)
     tool_rule_list = awaited(operations.rules.tool_rule_list)
     tool_rule_delete = awaited(operations.rules.tool_rule_delete)
     tool_rules_for_prompt = awaited(operations.rules.tool_rules_for_prompt)
