@@ -207,11 +207,9 @@ class Console:
             if not location:
                 actor = visit.actor(form.get("do", ""))
                 told, rule = change(self._workspace(request), form, actor)
-                query = (
-                    {"told": told} if rule.status == "deleted" else {"id": rule.id, "told": told}
-                )
-                page = "rules" if rule.status == "deleted" else "rule"
-                location = f"{page}?{urlencode(query)}"
+                location = f"rule?{urlencode({'id': rule.id, 'told': told})}"
+                if rule.status == "deleted":
+                    location = f"rules?{urlencode({'told': told})}"
                 visit.remember(body, location)
                 visit.may_change_again()
         return RedirectResponse(location, 303)
