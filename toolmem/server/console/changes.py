@@ -7,6 +7,7 @@ would loosen the user's rule in a guarded store is kept as a request.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
@@ -53,15 +54,17 @@ def change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
 
 
 def _change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
-    do, asked = form.get("do", ""), form.get("id", "")
+    do: Any = form.get("do", "")
+    asked = form.get("id", "")
     if do in ("wrong", "right"):
         return _mark(memory, asked, is_wrong=do == "wrong")
-    acting = memory.acting_as(replace(actor, seen=form.get("seen") or "nothing" if asked else ""))
+    seen = form.get("seen") or "nothing" if asked else ""  # a new rule was not seen before
+    acting = memory.acting_as(replace(actor, seen=seen))
     began = memory.services.clock.now()
     told = do
     if do in REVIEWS:
         before = rule_of(memory, asked).rule
-        after = acting.tool_rule_review(asked, do, seen=acting.actor.seen)
+        after = acting.tool_rule_review(asked, do, seen=seen)
         is_question = before.request is not None and before.request.evidence == "typed"
         told = "keep" if do == "reject" and is_question else do
         told = "lifted" if do == "approve" and after.status == "deleted" else told

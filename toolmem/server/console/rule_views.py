@@ -67,7 +67,6 @@ def rule(memory: Workspace, query: Query) -> dict[str, Any]:
             answer = _answer(memory, found, query["call"])
     except RequestError as error:
         problem = str(error)
-    about = [each for each in _newest_decisions(memory) if found.id in each.rule_ids]
     return {
         "row": row,
         "rule": found,
@@ -76,7 +75,7 @@ def rule(memory: Workspace, query: Query) -> dict[str, Any]:
         "is_question": found.request is not None and found.request.evidence == "typed",
         "is_looser": loosens(found, then, memory.rules.local_time()),
         "is_weak": not found.is_checked or ONLY_ASKS in found.tags,
-        "about": about[:NEWEST],
+        "about": memory.decisions(rule_id=found.id, limit=NEWEST)[::-1],
         "trial": trial,
         "freed": freed,
         "answer": answer,
@@ -96,7 +95,7 @@ def _freed(memory: Workspace, rule: ToolMemoryRule, trial: RuleTrial) -> RuleTri
     """The recorded calls that a rule stops today, and would not with the change asked for."""
     if rule.request is None or not rule.is_checked:
         return None
-    fields = {"effect": rule.effect, "when": rule.when, "unless": rule.unless}
+    fields: Any = {"effect": rule.effect, "when": rule.when, "unless": rule.unless}
     today = memory.tool_rule_try(tool_name=rule.tool_name, rule=rule.rule, **fields)
     ends = not trial.rule.holds_at(memory.services.clock.now())
     stopped = set() if ends else {(call.tool_name, call.id) for call in trial.stopped}
@@ -255,17 +254,13 @@ def decisions(memory: Workspace, query: Query) -> dict[str, Any]:
 
 def find_decisions(memory: Workspace, query: Query) -> list[Decision]:
     """The decisions that fit a list's filter, the newest first."""
-    return _newest_decisions(
-        memory,
-        conversation_id=query.get("conversation") or None,
-        tool_name=query.get("tool") or None,
-        action=query.get("action") if query.get("action") in ACTIONS else None,
-        kind=query.get("kind") if query.get("kind") in KINDS else None,
-    )
-
-
-def _newest_decisions(memory: Workspace, **filters: Any) -> list[Decision]:
-    return memory.decisions(limit=MAX_DECISIONS, **filters)[::-1]
+    asked: dict[str, Any] = {
+        "conversation_id": query.get("conversation") or None,
+        "tool_name": query.get("tool") or None,
+        "action": query.get("action") if query.get("action") in ACTIONS else None,
+        "kind": query.get("kind") if query.get("kind") in KINDS else None,
+    }
+    return memory.decisions(**asked, limit=MAX_DECISIONS)[::-1]
 
 
 def decision(memory: Workspace, query: Query) -> dict[str, Any]:
@@ -281,8 +276,7 @@ def decision(memory: Workspace, query: Query) -> dict[str, Any]:
 
 def decision_of(memory: Workspace, decision_id: str) -> Decision:
     """Raises Refused."""
-    store = memory.services.store()
-    found = store.decisions(memory.workspace_id, ids=[decision_id])
+    found = memory.decisions(ids=[decision_id])
     if not found:
         raise Refused(404, "this decision is not kept any more")
     return found[0]
