@@ -116,14 +116,14 @@ def listen(
         async def startup(self, sockets: list[socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
+                port = self.servers[0].sockets[0].getsockname()[1]  # http.port may be 0: any
+                address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
                 click.echo(f"toolmem on {address}{path} (Ctrl-C stops it)", err=True)
                 started(address)
 
     settings = memory.engine.configuration.settings
     token = read_token(settings.auth)
     host = _host(memory, section, bool(token))
-    port = getattr(settings, section).port
-    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     if not is_loopback(host):
         click.echo(_WHO_SPEAKS[settings.session.speaker], err=True)
     server = Server(
@@ -131,7 +131,7 @@ def listen(
             Bounded(make(Access(token))),
             http=BoundedProtocol,
             host=host,
-            port=port,
+            port=getattr(settings, section).port,
             timeout_keep_alive=int(settings.http.timeout_keep_alive),
             limit_concurrency=settings.http.limit_concurrency,
             timeout_graceful_shutdown=GRACE,

@@ -229,7 +229,7 @@ def test_a_store_that_fails_and_a_name_that_is_no_workspace_are_told_on_a_page(b
     assert answer.status_code == 200
     memory.services.store().records = fails
     answer = browser.client.get("/w/default/tools")
-    assert answer.status_code == 500 and "the disk is gone" in answer.text
+    assert answer.status_code == 503 and "the disk is gone" in answer.text
 
 
 def test_pages_allow_no_script_but_their_own(browser):

@@ -111,7 +111,7 @@ class Visitors:
     ) -> None:
         self.access, self.read_only = access, read_only
         self._terminal = None if read_only else terminal
-        self._lock = threading.Lock()  # held where visits begin and end
+        self._lock = threading.RLock()  # held where visits begin and end
         self._visits: dict[str, Visit] = {}  # by id, the oldest first
         self._code = b""  # digest of the one that is printed; b"" while the terminal is asked
         self._used: dict[bytes, Visit] = {}  # by digest of a code: the visit that began with it
