@@ -9,12 +9,10 @@ from starlette.testclient import TestClient
 
 from toolmem import ToolMem
 from toolmem.errors import StoreUnavailable
-from toolmem.models.decisions import Decision, DecisionSource
 from toolmem.rules.changes import Actor
 from toolmem.server.access import Access
 from toolmem.server.console.call_views import find_calls
 from toolmem.server.console.paging import PAGE
-from toolmem.server.console.rule_views import rule_rows
 from toolmem.server.console.tool_views import SORTS, changed_inputs, tools
 from toolmem.server.console.views import VIEWS
 from toolmem.server.http import application
@@ -189,17 +187,6 @@ def test_tools_without_a_verdict_come_after_the_worst_scores(memory):
     assert judged.window.judged
     other = replace(judged, tool_name="never judged", window=type(judged.window)())
     assert sorted([other, judged], key=SORTS["score"]) == [judged, other]
-
-
-def test_only_calls_that_a_rule_stopped_count_as_stopped(memory):
-    rule = memory.tool_rule_put("send_email", "Never email Bob")
-    now = rule.created_at
-    source = DecisionSource(kind="rule", rule_id=rule.id)
-    decisions = [
-        Decision(id=action, time=now, tool_name="t", action=action, sources=(source, source))
-        for action in ("advise", "deny", "ask")
-    ]
-    assert [row.stopped for row in rule_rows([rule], decisions, now)] == [2]
 
 
 @pytest.mark.parametrize(
