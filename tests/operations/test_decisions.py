@@ -148,3 +148,29 @@ def test_in_a_guarded_store_a_program_approves_nothing_and_its_withdrawal_waits(
 def test_a_new_end_is_a_time_or_never(memory, rule):
     with pytest.raises(RequestError, match="expires_at: expected a time with its zone"):
         memory.tool_rule_put("@shell", rule.rule, expires_at="friday")
+
+
+def test_a_decision_that_the_user_finds_wrong_stays_marked_and_changes_nothing(memory):
+    held = memory.tool_rule_put("t", "Ask first", effect="ask", when=[{"always": True}])
+    asked = memory.check_tool_call("t", {"a": 1}, conversation_id="c")
+    assert memory.mark_decision(asked.id).is_wrong
+    memory.tool_call_ended(asked, {"a": 1}, output="ok", success=True)
+    (kept,) = memory.decisions(rule_id=held.id, ids=[asked.id])
+    assert (kept.outcome, kept.is_wrong) == ("worked", True)
+    assert memory.check_tool_call("t", {"a": 1}).action == "ask"
+    assert not memory.mark_decision(asked.id, wrong=False).is_wrong
+    with pytest.raises(RequestError, match="there is no decision 'x'"):
+        memory.mark_decision("x")
+
+
+def test_decisions_are_chosen_by_action_and_source_and_make_a_frame(memory, rule):
+    memory.tool_rule_put("t", "Ask first", effect="ask", when=[{"always": True}])
+    for tool, arguments in (("Bash", PUSH), ("t", {"a": 1}), ("Bash", PUSH)):
+        memory.check_tool_call(tool, arguments)
+    assert [each.tool_name for each in memory.decisions(action="ask")] == ["t"]
+    assert len(memory.decisions(kind="rule", rule_id=rule.id)) == 2
+    assert memory.decisions(kind="repeat") == []
+    assert [each.tool_name for each in memory.decisions(kind="rule", limit=2)] == ["t", "Bash"]
+    frame = memory.decisions().to_frame()
+    assert list(frame["action"]) == ["deny", "ask", "deny"]
+    assert frame["call"][0] == '{"command": "git push origin main"}'

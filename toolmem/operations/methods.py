@@ -36,6 +36,7 @@ class Methods:
     check_tool_call = operations.guard.check_tool_call
     tool_call_ended = operations.guard.tool_call_ended
     decisions = operations.guard.decisions
+    mark_decision = operations.guard.mark_decision
     tool_rule_put = operations.rules.tool_rule_put
     tool_rule_get = operations.rules.tool_rule_get
     tool_rules = operations.rules.tool_rules
@@ -89,6 +90,7 @@ class AsyncMethods:
     check_tool_call = awaited(operations.guard.check_tool_call)
     tool_call_ended = awaited(operations.guard.tool_call_ended)
     decisions = awaited(operations.guard.decisions)
+    mark_decision = awaited(operations.guard.mark_decision)
     tool_rule_put = awaited(operations.rules.tool_rule_put)
     tool_rule_get = awaited(operations.rules.tool_rule_get)
     tool_rules = awaited(operations.rules.tool_rules)
