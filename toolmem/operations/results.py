@@ -9,6 +9,7 @@ from msgspec import Struct, convert, field
 from toolmem.formats.data_frames import frame_of
 from toolmem.llm.usage import LedgerRow, Usage
 from toolmem.models.calls import Moment, ToolCallResult
+from toolmem.models.decisions import Decision
 from toolmem.models.tools import CallFailure, ToolMemory, ToolStatistics
 from toolmem.ops.summary_tool_memory import SummaryOutcome
 
@@ -44,6 +45,12 @@ class Calls(Rows[ToolCallResult]):
 
     sent_as = list[ToolCallResult]
     next: int | None = None  # `before` of a request for older ones; None: this was the last page
+
+
+class Decisions(Rows[Decision]):
+    """Decisions, oldest first."""
+
+    sent_as = list[Decision]
 
 
 class Ledger(Rows[LedgerRow]):
