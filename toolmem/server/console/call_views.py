@@ -10,6 +10,7 @@ from typing import Any
 from toolmem.guard.rule_cache import RuleSet
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import OUTCOMES, ToolCallResult
+from toolmem.models.decisions import Decision
 from toolmem.models.guidance import Line
 from toolmem.models.tools import LoggedCall
 from toolmem.operations.guidance import records_shown
@@ -93,7 +94,7 @@ def call(memory: Workspace, query: Query) -> dict[str, Any]:
     if not is_list:
         listed["of"] = shown.tool_name
     around: list[LoggedCall] = []
-    decided = []
+    decided: list[Decision] = []
     if conversation:
         log = partial(store.call_log, memory.workspace_id, conversation=conversation)
         around = log(before=logged.position, newest=True, limit=NEIGHBOURS)
@@ -117,9 +118,7 @@ def call(memory: Workspace, query: Query) -> dict[str, Any]:
     }
 
 
-def _neighbour(
-    memory: Workspace, listed: Query, place: dict[str, Any]
-) -> ToolCallResult | None:
+def _neighbour(memory: Workspace, listed: Query, place: dict[str, Any]) -> ToolCallResult | None:
     """The next call in a list, on the side of a position that `place` names."""
     line, fits = _line_of(memory, listed), OUTCOMES.get(listed["outcome"])  # type: ignore[call-overload]
     log = partial(
