@@ -10,7 +10,7 @@ from toolmem import ToolMem
 from toolmem.errors import StoreUnavailable
 from toolmem.rules.changes import Actor
 from toolmem.server.access import Access
-from toolmem.server.console.call_views import find_calls
+from toolmem.server.console.call_views import calls, find_calls
 from toolmem.server.console.paging import PAGE
 from toolmem.server.console.tool_views import changed_inputs, tools
 from toolmem.server.console.views import VIEWS
