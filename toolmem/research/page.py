@@ -7,8 +7,10 @@ it counts what it leaves out, which is in the CSV files.
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -61,6 +63,7 @@ def page(found: Evaluation, notebook: str = "") -> str:
     ]
     numbers = {name: number for number, (name, _) in enumerate(cards[:MAX_TOOLS])}
     groups = [row for row in tables.group_rows(found) if not row.tool_name]
+    script = (Path(__file__).parent / "templates/report.js").read_text(encoding="utf-8")
     template = environment("toolmem.research").get_template("report.html.j2")
     return template.render(
         first=_first_to_fix(found, tools),
@@ -78,6 +81,8 @@ def page(found: Evaluation, notebook: str = "") -> str:
         costs=tables.cost_rows(found.requests),
         notebook=notebook,
         notebook_name=NOTEBOOK,
+        script=script,
+        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
     )
 
 
