@@ -78,15 +78,16 @@ class LaterRepairs(Struct, frozen=True, kw_only=True):
             has = "conversation has" if self.conversations == 1 else "conversations have"
             return (
                 "How many repairs guidance names is not known. "
-                f"The {newer} half is of {which}. "
-                f"In it, {self.conversations} {has} a repaired failure. "
+                f"Looked at: {which}. "
+                f"In their {newer} half, {self.conversations} {has} a repaired failure. "
                 f"At least {MIN_CONVERSATIONS} are needed."
             )
+        low, high = 100 * self.low, 100 * self.high
         apart = " All runs of a task stand in one half." if self.has_tasks else ""
         return (
             f"Guidance from the {older} half names the repair of {self.named:,} of "
             f"{self.repaired:,} later failures. "
-            f"The 95 % interval is {self.low:.0%} to {self.high:.0%}. "
+            f"The 95 % interval of this share is {low:.0f} % to {high:.0f} %. "
             f"Both halves are of {which}.{apart} The next calls repaired these failures, in "
             f"{self.conversations:,} conversations. "
             f"The guidance had seen {self.known:,} of these errors."

@@ -28,7 +28,8 @@ from toolmem.research import tables
 from toolmem.research.evaluation import Evaluation
 
 NOTEBOOK = "01_evaluate_tool_calls.md"
-MAX_TOOLS = 100
+MAX_TOOLS = 1000  # and cards: about 2 MB, which a phone opens
+MAX_GROUPS = 100
 MAX_ERRORS = 30
 MAX_RULES = 50
 MAX_BAD_RECORDS = 20
@@ -71,7 +72,7 @@ def page(found: Evaluation, notebook: str = "") -> str:
         card_of=lambda tool: f"#card-{numbers[tool]}" if tool in numbers else "",
         totals=tables.totals(found),
         tools=_first(tools, MAX_TOOLS),
-        groups=_first(groups, MAX_TOOLS),
+        groups=_first(groups, MAX_GROUPS),
         disputed=tables.disputed(found),
         errors=_first(tables.error_rows(found), MAX_ERRORS),
         rules=_first(tables.rule_rows(found), MAX_RULES),

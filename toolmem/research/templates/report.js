@@ -31,13 +31,14 @@ if (search) {
   search.hidden = false;
   field.addEventListener("input", () => {
     const words = field.value.toLowerCase().split(/\s+/);
-    for (const [place, card] of cards.entries()) {
+    let found = 0;
+    for (const card of cards) {
       const text = card.textContent.toLowerCase();
       card.hidden = !words.every((word) => text.includes(word));
-      card.open = field.value ? !card.hidden : place < 3;
+      found += !card.hidden;
+      card.open = !card.hidden && found <= (field.value ? 20 : 3);
     }
-    const found = cards.filter((card) => !card.hidden);
-    search.querySelector("output").textContent = `${found.length} of ${cards.length}`;
+    search.querySelector("output").textContent = `${found} of ${cards.length}`;
   });
 }
 
