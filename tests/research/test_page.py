@@ -71,7 +71,7 @@ def test_flag_and_answer_are_both_told_where_they_differ_with_such_calls_to_look
     )
     assert "By the recorded flags 100.0 % did. Flag and answer differ on 1 call (50.0 %)" in text
     assert "1 failed, 1 of them silently. 1 did not fail, and was of no use." in text
-    assert "1 search successFailed by its output" in text  # row, tool, flag, and the judge
+    assert "1 search success Failed by its output" in text  # row, tool, flag, and the judge
 
 
 def test_a_link_of_a_page_leads_to_a_part_of_it():
@@ -112,6 +112,7 @@ def test_only_the_script_of_the_page_runs_and_it_writes_no_html():
 
 
 def test_no_sentence_of_the_page_is_long_whatever_became_of_the_evaluation():
+    assert long_sentences(f"<p>A <b>word</b> {'more ' * 14}</p><p>One</p>")
     path, schemas = sample()
     labels = {row: row % 3 > 0 for row in range(40)}
     found = evaluate(path, tools=schemas, labels=labels, by="agent")
