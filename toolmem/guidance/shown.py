@@ -291,6 +291,6 @@ def tool_memory(record: ToolRecord, calls: Sequence[ToolCallResult] = ()) -> Too
                 for line in (guidance.lines if guidance else ())
             ],
             "lifetime": with_all_fields(record.counters),
-            "new_calls": len(record.new),
+            "new_calls": record.calls_since_guidance,
         },
     )

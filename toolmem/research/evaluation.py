@@ -90,11 +90,6 @@ class EvaluatedCall(Struct, frozen=True):
         """Whether the recorded flag says success, and the call failed."""
         return self.flag is True and self.outcome is False
 
-    @property
-    def was_of_no_use(self) -> bool:
-        """Whether neither judge nor label sees a failure, and the score is 0.0."""
-        return self.call.score == 0 and not self.call.failed and self.outcome is not False
-
 
 class Evaluation(Struct, kw_only=True):
     """The result of an evaluation."""

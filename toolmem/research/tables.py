@@ -216,7 +216,7 @@ def _figures(calls: Sequence[EvaluatedCall], errors: Mapping[bool, Errors]) -> d
         "interval": found.basis,
         "flagged_success_rate": sum(flags) / len(flags) if flags else None,
         "silent_failures": sum(each.failed_silently for each in calls),
-        "no_use": sum(each.was_of_no_use for each in calls),
+        "no_use": sum(each.call.of_no_use and each.outcome is True for each in calls),
         "in_dispute": sum(each.in_dispute for each in calls),
         "median_time_cost": percentile(seconds, 0.5),
         "p95_time_cost": percentile(seconds, 0.95),

@@ -27,6 +27,8 @@ from toolmem.text.display import shown_name
 Item = TypeVar("Item")
 
 TREND = 60  # calls in a sparkline
+SHOWN = 4  # rows of what waits and of what was stopped
+MAX_DECISIONS = 1_000
 SOON = timedelta(days=7)  # in which a rule that ends is told at home
 
 
@@ -61,8 +63,11 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
     guidance = {record.tool_name: record.guidance for record in with_cards}
     for row in first:
         row.why = main_failure(guidance.get(row.tool_name))
-    every, decisions = memory.rules.every_rule(), memory.decisions(limit=1_000)
+    every, decisions = memory.rules.every_rule(), memory.decisions(limit=MAX_DECISIONS)
     listed = rule_rows(every, decisions, now)
+    stops = [each for each in reversed(decisions) if each.action in ("deny", "ask")]
+    midnight = memory.rules.local_time().replace(hour=0, minute=0, second=0, microsecond=0)
+    today = [each for each in stops if each.time >= midnight]
     newest = store.call_log(memory.workspace_id, newest=True, limit=1_000)
     behind = [(each.tool_name, _calls_since_guidance(each), each.kept) for each in records]
     return {
@@ -73,7 +78,13 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
         "waiting": [r for r in every if r.status == "request" or r.request],
         "stopping": sorted((r for r in listed if r.stopped), key=lambda r: -r.stopped)[:5],
         "holding": sum(row.state == "holds" for row in listed),
-        "decisions": decisions,
+        "stopped": today,
+        "is_cut": len(decisions) == MAX_DECISIONS and decisions[0].time >= midnight,
+        "last": stops[0] if stops else None,
+        "lost": sum(each.window.failed for each in records),
+        "alarms": [],
+        "retry": "",
+        "SHOWN": SHOWN,
         "repeats": _repeats(decisions)[:5],
         "regressions": changed_inputs(newest)[:5],
         "ending": [r for r in every if r.expires_at and now < r.expires_at < now + SOON],
