@@ -40,6 +40,7 @@ def environment(package: str) -> Environment:
         json=dumped,
         percent=lambda share: "unknown" if share is None else f"{100 * share:.1f} %",
         number=number,
+        counted=counted,
         seconds=seconds,
         ago=ago,
         spark=spark,
@@ -69,6 +70,11 @@ def number(value: float | None) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return "<0.001" if 0 < value < 0.001 else f"{value:.3g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """1 call, 1,200 calls."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def seconds(value: float | None) -> str:
