@@ -22,6 +22,7 @@ from toolmem.pages.html import environment
 from toolmem.server.access import Access, Refused, read_body, status_of
 from toolmem.server.console.call_views import logged_call
 from toolmem.server.console.changes import TOLD, change
+from toolmem.server.console.retries import Retries
 from toolmem.server.console.tables import TABLES, csv_of
 from toolmem.server.console.views import VIEWS
 from toolmem.server.console.visitors import (
@@ -72,6 +73,7 @@ class Console:
         self.memory, self.run = memory, run
         self.visitors = Visitors(access, terminal, read_only=read_only)
         self.missing = self._guarded(self._missing)
+        self._retries = Retries()
         self._templates = environment("toolmem.server.console")
         self._waiting: dict[str, tuple[str, int]] = {}  # by workspace: the rules' stamp, the count
 
@@ -85,6 +87,7 @@ class Console:
             Route("/static/{name}", self._static),
             Route("/w/{workspace}/rule", guarded(self._change), methods=["POST"]),
             Route("/w/{workspace}/decision", guarded(self._change), methods=["POST"]),
+            Route("/w/{workspace}/retry", guarded(self._retry), methods=["POST"]),
             Route("/w/{workspace}/call.txt", guarded(self._raw_call)),
             *(Route(f"/w/{{workspace}}/{n}.csv", guarded(partial(self._csv, n))) for n in TABLES),
             *(Route(f"/w/{{workspace}}/{n}", guarded(partial(self._page, n))) for n in VIEWS),
@@ -180,6 +183,7 @@ class Console:
             csv=lambda file: url(file, **kept),
             query=defaultdict(str, query),
             visit=visit,
+            retry=self._retries.told(workspace),
             told=TOLD.get(query.get("told", ""), ""),
             visitors=self.visitors,
             version=__version__,
@@ -217,6 +221,12 @@ class Console:
                 visit.remember(body, location)
                 visit.may_change_again()
         return RedirectResponse(location, 303)
+
+    def _retry(self, request: Request, visit: Visit, body: bytes) -> Response:
+        self.visitors.require_may_change(visit)
+        self.visitors.require_own_form(request, visit, _form(body))
+        self._retries.start(self._workspace(request))
+        return RedirectResponse("./", 303)
 
     def _csv(self, name: str, request: Request, visit: Visit, body: bytes) -> Response:
         text = csv_of(name, self._workspace(request), dict(request.query_params))
