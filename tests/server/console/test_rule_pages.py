@@ -44,7 +44,7 @@ def test_what_the_user_typed_is_put_as_a_question_and_not_as_the_wish_of_an_agen
     browser, question
 ):
     page = browser.open("rule", id=question.id)
-    assert f"You said: “{WORDS}”." in page and "Let it through and lift the rule?" in page
+    assert f"You said: “{WORDS}”" in page and "Let it through and lift the rule?" in page
     assert "is asked for" not in page and "an agent" not in page
     assert "It would let through <b>1</b> of the newest 12 calls" in page
     assert page.index("It would let through") < page.index("Yes, lift it")
@@ -254,9 +254,7 @@ def test_rules_that_are_damaged_or_very_long_have_pages(browser, memory, user_ru
     for name in ("rules", "decisions", "search"):
         assert browser.open(name, q="Never")
     assert "Never email aaa" in browser.open("rule", id=long.id)
-    answer = browser.client.get(
-        "/w/default/draft", params={"rule": "x " * 60_000}
-    )
+    answer = browser.client.get("/w/default/draft", params={"rule": "x " * 60_000})
     assert answer.status_code in (200, 414, 422)
     assert browser.send("save", tool_name="t", rule="x" * 1_000_000).status_code == 413
 
