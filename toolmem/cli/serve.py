@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
+import threading
+import webbrowser
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from functools import partial
+from socket import socket
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -31,27 +33,45 @@ _WHO_SPEAKS = {
 
 
 @click.command()
+@click.option("--open", "opens", is_flag=True, help="Open the console in a browser.")
+@click.option("--read-only", is_flag=True, help="Change nothing, and let nobody sign in.")
 @options.config
 @options.store
 @options.overrides
-def serve(**where: Any) -> None:
-    """Serve flows, rules and checks over HTTP, until Ctrl-C.
+def serve(opens: bool, read_only: bool, **where: Any) -> None:
+    """Serve flows, rules and checks over HTTP, and pages for a browser, until Ctrl-C.
 
     Without a token it listens on this machine alone; TOOLMEM_TOKEN, or auth.token_file, lets
-    `http.host` be any address.
+    `http.host` be any address. Who signs in to the pages with the link in your terminal may decide
+    there about rules.
 
     \b
     Examples:
-      toolmem serve --store memory.db
+      toolmem serve --store memory.db --open
+      toolmem serve --store memory.db --read-only
       TOOLMEM_TOKEN=... toolmem serve http.host=0.0.0.0 http.port=8002
     """
+    from toolmem.cli.sign_in import SignInTerminal
     from toolmem.server.http import application
 
     with options.open_memory(**where) as memory:
         memory.rules.is_guarded()  # fails now if the store cannot be opened
-        code = secrets.token_urlsafe(12) if user_actor().evidence else ""
-        made = partial(application, memory, code=code)
-        listen(memory, "http", made, f"/sign-in?code={code}" if code else "")
+        is_users = bool(user_actor().evidence) and SignInTerminal.is_possible()
+        terminal = SignInTerminal() if is_users and not read_only else None
+
+        def started(address: str) -> None:
+            if terminal is not None:
+                terminal.open(address)
+            if opens:
+                # Never the link: other programs see the command line of a browser.
+                threading.Thread(target=webbrowser.open, args=[f"{address}/"], daemon=True).start()
+
+        made = partial(application, memory, terminal=terminal, read_only=read_only)
+        try:
+            listen(memory, "http", made, started=started)
+        finally:
+            if terminal is not None:
+                terminal.close()
 
 
 @click.command("serve")
@@ -82,30 +102,47 @@ def listen(
     section: Literal["http", "mcp"],
     make: Callable[[Access], Starlette],
     path: str = "",
+    started: Callable[[str], None] = lambda address: None,
 ) -> None:
-    """Serve an application at the address that a section sets, until Ctrl-C. Raises ConfigError."""
+    """Serve an application at the address that a section sets, until Ctrl-C. Raises ConfigError.
+
+    `started`: called with the address once it listens.
+    """
     import uvicorn
 
     from toolmem.server.http import Bounded, BoundedProtocol
 
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                port = self.servers[0].sockets[0].getsockname()[1]  # http.port may be 0: any
+                address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+                click.echo(f"toolmem on {address}{path} (Ctrl-C stops it)", err=True)
+                started(address)
+
     settings = memory.engine.configuration.settings
     token = read_token(settings.auth)
     host = _host(memory, section, bool(token))
-    port = getattr(settings, section).port
-    click.echo(f"toolmem on http://{host}:{port}{path} (Ctrl-C stops it)", err=True)
     if not is_loopback(host):
         click.echo(_WHO_SPEAKS[settings.session.speaker], err=True)
-    uvicorn.run(
-        Bounded(make(Access(token))),
-        http=BoundedProtocol,
-        host=host,
-        port=port,
-        timeout_keep_alive=int(settings.http.timeout_keep_alive),
-        limit_concurrency=settings.http.limit_concurrency,
-        timeout_graceful_shutdown=GRACE,
-        log_level="warning",
-        server_header=False,
+    server = Server(
+        uvicorn.Config(
+            Bounded(make(Access(token))),
+            http=BoundedProtocol,
+            host=host,
+            port=getattr(settings, section).port,
+            timeout_keep_alive=int(settings.http.timeout_keep_alive),
+            limit_concurrency=settings.http.limit_concurrency,
+            timeout_graceful_shutdown=GRACE,
+            log_level="warning",
+            server_header=False,
+        )
     )
+    with suppress(KeyboardInterrupt):
+        server.run()
+    if not server.started:
+        raise SystemExit(3)  # as uvicorn's own command does; it has said why
 
 
 def _host(memory: ToolMem, section: str, has_token: bool) -> str:

@@ -152,7 +152,7 @@ class AdviceLine(Struct, kw_only=True):
 
 
 class ToolOverview(Struct, kw_only=True):
-    """What is known of one tool. `window`, `worked`, `failed`: of the kept calls."""
+    """What is known of one tool; from `window` to `unjudged` of the kept calls."""
 
     tool_name: str
     calls_ever: int
@@ -160,5 +160,7 @@ class ToolOverview(Struct, kw_only=True):
     window: ToolStatistics
     worked: int = 0
     failed: int = 0  # silently too
+    lost: int = 0  # failed, or of no use: scored 0 without a failure
+    unjudged: int = 0  # without a verdict
     guidance: str = ""  # "": there is none yet, or it was not asked for
     guidance_created_at: Moment | None = None

@@ -15,15 +15,25 @@ from pathlib import Path
 
 from toolmem.config.environment import is_loopback
 from toolmem.config.sections import AuthSection
-from toolmem.errors import ConfigError
+from toolmem.errors import ConfigError, Conflict, ModelError, RequestError, StoreError, ToolMemError
+
+_STATUSES = {RequestError: 422, Conflict: 409, StoreError: 503, ModelError: 502}  # else 500
 
 
 class Refused(Exception):
-    """A request is not let in. `status`: of the HTTP response."""
+    """A request is not let in. `status`: of the HTTP response; `back`: a page that leads on."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, back: str = "") -> None:
         super().__init__(message)
         self.status = status
+        self.back = back
+
+
+def status_of(error: Refused | ToolMemError) -> int:
+    """The status of the HTTP response that tells an error."""
+    if isinstance(error, Refused):
+        return error.status
+    return next((code for kind, code in _STATUSES.items() if isinstance(error, kind)), 500)
 
 
 class Access:

@@ -20,13 +20,13 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Mount, Route
+from starlette.routing import Mount, Route, request_response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from toolmem import __version__
 from toolmem.config.names import hint
-from toolmem.errors import Conflict, ModelError, RequestError, StoreError, ToolMemError
+from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.files import read_json
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import with_all_fields
@@ -35,10 +35,11 @@ from toolmem.models.protocols import KeepsRuleCopies
 from toolmem.models.tools import FlowResponse
 from toolmem.operations.operation import OPERATIONS
 from toolmem.operations.results import NEXT_HEADER, Calls
-from toolmem.server.access import Access, Refused, read_body
+from toolmem.server.access import Access, Refused, read_body, status_of
 from toolmem.server.console.app import Console
+from toolmem.server.console.visitors import Terminal
 from toolmem.server.openapi import openapi_document
-from toolmem.server.rpc import Rpc
+from toolmem.server.rpc import ONLY_READS, Rpc
 
 log = logging.getLogger("toolmem.server")
 Answer = TypeVar("Answer")
@@ -52,8 +53,12 @@ MAX_SHORT = 32  # other requests
 MAX_PAGES = 8  # pages of the console
 # Operations that may ask a model or an embedder.
 WAITING = ("add", "summarize", "retrieve", "recall", "capture_rules")
+# What a service that only reads answers: operations, and the flows that these run.
+_READING = {each.name for each in OPERATIONS.values() if each.reads_only}
+_READING_FLOWS = {OPERATIONS[name].flow for name in _READING} - {""}
+# Addresses of the API that a browser may open.
+_JSON_PAGES = ("/health", "/openapi.json")
 _WAITING_RPC = re.compile(rb"memory[._](?:%s)" % "|".join(WAITING).encode())
-_STATUSES = {RequestError: 422, Conflict: 409, StoreError: 503, ModelError: 502}  # else 500
 
 
 class Threads:
@@ -76,9 +81,9 @@ class Threads:
 class Service:
     """The endpoints over one memory."""
 
-    def __init__(self, memory: ToolMem, access: Access) -> None:
-        self.memory, self.access = memory, access
-        self.rpc = Rpc(memory.workspace)
+    def __init__(self, memory: ToolMem, access: Access, *, read_only: bool = False) -> None:
+        self.memory, self.access, self.read_only = memory, access, read_only
+        self.rpc = Rpc(memory.workspace, read_only=read_only)
         self.document = openapi_document(memory.engine.flows.ready)
         self.threads = Threads()
 
@@ -93,6 +98,8 @@ class Service:
     def _run(self, name: str, body: bytes, flows: Mapping[str, Any]) -> Any:
         if name not in OPERATIONS and name not in flows:
             raise Refused(404, f"there is no {name!r} ({hint(name, {**flows, **OPERATIONS})})")
+        if self.read_only and name not in (_READING_FLOWS if name in flows else _READING):
+            raise Refused(403, f"{name}: {ONLY_READS}")
         arguments = read_json(body)
         if not isinstance(arguments, dict):
             raise RequestError("body: expected a JSON object", "body")
@@ -161,8 +168,7 @@ class Gate:
         except Refused as error:
             await _problem(error.status, str(error))(scope, receive, send)
         except ToolMemError as error:
-            found = (code for kind, code in _STATUSES.items() if isinstance(error, kind))
-            status = next(found, 500)
+            status = status_of(error)
             if status >= 500:
                 log.error("%s: %s", scope["path"], error)
             field = error.field if isinstance(error, RequestError) else ""
@@ -238,9 +244,14 @@ class BoundedProtocol(H11Protocol):
             oldest.transport.abort()
 
 
-def application(memory: ToolMem, access: Access, code: str = "") -> Starlette:
-    """The ASGI application over a memory. `code`: signs the user in to the console."""
-    service, flows = Service(memory, access), memory.engine.flows
+def application(
+    memory: ToolMem, access: Access, terminal: Terminal | None = None, *, read_only: bool = False
+) -> Starlette:
+    """The ASGI application over a memory.
+
+    `terminal`: where the user signs in to the console. `read_only`: nothing is changed.
+    """
+    service, flows = Service(memory, access, read_only=read_only), memory.engine.flows
     run_named = partial(service.run_named, {**flows.ready, **flows.left_out})
     run_operation = partial(service.run_named, {})  # also where a flow has the same name
     routes = [
@@ -252,8 +263,22 @@ def application(memory: ToolMem, access: Access, code: str = "") -> Starlette:
     ]
     api = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found})
     api.add_middleware(Gate, access=access)
-    console = Console(memory, access, service.threads.run_page, code)
-    return Starlette(routes=[*console.routes(), Mount("/", app=api)])
+    run_page = service.threads.run_page
+    console = Console(memory, access, run_page, terminal, read_only=read_only)
+    missing = request_response(console.missing)
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        """An address that a person typed wrong is answered as a page."""
+        await (missing if _wants_page(scope) else api)(scope, receive, send)
+
+    return Starlette(routes=[*console.routes(), Mount("/", app=answer)])
+
+
+def _wants_page(scope: Scope) -> bool:
+    is_read = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
+    if not is_read or scope["path"] in _JSON_PAGES:
+        return False
+    return "text/html" in Headers(scope=scope).get("accept", "")
 
 
 async def _body(request: Request) -> bytes:

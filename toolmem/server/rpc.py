@@ -25,6 +25,7 @@ from toolmem.operations.results import Calls
 log = logging.getLogger("toolmem.server")
 
 MAX_BATCH = 1_000
+ONLY_READS = "this service only reads (it was started with --read-only)"
 _ALIAS = "openhuman.memory_"
 
 
@@ -39,8 +40,10 @@ class RpcError(Exception):
 class Rpc:
     """Answers JSON-RPC requests, single or in a batch."""
 
-    def __init__(self, workspace_of: Callable[[str], Workspace]) -> None:
-        self._workspace_of = workspace_of
+    def __init__(
+        self, workspace_of: Callable[[str], Workspace], *, read_only: bool = False
+    ) -> None:
+        self._workspace_of, self._read_only = workspace_of, read_only
         named = {operation.rpc: operation for operation in OPERATIONS.values() if operation.rpc}
         aliases = {f"{_ALIAS}{name.partition('.')[2]}": each for name, each in named.items()}
         self._methods = {**named, **aliases}
@@ -86,6 +89,8 @@ class Rpc:
         if operation is None:
             known = hint(method[:100], self._methods)
             raise RpcError(-32601, f"Method not found: {method[:100]!r} ({known})")
+        if self._read_only and not operation.reads_only:
+            raise RpcError(-32000, f"Server error: {method}: {ONLY_READS}")
         if not isinstance(params, dict | list | None):
             raise RpcError(-32600, "Invalid Request: params: expected an object or a list")
         try:

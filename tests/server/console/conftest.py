@@ -13,12 +13,31 @@ from toolmem.server.http import application
 ROOT = "http://127.0.0.1:8002"
 
 
+class FakeTerminal:
+    """Keeps what is printed; the test answers."""
+
+    def __init__(self):
+        self.codes, self.told, self.words, self.answer = [], [], "", None
+
+    def show_link(self, code, told=""):
+        self.codes.append(code)
+        self.told.append(told)
+
+    def ask(self, words, answered):
+        self.words, self.answer = words, answered
+
+
 class Browser:
     """Opens pages and sends their forms, with the cookies and the token against forged forms."""
 
-    def __init__(self, memory, token="", code=""):
-        app = application(memory, Access(token), code)
-        self.client = TestClient(app, base_url=ROOT, follow_redirects=True)
+    def __init__(self, memory, token="", *, has_terminal=True, read_only=False):
+        self.terminal = FakeTerminal() if has_terminal else None
+        self.app = application(memory, Access(token), self.terminal, read_only=read_only)
+        self.client = self.another()
+
+    def another(self):
+        """The client of another browser."""
+        return TestClient(self.app, base_url=ROOT, follow_redirects=True)
 
     def open(self, page, **query):
         answer = self.client.get(f"/w/default/{page}", params=query)
@@ -37,8 +56,18 @@ class Browser:
         data = {**self.fields(form.get("id", "")), "do": do, **form}
         return self.client.post("/w/default/rule", data=data)
 
-    def sign_in(self, secret):
-        return self.client.post("/sign-in", data={"secret": secret})
+    def begin(self, secret="", **form):
+        """Send the form to sign in, by default with the code that the terminal printed last."""
+        data = {"secret": secret or self.terminal.codes[-1], "form": "f0", **form}
+        return self.client.post("/sign-in", data=data)
+
+    def sign_in(self, secret="", is_let_in=True):
+        """Sign in; where the terminal asks, it is answered."""
+        answer = self.begin(secret)
+        if "wait" in answer.url.query.decode():
+            self.terminal.answer(is_let_in)
+            return self.client.get(answer.url)
+        return answer
 
 
 @pytest.fixture
@@ -68,9 +97,9 @@ def browse(memory):
 
 @pytest.fixture
 def browser(browse):
-    """A browser whose user signed in with the code of the terminal."""
-    made = browse(code="from-the-terminal")
-    assert made.sign_in("from-the-terminal").status_code == 200
+    """A browser whose user signed in from the terminal."""
+    made = browse()
+    assert made.sign_in().status_code == 200
     return made
 
 

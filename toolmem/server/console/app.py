@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -15,20 +16,31 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from toolmem import __version__
-from toolmem.errors import RequestError, ToolMemError
+from toolmem.errors import ToolMemError
 from toolmem.memory.toolmem import ToolMem, Workspace
 from toolmem.pages.html import environment
-from toolmem.server.access import Access, Refused, read_body
+from toolmem.server.access import Access, Refused, read_body, status_of
 from toolmem.server.console.call_views import logged_call
 from toolmem.server.console.changes import TOLD, change
+from toolmem.server.console.retries import Retries
+from toolmem.server.console.tables import TABLES, csv_of
 from toolmem.server.console.views import VIEWS
-from toolmem.server.console.visitors import Visit, Visitors
+from toolmem.server.console.visitors import (
+    Terminal,
+    Visit,
+    Visitors,
+    cookie_name,
+    set_cookie,
+)
 from toolmem.text.display import plain
 
 log = logging.getLogger("toolmem.server")
 Run = Callable[[Callable[[], Response]], Awaitable[Response]]
+Work = Callable[[Request, Visit, bytes], Response]
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 MAX_FORM = 64 << 10  # bytes
+MAX_FIELDS = 100
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
     "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -49,9 +61,19 @@ STATIC = {
 class Console:
     """The pages over one memory. `run`: runs blocking work in a thread."""
 
-    def __init__(self, memory: ToolMem, access: Access, run: Run, code: str = "") -> None:
+    def __init__(
+        self,
+        memory: ToolMem,
+        access: Access,
+        run: Run,
+        terminal: Terminal | None = None,
+        *,
+        read_only: bool = False,
+    ) -> None:
         self.memory, self.run = memory, run
-        self.visitors = Visitors(access, code)
+        self.visitors = Visitors(access, terminal, read_only=read_only)
+        self.missing = self._guarded(self._missing)
+        self._retries = Retries()
         self._templates = environment("toolmem.server.console")
         self._waiting: dict[str, tuple[str, int]] = {}  # by workspace: the rules' stamp, the count
 
@@ -61,53 +83,64 @@ class Console:
         return [
             Route("/", guarded(self._start)),
             Route("/sign-in", guarded(self._sign_in, signs_in=True), methods=["GET", "POST"]),
+            Route("/sign-out", guarded(self._sign_out), methods=["POST"]),
             Route("/static/{name}", self._static),
             Route("/w/{workspace}/rule", guarded(self._change), methods=["POST"]),
+            Route("/w/{workspace}/decision", guarded(self._change), methods=["POST"]),
+            Route("/w/{workspace}/retry", guarded(self._retry), methods=["POST"]),
             Route("/w/{workspace}/call.txt", guarded(self._raw_call)),
+            *(Route(f"/w/{{workspace}}/{n}.csv", guarded(partial(self._csv, n))) for n in TABLES),
             *(Route(f"/w/{{workspace}}/{n}", guarded(partial(self._page, n))) for n in VIEWS),
+            Route("/w/{path:path}", self.missing, methods=["GET", "POST"]),
         ]
 
-    def _guarded(
-        self, work: Callable[[Request, Visit, bytes], Response], *, signs_in: bool = False
-    ) -> Callable[[Request], Awaitable[Response]]:
+    def _guarded(self, work: Work, *, signs_in: bool = False) -> Endpoint:
         """An endpoint that knows its visitor, answers errors as a page, and sets headers."""
 
         async def endpoint(request: Request) -> Response:
+            visit, body, refused = self.visitors.visit_of(request), b"", None
             try:
-                visit = self.visitors.visit_of(request)
+                self.visitors.require_reader(request, visit)
             except Refused as error:
-                visit = self.visitors.begin("")
-                if error.status == 401 and not signs_in:
-                    return RedirectResponse(f"/sign-in?{_then(request)}", 303, HEADERS)
                 if error.status != 401:
-                    return PlainTextResponse(str(error), error.status, HEADERS)
+                    refused = error
+                elif request.method == "POST" and not signs_in:
+                    refused = Refused(403, "Sign in first. Nothing was changed.")
+                elif not signs_in:
+                    return RedirectResponse(f"/sign-in?{_then(request)}", 303, HEADERS)
             try:
                 body = await read_body(request.stream(), MAX_FORM, f"{MAX_FORM >> 10} kB")
             except Refused as error:
-                return PlainTextResponse(str(error), error.status, HEADERS)
-            response = await self.run(lambda: self._answer(work, request, visit, body))
-            if "set-cookie" not in response.headers:
-                self.visitors.remember(visit, request, response)
+                refused = error
+            response = await self.run(lambda: self._answer(work, request, visit, body, refused))
             response.headers.update(HEADERS)
             return response
 
         return endpoint
 
     def _answer(
-        self,
-        work: Callable[[Request, Visit, bytes], Response],
-        request: Request,
-        visit: Visit,
-        body: bytes,
+        self, work: Work, request: Request, visit: Visit, body: bytes, refused: Refused | None
     ) -> Response:
+        back = ""  # a page that leads on
         try:
+            if refused is not None:
+                raise refused
             return work(request, visit, body)
         except (Refused, ToolMemError) as error:
-            status = error.status if isinstance(error, Refused) else 500
-            status = 422 if isinstance(error, RequestError) else status
+            status, message = status_of(error), str(error)
+            back = getattr(error, "back", "")
             if status >= 500:
                 log.error("%s: %s", plain(request.url.path, 200), error)
-            return self._render("problem", request, visit, {"message": str(error)}, status)
+        except Exception:
+            log.exception("%s: a page failed", plain(request.url.path, 200))
+            status, message = 500, ""
+        shown = {"message": message, "status": status, "back": back}
+        return self._render("problem", request, visit, shown, status)
+
+    def _missing(self, request: Request, visit: Visit, body: bytes) -> Response:
+        if request.method == "POST":
+            self.visitors.require_may_change(visit)
+        raise Refused(404, "")
 
     def _workspace(self, request: Request) -> Workspace:
         name = request.path_params.get("workspace") or self.memory.workspace_id
@@ -133,34 +166,38 @@ class Console:
             kept = {key: value for key, value in given.items() if value not in (None, "")}
             return root + page + (f"?{urlencode(kept)}" if kept else "")
 
+        kept = {k: v for k, v in query.items() if k not in ("from", "before", "told")}
+
         def here(**changed: Any) -> str:
             """This page with other filters; it begins at its first row again."""
-            kept = {k: v for k, v in query.items() if k not in ("from", "before", "told")}
             return url("" if name == "home" else name, **(kept | changed))
 
         text = self._templates.get_template(f"{name}.html.j2").render(
             **shown,
-            **(NO_FRAME if name == "sign_in" else self._frame(request)),
+            **self._frame(request, visit),
             page=name,
             url=url,
             tool_url=lambda tool: url("tool", name=tool),
             failed_url=lambda tool: url("calls", tool=tool, outcome="failed"),
             here=here,
+            csv=lambda file: url(file, **kept),
             query=defaultdict(str, query),
             visit=visit,
+            retry=self._retries.told(workspace),
             told=TOLD.get(query.get("told", ""), ""),
             visitors=self.visitors,
             version=__version__,
         )
         return Response(text.encode("utf-8", "replace"), status, media_type="text/html")
 
-    def _frame(self, request: Request) -> dict[str, Any]:
-        """What stands around a page; nothing where the store fails or the name is no workspace."""
+    def _frame(self, request: Request, visit: Visit) -> dict[str, Any]:
+        """What stands around a page; nothing for a stranger, or where the store fails."""
         try:
+            self.visitors.require_reader(request, visit)
             workspace = self._workspace(request)
             name, every = workspace.workspace_id, workspace.services.store().workspaces()
             count = self._count_waiting(workspace) if name in every else 0
-        except ToolMemError:
+        except (Refused, ToolMemError):
             return NO_FRAME
         return {"workspace": name, "workspaces": every, "waiting_count": count}
 
@@ -173,12 +210,29 @@ class Console:
         return self._waiting[name][1]
 
     def _change(self, request: Request, visit: Visit, body: bytes) -> Response:
+        self.visitors.require_may_change(visit)
         form = _form(body)
         self.visitors.require_own_form(request, visit, form)
-        told, rule = change(self._workspace(request), form, visit.actor(form.get("do", "")))
-        if rule.status == "deleted":
-            return RedirectResponse(f"rules?{urlencode({'told': told})}", 303)
-        return RedirectResponse(f"rule?{urlencode({'id': rule.id, 'told': told})}", 303)
+        with visit.lock:
+            location = visit.location_of(body)
+            if not location:
+                actor = visit.actor(form.get("do", ""))
+                location = change(self._workspace(request), form, actor)
+                visit.remember(body, location)
+                visit.may_change_again()
+        return RedirectResponse(location, 303)
+
+    def _retry(self, request: Request, visit: Visit, body: bytes) -> Response:
+        self.visitors.require_may_change(visit)
+        self.visitors.require_own_form(request, visit, _form(body))
+        self._retries.start(self._workspace(request))
+        return RedirectResponse("./", 303)
+
+    def _csv(self, name: str, request: Request, visit: Visit, body: bytes) -> Response:
+        text = csv_of(name, self._workspace(request), dict(request.query_params))
+        headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+        content = text.encode("utf-8", "replace")
+        return Response(content, headers=headers, media_type="text/csv; charset=utf-8")
 
     def _raw_call(self, request: Request, visit: Visit, body: bytes) -> Response:
         text = logged_call(self._workspace(request), request.query_params).call.output
@@ -186,15 +240,40 @@ class Console:
         return PlainTextResponse(text.encode("utf-8", "replace"), headers=headers)
 
     def _sign_in(self, request: Request, visit: Visit, body: bytes) -> Response:
-        if request.method == "GET":
-            return self._render("sign_in", request, visit, {"failed": False})
+        if request.method == "POST":
+            return self._begin(request, visit, body)
+        state = ""
+        if visit.form and request.query_params.get("wait") == visit.form:
+            if visit.level:
+                return RedirectResponse(visit.then, 303)
+            state = "asked" if visit.words else "refused"
+        response = self._render("sign_in", request, visit, _signing_in(state))
+        if state == "asked":
+            response.headers["Refresh"] = "2"  # a page with the tag is an error to axe
+        return response
+
+    def _begin(self, request: Request, visit: Visit, body: bytes) -> Response:
+        """Begin a visit: the page that follows waits for the terminal, if that is asked."""
+        self.visitors.require_own_page(request)
         form = _form(body)
-        new = self.visitors.sign_in(form.get("secret", ""))
-        if new is None:
-            return self._render("sign_in", request, visit, {"failed": True}, 403)
         then = form.get("then", "")
-        response = RedirectResponse(then if then.startswith("/w/") else "/", 303)
-        self.visitors.remember(new, request, response)
+        if not then.startswith("/w/"):
+            then = "/"
+        new = self.visitors.sign_in(form.get("secret", ""), form.get("form", ""), then)
+        if new is None:
+            return self._render("sign_in", request, visit, _signing_in("wrong"), 403)
+        if new is not visit:
+            self.visitors.end(visit)
+        waiting = f"/sign-in?{urlencode({'wait': new.form})}"
+        response = RedirectResponse(new.then if new.level else waiting, 303)
+        set_cookie(new, request, response)
+        return response
+
+    def _sign_out(self, request: Request, visit: Visit, body: bytes) -> Response:
+        self.visitors.require_own_form(request, visit, _form(body))
+        self.visitors.end(visit)
+        response = RedirectResponse("/", 303)
+        response.delete_cookie(cookie_name(request), httponly=True, samesite="strict")
         return response
 
     async def _static(self, request: Request) -> Response:
@@ -215,4 +294,15 @@ def _then(request: Request) -> str:
 
 
 def _form(body: bytes) -> dict[str, str]:
-    return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+    """The fields of a form. Raises Refused."""
+    try:
+        text = body.decode()
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
+    except ValueError:  # of the encoding as well
+        raise Refused(400, "This is no form of these pages. Nothing was changed.") from None
+    return dict(pairs)
+
+
+def _signing_in(state: str) -> dict[str, str]:
+    """What the page to sign in shows. `state`: "", asked, refused or wrong."""
+    return {"state": state, "form": secrets.token_hex(16)}

@@ -1,9 +1,8 @@
-"""Who looks at the console: a signed cookie, a token against forged forms, and signing in.
+"""Who looks at the console, who may decide, and which forms are its own.
 
-Without a token in the configuration everybody on this machine sees the pages; with one, nobody who
-did not sign in. Only who signed in changes rules, since an agent can send forms as well. `code` is
-printed once in the terminal where `serve` was started: who enters it is the user, and their changes
-may also loosen rules.
+Everybody whom `access` lets in may read, without a cookie. A person signs in with a code that the
+terminal of `serve` prints, and says there that it is their browser: its page shows two words. What
+a visit may do is kept in this process, so that it can be ended; the cookie holds a random id.
 """
 
 from __future__ import annotations
@@ -11,104 +10,220 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import secrets
 import threading
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from time import time
+from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from toolmem.rules.changes import Actor
 from toolmem.server.access import Access, Refused
 
-COOKIE = "toolmem_visit"
-MAX_AGE = 12 * 3600  # seconds for which a visit lasts
+MAY_CHANGE = 15 * 60  # seconds after signing in, and after each change
+MAX_VISITS = 64
+MAX_LOCATIONS = 4
+_ADJECTIVES = """
+amber ancient autumn blue brave brisk bronze calm cherry clever copper coral crimson curious dusty
+eager early emerald fancy fluffy frosty gentle giant golden grand green happy hazel hidden honest
+indigo ivory jolly lemon little lucky marble mellow mighty misty nimble orange patient pearl pink
+polite proud purple quick quiet rapid royal rusty scarlet shiny silent silver sleepy snowy sunny
+swift tidy velvet violet
+"""
+_ANIMALS = """
+badger bear beaver bison camel cat cheetah cobra cow crab crane crow deer dolphin donkey dragon
+duck eagle falcon ferret finch fish fox frog gecko goat goose hamster hare hawk hedgehog heron
+horse jaguar koala lamb lemur lion lizard llama lynx mole monkey moose mouse octopus otter owl
+panda parrot penguin pony puma rabbit raven salmon seal sheep spider swan tiger turtle wolf zebra
+"""
+_WORDS = (_ADJECTIVES, _ANIMALS)
+USED_TWICE = "A link was used a second time: all visits are ended."
 
 
-class Visit(Struct, frozen=True):
+class Terminal(Protocol):
+    """Where `serve` was started, and a person sits."""
+
+    def show_link(self, code: str, told: str = "") -> None:
+        """Print the address at which a code signs in, after `told`. An open question ends."""
+
+    def ask(self, words: str, answered: Callable[[bool], None]) -> None:
+        """Begin to ask whether the browser that shows these words is let in."""
+
+
+class Visit(Struct, eq=False):
     """One browser. `level`: "" where nobody signed in, "token" or "terminal"."""
 
-    level: str
-    cookie: str  # its value
-    csrf: str  # that a form of this visit must carry
+    level: str = ""
+    id: str = ""  # in its cookie; "" where it has none
+    form: str = ""  # of the form that signed in
+    words: str = ""  # shown while the terminal is asked
+    then: str = "/"  # where signing in leads
+    changes_until: float = 0.0  # seconds since 1970
+    lock: Any = field(default_factory=threading.Lock)  # held while a form is followed
+    locations: dict[bytes, str] = {}  # to which the last forms led, by their digest
+    _key: bytes = field(default_factory=lambda: os.urandom(32))
 
     @property
     def may_change(self) -> bool:
-        return bool(self.level)
+        return time() < self.changes_until
+
+    @property
+    def csrf(self) -> str:
+        """What a form of this visit must carry. Each form has its own, so that none looks alike."""
+        nonce = os.urandom(16).hex()
+        return nonce + self._sign(nonce)
+
+    def made(self, csrf: str) -> bool:
+        """Whether it is from a form of this visit."""
+        expected = self._sign(csrf[:32])
+        return hmac.compare_digest(expected.encode(), csrf[32:].encode())
+
+    def may_change_again(self) -> None:
+        """Begin the minutes in which it may change rules."""
+        self.changes_until = time() + MAY_CHANGE
+
+    def remember(self, body: bytes, location: str) -> None:
+        """Keep where a form led: sent a second time it leads there again, and does nothing."""
+        self.locations[hashlib.sha256(body).digest()] = location
+        while len(self.locations) > MAX_LOCATIONS:
+            del self.locations[next(iter(self.locations))]
+
+    def location_of(self, body: bytes) -> str:
+        """Where the same form led before; "" where it is new."""
+        return self.locations.get(hashlib.sha256(body).digest(), "")
 
     def actor(self, what: str) -> Actor:
         """In whose name rules are changed."""
         return Actor("user", "terminal" if self.level == "terminal" else "", f"console: {what}")
 
+    def _sign(self, nonce: str) -> str:
+        return hmac.new(self._key, nonce.encode(), hashlib.sha256).hexdigest()
+
 
 class Visitors:
-    """Begins and recognizes visits; they end with the process. Only hashes of secrets are kept."""
+    """Begins, recognizes and ends visits. `terminal`: None where no link is printed."""
 
-    def __init__(self, access: Access, code: str = "") -> None:
-        self.access = access
-        self._key = os.urandom(32)
-        self._lock = threading.Lock()
-        self._code = self._sign("code", code) if code else ""  # "" once it was used
+    def __init__(
+        self, access: Access, terminal: Terminal | None = None, *, read_only: bool = False
+    ) -> None:
+        self.access, self.read_only = access, read_only
+        self._terminal = None if read_only else terminal
+        self._lock = threading.RLock()  # held where visits begin and end
+        self._visits: dict[str, Visit] = {}  # by id, the oldest first
+        self._code = b""  # digest of the one that is printed; b"" while the terminal is asked
+        self._used: dict[bytes, Visit] = {}  # by digest of a code: the visit that began with it
+        self._asked: Visit | None = None  # about which the terminal is asked
+        self._print_code()
 
     @property
     def takes_code(self) -> bool:
-        return bool(self._code)
+        return self._terminal is not None
 
     def visit_of(self, request: Request) -> Visit:
-        """The visit of a request; a new one where there is none. Raises Refused."""
+        """The visit of a request; one without an id where nobody signed in."""
+        return self._visits.get(request.cookies.get(cookie_name(request), "")) or Visit()
+
+    def require_reader(self, request: Request, visit: Visit) -> None:
+        """Raises Refused; 401 where signing in with the token is needed."""
         if not self.access.has_token:
             self.access.check(request.headers)
-        visit = self._read(request.cookies.get(COOKIE, "")) or self.begin("")
-        if self.access.has_token and not (visit.level or self.access.knows(request.headers)):
-            raise Refused(401, "sign in with the configured token")
-        return visit
+        elif not (visit.level or self.access.knows(request.headers)):
+            raise Refused(401, "Sign in with the configured token.")
 
-    def begin(self, level: str) -> Visit:
-        """Begin a visit."""
-        content = f"{level}.{int(time.time()) + MAX_AGE}.{os.urandom(9).hex()}"
-        return self._visit(f"{content}.{self._sign('cookie', content)}", level)
+    def sign_in(self, secret: str, form: str, then: str) -> Visit | None:
+        """Begin a visit with the token, or with a code, about which the terminal is asked.
 
-    def sign_in(self, secret: str) -> Visit | None:
-        """Begin a visit with the code, which works once, or with the token; None for neither."""
+        `form`: random, of the form that is sent. None: the secret is neither. Raises Refused where
+        a code was used before, which ends all visits: somebody else may have read it.
+        """
+        digest = hashlib.sha256(secret.encode("utf-8", "replace")).digest()
+        new = Visit(id=secrets.token_urlsafe(24), form=form, then=then)
         with self._lock:
-            if self._code and hmac.compare_digest(self._sign("code", secret), self._code):
-                self._code = ""
-                return self.begin("terminal")
-        header = {"authorization": f"Bearer {secret}"}
-        return self.begin("token") if self.access.has_token and self.access.knows(header) else None
+            if used := self._used.get(digest):
+                if form and hmac.compare_digest(form.encode(), used.form.encode()):
+                    return used  # the same form, sent twice
+                self._visits.clear()
+                self._print_code(USED_TWICE)
+                raise Refused(403, "The link was used before: all visits are ended.")
+            if self._terminal and self._code and hmac.compare_digest(digest, self._code):
+                new.words = " ".join(secrets.choice(each.split()) for each in _WORDS)
+                self._code, self._asked = b"", new
+                self._keep(self._used, digest, new)
+                self._terminal.ask(new.words, lambda is_let_in: self._answered(new, is_let_in))
+            elif self.access.has_token and self.access.knows({"authorization": f"Bearer {secret}"}):
+                new.level = "token"
+                if not self.read_only:
+                    new.may_change_again()
+            else:
+                return None
+            self._keep(self._visits, new.id, new)
+        return new
+
+    def end(self, visit: Visit) -> None:
+        """Sign out."""
+        self._visits.pop(visit.id, None)
 
     def require_own_form(self, request: Request, visit: Visit, form: Mapping[str, str]) -> None:
-        """Raises Refused where the visit may change nothing, or another page sent the form."""
-        if not visit.may_change:
-            raise Refused(403, "sign in first: without it the pages change nothing")
+        """Raises Refused where another page sent the form."""
+        self.require_own_page(request)
+        if not visit.made(form.get("csrf", "")):
+            raise Refused(403, "This form is too old, or came from another page: load it again.")
+
+    def require_own_page(self, request: Request) -> None:
+        """Raises Refused where a page of another host or port sent the request."""
         origin, host = request.headers.get("origin"), request.headers.get("host")
+        site = request.headers.get("sec-fetch-site", "none")  # "none": typed, or no browser
         is_foreign = origin is not None and origin.partition("://")[2] != host
-        if is_foreign or not hmac.compare_digest(
-            form.get("csrf", "").encode(), visit.csrf.encode()
-        ):
-            raise Refused(403, "this form is too old, or came from another page: load it again")
+        if is_foreign or site not in ("none", "same-origin"):
+            raise Refused(403, "This form came from another page.")
 
-    def remember(self, visit: Visit, request: Request, response: Response) -> None:
-        """Set the cookie where the browser does not have it yet."""
-        if request.cookies.get(COOKIE) != visit.cookie:
-            secure = request.url.scheme == "https"
-            response.set_cookie(
-                COOKIE, visit.cookie, MAX_AGE, httponly=True, samesite="strict", secure=secure
-            )
+    def require_may_change(self, visit: Visit) -> None:
+        """Raises Refused."""
+        if self.read_only:
+            raise Refused(403, "This server only reads. Nothing was changed.")
+        if not visit.level:
+            raise Refused(403, "Sign in first. Nothing was changed.")
+        if not visit.may_change:
+            raise Refused(403, "You signed in too long ago. Nothing was changed.")
 
-    def _read(self, cookie: str) -> Visit | None:
-        content, _, signature = cookie.rpartition(".")
-        expected = self._sign("cookie", content)
-        if not hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace")):
-            return None
-        level, expires, _ = content.split(".")
-        return self._visit(cookie, level) if int(expires) > time.time() else None
+    def _answered(self, visit: Visit, is_let_in: bool) -> None:
+        with self._lock:
+            if self._asked is not visit:  # ended meanwhile
+                return
+            visit.words = ""
+            if is_let_in:
+                visit.level = "terminal"
+                visit.may_change_again()
+            self._print_code()
 
-    def _visit(self, cookie: str, level: str) -> Visit:
-        return Visit(level, cookie, self._sign("form", cookie))
+    def _print_code(self, told: str = "") -> None:
+        self._asked = None
+        if self._terminal is not None:
+            code = secrets.token_urlsafe(12)
+            self._code = hashlib.sha256(code.encode()).digest()
+            self._terminal.show_link(code, told)
 
-    def _sign(self, purpose: str, content: str) -> str:
-        """Sign for one purpose, so that no signature that a page shows serves for another one."""
-        signed = f"{purpose}.{content}".encode("utf-8", "replace")
-        return hmac.new(self._key, signed, hashlib.sha256).hexdigest()
+    @staticmethod
+    def _keep(kept: dict[Any, Visit], key: bytes | str, visit: Visit) -> None:
+        kept[key] = visit
+        while len(kept) > MAX_VISITS:
+            del kept[next(iter(kept))]
+
+
+def cookie_name(request: Request) -> str:
+    """With the port: cookies of a host are sent to each of its ports."""
+    return f"toolmem_visit_{(request.scope.get('server') or ('', ''))[1]}"
+
+
+def set_cookie(visit: Visit, request: Request, response: Response) -> None:
+    """Remember a visit in its browser, until that is closed."""
+    response.set_cookie(
+        cookie_name(request),
+        visit.id,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
