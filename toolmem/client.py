@@ -28,7 +28,7 @@ from toolmem.models.decisions import Decision
 from toolmem.models.tools import FlowResponse
 from toolmem.operations.methods import AsyncMethods, Methods, takes
 from toolmem.operations.operation import Operation
-from toolmem.operations.results import Rows
+from toolmem.operations.results import NEXT_HEADER, Calls, Rows
 
 DEFAULT_URL = "http://127.0.0.1:8002"
 TIMEOUT = 300.0  # seconds without a byte from the service: a model takes its time
@@ -75,28 +75,32 @@ class Client(Methods):
     def perform(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
         """Have the service run an operation."""
         operation.read(arguments)  # an invalid request is not sent
-        value = self._post(f"operations/{operation.name}", arguments)
+        value, headers = self._post(f"operations/{operation.name}", arguments)
         kind = operation.signature.return_annotation
         if kind is Decision:  # answered as the flow `check_tool_call` answers it
             value = value["metadata"]["decision"]
-        return msgspec.convert(value, kind, dec_hook=Rows.read)
+        found = msgspec.convert(value, kind, dec_hook=Rows.read)
+        if isinstance(found, Calls) and NEXT_HEADER in headers:
+            found.next = int(headers[NEXT_HEADER])
+        return found
 
     def run(self, flow: str, /, **request: Any) -> FlowResponse:
         """Run a flow by name. Raises RequestError where an operation is called so, and no flow."""
-        value = self._post(flow, request)
+        value, _ = self._post(flow, request)
         if not isinstance(value, dict) or "metadata" not in value:
             raise RequestError(f"{flow!r} is no flow; it is the method {flow} of a client", "flow")
         return msgspec.convert(value, FlowResponse)
 
     def health(self) -> dict[str, Any]:
         """The answer of `/health`."""
-        return cast(dict[str, Any], self._send("GET", "/health", None))
+        return cast(dict[str, Any], self._send("GET", "/health", None)[0])
 
-    def _post(self, name: str, arguments: Mapping[str, Any]) -> Any:
+    def _post(self, name: str, arguments: Mapping[str, Any]) -> tuple[Any, httpx.Headers]:
         body = {"workspace_id": self.workspace_id, **arguments}
         return self._send("POST", f"/{name}", msgspec.json.encode(body))
 
-    def _send(self, method: str, path: str, body: bytes | None) -> Any:
+    def _send(self, method: str, path: str, body: bytes | None) -> tuple[Any, httpx.Headers]:
+        """The answer and its headers."""
         if self._http is None:
             raise StoreClosed(f"{path}: this client is closed; make a new one")
         headers = {} if body is None else {"Content-Type": "application/json"}
@@ -111,7 +115,7 @@ class Client(Methods):
             value = {"error": response.text[:300]}
         if response.status_code >= 400:
             raise _error_from(response.status_code, value)
-        return value
+        return value, response.headers
 
     def close(self) -> None:
         """Close the connections. Later calls raise StoreClosed."""

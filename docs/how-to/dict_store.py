@@ -239,7 +239,7 @@ class DictStore(BaseStore):
         text = searched_text(contains).lower()
         end = math.inf if before is None else before
         with self._state() as state:
-            names = None if tool is None else [tool]
+            names = None if tool is None else several(tool)
             tools = self._found(state, workspace, names)
             rows = sorted(row for each in tools for row in each.calls.values() if row[2])
         found = [

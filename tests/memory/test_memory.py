@@ -78,8 +78,8 @@ def test_an_operation_says_what_is_wrong_with_a_request(memory):
             memory.perform(OPERATIONS[name], given)
     with pytest.raises(RequestError, match="workspace_id"):
         memory.workspace("bad id!")
-    properties = OPERATIONS["calls"].schema()["properties"]
-    assert properties.keys() == {"tool_names", "recent", "conversation_id"}
+    properties = OPERATIONS["ledger"].schema()["properties"]
+    assert properties.keys() == {"newest"}
 
 
 def test_what_lacks_a_method_of_its_protocol_is_refused_when_it_is_handed_over():

@@ -12,10 +12,10 @@ import pytest
 from toolmem import ToolMem, read_calls
 from toolmem.errors import RequestError
 from toolmem.flow.op import Op, register
+from toolmem.formats.csv_text import cell, csv_text
 from toolmem.formats.files import replace_file
 from toolmem.pages.figures import wilson_interval
 from toolmem.research import tables
-from toolmem.research.csv_files import cell, csv_text
 from toolmem.research.evaluation import clear, evaluate, sample
 from toolmem.research.frames import frame
 
@@ -192,7 +192,7 @@ def test_calls_of_a_known_id_and_stopped_calls_stay_in_the_table_without_a_verdi
     assert told == ["ok", "denied", "pending", "denied"]
     totals = tables.totals(found)  # what was not judged is in no rate, whatever its flag says
     assert (totals["success_rate"], totals["failures"], totals["unknown_outcome"]) == (1.0, 0, 3)
-    assert "Sunshine7" not in csv_text(tables.call_rows(found), tables.CallRow)
+    assert "Sunshine7" not in csv_text(tables.columns(tables.CallRow), tables.call_rows(found))
 
 
 def test_a_store_of_ones_own_keeps_what_it_held(recording, tmp_path):
@@ -250,7 +250,7 @@ def test_a_cell_is_never_a_formula(value, expected):
 )
 def test_a_row_reads_back_as_one_row_whatever_line_ends_its_texts_hold(recording, tmp_path, output):
     found = evaluate(recording({"tool_name": "search", "output": output}))
-    text = csv_text(tables.call_rows(found), tables.CallRow)
+    text = csv_text(tables.columns(tables.CallRow), tables.call_rows(found))
     path = tmp_path / "calls.csv"
     path.write_text(text, encoding="utf-8", newline="")
     (row,) = rows(path)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from unittest.mock import create_autospec
 
+import httpx
 import pytest
 
 from toolmem import AsyncClient, AsyncToolMem, Client, ToolMem
@@ -60,6 +61,27 @@ def test_what_works_over_the_client(serve, tmp_path):
         client.run("tools")
     with ToolMem(str(tmp_path / "m.db"), workspace="w") as memory:
         assert memory.calls() == client.calls()
+
+
+def test_older_calls_come_page_by_page_without_gap_or_repetition(client, url):
+    calls = [
+        {"tool_name": "ab"[n % 2], "input": {"q": n}, "output": "x", "success": n % 3 > 0}
+        for n in range(120)
+    ]
+    client.add(calls)
+    seen, before = [], None
+    while not seen or before:
+        page = client.calls(["a", "b"], outcome="failed", before=before, limit=7)
+        seen, before = [each.input["q"] for each in page] + seen, page.next
+    assert seen == list(range(0, 120, 3))
+    asked = {"workspace_id": client.workspace_id, "limit": 3}
+    answer = httpx.post(f"{url}/calls", json=asked, trust_env=False)
+    assert [each["input"]["q"] for each in answer.json()] == [117, 118, 119]
+    older = {**asked, "before": int(answer.headers["Toolmem-Next"])}
+    answer = httpx.post(f"{url}/calls", json=older, trust_env=False)
+    assert [each["input"]["q"] for each in answer.json()] == [114, 115, 116]
+    answer = httpx.post(f"{url}/calls", json={**asked, "limit": 120}, trust_env=False)
+    assert "Toolmem-Next" not in answer.headers
 
 
 def test_what_the_user_demands_over_the_client(client):
@@ -120,7 +142,8 @@ def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(url, monkeypat
 def test_the_same_awaited(url):
     async def main():
         async with AsyncClient(url, workspace_id="awaited") as client:
-            await client.add(CALLS)
-            return [tool.tool_name for tool in await client.tools()]
+            await client.add(CALLS * 2)
+            names = [tool.tool_name for tool in await client.tools()]
+            return names, (await client.calls(limit=1)).next is not None
 
-    assert asyncio.run(main()) == ["search"]
+    assert asyncio.run(main()) == (["search"], True)

@@ -90,6 +90,17 @@ def test_a_wrong_parameter_is_named(call, params, field):
     assert (error["code"], error["data"]) == (-32602, {"parameter": field})
 
 
+def test_older_calls_are_asked_for_with_the_member_beside_a_result(call, memory, records):
+    memory.add(records(5))
+    seen, params = [], {"limit": 2}
+    while params.get("before", 1):
+        answer = call("memory.calls", params)
+        seen = [each["input"]["q"] for each in answer["result"]] + seen
+        params["before"] = answer.get("next")
+    assert seen == [0, 1, 2, 3, 4]
+    assert "next" not in answer and call("openhuman.memory_calls", {"limit": 2})["next"]
+
+
 def test_batches_and_notifications(rpc):
     put = {"jsonrpc": "2.0", "method": "memory.tool_rule_put"}
     silent = {**put, "params": {"tool_name": "t", "rule": "silent"}}

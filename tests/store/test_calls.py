@@ -155,6 +155,16 @@ def test_the_log_is_read_backwards_from_a_position(store, call):
     assert store.call_log("w", before=0) == []
 
 
+def test_the_log_of_several_tools_is_read_in_one_order(store, call):
+    given = [call("abc"[n % 3], id=str(n), metadata={"run_id": "r"}) for n in range(9)]
+    store.append_calls("w", given, 10)
+    found = store.call_log("w", tool=["c", "a", "none"], newest=True, limit=4)
+    assert [each.call.id for each in found] == ["3", "5", "6", "8"]
+    found = store.call_log("w", tool=["a", "b"], conversation="r", before=found[0].position)
+    assert [each.call.id for each in found] == ["0", "1"]
+    assert store.call_log("w", tool=[]) == []
+
+
 @pytest.mark.parametrize(
     "text",
     ['say "hi"', "two\nlines", "50%", "under_score", "C:\\x", "Zürich", "bang!", "MiXeD", "\0"],

@@ -77,23 +77,33 @@ def print_unread(
 
 
 def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: bool = True
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    numbers: bool = True,
+    cut_last: bool = False,
 ) -> None:
-    """`numbers`: all columns but the first are numbers. A narrow terminal wraps."""
+    """`numbers`: all columns but the first are numbers. A narrow terminal wraps.
+
+    `cut_last`: the last column is cut instead, so that a row is a line.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=cut_last)
     for index, name in enumerate(columns):
         is_number = numbers and index > 0
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    if cut_last:
+        last = table.columns[-1]
+        last.no_wrap, last.overflow, last.ratio = True, "ellipsis", 1
     for row in rows:
         table.add_row(*(Text(visible(cell(value))) for value in row))
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     with console.capture() as printed:
         console.print(table)
-    click.echo(printed.get(), nl=False)
+    click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
 
 
 @contextmanager

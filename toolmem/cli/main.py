@@ -14,8 +14,8 @@ from toolmem.hooks.__main__ import main as answer_event
 from toolmem.hooks.agents import AGENTS
 
 _NAMES = (
-    "compare config costs evaluate forget guard hook import ledger mcp note rules run serve store "
-    "testing tools"
+    "calls compare config costs evaluate forget guard hook import ledger mcp note rules run serve "
+    "store testing tools"
 )
 
 

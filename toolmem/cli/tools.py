@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -12,6 +12,7 @@ from toolmem.cli.console import LazyGroup, print_error, print_items, print_json
 from toolmem.config.names import hint
 from toolmem.guidance.shown import numbered
 from toolmem.memory.toolmem import ToolMem
+from toolmem.operations.calls import ToolOrder
 from toolmem.operations.results import ToolOverview
 from toolmem.text.display import plain
 
@@ -22,19 +23,31 @@ def tools() -> None:
 
 
 @tools.command("list")
+@click.option("--text", help="Tools with this text in their name.")
+@click.option(
+    "--sort",
+    type=click.Choice(get_args(ToolOrder)),
+    default="name",
+    show_default=True,
+    help="Most failed calls first, highest share of them, most calls ever, lowest score, longest "
+    "time, most calls since the guidance.",
+)
+@click.option("--limit", type=click.IntRange(min=1), help="So many at most.")
 @options.with_memory()
 @options.as_json
-def list_tools(memory: ToolMem, as_json: bool) -> None:
+def list_tools(memory: ToolMem, as_json: bool, **wanted: Any) -> None:
     """List the tools with their figures.
 
     \b
     Examples:
       toolmem tools list
+      toolmem tools list --sort failed --limit 10
       toolmem tools list --store report/memory.db --workspace evaluate --json
     """
-    found = memory.tools()
-    columns = ("tool", "calls ever", "kept", "worked of kept", "score", "not summarized")
-    nothing = f"workspace {memory.workspace_id!r} has no tools"
+    found = memory.tools(**wanted, guidance=as_json)
+    columns = ("tool", "calls ever", "kept", "worked of kept", "score", "since guidance")
+    which = "tool with this text in its name" if wanted["text"] else "tools"
+    nothing = f"workspace {memory.workspace_id!r} has no {which}"
     print_items(found, as_json, columns, _row, nothing=nothing, numbers=True)
 
 

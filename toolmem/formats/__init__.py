@@ -5,5 +5,6 @@ them into units, with the help of `files` for JSON Lines. `catalogue` describes 
 language of `shapes`; `spans` helps where a format is irregular. `tool_names` has the names that an
 agent's hooks and its transcripts share. `joining` makes records of calls and their answers, and
 `records` makes ToolCallResults of them. `chat` reads conversations in OpenAI's form. `data_frames`
-makes pandas DataFrames. `dump` writes and reads the tool memories of a workspace.
+makes pandas DataFrames, `csv_text` CSV that a spreadsheet may open. `dump` writes and reads the
+tool memories of a workspace.
 """

@@ -15,7 +15,7 @@ from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
 from toolmem.models.rules import Change, ToolMemoryRule
 from toolmem.models.tools import ToolSchema
-from toolmem.store.storable import micros, swap
+from toolmem.store.storable import micros, read_or_new, swap
 from toolmem.view.conditions import MoreThan
 from toolmem.view.view import CallView
 
@@ -93,6 +93,12 @@ def count_stop(store: Store, workspace: str, rule_id: str, now: datetime) -> Non
         stops.number, stops.last = stops.number + 1, now
 
     swap(store, workspace, (NAMESPACE, f"{STOPS}{rule_id}"), RuleStops, change)
+
+
+def rule_stops(store: Store, workspace: str) -> dict[str, RuleStops]:
+    """How often each rule stopped a call, by its id."""
+    records = store.list_records(workspace, NAMESPACE, key_prefix=STOPS)
+    return {r.key.removeprefix(STOPS): read_or_new(r, RuleStops) for r in records}
 
 
 class RunningCall(NamedTuple):

@@ -16,9 +16,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.models.decisions import Action, Decision, DecisionSource
+from toolmem.models.protocols import Store
 from toolmem.models.rules import Change, ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.replies import MIN_ID_LENGTH
+from toolmem.store.storable import change_decision
 from toolmem.text.display import marked, plain, shown_name
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import STOPPED
@@ -113,6 +115,16 @@ def strictest(decisions: Sequence[Decision]) -> Decision:
     found = max(decisions, key=lambda each: _ORDER[each.action])
     advice = " ".join(filter(None, (each.advice for each in decisions)))
     return replace(found, advice=advice)
+
+
+def log_outcome(store: Store, workspace: str, decision: Decision, failed: bool | None) -> None:
+    """Keep with a decision how its call ended. What the user said of it stays."""
+    outcome = "failed" if failed else "unknown" if failed is None else "worked"
+
+    def ended(kept: Decision) -> Decision:
+        return replace(decision, outcome=outcome, is_wrong=kept.is_wrong)
+
+    change_decision(store, workspace, decision, ended)
 
 
 def apply_answer(decision: Decision, agreed: bool) -> Decision:

@@ -37,6 +37,7 @@ from toolmem.guard.decision import (
     Finding,
     call_in_words,
     decide,
+    log_outcome,
     rule_finding,
     schema_findings,
     shown_arguments,
@@ -394,8 +395,7 @@ class Guard:
         if error := self._change(decision.conversation_id, change):
             swap(self.store, self.workspace, FORGIVENESS, Forgiveness, lambda f: f.forgive(error))
         if decision.sources:
-            ran = "failed" if failed else "unknown" if failed is None else "worked"
-            self.store.log_decision(self.workspace, replace(decision, outcome=ran))
+            log_outcome(self.store, self.workspace, decision, failed)
 
     def answered(self, decision: Decision, agreed: bool) -> Captured:
         """Lift the rules that a question named, if the user agreed to it; else they hold again.

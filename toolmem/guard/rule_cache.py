@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -67,10 +67,15 @@ class RuleSet:
     def rules_for(self, view: CallView, session: str) -> Iterator[HoldingRule]:
         """The rules that hold in this session for a call, and for each call inside it."""
         for each in (view, *view.nested) if self._by_tool else ():
-            for place in dict.fromkeys((folded_name(each.tool), *each.classes, UNSCOPED)):
+            for place in places_of(each):
                 for rule, conditions in self._by_tool.get(place, ()):
                     if rule.session in ("", session):
                         yield each, rule, conditions
+
+
+def places_of(view: CallView) -> Iterable[str]:
+    """The tools and classes whose rules are about a call, as `folded_name` spells them."""
+    return dict.fromkeys((folded_name(view.tool), *view.classes, UNSCOPED))
 
 
 def copied_rules(rules: ToolMemoryStore, before: RuleSet | None) -> RuleSet | None:

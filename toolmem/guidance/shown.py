@@ -265,6 +265,17 @@ def sums_of(calls: Iterable[ToolCallResult]) -> CallSums:
     return sums
 
 
+def calls_since_guidance(record: ToolRecord) -> int:
+    """How many kept calls are newer than those that the guidance covers.
+
+    `record.new` also has older ones that no summary read.
+    """
+    count = 0
+    while count < len(record.new) and record.new[-1 - count] == record.last_seq - count:
+        count += 1
+    return count
+
+
 def tool_memory(record: ToolRecord, calls: Sequence[ToolCallResult] = ()) -> ToolMemory:
     """A tool's memory; `calls`: those that are to be shown with it."""
     guidance, flagged, figures = record.guidance, record.window, statistics(record.window)
@@ -291,6 +302,6 @@ def tool_memory(record: ToolRecord, calls: Sequence[ToolCallResult] = ()) -> Too
                 for line in (guidance.lines if guidance else ())
             ],
             "lifetime": with_all_fields(record.counters),
-            "new_calls": len(record.new),
+            "new_calls": calls_since_guidance(record),
         },
     )

@@ -9,12 +9,13 @@ from msgspec import Struct, field
 from toolmem.models.calls import Moment
 
 Action = Literal["allow", "advise", "ask", "deny"]
+SourceKind = Literal["rule", "repeat", "known_name", "schema", "self"]
 
 
 class DecisionSource(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that speaks for or against a call: a rule, or `k` of `n` earlier calls."""
 
-    kind: Literal["rule", "repeat", "known_name", "schema", "self"]
+    kind: SourceKind
     rule_id: str = ""
     asks: bool = False  # the user may have taken the rule back: the call asks about it
     lifts: bool = False  # their consent to the call also lifts the rule
@@ -41,6 +42,7 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sources: tuple[DecisionSource, ...] = ()
     mode: Literal["shadow", "advise", "enforce"] = "enforce"
     outcome: str = ""  # what became of the call; "" until it is known
+    is_wrong: bool = False  # the user found so; that changes nothing by itself
 
     @property
     def rule_ids(self) -> list[str]:

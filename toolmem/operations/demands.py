@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from toolmem.errors import RequestError
 from toolmem.flow.services import Memory
-from toolmem.guard.conversation import NAMESPACE, STOPS, RuleStops
+from toolmem.guard.conversation import rule_stops
 from toolmem.guard.guard import HEAR_WAIT
 from toolmem.models.calls import Moment
 from toolmem.models.rules import Effect
@@ -22,7 +22,6 @@ from toolmem.rules.notes.keep import NoteResult
 from toolmem.rules.notes.verify import REPLAYED, NoteContext
 from toolmem.rules.notes.width import Call
 from toolmem.rules.turn import Speaker, is_guest, tell_operator
-from toolmem.store.storable import read_or_new
 
 Quote = Annotated[str, "The user's words, copied exactly from one message."]
 UserMessages = Annotated[
@@ -149,8 +148,7 @@ def demands(
 ) -> list[BindingDemand]:
     """What the user demands now in their words, and how often and when last it stopped a call."""
     rules = memory.services.rules(memory.workspace_id)
-    records = rules.store.list_records(memory.workspace_id, NAMESPACE, key_prefix=STOPS)
-    stops = {r.key.removeprefix(STOPS): read_or_new(r, RuleStops) for r in records}
+    stops = rule_stops(rules.store, memory.workspace_id)
     found: dict[str, BindingDemand] = {}
     for rule in rules.all_rules(conversation_id or "").rules:
         if not rule.is_users:

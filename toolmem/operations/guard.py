@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta
 from msgspec.structs import replace
 
+from toolmem.errors import RequestError
 from toolmem.flow.services import Memory
-from toolmem.models.decisions import Decision
+from toolmem.models.decisions import Action, Decision, SourceKind
 from toolmem.operations.operation import AgentTool, Conversation, operation
+from toolmem.operations.results import Decisions
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.identity import folded_name
 from toolmem.rules.turn import Speaker, is_guest
+from toolmem.store.base import DECISIONS_READ
+from toolmem.store.storable import change_decision
 
 Arguments = Annotated[Any, "The arguments of the call."]
 
@@ -82,10 +87,43 @@ def decisions(
     *,
     conversation_id: Annotated[str | None, "Those of this conversation only."] = None,
     tool_name: Annotated[str | None, "Those on this tool only."] = None,
-    limit: Annotated[int, Meta(ge=1, le=1_000), "So many of the newest decisions."] = 100,
-) -> list[Decision]:
-    """The newest decisions that were more than a plain allow, oldest first."""
-    store = memory.services.store()
-    return store.decisions(
-        memory.workspace_id, conversation=conversation_id, tool=tool_name, limit=limit
+    action: Annotated[Action | None, "Those with this action only."] = None,
+    kind: Annotated[SourceKind | None, "Those with such a source only."] = None,
+    rule_id: Annotated[str | None, "Those that rest on this rule only."] = None,
+    ids: Annotated[list[str] | None, "These only."] = None,
+    limit: Annotated[int, Meta(ge=1, le=1_000), "So many of the newest."] = 100,
+) -> Decisions:
+    """The newest decisions that were more than a plain allow, oldest first.
+
+    They are chosen among the newest 2,000. `.to_frame()` makes a pandas DataFrame of them.
+    """
+    found = memory.services.store().decisions(
+        memory.workspace_id,
+        ids=ids,
+        conversation=conversation_id,
+        tool=tool_name,
+        limit=DECISIONS_READ,
     )
+    chosen = [
+        each
+        for each in found
+        if action in (None, each.action)
+        and (kind is None or any(source.kind == kind for source in each.sources))
+        and (rule_id is None or rule_id in each.rule_ids)
+    ]
+    return Decisions(chosen[-limit:])
+
+
+@operation(rpc="memory.decision_mark")
+def mark_decision(
+    memory: Memory,
+    id: Annotated[str, "The id of the decision."],
+    wrong: Annotated[bool, "False: it is not wrong after all."] = True,
+) -> Decision:
+    """Keep with a decision that the user finds it wrong. That changes nothing by itself."""
+    store = memory.services.store()
+    found = store.decisions(memory.workspace_id, ids=[id])
+    if not found:
+        raise RequestError(f"id: there is no decision {id!r} among the newest 2,000", "id")
+    mark = partial(replace, is_wrong=wrong)
+    return change_decision(store, memory.workspace_id, found[0], mark)

@@ -36,8 +36,12 @@ class Methods:
     check_tool_call = operations.guard.check_tool_call
     tool_call_ended = operations.guard.tool_call_ended
     decisions = operations.guard.decisions
+    mark_decision = operations.guard.mark_decision
     tool_rule_put = operations.rules.tool_rule_put
     tool_rule_get = operations.rules.tool_rule_get
+    tool_rules = operations.rules.tool_rules
+    tool_rule_review = operations.rules.tool_rule_review
+    tool_rule_try = operations.rules.tool_rule_try
     tool_rule_list = operations.rules.tool_rule_list
     tool_rule_delete = operations.rules.tool_rule_delete
     tool_rules_for_prompt = operations.rules.tool_rules_for_prompt
@@ -86,8 +90,12 @@ class AsyncMethods:
     check_tool_call = awaited(operations.guard.check_tool_call)
     tool_call_ended = awaited(operations.guard.tool_call_ended)
     decisions = awaited(operations.guard.decisions)
+    mark_decision = awaited(operations.guard.mark_decision)
     tool_rule_put = awaited(operations.rules.tool_rule_put)
     tool_rule_get = awaited(operations.rules.tool_rule_get)
+    tool_rules = awaited(operations.rules.tool_rules)
+    tool_rule_review = awaited(operations.rules.tool_rule_review)
+    tool_rule_try = awaited(operations.rules.tool_rule_try)
     tool_rule_list = awaited(operations.rules.tool_rule_list)
     tool_rule_delete = awaited(operations.rules.tool_rule_delete)
     tool_rules_for_prompt = awaited(operations.rules.tool_rules_for_prompt)

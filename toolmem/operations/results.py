@@ -9,11 +9,14 @@ from msgspec import Struct, convert, field
 from toolmem.formats.data_frames import frame_of
 from toolmem.llm.usage import LedgerRow, Usage
 from toolmem.models.calls import Moment, ToolCallResult
+from toolmem.models.decisions import Decision
 from toolmem.models.tools import CallFailure, ToolMemory, ToolStatistics
 from toolmem.ops.summary_tool_memory import SummaryOutcome
 
 if TYPE_CHECKING:
     import pandas as pd
+
+NEXT_HEADER = "Toolmem-Next"  # of an answer over HTTP: `Calls.next`
 
 Row = TypeVar("Row", bound=Struct)
 
@@ -38,9 +41,16 @@ class Rows(list[Row]):
 
 
 class Calls(Rows[ToolCallResult]):
-    """Calls, oldest first of each tool."""
+    """Calls, oldest first: of the log, or of each tool in turn."""
 
     sent_as = list[ToolCallResult]
+    next: int | None = None  # `before` of a request for older ones; None: this was the last page
+
+
+class Decisions(Rows[Decision]):
+    """Decisions, oldest first."""
+
+    sent_as = list[Decision]
 
 
 class Ledger(Rows[LedgerRow]):
@@ -142,11 +152,15 @@ class AdviceLine(Struct, kw_only=True):
 
 
 class ToolOverview(Struct, kw_only=True):
-    """What is known of one tool. `window`: of the kept calls."""
+    """What is known of one tool; from `window` to `unjudged` of the kept calls."""
 
     tool_name: str
     calls_ever: int
-    new_calls: int  # kept, and not covered by the guidance
+    new_calls: int  # that came since the guidance was written
     window: ToolStatistics
-    guidance: str = ""  # "": there is none yet
+    worked: int = 0
+    failed: int = 0  # silently too
+    lost: int = 0  # failed, or of no use: scored 0 without a failure
+    unjudged: int = 0  # without a verdict
+    guidance: str = ""  # "": there is none yet, or it was not asked for
     guidance_created_at: Moment | None = None

@@ -7,14 +7,20 @@ the user agreed to, in a store that an installed hook or proxy marked guarded.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from datetime import datetime
 
+import msgspec
 from msgspec import Struct
 
-from toolmem.models.rules import RANK, Change, Evidence, Speaker, ToolMemoryRule
+from toolmem.errors import Conflict
+from toolmem.models.rules import RANK, Change, Evidence, Said, Speaker, ToolMemoryRule
 from toolmem.rules.identity import text_key
+from toolmem.store.storable import retry_on_conflict
 
 MAX_CHANGES = 20
+ACCEPTED = "accepted"  # what the user does with a request
 NOTED = "noted"  # the tag of rules made from a note
 ONLY_ASKS = "only-asks"  # the tag of a ban that asks, as its condition is far wider than the words
 MAX_WORDS = 500  # of the user or the agent, kept with a change
@@ -30,6 +36,7 @@ class Actor(Struct, frozen=True):
     words: str = ""
     session: str = ""
     name: str = ""  # of the agent or model
+    seen: str = ""  # the digest of the rule that they read; another content is not changed
 
 
 PROGRAM = Actor()
@@ -61,9 +68,11 @@ def is_allowed(
     """Decide whether a change is made; otherwise it is stored as a request."""
     if actor.kind == "agent":  # evidence of what it asks for: the user typed the words
         return False
-    if actor.evidence and actor.kind == "user":
+    if not guarded or (actor.evidence and actor.kind == "user"):
         return True
-    return not (guarded and (before.is_users or before.is_team) and loosens(before, after, now))
+    if before.status == "request" and after.status == "active":  # it would count as the user's
+        return False
+    return not ((before.is_users or before.is_team) and loosens(before, after, now))
 
 
 def change_of(
@@ -81,3 +90,35 @@ def change_of(
         before={name: getattr(before, name) for name in names},
         after={name: getattr(after, name) for name in names},
     )
+
+
+def tombstone(rule: ToolMemoryRule, actor: Actor, now: datetime, what: str) -> ToolMemoryRule:
+    """A deleted rule without its text, so that a replay of its turns does not make it again."""
+    names = ("id", "tool_name", "created_at", "updated_at", "session", "expires_at")
+    fields = {name: getattr(rule, name) for name in names}
+    said = Said(rule.said.by, turns=rule.said.turns)
+    change = Change(now, actor.kind, what, actor.evidence)
+    return ToolMemoryRule(**fields, rule="", status="deleted", said=said, changes=[change])
+
+
+def rule_digest(rule: ToolMemoryRule) -> str:
+    """A digest of all that is known of a rule: who decides on it decides on what they read."""
+    return hashlib.sha256(msgspec.json.encode(rule)).hexdigest()[:32]
+
+
+class _Outdated(Exception):
+    """An actor read another content of a rule. Trying again would not help."""
+
+
+def require_seen(before: ToolMemoryRule | None, actor: Actor) -> None:
+    """End a `retried` change of a rule that is not as the actor read it."""
+    if actor.seen and (before is None or rule_digest(before) != actor.seen):
+        raise _Outdated
+
+
+def retried(write: Callable[[], ToolMemoryRule]) -> ToolMemoryRule:
+    """Change a rule, again while others change it. Raises Conflict."""
+    try:
+        return retry_on_conflict(write)
+    except _Outdated:
+        raise Conflict("the rule was changed since you read it: read it again") from None

@@ -18,6 +18,7 @@ from toolmem.models.protocols import Clock, Store
 from toolmem.models.records import Record
 from toolmem.models.rules import RANK, Change, Effect, Priority, Said, Source, ToolMemoryRule
 from toolmem.rules.changes import (
+    ACCEPTED,
     MAX_CHANGES,
     ONLY_ASKS,
     PROGRAM,
@@ -25,6 +26,9 @@ from toolmem.rules.changes import (
     change_of,
     is_allowed,
     loosens,
+    require_seen,
+    retried,
+    tombstone,
 )
 from toolmem.rules.identity import (
     RULE_PREFIX,
@@ -204,11 +208,7 @@ class ToolMemoryStore:
         listing, now = RuleListing([], []), self.local_time()
         for record in records:
             try:
-                rule = _read(record)
-                is_typed = rule.request is not None and rule.request.evidence == "typed"
-                if is_typed and rule.question_at(now) is None:
-                    rule = replace(rule, request=None)  # nobody answered it on its day
-                listing.rules.append(rule)
+                listing.rules.append(_read(record, now))
             except ValueError as error:
                 listing.damaged.append(record)
                 log.warning("%s/%s is no rule: %.300s", record.namespace, record.key, error)
@@ -228,7 +228,7 @@ class ToolMemoryStore:
         if checked.session:
             latest = self.clock.now() + MAX_SESSION
             checked.expires_at = min(checked.expires_at or latest, latest)
-        return retry_on_conflict(lambda: self._put(checked, actor, captured))
+        return retried(lambda: self._put(checked, actor, captured))
 
     def _masked(self, given: RuleInput) -> RuleInput:
         """Mask secrets, but not in conditions: those would match nothing any more."""
@@ -239,22 +239,24 @@ class ToolMemoryStore:
         return replace(given, rule=masker.text(given.rule), said=said, **calls)
 
     def _put(self, given: RuleInput, actor: Actor, captured: bool) -> ToolMemoryRule:
-        place = self._place_of(given)
+        place, now = self._place_of(given), self.clock.now()
         before = place.before
+        require_seen(before, actor)
         is_heard = bool(actor.evidence) or not self.is_guarded()  # what a user says is known to be
+        is_over = before is not None and before.status != "request" and not before.holds_at(now)
+        if before is not None and is_over and captured and _is_replayed(before, given):
+            return before
         if before is None or before.status != "active":
-            if before is not None and captured and _is_replayed(before, given):
-                return before
             return self._write(place, self._new(place, given, actor, is_heard))
         if not is_heard:
             given.said = UNSET
-        after = _merged(before, given, self.clock.now())
+        after = _merged(before, given, now)
         may_be_mended = ONLY_ASKS in before.tags and after.effect == "deny"
         if may_be_mended:  # by the model that was told to, in the same turn
             turns = () if given.said is UNSET else given.said.turns[-1:]
             may_be_mended = bool(turns) and before.said.turns[-1:] == turns
             after = replace(after, expires_at=before.expires_at)
-        if captured and not may_be_mended and loosens(before, after, self.clock.now()):
+        if captured and not may_be_mended and loosens(before, after, now):
             fields = {name: getattr(before, name) for name in (*_CONTENT, "expires_at", "rule")}
             after = replace(after, **fields)
         return self._change(place, after, actor, "changed")
@@ -294,10 +296,11 @@ class ToolMemoryStore:
             before = place.before
             if before is None or before.status == "deleted":
                 raise RequestError(f"id: there is no rule {rule.id!r} any more", "id")
+            require_seen(before, actor)
             after = replace(before, **fields, updated_at=self.clock.now())
             return self._change(place, after, actor, what)
 
-        return retry_on_conflict(write)
+        return retried(write)
 
     def restore(self, rule: ToolMemoryRule, actor: Actor) -> ToolMemoryRule:
         """Write a deleted rule again as it was. Returns the rule that is there afterwards."""
@@ -314,15 +317,14 @@ class ToolMemoryStore:
         return retry_on_conflict(write)
 
     def accept(self, rule: ToolMemoryRule, actor: Actor) -> ToolMemoryRule:
-        """Do what a request asks for. `actor` must be the user."""
+        """Do what a request asks for. It goes on waiting where `actor` may not decide on it."""
         if rule.status == "request":
             said = replace(rule.said, by="user")
-            return self.change(rule, actor, "accepted", status="active", said=said)
+            return self.change(rule, actor, ACCEPTED, status="active", said=said)
         if rule.request is None:
             raise RequestError(f"id: nothing is asked for rule {rule.id!r}", "id")
-        asked = msgspec.convert({**msgspec.to_builtins(rule), **rule.request.after}, ToolMemoryRule)
-        fields = {name: getattr(asked, name) for name in rule.request.after}
-        return self.change(rule, actor, "accepted", **fields, request=None)
+        fields = {name: getattr(rule.as_asked, name) for name in rule.request.after}
+        return self.change(rule, actor, ACCEPTED, **fields, request=None)
 
     def reject(self, rule: ToolMemoryRule, actor: Actor) -> ToolMemoryRule:
         """Drop the requested change of a rule, or a rule that was only requested."""
@@ -347,12 +349,11 @@ class ToolMemoryStore:
         actor = replace(actor, words=Masker(self.store.secret_key()).text(actor.words))
         change = change_of(before, after, actor, now, what)
         if not is_allowed(before, after, actor, now, guarded=self.is_guarded()):
-            if not change.after:
+            if what == ACCEPTED or not change.after:
                 return before
             return self._write(place, replace(before, request=replace(change, before={})))
         if after.status == "deleted":
-            deletion = Change(now, actor.kind, what, actor.evidence)
-            return self._write(place, _tombstone(after, deletion))
+            return self._write(place, tombstone(after, actor, now, what))
         changes = [*before.changes, replace(change, after={})] if change.after else before.changes
         return self._write(place, replace(after, changes=changes[-MAX_CHANGES:]))
 
@@ -390,7 +391,7 @@ class ToolMemoryStore:
             return _Place(namespace, rule_id)
         place = _Place(namespace, rule_id, record.version)
         with suppress(ValueError):
-            place.before = _read(record)
+            place.before = _read(record, self.local_time())
         return place
 
     def _refuse_id_of_another_tool(self, given: RuleInput) -> None:
@@ -405,9 +406,11 @@ class ToolMemoryStore:
 _decode = msgspec.json.Decoder(ToolMemoryRule).decode
 
 
-def _read(record: Record) -> ToolMemoryRule:
+def _read(record: Record, now: datetime) -> ToolMemoryRule:
     """Raises ValueError where the record is damaged."""
     rule = _decode(record.value)
+    if rule.request is not None and rule.request.evidence == "typed":
+        rule = replace(rule, request=rule.question_at(now))  # None: not answered on its day
     if rule_key(rule.id) != record.key or _namespace(rule) != record.namespace:
         raise ValueError("its id or tool is another one")
     if rule.status != "deleted" and not rule.rule.strip():
@@ -423,6 +426,8 @@ def _merged(before: ToolMemoryRule, given: RuleInput, now: Moment) -> ToolMemory
     """Update the stored rule with what was given. `created_at` stays."""
     names = (*_CONTENT, "expires_at")
     fields = {name: value for name in names if (value := getattr(given, name)) is not UNSET}
+    if not (given.id or before.holds_at(now)):
+        fields = {"expires_at": None, **fields}  # said again, it holds again
     said = before.said
     if given.said is not UNSET and given.said.by == "user":
         turns = tuple(dict.fromkeys((*said.turns, *given.said.turns)))[-MAX_TURNS:]
@@ -435,14 +440,6 @@ def _merged(before: ToolMemoryRule, given: RuleInput, now: Moment) -> ToolMemory
 
 
 def _is_replayed(before: ToolMemoryRule, given: RuleInput) -> bool:
-    """Whether a deleted rule is read again from a turn in which it was said."""
+    """Whether a rule is read again from a turn in which it was said."""
     turns: Sequence[str] = () if given.said is UNSET else given.said.turns
-    return before.status == "deleted" and not set(turns).isdisjoint(before.said.turns)
-
-
-def _tombstone(rule: ToolMemoryRule, change: Change) -> ToolMemoryRule:
-    """A deleted rule without its text, so that a replay of its turns does not make it again."""
-    names = ("id", "tool_name", "created_at", "updated_at", "session", "expires_at")
-    fields = {name: getattr(rule, name) for name in names}
-    said = Said(rule.said.by, turns=rule.said.turns)
-    return ToolMemoryRule(**fields, rule="", status="deleted", said=said, changes=[change])
+    return not set(turns).isdisjoint(before.said.turns)

@@ -21,11 +21,12 @@ _STATUSES = {RequestError: 422, Conflict: 409, StoreError: 503, ModelError: 502}
 
 
 class Refused(Exception):
-    """A request is not let in. `status`: of the HTTP response."""
+    """A request is not let in. `status`: of the HTTP response; `back`: a page that leads on."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, back: str = "") -> None:
         super().__init__(message)
         self.status = status
+        self.back = back
 
 
 def status_of(error: Refused | ToolMemError) -> int:

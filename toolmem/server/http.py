@@ -34,6 +34,7 @@ from toolmem.models.decisions import Decision
 from toolmem.models.protocols import KeepsRuleCopies
 from toolmem.models.tools import FlowResponse
 from toolmem.operations.operation import OPERATIONS
+from toolmem.operations.results import NEXT_HEADER, Calls
 from toolmem.server.access import Access, Refused, read_body, status_of
 from toolmem.server.console.app import Console
 from toolmem.server.console.visitors import Terminal
@@ -90,7 +91,9 @@ class Service:
         """Run the flow that the path names, or else an operation."""
         name, body = request.path_params["name"], await _body(request)
         waits = name in WAITING or name not in OPERATIONS
-        return _json(await self.threads.run(lambda: self._run(name, body, flows), waits=waits))
+        done = await self.threads.run(lambda: self._run(name, body, flows), waits=waits)
+        has_older = isinstance(done, Calls) and done.next is not None
+        return _json(done, headers={NEXT_HEADER: str(done.next)} if has_older else None)
 
     def _run(self, name: str, body: bytes, flows: Mapping[str, Any]) -> Any:
         if name not in OPERATIONS and name not in flows:

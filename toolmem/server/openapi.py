@@ -13,6 +13,7 @@ from toolmem.flow.binding import Flow
 from toolmem.models.decisions import Decision
 from toolmem.models.tools import FlowResponse
 from toolmem.operations.operation import OPERATIONS, Operation
+from toolmem.operations.results import NEXT_HEADER, Calls
 
 
 def openapi_document(flows: Mapping[str, Flow]) -> dict[str, Any]:
@@ -28,6 +29,10 @@ def openapi_document(flows: Mapping[str, Flow]) -> dict[str, Any]:
         doc = (operation.__doc__ or "").partition("\n\n")[0]
         place = f"/operations/{name}" if name in flows else f"/{name}"
         paths[place] = _post(place.strip("/").replace("/", "_"), doc, operation.schema(), answer)
+        if operation.signature.return_annotation is Calls:
+            told = "`before` of a request for older calls; absent where there are none."
+            header = {NEXT_HEADER: {"description": told, "schema": {"type": "integer"}}}
+            paths[place]["post"]["responses"]["200"]["headers"] = header
     info = {"title": "toolmem", "version": __version__}
     return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
 

@@ -3,6 +3,7 @@
 Error codes: -32700 no JSON, -32600 no request, -32601 unknown method, -32602 a wrong parameter (its
 name in `data.parameter`), -32000 the store failed, -32603 anything else. OpenHuman's names are
 aliases: `openhuman.memory_tool_rule_put` is `memory.tool_rule_put`, its result in their envelope.
+Where there are older calls than a result has, `next` stands beside it: the `before` to ask with.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from toolmem.formats.files import read_json
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import with_all_fields
 from toolmem.operations.operation import OPERATIONS, Operation
+from toolmem.operations.results import Calls
 
 log = logging.getLogger("toolmem.server")
 
@@ -73,15 +75,16 @@ class Rpc:
             if request.get("jsonrpc") != "2.0" or not isinstance(method, str):
                 expected = 'an object with "jsonrpc": "2.0" and a method'
                 raise RpcError(-32600, f"Invalid Request: expected {expected}")
-            result = self._perform(method, request.get("params"))
+            done = self._perform(method, request.get("params"))
         except RpcError as error:
             if not is_notification:
                 return _error_response(request_id, error)
             log.warning("a notification failed: %s", error.fields["code"])
             return None
-        return None if is_notification else {"jsonrpc": "2.0", "id": request_id, "result": result}
+        return None if is_notification else {"jsonrpc": "2.0", "id": request_id, **done}
 
-    def _perform(self, method: str, params: Any) -> Any:
+    def _perform(self, method: str, params: Any) -> dict[str, Any]:
+        """The `result` of a method, and `next` where calls have older ones."""
         operation = self._methods.get(method)
         if operation is None:
             known = hint(method[:100], self._methods)
@@ -95,7 +98,8 @@ class Rpc:
             workspace = arguments.pop("workspace_id", None) or "default"
             if not isinstance(workspace, str):
                 raise RequestError("workspace_id: expected a text", "workspace_id")
-            result = with_all_fields(self._workspace_of(workspace).perform(operation, arguments))
+            done = self._workspace_of(workspace).perform(operation, arguments)
+            result = with_all_fields(done)
         except RequestError as error:
             message = f"Invalid params: {error}"
             raise RpcError(-32602, message, data={"parameter": error.field}) from None
@@ -104,7 +108,10 @@ class Rpc:
         except Exception as error:
             log.exception("a method failed")
             raise RpcError(-32603, f"Internal error: {type(error).__name__}") from None
-        return {"result": result, "logs": []} if method.startswith(_ALIAS) else result
+        if method.startswith(_ALIAS):
+            result = {"result": result, "logs": []}
+        has_older = isinstance(done, Calls) and done.next is not None
+        return {"result": result, "next": done.next} if has_older else {"result": result}
 
 
 def _named_params(operation: Operation, params: dict[str, Any] | list[Any]) -> dict[str, Any]:

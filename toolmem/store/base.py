@@ -158,8 +158,7 @@ class BaseStore(Store):
                 self.put(workspace, storable.VERDICTS, key, verdict)
 
     def log_decision(self, workspace: str, decision: Decision) -> None:
-        key = f"{storable.micros(decision.time):020d}-{decision.id}"  # sorted by time
-        self.put(workspace, storable.DECISIONS, key, decision)
+        self.put(workspace, storable.DECISIONS, storable.decision_key(decision), decision)
 
     def decisions(
         self,

@@ -69,7 +69,7 @@ def test_a_stopped_call_leads_to_its_rule_which_is_withdrawn_and_restored(
         viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=False
     ).new_page()
     sign_in(page, url)
-    page.get_by_role("link", name="Decisions").click()
+    page.get_by_role("link", name="Decisions", exact=True).click()
     page.locator(".rows a").first.click()
     page.get_by_role("link", name="Never email eve@x.org").click()
     page.get_by_role("button", name="Withdraw").click()

@@ -2,7 +2,6 @@
 
 from toolmem import ToolMem
 from toolmem.rules.changes import Actor
-from toolmem.server.console.rule_views import replay
 
 
 def test_a_rule_is_withdrawn_and_restored_with_its_text(browser, memory):
@@ -18,7 +17,7 @@ def test_a_rule_that_an_agent_asks_for_is_approved_after_a_look_at_its_replay(br
     agent = memory.acting_as(Actor("agent", session="talk", name="claude"))
     more = {"effect": "deny", "when": [{"target": "user[12]@"}]}
     rule = agent.tool_rule_put("send_email", "Never email user1 and user2", **more)
-    trial = replay(memory, rule)
+    trial = memory.tool_rule_try(id=rule.id)
     assert (trial.calls, len(trial.stopped), trial.worked) == (12, 2, 2)
     assert "<b>2</b> of the newest 12 calls" in browser.open("rule", id=rule.id, replay=1)
     assert memory.tool_rule_list("send_email") == []
@@ -66,7 +65,7 @@ def test_what_was_changed_since_it_was_shown_is_not_approved(browser, memory, us
     answer = browser.client.post("/w/default/rule", data=data)
     assert answer.status_code == 409 and "was changed since" in answer.text
     assert [each.id for each in memory.tool_rule_list("send_email")] == [user_rule.id]
-    assert "what was asked for is done" in browser.send("approve", id=user_rule.id).text
+    assert "Lifted" in browser.send("approve", id=user_rule.id).text
     assert memory.tool_rule_list("send_email") == []
 
 
@@ -86,5 +85,5 @@ def test_a_rule_on_hours_is_tried_in_the_time_zone_of_the_user(tmp_path):
         call = {"tool_name": "deploy", "input": {}, "output": "ok"}
         memory.add([{**call, "create_time": time} for time in times])
         rule = memory.tool_rule_put("deploy", "Never at night", effect="deny", when=night)
-        trial = replay(memory, rule)
+        trial = memory.tool_rule_try(id=rule.id)
         assert [each.create_time.hour for each in trial.stopped] == [15]

@@ -22,6 +22,8 @@ from toolmem.pages.html import environment
 from toolmem.server.access import Access, Refused, read_body, status_of
 from toolmem.server.console.call_views import logged_call
 from toolmem.server.console.changes import TOLD, change
+from toolmem.server.console.retries import Retries
+from toolmem.server.console.tables import TABLES, csv_of
 from toolmem.server.console.views import VIEWS
 from toolmem.server.console.visitors import (
     Terminal,
@@ -71,6 +73,7 @@ class Console:
         self.memory, self.run = memory, run
         self.visitors = Visitors(access, terminal, read_only=read_only)
         self.missing = self._guarded(self._missing)
+        self._retries = Retries()
         self._templates = environment("toolmem.server.console")
         self._waiting: dict[str, tuple[str, int]] = {}  # by workspace: the rules' stamp, the count
 
@@ -81,7 +84,10 @@ class Console:
             Route("/", guarded(self._start)),
             Route("/sign-out", guarded(self._sign_out), methods=["POST"]),
             Route("/w/{workspace}/rule", guarded(self._change), methods=["POST"]),
+            Route("/w/{workspace}/decision", guarded(self._change), methods=["POST"]),
+            Route("/w/{workspace}/retry", guarded(self._retry), methods=["POST"]),
             Route("/w/{workspace}/call.txt", guarded(self._raw_call)),
+            *(Route(f"/w/{{workspace}}/{n}.csv", guarded(partial(self._csv, n))) for n in TABLES),
             *(Route(f"/w/{{workspace}}/{n}", guarded(partial(self._page, n))) for n in VIEWS),
             Route("/w/{path:path}", self.missing, methods=["GET", "POST"]),
         ]
@@ -119,18 +125,20 @@ class Console:
     def _answer(
         self, work: Work, request: Request, visit: Visit, body: bytes, refused: Refused | None
     ) -> Response:
+        back = ""  # a page that leads on
         try:
             if refused is not None:
                 raise refused
             return work(request, visit, body)
         except (Refused, ToolMemError) as error:
             status, message = status_of(error), str(error)
+            back = getattr(error, "back", "")
             if status >= 500:
                 log.error("%s: %s", plain(request.url.path, 200), error)
         except Exception:
             log.exception("%s: a page failed", plain(request.url.path, 200))
             status, message = 500, ""
-        shown = {"message": message, "status": status}
+        shown = {"message": message, "status": status, "back": back}
         return self._render("problem", request, visit, shown, status)
 
     def _missing(self, request: Request, visit: Visit, body: bytes) -> Response:
@@ -162,9 +170,10 @@ class Console:
             kept = {key: value for key, value in given.items() if value not in (None, "")}
             return root + page + (f"?{urlencode(kept)}" if kept else "")
 
+        kept = {k: v for k, v in query.items() if k not in ("from", "before", "told")}
+
         def here(**changed: Any) -> str:
             """This page with other filters; it begins at its first row again."""
-            kept = {k: v for k, v in query.items() if k not in ("from", "before", "told")}
             return url("" if name == "home" else name, **(kept | changed))
 
         text = self._templates.get_template(f"{name}.html.j2").render(
@@ -177,8 +186,10 @@ class Console:
             tool_url=lambda tool: url("tool", name=tool),
             failed_url=lambda tool: url("calls", tool=tool, outcome="failed"),
             here=here,
+            csv=lambda file: url(file, **kept),
             query=defaultdict(str, query),
             visit=visit,
+            retry=self._retries.told(workspace),
             told=TOLD.get(query.get("told", ""), ""),
             visitors=self.visitors,
             version=__version__,
@@ -212,13 +223,22 @@ class Console:
             location = visit.location_of(body)
             if not location:
                 actor = visit.actor(form.get("do", ""))
-                told, rule = change(self._workspace(request), form, actor)
-                location = f"rule?{urlencode({'id': rule.id, 'told': told})}"
-                if rule.status == "deleted":
-                    location = f"rules?{urlencode({'told': told})}"
+                location = change(self._workspace(request), form, actor)
                 visit.remember(body, location)
                 visit.may_change_again()
         return RedirectResponse(location, 303)
+
+    def _retry(self, request: Request, visit: Visit, body: bytes) -> Response:
+        self.visitors.require_may_change(visit)
+        self.visitors.require_own_form(request, visit, _form(body))
+        self._retries.start(self._workspace(request))
+        return RedirectResponse("./", 303)
+
+    def _csv(self, name: str, request: Request, visit: Visit, body: bytes) -> Response:
+        text = csv_of(name, self._workspace(request), dict(request.query_params))
+        headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+        content = text.encode("utf-8", "replace")
+        return Response(content, headers=headers, media_type="text/csv; charset=utf-8")
 
     def _raw_call(self, request: Request, visit: Visit, body: bytes) -> Response:
         text = logged_call(self._workspace(request), request.query_params).call.output

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from toolmem.guard.rule_cache import RuleSet
 from toolmem.memory.toolmem import Workspace
-from toolmem.models.calls import ToolCallResult
+from toolmem.models.calls import OUTCOMES, ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.models.guidance import Line
 from toolmem.models.tools import LoggedCall
 from toolmem.operations.guidance import records_shown
+from toolmem.operations.results import Calls
 from toolmem.server.access import Refused
 from toolmem.server.console.paging import PAGE, Query, whole_number
 from toolmem.text.display import bounded, marked
@@ -23,43 +23,51 @@ from toolmem.view.view import CallView
 
 MAX_SCANNED = 5_000  # calls that one page reads to find those with an outcome
 MAX_SHOWN = 20_000  # characters of an input or output
+TABS = (
+    ("", "all"),
+    ("lost", "lost"),
+    ("failed", "failed"),
+    ("silent", "silent failures"),
+    ("no_use", "of no use"),
+    ("worked", "worked"),
+    ("unjudged", "not judged"),
+)
 NEIGHBOURS = 15  # calls of the conversation before this one, and after it
-OUTCOMES: dict[str, Callable[[ToolCallResult], bool]] = {
-    "failed": lambda call: call.failed is True,
-    "silent": lambda call: call.failed_silently,
-    "worked": lambda call: call.failed is False,
-    "useless": lambda call: call.failed is False and call.score == 0,
-    "unjudged": lambda call: call.score is None,
-}
+LISTED = ("of", "conversation", "outcome", "q", "line", "all")  # a list of calls, in an address
 
 
-def find_calls(memory: Workspace, query: Query, limit: int = PAGE) -> dict[str, Any]:
+def calls(memory: Workspace, query: Query) -> dict[str, Any]:
     """The newest calls: of a tool, a conversation, a card's line, an outcome, with a text.
 
     `more`: the position before which the next page begins, None at the end; `line`: the card's.
     """
-    line, keep = _line_of(memory, query), OUTCOMES.get(query.get("outcome", ""))
-    before = whole_number(query.get("before"))
-    found: list[LoggedCall] = []
-    scanned, is_end = 0, False
-    while len(found) <= limit and scanned < MAX_SCANNED and not is_end:
-        page = memory.services.store().call_log(
-            memory.workspace_id,
-            conversation=query.get("conversation") or None,
-            tool=query.get("tool") or None,
-            contains=query.get("q", ""),
-            ids=line.call_ids if line else None,
-            before=before,
-            limit=1_000 if keep else limit + 1,
-            newest=True,
-        )
-        scanned, is_end = scanned + max(1, len(page)), not page
-        before = page[0].position if page else before
-        found += [each for each in reversed(page) if keep is None or keep(each.call)]
-    more = None if is_end else before
-    if len(found) > limit:
-        more = found[limit - 1].position
-    return {"line": line, "found": found[:limit], "more": more, "scanned": scanned}
+    listed = _listed({**query, "of": query.get("tool", "")})
+    found = find_calls(memory, listed, before=whole_number(query.get("before")), limit=PAGE)
+    return {
+        "line": _line_of(memory, listed),
+        "listed": listed if any(listed.values()) else {"all": "1"},
+        "OUTCOMES": TABS,
+        "found": found[::-1],
+        "more": found.next,
+        "scanned": MAX_SCANNED,
+    }
+
+
+def _listed(query: Query) -> dict[str, str]:
+    return {name: query.get(name, "") for name in LISTED}
+
+
+def find_calls(memory: Workspace, query: Query, **page: Any) -> Calls:
+    """The newest calls that fit the filter of a list, oldest first. Raises Refused."""
+    line = _line_of(memory, query)
+    given: dict[str, Any] = {
+        "tool_names": [query["of"]] if query.get("of") else None,
+        "conversation_id": query.get("conversation") or None,
+        "outcome": query.get("outcome") or None,
+        "text": query.get("q") or None,
+        "ids": line.call_ids if line else None,
+    }
+    return memory.calls(**given, **page)
 
 
 def _line_of(memory: Workspace, query: Query) -> Line | None:
@@ -67,7 +75,7 @@ def _line_of(memory: Workspace, query: Query) -> Line | None:
     index = whole_number(query.get("line"))
     if index is None:
         return None
-    records = records_shown(memory, [query.get("tool", "")])
+    records = records_shown(memory, [query.get("of", "")])
     lines = records[0].guidance.lines if records and records[0].guidance else []
     if index >= len(lines):
         raise Refused(404, "the card was written anew since: open it again")
@@ -75,37 +83,82 @@ def _line_of(memory: Workspace, query: Query) -> Line | None:
 
 
 def call(memory: Workspace, query: Query) -> dict[str, Any]:
-    """One call, what was decided in its conversation, and what today's rules say of it."""
-    store = memory.services.store()
-    logged = logged_call(memory, query)
-    position, shown, name = logged.position, logged.call, logged.call.tool_name
-    log_of_tool = partial(store.call_log, memory.workspace_id, tool=name, limit=1)
-    conversation = shown.conversation_id
+    """One call, what was decided in its conversation, and what today's rules say of it.
+
+    `older`, `newer`: its neighbours in the list from which it was opened, else of its tool.
+    """
+    logged, store = logged_call(memory, query), memory.services.store()
+    shown, conversation = logged.call, logged.call.conversation_id
+    listed = _listed(query)
+    is_list = any(listed.values())
+    if not is_list:
+        listed["of"] = shown.tool_name
     around: list[LoggedCall] = []
     decided: list[Decision] = []
     if conversation:
         log = partial(store.call_log, memory.workspace_id, conversation=conversation)
-        around = log(before=position, newest=True, limit=NEIGHBOURS)
-        around += log(after=position - 1, limit=NEIGHBOURS + 1)
-        decided = memory.decisions(conversation_id=conversation, tool_name=name)
-    view, now = CallView(name, shown.input), memory.rules.local_time()
-    listed = RuleSet(memory.rules, "").rules_for(view, conversation)
+        around = log(before=logged.position, newest=True, limit=NEIGHBOURS)
+        around += log(after=logged.position - 1, limit=NEIGHBOURS + 1)
+        decided = memory.decisions(conversation_id=conversation, tool_name=shown.tool_name)
     output = _readable(shown.output)
     return {
         "call": shown,
-        "older": log_of_tool(before=position, newest=True),
-        "newer": log_of_tool(after=position),
+        "verdict": _verdict(shown),
+        "listed": listed,
+        "is_list": is_list,
+        "back": {**listed, "tool": listed["of"], "of": "", "all": ""},
+        "older": _neighbour(memory, listed, {"before": logged.position, "newest": True}),
+        "newer": _neighbour(memory, listed, {"after": logged.position}),
         "input": marked(bounded(_readable(shown.input), MAX_SHOWN)),
         "output": marked(bounded(output, MAX_SHOWN)),
-        "around": around,
+        "around": [each.call for each in around],
         "decided": decided,
-        "against": [rule for each, rule, tests in listed if tests.check(each, now) is not Match.NO],
+        "against": _rules_against(memory, shown),
         "is_cut": len(output) > MAX_SHOWN,
     }
 
 
+def _neighbour(memory: Workspace, listed: Query, place: dict[str, Any]) -> ToolCallResult | None:
+    """The next call in a list, on the side of a position that `place` names."""
+    line, fits = _line_of(memory, listed), OUTCOMES.get(listed["outcome"])  # type: ignore[call-overload]
+    log = partial(
+        memory.services.store().call_log,
+        memory.workspace_id,
+        tool=listed["of"] or None,
+        conversation=listed["conversation"] or None,
+        contains=listed["q"],
+        ids=line.call_ids if line else None,
+        limit=1_000 if fits else 1,
+    )
+    scanned = 0
+    while scanned < MAX_SCANNED and (page := log(**place)):
+        is_older = "before" in place
+        for each in reversed(page) if is_older else page:
+            if fits is None or fits(each.call):
+                return each.call
+        scanned += len(page)
+        place |= {"before": page[0].position} if is_older else {"after": page[-1].position}
+    return None
+
+
+def _rules_against(memory: Workspace, call: ToolCallResult) -> list[Any]:
+    view, now = CallView(call.tool_name, call.input), memory.rules.local_time()
+    listed = RuleSet(memory.rules, "").rules_for(view, call.conversation_id)
+    return [rule for each, rule, tests in listed if tests.check(each, now) is not Match.NO]
+
+
+def _verdict(call: ToolCallResult) -> str:
+    if call.score is None:
+        return {"failed": "it could not judge", "pending": "not judged yet"}.get(
+            call.evaluation_status, "no verdict"
+        )
+    if call.failed:
+        return "failed"
+    return "worked" if call.score else "of no use"
+
+
 def logged_call(memory: Workspace, query: Query) -> LoggedCall:
-    """The call of this tool and id. Raises Refused."""
+    """The call of this tool and id, with its position. Raises Refused."""
     found = memory.services.store().call_log(
         memory.workspace_id, tool=query.get("tool", ""), ids=[query.get("id", "")]
     )

@@ -1,68 +1,114 @@
-"""What the forms do: approve, reject, withdraw, restore, delete and save a rule.
+"""What the forms do: decide on a rule, delete its text, save it, and say that a decision was wrong.
 
-Each works as the same change on the command line does: without evidence that the user asks for it,
-what would loosen the user's rule in a guarded store is kept as a request.
+Each works as the same operation does elsewhere: without evidence that the user asks for it, what
+would loosen the user's rule in a guarded store is kept as a request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
 
-from toolmem.errors import RequestError
+from msgspec.structs import replace
+
+from toolmem.errors import Conflict, RequestError
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.operations.operation import OPERATIONS
-from toolmem.rules.changes import Actor
+from toolmem.rules.changes import ONLY_ASKS, Actor
 from toolmem.server.access import Refused
-from toolmem.server.console.rule_views import content_digest, rule_fields, rule_of
+from toolmem.server.console.rule_views import decision_of, editable, rule_fields, rule_of
 
 # Told on the page to which a change leads.
 TOLD = {
     "approve": "Approved: what was asked for is done.",
+    "lifted": "Lifted: no call is held against this rule any more.",
     "reject": "Rejected: nothing was changed.",
+    "keep": "Kept: the rule holds as before.",
     "withdraw": "Withdrawn: no call is held against it any more. It can be restored.",
     "restore": "Restored: it holds again.",
     "delete": "Deleted, with its text.",
     "save": "Saved: it holds now.",
     "waits": "The store is guarded, and you did not sign in from the terminal: the change waits.",
+    "wrong": "Kept with the decision. Nothing else was changed: edit the rule, or withdraw it.",
+    "marked": "Kept with the decision. Nothing else was changed.",
+    "unmarked": "The mark is gone.",
 }
+REVIEWS = ("approve", "reject", "withdraw", "restore")
 
 
-def change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> tuple[str, ToolMemoryRule]:
-    """Do what a form asks for. Returns a key of TOLD, and the rule afterwards.
+def change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
+    """Do what a form asks for. Returns the page that tells it, relative to the form's.
 
-    Raises RequestError, and Refused where the rule is not as it was when its page was read.
+    Raises Refused: 404 for what is gone, 409 where a rule is not as it was when its page was read,
+    422 for what is no change of it.
     """
-    do, began = form.get("do", ""), memory.services.clock.now()
-    if do == "save" and not form.get("id"):
-        after = _save(memory, form, actor)
+    back = f"rule?{urlencode({'id': form['id']})}" if form.get("id") else ""
+    try:
+        return _change(memory, form, actor)
+    except Conflict as error:
+        raise Refused(409, str(error), back) from None
+    except RequestError as error:
+        raise Refused(422, str(error), back) from None
+
+
+def _change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
+    do: Any = form.get("do", "")
+    asked = form.get("id", "")
+    if do in ("wrong", "right"):
+        return _mark(memory, asked, is_wrong=do == "wrong")
+    seen = form.get("seen") or "nothing" if asked else ""  # a new rule was not seen before
+    acting = memory.acting_as(replace(actor, seen=seen))
+    began = memory.services.clock.now()
+    told = do
+    if do in REVIEWS:
+        before = rule_of(memory, asked).rule
+        after = acting.tool_rule_review(asked, do, seen=seen)
+        is_question = before.request is not None and before.request.evidence == "typed"
+        told = "keep" if do == "reject" and is_question else do
+        told = "lifted" if do == "approve" and after.status == "deleted" else told
+    elif do == "delete":
+        return _delete(acting, asked)
+    elif do == "save":
+        after = _save(acting, form)
     else:
-        rule = rule_of(memory, form.get("id", ""))
-        if form.get("seen") != content_digest(rule):
-            raise Refused(409, "the rule was changed since you read its page: read it again")
-        after = _save(memory, form, actor) if do == "save" else _decide(memory, do, rule, actor)
-    is_waiting = after.request is not None and after.request.time >= began
-    return ("waits" if is_waiting else do), after
+        raise RequestError("do: expected the name of a change", "do")
+    if after.status == "deleted":
+        return f"rules?{urlencode({'told': told})}"
+    asked_now = after.request is not None and (do == "approve" or after.request.time >= began)
+    told = "waits" if after.status == "request" or asked_now else told
+    return f"rule?{urlencode({'id': after.id, 'told': told})}"
 
 
-def _decide(memory: Workspace, do: str, rule: ToolMemoryRule, actor: Actor) -> ToolMemoryRule:
-    rules = memory.rules
-    if do == "approve":
-        return rules.accept(rule, actor)
-    if do == "reject":
-        return rules.reject(rule, actor)
-    if do == "withdraw":
-        return rules.change(rule, actor, "withdrawn", expires_at=memory.services.clock.now())
-    if do == "restore":
-        return rules.change(rule, actor, "restored", expires_at=None)
-    if do == "delete":
-        return rules.delete(rule, actor)
-    raise RequestError("do: expected the name of a change", "do")
+def _delete(memory: Workspace, rule_id: str) -> str:
+    """Delete the text of a rule that does not hold."""
+    found = rule_of(memory, rule_id)
+    if found.state != "ended":
+        raise RequestError("withdraw the rule before you delete its text", "do")
+    if not memory.tool_rule_delete(found.rule.tool_name, rule_id):
+        raise Refused(404, "there is no such rule any more")
+    return f"rules?{urlencode({'told': 'delete'})}"
 
 
-def _save(memory: Workspace, form: Mapping[str, str], actor: Actor) -> ToolMemoryRule:
-    given = {**rule_fields(form), "source": "user_explicit"}
-    if form.get("id"):
-        given["id"] = form["id"]
-    made: ToolMemoryRule = memory.acting_as(actor).perform(OPERATIONS["tool_rule_put"], given)
+def _save(memory: Workspace, form: Mapping[str, str]) -> ToolMemoryRule:
+    known = editable(memory, form["id"]).rule if form.get("id") else None
+    given = {**rule_fields(memory, form, known), "source": "user_explicit"}
+    if known is not None:
+        given["id"] = known.id
+        if given.get("effect") == "deny" and ONLY_ASKS in known.tags:
+            given["tags"] = [tag for tag in known.tags if tag != ONLY_ASKS]
+    made: ToolMemoryRule = memory.perform(OPERATIONS["tool_rule_put"], given)
     return made
+
+
+def _mark(memory: Workspace, decision_id: str, *, is_wrong: bool) -> str:
+    """Store with a decision whether it was wrong. It leads to the rule that made it."""
+    decision_of(memory, decision_id)
+    marked = memory.mark_decision(decision_id, wrong=is_wrong)
+    for found in memory.tool_rules(ids=marked.rule_ids) if is_wrong else ():
+        if found.state != "waiting":
+            page = "rule" if found.rule.session else "draft"
+            return f"{page}?{urlencode({'id': found.rule.id, 'told': 'wrong'})}"
+    told = "marked" if is_wrong else "unmarked"
+    return f"decision?{urlencode({'id': decision_id, 'told': told})}"

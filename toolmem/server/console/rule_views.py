@@ -2,255 +2,281 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-import msgspec
-from msgspec import Struct, field
+from msgspec.structs import replace
 
 from toolmem.errors import RequestError
+from toolmem.guard.trial import RuleTrial
 from toolmem.memory.toolmem import Workspace
-from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
-from toolmem.models.rules import UNSCOPED, ToolMemoryRule
+from toolmem.models.rules import RANK, ToolMemoryRule
+from toolmem.operations.rules import RuleOverview
 from toolmem.pages.html import dumped
-from toolmem.rules.capture import read_new_rule
-from toolmem.rules.changes import loosens
-from toolmem.rules.identity import folded_name, text_key
+from toolmem.rules.changes import ONLY_ASKS, loosens
+from toolmem.rules.identity import text_key
 from toolmem.server.access import Refused
 from toolmem.server.console.paging import Query, cut
-from toolmem.view.conditions import Match, read_conditions
-from toolmem.view.view import CallView
+from toolmem.text.display import zone_name
 
-MAX_REPLAYED = 2_000  # calls that a rule is tried against
-FIELDS = ("tool_name", "rule", "priority", "effect", "when", "unless")
-
-
-class RuleRow(Struct):
-    """A rule, and how often it stopped a call or asked about one, by the newest decisions."""
-
-    rule: ToolMemoryRule
-    state: str  # holds, waiting, ended
-    stopped: int = 0
-    stopped_at: datetime | None = None
+MAX_DECISIONS = 1_000  # that a list is made of
+NEWEST = 10  # decisions on the page of a rule
+FIELDS = ("tool_name", "rule", "priority", "effect", "when", "unless", "expires_at")
+EFFECTS = ("deny", "ask", "remind")
+ACTIONS = ("deny", "ask", "advise")
+KINDS = ("rule", "repeat", "known_name", "schema", "self")
 
 
-class Trial(Struct):
-    """What a rule would have done to recorded calls."""
-
-    calls: int = 0
-    stopped: list[ToolCallResult] = field(default_factory=list)
-    worked: int = 0  # of the stopped ones
-    is_partial: bool = False  # tests of earlier calls found none
+# ------------------------------------------------------------ rules
 
 
 def rules(memory: Workspace, query: Query) -> dict[str, Any]:
     """The rules in one state: those that hold, wait for the user, or have ended."""
-    decisions, now = memory.decisions(limit=1_000), memory.services.clock.now()
-    every = rule_rows(memory.rules.every_rule(), decisions, now)
+    found = rules_by_state(memory, query)
     state = query.get("state", "")
-    state = state if state in IN_STATE else "holds"
-    wanted = query.get("q", "").casefold()
-    counts = {name: sum(map(IN_STATE[name], every)) for name in IN_STATE}
-    rows = [
-        row
-        for row in filter(IN_STATE[state], every)
-        if wanted in f"{row.rule.rule}\n{row.rule.tool_name}".casefold()
-        and query.get("effect", "") in ("", row.rule.effect)
-    ]
-    rows.sort(key=lambda row: (-row.stopped, row.rule.tool_name.lower(), row.rule.rule))
-    return {"counts": counts, "state": state, **cut(rows, query)}
+    state = state if state in found else "holds"
+    counts = {name: len(rows) for name, rows in found.items()}
+    return {"counts": counts, "state": state, **cut(found[state], query)}
 
 
-IN_STATE: dict[str, Callable[[RuleRow], bool]] = {
-    "holds": lambda row: row.state == "holds",
-    "waiting": lambda row: row.state == "waiting" or row.rule.request is not None,
-    "ended": lambda row: row.state == "ended",
-}
-
-
-def rule_rows(
-    rules: Iterable[ToolMemoryRule], decisions: Iterable[Decision], now: datetime
-) -> list[RuleRow]:
-    """Add to each rule what `decisions` say of it. They are in the order of their times."""
-    rows = {}
-    for each in rules:
-        state = "holds" if each.holds_at(now) else "ended"
-        if each.status == "request":
-            state = "waiting"
-        rows[each.id] = RuleRow(each, state)
-    for decision in decisions:
-        if decision.action not in ("ask", "deny"):
-            continue
-        for rule_id in {source.rule_id for source in decision.sources}:
-            if row := rows.get(rule_id):
-                row.stopped += 1
-                row.stopped_at = decision.time
-    return list(rows.values())
+def rules_by_state(memory: Workspace, query: Query) -> dict[str, list[RuleOverview]]:
+    """The rules that fit a list's filter. One that holds and is to be changed waits as well."""
+    effect: Any = query.get("effect") if query.get("effect") in EFFECTS else None
+    every = memory.tool_rules(effect=effect, text=query.get("q") or None)
+    return {
+        "holds": [each for each in every if each.state == "holds"],
+        "waiting": [each for each in every if each.state == "waiting" or each.rule.request],
+        "ended": [each for each in every if each.state == "ended"],
+    }
 
 
 def rule(memory: Workspace, query: Query) -> dict[str, Any]:
     """One rule: what it means, where it comes from, what it stopped, and trials of it."""
-    found = rule_of(memory, query.get("id", ""))
-    decisions, now = memory.decisions(limit=1_000), memory.rules.local_time()
-    about = [d for d in decisions if any(s.rule_id == found.id for s in d.sources)]
-    asked = found.request.after if found.request else {}
-    then = msgspec.convert({**msgspec.to_builtins(found), **asked}, ToolMemoryRule)
+    row = rule_of(memory, query.get("id", ""))
+    found, then = row.rule, row.rule.as_asked
+    waits = found.status == "request" or found.request is not None
+    trial = freed = None
+    answer = problem = ""
+    try:
+        if waits or "replay" in query:
+            trial = memory.tool_rule_try(id=found.id)
+            freed = _freed(memory, found, trial)
+        if query.get("call"):
+            answer = _answer(memory, found, query["call"])
+    except RequestError as error:
+        problem = str(error)
     return {
-        "row": rule_rows([found], decisions, now)[0],
+        "row": row,
         "rule": found,
-        "seen": content_digest(found),
         "then": then,
-        "is_looser": loosens(found, then, now),
-        "about": about[::-1][:10],
-        "trial": replay(memory, then) if "replay" in query else None,
-        "answer": try_call(then, query, now) if query.get("call") else None,
+        "waits": waits,
+        "is_question": found.request is not None and found.request.evidence == "typed",
+        "is_looser": loosens(found, then, memory.rules.local_time()),
+        "is_weak": not found.is_checked or ONLY_ASKS in found.tags,
+        "about": memory.decisions(rule_id=found.id, limit=NEWEST)[::-1],
+        "trial": trial,
+        "freed": freed,
+        "answer": answer,
+        "problem": problem,
     }
+
+
+def rule_of(memory: Workspace, rule_id: str) -> RuleOverview:
+    """A rule in any state, with what it did. Raises Refused."""
+    found = memory.tool_rules(ids=[rule_id])
+    if not found:
+        raise Refused(404, "there is no such rule any more")
+    return found[0]
+
+
+def _freed(memory: Workspace, rule: ToolMemoryRule, trial: RuleTrial) -> RuleTrial | None:
+    """The recorded calls that a rule stops today, and would not with the change asked for."""
+    if rule.request is None or not rule.is_checked:
+        return None
+    fields: Any = {"effect": rule.effect, "when": rule.when, "unless": rule.unless}
+    today = memory.tool_rule_try(tool_name=rule.tool_name, rule=rule.rule, **fields)
+    ends = not trial.rule.holds_at(memory.services.clock.now())
+    stopped = set() if ends else {(call.tool_name, call.id) for call in trial.stopped}
+    calls = [call for call in today.stopped if (call.tool_name, call.id) not in stopped]
+    worked = sum(call.failed is False for call in calls)
+    return replace(today, stopped=calls, worked=worked)
+
+
+def _answer(memory: Workspace, rule: ToolMemoryRule, call: str) -> str:
+    """What a rule makes of a call that a person wrote. Raises RequestError."""
+    given: Any = call
+    if call.lstrip().startswith("{"):
+        try:
+            given = json.loads(call)
+        except (ValueError, RecursionError) as error:
+            return f"These arguments are no JSON: {error}."
+    tried = memory.tool_rule_try(id=rule.id, call=given)
+    if not tried.rule.is_checked:
+        return "It only reminds: no call is held against it."
+    effect = "stopped" if tried.rule.effect == "deny" else "asked about"
+    told = {"no": "let through", "yes": effect, "maybe": "asked about: it is not sure"}
+    return f"This call would be {told[tried.match]}."
+
+
+# ------------------------------------------------------------ a rule that is being written
 
 
 def draft(memory: Workspace, query: Query) -> dict[str, Any]:
     """A rule that is being written, or edited: how it is understood, and what it would stop."""
-    known = rule_of(memory, query["id"]) if query.get("id") else None
+    row = editable(memory, query["id"]) if query.get("id") else None
+    known = row.rule if row else None
     given = {name: query.get(name, "") for name in FIELDS}
     if known is not None and "rule" not in query:
-        given = {name: getattr(known, name) for name in FIELDS}
-        for name in ("when", "unless"):
-            given[name] = dumped(given[name]) if given[name] else ""
+        given = _as_form(memory, known)
     problem = ""
-    then: ToolMemoryRule | None = None
+    trial: RuleTrial | None = None
     if given["rule"] and given["tool_name"]:
         try:
-            then = drafted(memory, given, known)
+            trial = _tried(memory, given, query.get("words", ""), known)
         except RequestError as error:
             problem = str(error)
-    others = memory.tool_rule_list(given["tool_name"]) if then else []
+    others = memory.tool_rule_list(given["tool_name"]) if trial else []
     text, own = text_key(given["rule"]), query.get("id")
+    now = memory.rules.local_time()
     return {
         "known": known,
-        "seen": content_digest(known) if known else "",
+        "seen": row.digest if row else "",
         "given": given,
-        "then": then,
+        "saved": _previewed(given, trial.rule) if trial else {},
+        "trial": trial,
         "problem": problem,
-        "trial": replay(memory, then) if then is not None and then.is_checked else None,
+        "zone": zone_name(memory.rules.zone, now),
         "same": [each for each in others if text_key(each.rule) == text and each.id != own],
     }
 
 
-def drafted(memory: Workspace, given: Query, known: ToolMemoryRule | None) -> ToolMemoryRule:
-    """The rule of a form. Without an effect its text is read as a sentence. Raises RequestError."""
-    fields = rule_fields(given)
-    if not fields.keys() & {"effect", "when", "unless"}:
-        fields |= read_new_rule(memory.rules, given["tool_name"], given["rule"])
-    now = memory.services.clock.now()
-    base = known or ToolMemoryRule(id="", tool_name="", rule="", created_at=now, updated_at=now)
-    try:
-        made = msgspec.convert({**msgspec.to_builtins(base), **fields}, ToolMemoryRule)
-    except msgspec.ValidationError as error:
-        raise RequestError(str(error)) from None
-    if made.when:
-        read_conditions(made.when, made.unless)
-    return made
+def editable(memory: Workspace, rule_id: str) -> RuleOverview:
+    """A rule whose fields can be edited. Raises Refused, and RequestError for other rules."""
+    found = rule_of(memory, rule_id)
+    if found.rule.session:
+        raise RequestError("this rule holds in one session: it can only be withdrawn", "id")
+    if found.rule.status == "request":
+        raise RequestError("this rule waits: approve or reject it first", "id")
+    return found
 
 
-def rule_fields(given: Query) -> dict[str, Any]:
-    """The fields of a form as a rule has them; empty ones are left out. Raises RequestError."""
+def _as_form(memory: Workspace, rule: ToolMemoryRule) -> dict[str, str]:
+    """The fields of a rule as its form shows them. An end that is past is not shown."""
+    texts: dict[str, str] = {name: getattr(rule, name) for name in FIELDS[:4]}
+    for name in ("when", "unless"):
+        texts[name] = dumped(getattr(rule, name)) if getattr(rule, name) else ""
+    ends, zone = rule.expires_at, memory.rules.zone
+    is_over = ends is None or ends <= memory.services.clock.now()
+    texts["expires_at"] = "" if is_over or ends is None else _local(ends, zone)
+    return texts
+
+
+def _local(moment: datetime, zone: Any) -> str:
+    """A time as a field of a form has it."""
+    return f"{moment.astimezone(zone):%Y-%m-%dT%H:%M}"
+
+
+def _tried(memory: Workspace, given: Query, words: str, known: ToolMemoryRule | None) -> RuleTrial:
+    """Try the rule of a form. `words`: say in other words which calls are meant.
+
+    Without an effect its text is read as a sentence. Raises RequestError.
+    """
+    fields = rule_fields(memory, given, known)
+    tool, text = fields["tool_name"], fields["rule"]
+    conditions = {name: fields[name] for name in ("effect", "when", "unless") if name in fields}
+    if words:
+        read = memory.tool_rule_try(tool_name=tool, rule=words, recorded=1).rule
+        if not read.is_checked:
+            unread = f": {', '.join(read.unread)}" if read.unread else ""
+            raise RequestError(f"These words were not understood{unread}. Say it otherwise.")
+        conditions = {"effect": read.effect, "when": read.when, "unless": read.unless}
+    trial = memory.tool_rule_try(tool_name=tool, rule=text, **conditions)
+    if trial.rule.effect != "remind" and not trial.rule.when:
+        raise RequestError(f"when: needed where the effect is {trial.rule.effect}", "when")
+    return trial
+
+
+def _previewed(given: Query, rule: ToolMemoryRule) -> dict[str, str]:
+    """The fields that saving posts: what is shown is what is saved."""
+    read = {"effect": rule.effect, "when": dumped(rule.when), "unless": dumped(rule.unless)}
+    is_read = given["effect"] or rule.is_checked  # a reminder keeps the words it did not understand
+    return {**given, **(read if is_read else {})}
+
+
+def rule_fields(memory: Workspace, given: Query, known: ToolMemoryRule | None) -> dict[str, Any]:
+    """The fields of a form as `tool_rule_put` takes them. Raises RequestError.
+
+    With an effect, empty conditions are none; without one they are left out.
+    """
     fields: dict[str, Any] = {name: given[name] for name in FIELDS if given.get(name)}
+    if fields.get("priority", "normal") not in RANK:
+        raise RequestError(f"priority: expected one of {', '.join(RANK)}", "priority")
     for name in ("when", "unless"):
         if name in fields:
             try:
                 fields[name] = json.loads(fields[name])
             except (ValueError, RecursionError) as error:
                 raise RequestError(f"{name}: no JSON: {error}", name) from None
+        elif known is not None and "effect" in fields:
+            fields[name] = []
+    ends, before = fields.pop("expires_at", ""), known.expires_at if known else None
+    if not ends:
+        fields["expires_at"] = "never"
+    elif before is None or ends != _local(before, memory.rules.zone):
+        fields["expires_at"] = _read_end(memory, ends)
     return fields
 
 
-def content_digest(rule: ToolMemoryRule) -> str:
-    """A digest of all that a page shows of a rule: what is approved is what was read."""
-    return hashlib.sha256(msgspec.json.encode(rule)).hexdigest()[:32]
+def _read_end(memory: Workspace, text: str) -> datetime:
+    """A time to come, in the user's time zone. Raises RequestError."""
+    zone = memory.rules.zone
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=zone) if zone and not moment.tzinfo else moment.astimezone()
+        is_past = moment <= memory.services.clock.now()
+    except (ValueError, OverflowError, OSError):
+        problem = "expected a date and a time, such as 2026-12-01T18:00"
+        raise RequestError(f"expires_at: {problem}", "expires_at") from None
+    if is_past:
+        raise RequestError("expires_at: this time is past: give one to come", "expires_at")
+    return moment
 
 
-def rule_of(memory: Workspace, rule_id: str) -> ToolMemoryRule:
-    """Raises Refused."""
-    for each in memory.rules.every_rule():
-        if each.id == rule_id:
-            return each
-    raise Refused(404, "there is no such rule any more")
-
-
-def try_call(rule: ToolMemoryRule, query: Query, now: datetime) -> str:
-    """What a rule makes of a call that a person wrote. `now`: in the user's time zone."""
-    if not rule.when:
-        return "It only reminds: no call is held against it."
-    arguments: Any = {"command": query["call"]}
-    if query["call"].lstrip().startswith("{"):
-        try:
-            arguments = json.loads(query["call"])
-        except (ValueError, RecursionError) as error:
-            return f"These arguments are no JSON: {error}."
-    conditions = read_conditions(rule.when, rule.unless)
-    match = conditions.check(CallView(rule.tool_name, arguments), now)
-    effect = "stopped" if rule.effect == "deny" else "asked about"
-    told = {Match.NO: "let through", Match.YES: effect, Match.MAYBE: "asked about: it is not sure"}
-    return f"This call would be {told[match]}."
-
-
-def replay(memory: Workspace, rule: ToolMemoryRule) -> Trial:
-    """Hold the newest calls against a rule; tests of earlier calls find none."""
-    done, store = Trial(), memory.services.store()
-    if not rule.when:
-        return done
-    tests, name = read_conditions(rule.when, rule.unless), folded_name(rule.tool_name)
-    done.is_partial = any(each.earlier or each.more_than for each in (*tests.when, *tests.unless))
-    is_class = name.startswith("@")
-    tools: list[str | None] = [None]  # all tools
-    if not is_class and name != UNSCOPED:
-        known = store.tool_names(memory.workspace_id)
-        tools = [each for each in known if folded_name(each) == name]
-    for tool in tools:
-        log = store.call_log(memory.workspace_id, tool=tool, newest=True, limit=MAX_REPLAYED)
-        for call in (logged.call for logged in log):
-            view = CallView(call.tool_name, call.input)
-            if is_class and name not in view.classes:
-                continue
-            done.calls += 1
-            made_at = call.create_time.astimezone(memory.rules.zone)
-            if tests.check(view, made_at) is not Match.NO:
-                done.stopped.append(call)
-                done.worked += call.failed is False
-    return done
+# ------------------------------------------------------------ decisions
 
 
 def decisions(memory: Workspace, query: Query) -> dict[str, Any]:
     """The guard's log, the newest first."""
-    found = memory.decisions(
-        conversation_id=query.get("conversation") or None,
-        tool_name=query.get("tool") or None,
-        limit=1_000,
-    )
-    action = query.get("action", "")
-    kind = query.get("kind", "")
-    rows = [
-        each
-        for each in reversed(found)
-        if action in ("", each.action) and (not kind or kind in {s.kind for s in each.sources})
-    ]
-    return cut(rows, query)
+    return cut(find_decisions(memory, query), query)
+
+
+def find_decisions(memory: Workspace, query: Query) -> list[Decision]:
+    """The decisions that fit a list's filter, the newest first."""
+    asked: dict[str, Any] = {
+        "conversation_id": query.get("conversation") or None,
+        "tool_name": query.get("tool") or None,
+        "action": query.get("action") if query.get("action") in ACTIONS else None,
+        "kind": query.get("kind") if query.get("kind") in KINDS else None,
+    }
+    return memory.decisions(**asked, limit=MAX_DECISIONS)[::-1]
 
 
 def decision(memory: Workspace, query: Query) -> dict[str, Any]:
-    """One decision: why, and the rules and calls that it rests on."""
-    store, asked = memory.services.store(), query.get("id", "")
-    found = store.decisions(memory.workspace_id, ids=[asked])
+    """One decision: the call, why, and the rules and calls that it rests on."""
+    found = decision_of(memory, query.get("id", ""))
+    calls = [each for source in found.sources for each in source.call_ids]
+    return {
+        "decision": found,
+        "rules": memory.tool_rules(ids=found.rule_ids),
+        "evidence": memory.calls([found.tool_name], ids=calls)[::-1] if calls else [],
+    }
+
+
+def decision_of(memory: Workspace, decision_id: str) -> Decision:
+    """Raises Refused."""
+    found = memory.decisions(ids=[decision_id])
     if not found:
         raise Refused(404, "this decision is not kept any more")
-    ids = {source.rule_id for source in found[0].sources if source.rule_id}
-    calls = [each for source in found[0].sources for each in source.call_ids]
-    name = found[0].tool_name
-    return {
-        "decision": found[0],
-        "rules": [each for each in memory.rules.every_rule() if each.id in ids],
-        "evidence": store.call_log(memory.workspace_id, tool=name, ids=calls) if calls else [],
-    }
+    return found[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -10,23 +10,26 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from toolmem.guidance.shown import statistics
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import CallFigures, ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.models.guidance import Line
-from toolmem.models.tools import LoggedCall, ToolRecord
+from toolmem.models.protocols import KeepsRuleCopies
 from toolmem.operations.guidance import records_shown
+from toolmem.operations.results import ToolOverview
 from toolmem.pages.figures import main_failure, wilson_interval
 from toolmem.server.access import Refused
 from toolmem.server.console.call_views import find_calls
 from toolmem.server.console.paging import Query, cut
-from toolmem.server.console.rule_views import rule_rows
 from toolmem.text.display import shown_name
 
 Item = TypeVar("Item")
 
 TREND = 60  # calls in a sparkline
+FIRST = 5  # tools to fix first
+SHOWN = 4  # rows of what waits and of what was stopped
+MAX_DECISIONS = 1_000
+MAX_CALLS = 1_000  # newest calls among which inputs that broke are looked for
 SOON = timedelta(days=7)  # in which a rule that ends is told at home
 
 
@@ -44,56 +47,63 @@ class ToolRow(Struct, kw_only=True):
     avg_time_cost: float | None  # seconds
     avg_token_cost: float | None
     calls_ever: int
-    new_calls: int  # after the newest that the guidance covers
+    new_calls: int  # since the guidance was written
+    no_use: int = 0  # calls that were scored 0 and did not fail; counted where it is shown
     trend: list[bool] = []  # whether each of the newest calls failed, oldest first
     why: Line | None = None
 
 
 def home(memory: Workspace, query: Query) -> dict[str, Any]:
     """What needs a person: requests, the tools that fail most, what the guard stopped."""
-    store = memory.services.store()
-    now = memory.services.clock.now()
-    records = store.records(memory.workspace_id, guidance=False)
-    records.sort(key=SORTS["failed"])
-    first = [tool_row(each) for each in records[:5] if each.window.failed]
-    _add_trends(memory, first)
-    with_cards = records_shown(memory, [row.tool_name for row in first])
-    guidance = {record.tool_name: record.guidance for record in with_cards}
+    now = memory.rules.local_time()
+    every = memory.tools(sort="lost", guidance=False)
+    first = [tool_row(each) for each in every[:FIRST] if each.lost]
+    _add_trends(memory, first, recent=None)
+    guidance = {each.tool_name: each.guidance for each in _records(memory, first)}
     for row in first:
         row.why = main_failure(guidance.get(row.tool_name))
-    every, decisions = memory.rules.every_rule(), memory.decisions(limit=1_000)
-    listed = rule_rows(every, decisions, now)
-    newest = store.call_log(memory.workspace_id, newest=True, limit=1_000)
-    behind = [(each.tool_name, _calls_since_guidance(each), each.kept) for each in records]
+    rules = memory.tool_rules()
+    decisions = memory.decisions(limit=MAX_DECISIONS)
+    stops = [each for each in reversed(decisions) if each.action in ("deny", "ask")]
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    newest = memory.calls(limit=MAX_CALLS)
     return {
-        "tools": len(records),
+        "alarms": _alarms(memory),
+        "tools": len(every),
         "first": first,
-        "failed": sum(each.window.failed for each in records),
-        "calls": sum(each.window.calls for each in records),
-        "waiting": [r for r in every if r.status == "request" or r.request],
-        "stopping": sorted((r for r in listed if r.stopped), key=lambda r: -r.stopped)[:5],
-        "holding": sum(row.state == "holds" for row in listed),
-        "decisions": decisions,
-        "repeats": _repeats(decisions)[:5],
-        "regressions": changed_inputs(newest)[:5],
-        "ending": [r for r in every if r.expires_at and now < r.expires_at < now + SOON],
-        "stale": [(name, new) for name, new, kept in behind if new >= max(20, kept // 5)],
-        "unjudged": sum(len(record.unjudged) for record in records),
+        "failed": sum(each.failed for each in every),
+        "calls": sum(each.window.calls for each in every),
+        "waiting": [e.rule for e in rules if e.state == "waiting" or e.rule.request],
+        "stopped": [each for each in stops if each.time >= midnight],
+        "is_cut": len(decisions) == MAX_DECISIONS and decisions[0].time >= midnight,
+        "last": stops[0] if stops else None,
+        "rule_texts": {each.rule.id: each.rule.rule for each in rules},
+        "stopping": [each for each in rules if each.stopped][:FIRST],  # they come sorted
+        "holding": sum(each.state == "holds" for each in rules),
+        "repeats": _repeats(decisions)[:FIRST],
+        "regressions": changed_inputs(newest)[:FIRST],
+        "ending": [
+            each.rule
+            for each in rules
+            if each.state == "holds" and each.rule.expires_at and each.rule.expires_at < now + SOON
+        ],
+        "stale": [
+            (each.tool_name, each.new_calls)
+            for each in every
+            if each.new_calls >= max(20, each.window.calls // 5)
+        ],
+        "unjudged": sum(each.unjudged for each in every),
+        "SHOWN": SHOWN,
     }
 
 
-SORTS: dict[str, Callable[[ToolRecord], Any]] = {
-    "failed": lambda record: (-record.window.failed, record.tool_name),
-    "tool": lambda record: record.tool_name,
-    "share": lambda record: (-record.window.failed / (record.window.calls or 1), record.tool_name),
-    "calls": lambda record: (-record.counters.calls, record.tool_name),
-    "score": lambda record: (_average_score(record), record.tool_name),
-    "time": lambda record: (
-        -record.window.time_sum / (record.window.time_calls or 1),
-        record.tool_name,
-    ),
-    "new": lambda record: (-_calls_since_guidance(record), record.tool_name),
-}
+def _alarms(memory: Workspace) -> list[str]:
+    """What a person must know before all else: rules were lost, or nobody vouches for the store."""
+    store = memory.services.store()
+    lost = memory.services.guard(memory.workspace_id).lost
+    if isinstance(store, KeepsRuleCopies):
+        lost = store.rule_losses().get(memory.workspace_id, "")
+    return [each for each in (lost, store.untrusted) if each]
 
 
 def tools(memory: Workspace, query: Query) -> dict[str, Any]:
@@ -104,71 +114,61 @@ def tools(memory: Workspace, query: Query) -> dict[str, Any]:
     return {"trend": TREND, **page}
 
 
-def find_tools(memory: Workspace, query: Query) -> list[ToolRecord]:
-    """The records, without guidance, of the tools that a query asks for, in its order."""
-    wanted = query.get("q", "").casefold()
-    records = memory.services.store().records(memory.workspace_id, guidance=False)
-    fit = [each for each in records if wanted in each.tool_name.casefold()]
-    return sorted(fit, key=SORTS.get(query.get("sort", ""), SORTS["failed"]))
+def find_tools(memory: Workspace, query: Query) -> list[ToolOverview]:
+    """The tools that a query asks for, in its order, without guidance."""
+    sort: Any = query.get("sort") or "failed"
+    return memory.tools(text=query.get("q") or None, sort=sort, guidance=False)
 
 
 def tool(memory: Workspace, query: Query) -> dict[str, Any]:
     """One tool: its card, rules, decisions and calls."""
     name = query.get("name", "")
-    store = memory.services.store()
-    found = records_shown(memory, [name])
+    found = [each for each in memory.tools(text=name, guidance=False) if each.tool_name == name]
     if not found:
         raise Refused(404, f"no calls of a tool `{shown_name(name, 80)}` are kept")
     row = tool_row(found[0])
-    _add_trends(memory, [row])
-    window = store.windows(memory.workspace_id, [name], recent=1_000)[0]
+    _add_trends(memory, [row], recent=None)
+    records = _records(memory, [row])
+    window = memory.calls([name], recent=MAX_CALLS)
     return {
         "row": row,
-        "record": found[0],
-        "guidance": found[0].guidance,
-        "errors": _errors(window.calls),
+        "guidance": records[0].guidance if records else None,
+        "errors": _errors(window),
         "rules": memory.tool_rule_list(name),
         "decisions": memory.decisions(tool_name=name, limit=5)[::-1],
-        **find_calls(memory, {"tool": name}, limit=10),
+        "found": find_calls(memory, {"of": name}, limit=10)[::-1],
     }
 
 
-def _average_score(record: ToolRecord) -> float:
-    """The average score; of a tool without verdicts one that comes after all others."""
-    sums = record.window
-    return sums.score_sum / sums.judged if sums.judged else 2.0
+def _records(memory: Workspace, rows: Sequence[ToolRow]) -> list[Any]:
+    """The records of tools with their guidance, as agents are shown it."""
+    return records_shown(memory, [row.tool_name for row in rows]) if rows else []
 
 
-def tool_row(record: ToolRecord) -> ToolRow:
-    sums = record.window
-    low, high = wilson_interval(sums.worked, sums.worked + sums.failed)
+def tool_row(tool: ToolOverview) -> ToolRow:
+    low, high = wilson_interval(tool.worked, tool.worked + tool.failed)
     return ToolRow(
-        tool_name=record.tool_name,
-        **asdict(statistics(sums)),
-        failures=sums.failed,
+        tool_name=tool.tool_name,
+        **asdict(tool.window),
+        failures=tool.failed,
         low=low,
         high=high,
-        calls_ever=record.counters.calls,
-        new_calls=_calls_since_guidance(record),
+        calls_ever=tool.calls_ever,
+        new_calls=tool.new_calls,
     )
 
 
-def _calls_since_guidance(record: ToolRecord) -> int:
-    """`record.new` also counts older calls that no summary has read."""
-    count = 0
-    while count < len(record.new) and record.new[-1 - count] == record.last_seq - count:
-        count += 1
-    return count
-
-
-def _add_trends(memory: Workspace, rows: Sequence[ToolRow]) -> None:
+def _add_trends(memory: Workspace, rows: Sequence[ToolRow], recent: int | None = TREND) -> None:
+    """Add what the newest calls tell; `recent` None: all kept ones, which counts `no_use`."""
     names = [row.tool_name for row in rows]
     found = memory.services.store().windows(
-        memory.workspace_id, names, recent=TREND, type=CallFigures
+        memory.workspace_id, names, recent=recent, type=CallFigures
     )
-    trends = {each.record.tool_name: [call.failed is True for call in each.calls] for each in found}
+    calls = {each.record.tool_name: each.calls for each in found}
     for row in rows:
-        row.trend = trends.get(row.tool_name, [])
+        own = calls.get(row.tool_name, [])
+        row.no_use = sum(each.of_no_use for each in own)
+        row.trend = [each.failed is True for each in own[-TREND:]]
 
 
 def _errors(calls: Iterable[ToolCallResult]) -> list[tuple[str, int, ToolCallResult]]:
@@ -176,14 +176,13 @@ def _errors(calls: Iterable[ToolCallResult]) -> list[tuple[str, int, ToolCallRes
     return _most_frequent((call.error_class or "other", call) for call in calls if call.failed)
 
 
-def changed_inputs(log: Iterable[LoggedCall]) -> list[tuple[str, int, ToolCallResult]]:
+def changed_inputs(calls: Iterable[ToolCallResult]) -> list[tuple[str, int, ToolCallResult]]:
     """Tools with inputs that worked and then failed: their number, and the newest such call.
 
     Only the same input shows that a tool changed; its rate follows the tasks and the agent.
     """
     newest: dict[tuple[str, bytes], tuple[bool, ToolCallResult]] = {}
-    for each in log:
-        call = each.call
+    for call in calls:
         key = (call.tool_name, msgspec.json.encode(call.input))
         worked = key in newest and (newest[key][0] or newest[key][1].failed is False)
         newest[key] = (worked, call)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolmem.memory.toolmem import Workspace
-from toolmem.server.console.call_views import call, find_calls
+from toolmem.server.console.call_views import call, calls, find_calls
 from toolmem.server.console.paging import Query
 from toolmem.server.console.rule_views import decision, decisions, draft, rule, rules
 from toolmem.server.console.tool_views import find_tools, home, tool, tool_row, tools
@@ -18,10 +18,12 @@ def search(memory: Workspace, query: Query) -> dict[str, Any]:
     """Tools, rules and calls in which a text stands."""
     if not query.get("q"):
         return {"tools": [], "rules": [], "found": [], "more": None}
+    found = find_calls(memory, {"q": query["q"]}, limit=20)
     return {
         "tools": [tool_row(each) for each in find_tools(memory, {"q": query["q"]})[:10]],
         "rules": rules(memory, {"q": query["q"]})["rows"][:10],
-        **find_calls(memory, {"q": query["q"]}, limit=20),
+        "found": found[::-1],
+        "more": found.next,
     }
 
 
@@ -29,7 +31,7 @@ VIEWS: dict[str, View] = {
     "": home,
     "tools": tools,
     "tool": tool,
-    "calls": find_calls,
+    "calls": calls,
     "call": call,
     "rules": rules,
     "rule": rule,

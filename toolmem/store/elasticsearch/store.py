@@ -188,7 +188,7 @@ class ElasticsearchStore(SearchStore):
         workspace: str,
         *,
         conversation: str | Sequence[str] | None = None,
-        tool: str | None = None,
+        tool: str | Sequence[str] | None = None,
         after: int = 0,
         before: int | None = None,
         contains: str = "",
@@ -216,7 +216,7 @@ class ElasticsearchStore(SearchStore):
             ]
             return fit[-limit:] if newest else fit[:limit]
         # A call stays in the outbox until its document is written, so tools are read first.
-        tools = self._settled(workspace, None if tool is None else [tool])
+        tools = self._settled(workspace, None if tool is None else several(tool))
         if not tools or limit < 1:
             return []
         end = MAX_POSITION if before is None else before

@@ -1,0 +1,74 @@
+"""`toolmem calls`: find calls in the log of a store."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import click
+import msgspec
+
+from toolmem.cli import options
+from toolmem.cli.console import print_json, print_table
+from toolmem.memory.toolmem import ToolMem
+from toolmem.models.calls import OUTCOMES, OutcomeName, ToolCallResult
+from toolmem.operations.calls import MAX_SCANNED, PAGE
+from toolmem.text.display import visible
+
+# The first that fits is printed.
+_WORDS: dict[OutcomeName, str] = {
+    "silent": "silent failure",
+    "failed": "failed",
+    "no_use": "of no use",
+    "worked": "worked",
+}
+
+
+@click.command()
+@click.option("--tool", "tools", multiple=True, help="Of this tool; may be given several times.")
+@click.option("--conversation", "conversation_id", help="Of this conversation.")
+@click.option(
+    "--outcome",
+    type=click.Choice(get_args(OutcomeName)),
+    help="no_use: scored 0 without a failure; lost: failed or no_use.",
+)
+@click.option("--text", help="With this text in the input, the output or anywhere else.")
+@click.option("--before", type=click.IntRange(min=1), help="Older ones, as told at the end.")
+@click.option(
+    "--limit",
+    default=20,
+    show_default=True,
+    type=click.IntRange(1, PAGE),
+    help="So many of the newest.",
+)
+@options.with_memory()
+@options.as_json
+def calls(memory: ToolMem, tools: tuple[str, ...], as_json: bool, **wanted: Any) -> None:
+    """Find calls in the log of all calls, and print them, the newest last.
+
+    Each is one line: its time, what became of it, its tool, its input and its output. Where there
+    are older ones, the last line (on stderr) says how to get them.
+
+    \b
+    Examples:
+      toolmem calls
+      toolmem calls --tool Bash --tool Edit --outcome failed
+      toolmem calls --text invoice.pdf --limit 100 --json
+    """
+    found = memory.calls(list(tools) or None, **wanted)
+    if as_json:
+        print_json(found)
+    elif found:
+        columns = ("time", "outcome", "tool", "input -> output")
+        print_table(columns, map(_row, found), numbers=False, cut_last=True)
+    if found.next is not None:
+        nothing = "" if found else f"none of {MAX_SCANNED:,} calls fits; "
+        click.echo(f"{nothing}older calls: --before {found.next}", err=True)
+    elif not found:
+        click.echo("no call fits", err=True)
+
+
+def _row(call: ToolCallResult) -> tuple[str, ...]:
+    word = next((word for name, word in _WORDS.items() if OUTCOMES[name](call)), "unknown")
+    given = call.input if isinstance(call.input, str) else msgspec.json.encode(call.input).decode()
+    time, name = call.create_time.isoformat(timespec="seconds"), visible(call.tool_name, 40)
+    return time, word, name, f"{visible(given[:400], 90)} -> {call.output[:400]}"

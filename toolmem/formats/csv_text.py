@@ -1,0 +1,52 @@
+"""Rows as CSV text in which a spreadsheet finds no formula to run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠\t\r]")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Any], note: str = "") -> str:
+    """A header, then the rows, and a last line with `note`. Lines end as RFC 4180 says.
+
+    `columns`: attributes of a row, such as `state` or `rule.tool_name`; the header has the last
+    part. With "\\n" alone, Python before 3.13 leaves a lone "\\r" in a text unquoted.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow([name.rpartition(".")[2] for name in columns])
+    values = [attrgetter(name) for name in columns]
+    writer.writerows([cell(value(row)) for value in values] for row in rows)
+    if note:
+        writer.writerow([note])
+    return text.getvalue()
+
+
+def cell(value: Any) -> str:
+    """A value as a cell; text that a spreadsheet would run as a formula gets an apostrophe."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, dict | list | tuple | Struct):
+        value = json.dumps(msgspec.to_builtins(value), ensure_ascii=False) if value else ""
+    text = str(value).replace("\0", "\ufffd")
+    if _FORMULA.match(text) and not _NUMBER.fullmatch(text):
+        return "'" + text
+    return text

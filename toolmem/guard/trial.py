@@ -1,0 +1,83 @@
+"""Try a rule as if it held: against one call, or against the newest calls of the log."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from toolmem.guard.guard import Guard
+from toolmem.guard.rule_cache import places_of
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.rules import UNSCOPED, ToolMemoryRule
+from toolmem.rules.identity import folded_name
+from toolmem.view.conditions import Conditions, Match, read_conditions
+from toolmem.view.tool_classes import example_tool
+from toolmem.view.view import CallView
+
+
+class RuleTrial(Struct, kw_only=True):
+    """What a rule would do to calls."""
+
+    rule: ToolMemoryRule  # as it was tried
+    calls: int = 0  # recorded ones that it was tried against
+    stopped: list[ToolCallResult] = []  # those that it would stop or ask about, oldest first
+    worked: int = 0  # of the stopped ones
+    is_partial: bool = False  # it tests earlier calls, and none were known
+    match: Literal["", "no", "maybe", "yes"] = ""  # whether it means the call that was given
+
+
+class Trial:
+    """Holds calls against one rule, as the guard does. Raises RequestError for bad conditions."""
+
+    def __init__(self, guard: Guard, rule: ToolMemoryRule) -> None:
+        self.guard, self.name = guard, folded_name(rule.tool_name)
+        self.done = RuleTrial(rule=rule)
+        self.conditions: Conditions | None = None  # None: it only reminds
+        if rule.is_checked:
+            self.conditions = found = read_conditions(rule.when, rule.unless)
+            self.done.is_partial = any(e.earlier or e.more_than for e in found.alternatives)
+
+    def try_call(self, call: Any) -> None:
+        """Try one call: its arguments, or a command line."""
+        arguments = {"command": call} if isinstance(call, str) else call
+        now = self.guard.rules.local_time()
+        view = CallView(example_tool(self.done.rule.tool_name), arguments)
+        names: dict[Match, Literal["no", "maybe", "yes"]]
+        names = {Match.NO: "no", Match.MAYBE: "maybe", Match.YES: "yes"}
+        self.done.match = names[self._match(view, now)]
+
+    def try_recorded(self, number: int) -> None:
+        """Try the newest `number` calls of the rule's tool; for a class of tools, of all tools."""
+        guard = self.guard
+        lets_maybe = guard.modes.unknown == "allow" and not guard.rules.is_guarded()
+        for call in self._recorded(number):
+            view = CallView(call.tool_name, call.input)
+            if not any(self.name in places_of(each) for each in (view, *view.nested)):
+                continue
+            self.done.calls += 1
+            match = self._match(view, call.create_time.astimezone(guard.rules.zone))
+            if match is Match.YES or (match is Match.MAYBE and not lets_maybe):
+                self.done.stopped.append(call)
+                self.done.worked += call.failed is False
+
+    def _match(self, view: CallView, now: datetime) -> Match:
+        if self.conditions is None:
+            return Match.NO
+        views = [each for each in (view, *view.nested) if self.name in places_of(each)]
+        return max((self.conditions.check(each, now) for each in views), default=Match.NO)
+
+    def _recorded(self, number: int) -> list[ToolCallResult]:
+        store, workspace = self.guard.store, self.guard.workspace
+        tools: list[str | None] = [None]  # all tools
+        if not self.name.startswith("@") and self.name != folded_name(UNSCOPED):
+            names = store.tool_names(workspace)
+            tools = [each for each in names if folded_name(each) == self.name]
+        found: list[ToolCallResult] = []
+        for tool in tools:
+            log = store.call_log(workspace, tool=tool, newest=True, limit=number)
+            found += [logged.call for logged in log]
+        if len(tools) > 1:  # spellings of one name
+            found.sort(key=lambda call: call.create_time)
+        return found[-number:]

@@ -1,0 +1,68 @@
+"""The lists of pages as CSV files, with the list's filter, and not cut at one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from toolmem.formats.csv_text import csv_text
+from toolmem.memory.toolmem import Workspace
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.decisions import Decision
+from toolmem.models.rules import ToolMemoryRule
+from toolmem.server.console.call_views import find_calls
+from toolmem.server.console.paging import Query
+from toolmem.server.console.rule_views import MAX_DECISIONS, find_decisions, rules_by_state
+from toolmem.server.console.tool_views import ToolRow, find_tools, tool_row
+
+MAX_ROWS = 10_000
+
+
+class Table(Struct, frozen=True):
+    """A list. `columns`: attributes of a row; `limit`: of rows."""
+
+    columns: Sequence[str]
+    rows: Callable[[Workspace, Query], Sequence[Any]]
+    limit: int = MAX_ROWS
+
+
+def listed_tools(memory: Workspace, query: Query) -> Sequence[Any]:
+    """The tools that fit the list, in its order."""
+    return [tool_row(each) for each in find_tools(memory, query)]
+
+
+def listed_rules(memory: Workspace, query: Query) -> Sequence[Any]:
+    """The rules in the state that the list shows."""
+    found = rules_by_state(memory, query)
+    return found.get(query.get("state", ""), found["holds"])
+
+
+def listed_calls(memory: Workspace, query: Query) -> Sequence[Any]:
+    """The newest calls that fit the list, oldest first."""
+    listed = {**query, "of": query.get("tool", "")}
+    found = find_calls(memory, listed)
+    rows = list(found)
+    while found.next is not None and len(rows) < MAX_ROWS:
+        found = find_calls(memory, listed, before=found.next)
+        rows = [*found, *rows]
+    return rows[-MAX_ROWS:]
+
+
+RULE_COLUMNS = [f"rule.{name}" for name in ToolMemoryRule.__struct_fields__]
+TABLES = {
+    "tools": Table(ToolRow.__struct_fields__[:-2], listed_tools),
+    "calls": Table(ToolCallResult.__struct_fields__, listed_calls),
+    "rules": Table(["state", "stopped", "last_stopped", *RULE_COLUMNS], listed_rules),
+    "decisions": Table(Decision.__struct_fields__, find_decisions, MAX_DECISIONS),
+}
+
+
+def csv_of(name: str, memory: Workspace, query: Query) -> str:
+    """A list as CSV; a last line says that it may have been cut."""
+    table = TABLES[name]
+    rows = table.rows(memory, query)[: table.limit]
+    is_full = len(rows) == table.limit
+    note = f"There may be more than these {len(rows):,}: filter the list." if is_full else ""
+    return csv_text(table.columns, rows, note)
