@@ -116,11 +116,10 @@ def test_the_share_of_later_repairs_that_guidance_names_is_told_with_its_interva
     rows = [row for n in range(22) for row in repaired(f"c{n}", 4.3, 4300)]
     new = [row for n in range(2) for row in repaired(f"new{n}", 1, 2, "the lid is open")]
     told = later_repairs(calls(*rows, *new)).sentence(48)
-    assert "these calls names the repair of 10 of 12 failures in the newer half (95 %" in told
-    assert "in 12 conversations; the guidance had seen 10 of these errors." in told
-    assert "older half of the newest 48 calls names" in later_repairs(calls(*rows, *new)).sentence(
-        9
-    )
+    assert "older half names the repair of 10 of 12 later failures. The 95 % interval" in told
+    assert "in 12 conversations. The guidance had seen 10 of these errors." in told
+    of_another_page = later_repairs(calls(*rows, *new)).sentence(9)
+    assert "Both halves are of the newest 48 calls." in of_another_page
 
 
 def test_an_error_counts_once_per_conversation_and_more_errors_in_one_prove_no_more():
@@ -136,7 +135,7 @@ def test_an_error_counts_once_per_conversation_and_more_errors_in_one_prove_no_m
     assert (both.repaired, both.named, both.low) == (20, 20, pytest.approx(one.low))
 
 
-@pytest.mark.parametrize(("conversation", "why"), [("c", "1 conversations"), ("", "No call")])
+@pytest.mark.parametrize(("conversation", "why"), [("c", "1 conversation has"), ("", "No call")])
 def test_without_enough_conversations_no_share_is_told(conversation, why):
     rows = [row for n in range(4) for row in repaired(conversation and f"c{n // 2}", 4.3, 4300)]
     found = later_repairs(calls(*rows))

@@ -73,7 +73,7 @@ def test_the_sample_is_judged_summarized_skipped_and_written(tmp_path):
         summary = json.loads((folder / "summary.json").read_text())
         assert (summary["calls"], summary["tools"], summary["bad_records"]) == (1176, 14, 0)
         told = summary["later_repairs"]["sentence"]
-        assert f"of {summary['later_repairs']['repaired']} failures in the newer half" in told
+        assert f"of {summary['later_repairs']['repaired']} later failures" in told
         assert told in (folder / "report.html").read_text()
         failed = sum(int(each["failures"]) for each in tools)
         assert failed == sum(int(each["calls"]) for each in rows(folder / "errors.csv"))

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from base64 import b64encode
+from hashlib import sha256
 from html.parser import HTMLParser
 
 import pytest
+from sentences import long_sentences
 
+from toolmem.research.backtest import LaterRepairs
 from toolmem.research.evaluation import evaluate, sample
 from toolmem.research.page import MAX_TOOLS, page
 
@@ -14,6 +19,7 @@ HOSTILE = "</script></code><img src=x onerror=alert(1)><svg onload=alert(2)>\x1b
 STRUCTURE = {"html", "head", "meta", "title", "style", "body", "header", "section", "div", "span"}
 TEXT = {"h1", "h2", "p", "strong", "code", "ul", "li", "dl", "dt", "dd", "details", "summary"}
 TABLES = {"table", "thead", "tbody", "tr", "th", "td", "svg", "rect", "path", "ol", "a", "main"}
+SEARCH = {"label", "input", "output", "script"}
 
 
 class Page(HTMLParser):
@@ -48,7 +54,8 @@ def hostile(tmp_path):
 
 def test_words_of_calls_stay_text(hostile):
     found = Page(hostile)
-    assert found.tags <= STRUCTURE | TEXT | TABLES
+    assert found.tags <= STRUCTURE | TEXT | TABLES | SEARCH
+    assert hostile.count("<script") == 1
     assert not [name for name, _ in found.attributes if name.startswith("on")]
     assert "onerror=alert(1)" in found.text
     assert "\x1b" not in hostile
@@ -59,10 +66,12 @@ def test_flag_and_answer_are_both_told_where_they_differ_with_such_calls_to_look
     empty = {"tool_name": "search", "input": {"q": "x"}, "output": "[]", "success": True}
     wrong = {**empty, "output": "Error: no index"}
     text = " ".join(Page(page_of(tmp_path, empty, wrong)).text.split())
-    assert "50.0 % of 2 calls of 1 tools worked (95 % interval 9.5 % to 90.5 %, sampling" in text
-    assert "By the recorded flags 100.0 % did: flag and answer differ on 1 calls (50.0 %)" in text
-    assert "1 failed, 1 of them silently" in text
-    assert "1search successFailed by its output" in text  # row, tool, flag, and the judge
+    assert (
+        "50.0 % of 2 calls of 1 tool worked. The 95 % interval is 9.5 % to 90.5 % (sampling" in text
+    )
+    assert "By the recorded flags 100.0 % did. Flag and answer differ on 1 call (50.0 %)" in text
+    assert "1 failed, 1 of them silently. 1 did not fail, and was of no use." in text
+    assert "1 search success Failed by its output" in text  # row, tool, flag, and the judge
 
 
 def test_a_link_of_a_page_leads_to_a_part_of_it():
@@ -83,14 +92,38 @@ def test_a_link_of_a_page_leads_to_a_part_of_it():
 
 def test_a_page_loads_nothing_from_outside():
     path, schemas = sample()
-    found = Page(page(evaluate(path, tools=schemas)))
+    text = page(evaluate(path, tools=schemas))
+    found = Page(text)
     links = {"src", "href", "xlink:href", "srcset", "data", "action"}
     linked = [value for name, value in found.attributes if name in links]
     assert not [each for each in linked if not each.startswith("#")]
-    policy = [v for _, v in found.attributes if v and v.startswith("default-src")]
-    assert policy == ["default-src 'none'; style-src 'unsafe-inline'"]
     assert "url(" not in found.text
     assert "@import" not in found.text
+
+
+def test_only_the_script_of_the_page_runs_and_it_writes_no_html():
+    path, schemas = sample()
+    text = page(evaluate(path, tools=schemas))
+    script = re.search(r"<script>(.+)</script>", text, re.DOTALL)[1]
+    given = b64encode(sha256(script.encode()).digest()).decode()
+    (policy,) = re.findall(r"default-src 'none';[^\"]+", text)
+    assert f"script-src 'sha256-{given}';" in policy
+    assert not re.search(r"HTML|document\.write|eval|Function\(", script)
+
+
+def test_no_sentence_of_the_page_is_long_whatever_became_of_the_evaluation():
+    assert long_sentences(f"<p>A <b>word</b> {'more ' * 14}</p><p>One</p>")
+    path, schemas = sample()
+    labels = {row: row % 3 > 0 for row in range(40)}
+    found = evaluate(path, tools=schemas, labels=labels, by="agent")
+    assert long_sentences(page(found)) == []
+    found.stopped, found.duplicates, found.failed_evaluations = "the budget is reached", 1, [3]
+    few = {"calls": 5000, "with_conversation": 1000, "conversations": 1}
+    for repairs in (LaterRepairs(calls=5000, with_conversation=0), LaterRepairs(**few)):
+        found.later_repairs = repairs
+        assert long_sentences(page(found)) == []
+    found.calls = []
+    assert long_sentences(page(found)) == []
 
 
 def test_what_fails_stands_before_how_it_was_judged():
@@ -115,5 +148,7 @@ def test_a_page_stays_bounded_and_counts_what_it_leaves_out(tmp_path):
         for n in range(MAX_TOOLS + 25)
     ]
     text = page_of(tmp_path, *records)
-    assert len(text) < 400_000
-    assert "25 more tools: see" in Page(text).text
+    assert len(text) < 3_000_000
+    assert {"25 more tools: see tools.csv.", "25 more cards: see lines.csv."} <= {
+        " ".join(each.split()) for each in re.findall(r"25 more[^.]+\.csv\.", Page(text).text)
+    }

@@ -37,9 +37,11 @@ def environment(package: str) -> Environment:
         name=lambda text: shown_name(text, MAX_NAME),
         text=lambda text, limit=MAX_TEXT: plain(text, limit),
         arguments=arguments,
+        recorded=recorded,
         json=dumped,
         percent=lambda share: "unknown" if share is None else f"{100 * share:.1f} %",
         number=number,
+        counted=counted,
         seconds=seconds,
         ago=ago,
         spark=spark,
@@ -53,6 +55,14 @@ def arguments(given: Any) -> str:
         return plain(dumped(given), MAX_TEXT)
     parts = [f"{name}: {dumped(value)[: 2 * MAX_TEXT]}" for name, value in list(given.items())[:20]]
     return plain(", ".join(parts), MAX_TEXT)
+
+
+def recorded(call: str) -> str:
+    """The arguments of a decision's call, which were kept as JSON and may have been cut."""
+    try:
+        return arguments(json.loads(call))
+    except (ValueError, RecursionError):
+        return plain(call, MAX_TEXT)
 
 
 def dumped(value: Any) -> str:
@@ -69,6 +79,11 @@ def number(value: float | None) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return "<0.001" if 0 < value < 0.001 else f"{value:.3g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """1 call, 1,200 calls."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def seconds(value: float | None) -> str:

@@ -68,28 +68,29 @@ class LaterRepairs(Struct, frozen=True, kw_only=True):
     def sentence(self, calls: int) -> str:
         """What a reader is told. `calls`: of the page that shows it."""
         if not self.with_conversation:
-            return (
-                "No call names its conversation: which call repaired a failure is not known, nor "
-                "how many repairs guidance names."
-            )
+            return "No call names its conversation. Which call repaired a failure is not known."
         which = "these calls" if calls == self.calls else f"the newest {self.calls:,} calls"
         if self.with_conversation < self.calls:
             newest = "" if calls == self.calls else f" of the newest {self.calls:,}"
             which = f"the {self.with_conversation:,} calls{newest} that name a conversation"
         older, newer = ("older", "newer") if self.has_times else ("first", "second")
         if self.named is None or self.low is None or self.high is None:
+            has = "conversation has" if self.conversations == 1 else "conversations have"
             return (
-                f"How many repairs guidance from the {older} half of {which} names is not known: "
-                f"in the {newer} half {self.conversations} conversations have a failure that was "
-                f"repaired, too few ({MIN_CONVERSATIONS} are needed)."
+                "How many repairs guidance names is not known. "
+                f"Looked at: {which}. "
+                f"In their {newer} half, {self.conversations} {has} a repaired failure. "
+                f"At least {MIN_CONVERSATIONS} are needed."
             )
+        low, high = 100 * self.low, 100 * self.high
         apart = " All runs of a task stand in one half." if self.has_tasks else ""
         return (
-            f"Guidance from the {older} half of {which} names the repair of {self.named:,} of "
-            f"{self.repaired:,} failures in the {newer} half (95 % interval {self.low:.0%} to "
-            f"{self.high:.0%}). These are the failures that the next calls repaired, in "
-            f"{self.conversations:,} conversations; the guidance had seen {self.known:,} of these "
-            f"errors.{apart}"
+            f"Guidance from the {older} half names the repair of {self.named:,} of "
+            f"{self.repaired:,} later failures. "
+            f"The 95 % interval of this share is {low:.0f} % to {high:.0f} %. "
+            f"Both halves are of {which}.{apart} The next calls repaired these failures, in "
+            f"{self.conversations:,} conversations. "
+            f"The guidance had seen {self.known:,} of these errors."
         )
 
 

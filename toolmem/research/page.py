@@ -7,8 +7,10 @@ it counts what it leaves out, which is in the CSV files.
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -26,7 +28,8 @@ from toolmem.research import tables
 from toolmem.research.evaluation import Evaluation
 
 NOTEBOOK = "01_evaluate_tool_calls.md"
-MAX_TOOLS = 100
+MAX_TOOLS = 1000  # and cards: about 2 MB, which a phone opens
+MAX_GROUPS = 100
 MAX_ERRORS = 30
 MAX_RULES = 50
 MAX_BAD_RECORDS = 20
@@ -61,6 +64,7 @@ def page(found: Evaluation, notebook: str = "") -> str:
     ]
     numbers = {name: number for number, (name, _) in enumerate(cards[:MAX_TOOLS])}
     groups = [row for row in tables.group_rows(found) if not row.tool_name]
+    script = (Path(__file__).parent / "templates/report.js").read_text(encoding="utf-8")
     template = environment("toolmem.research").get_template("report.html.j2")
     return template.render(
         first=_first_to_fix(found, tools),
@@ -68,7 +72,7 @@ def page(found: Evaluation, notebook: str = "") -> str:
         card_of=lambda tool: f"#card-{numbers[tool]}" if tool in numbers else "",
         totals=tables.totals(found),
         tools=_first(tools, MAX_TOOLS),
-        groups=_first(groups, MAX_TOOLS),
+        groups=_first(groups, MAX_GROUPS),
         disputed=tables.disputed(found),
         errors=_first(tables.error_rows(found), MAX_ERRORS),
         rules=_first(tables.rule_rows(found), MAX_RULES),
@@ -78,6 +82,8 @@ def page(found: Evaluation, notebook: str = "") -> str:
         costs=tables.cost_rows(found.requests),
         notebook=notebook,
         notebook_name=NOTEBOOK,
+        script=script,
+        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
     )
 
 

@@ -58,6 +58,7 @@ class Figures(Struct, kw_only=True):
     interval: str  # the errors that it holds: "sampling only", or also the judge's on labels
     flagged_success_rate: float | None  # by the recorded flag alone
     silent_failures: int  # calls whose flag says success, and whose answer shows a failure
+    no_use: int  # calls that did not fail, and whose score is 0.0
     in_dispute: int  # calls of which flag and judge say different things
     avg_score: float | None
     avg_time_cost: float | None  # seconds
@@ -215,6 +216,7 @@ def _figures(calls: Sequence[EvaluatedCall], errors: Mapping[bool, Errors]) -> d
         "interval": found.basis,
         "flagged_success_rate": sum(flags) / len(flags) if flags else None,
         "silent_failures": sum(each.failed_silently for each in calls),
+        "no_use": sum(each.call.of_no_use and each.outcome is True for each in calls),
         "in_dispute": sum(each.in_dispute for each in calls),
         "median_time_cost": percentile(seconds, 0.5),
         "p95_time_cost": percentile(seconds, 0.95),
