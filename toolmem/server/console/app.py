@@ -21,8 +21,7 @@ from toolmem.memory.toolmem import ToolMem, Workspace
 from toolmem.pages.html import environment
 from toolmem.server.access import Access, Refused, read_body, status_of
 from toolmem.server.console.call_views import logged_call
-from toolmem.server.console.changes import TOLD, change
-from toolmem.server.console.retries import Retries
+from toolmem.server.console.changes import TOLD, Retries, change
 from toolmem.server.console.tables import TABLES, csv_of
 from toolmem.server.console.views import VIEWS
 from toolmem.server.console.visitors import (
