@@ -18,10 +18,10 @@ from starlette.routing import BaseRoute, Mount, Route
 from toolmem import __version__
 from toolmem.errors import ToolMemError
 from toolmem.memory.toolmem import ToolMem, Workspace
-from toolmem.pages.html import environment
 from toolmem.server.access import Access, Refused, read_body, status_of
 from toolmem.server.console.call_views import logged_call
 from toolmem.server.console.changes import TOLD, Retries, change
+from toolmem.server.console.languages import environments, preferred_language
 from toolmem.server.console.tables import TABLES, csv_of
 from toolmem.server.console.views import VIEWS
 from toolmem.server.console.visitors import (
@@ -47,6 +47,7 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
+    "Vary": "Accept-Language",
 }
 NO_FRAME: dict[str, Any] = {"workspace": "", "workspaces": [], "waiting_count": 0}
 STATIC = {
@@ -73,7 +74,7 @@ class Console:
         self.visitors = Visitors(access, terminal, read_only=read_only)
         self.missing = self._guarded(self._missing)
         self._retries = Retries()
-        self._templates = environment("toolmem.server.console")
+        self._templates = environments()
         self._waiting: dict[str, tuple[str, int]] = {}  # by workspace: the rules' stamp, the count
 
     def routes(self) -> list[BaseRoute]:
@@ -175,9 +176,11 @@ class Console:
             """This page with other filters; it begins at its first row again."""
             return url("" if name == "home" else name, **(kept | changed))
 
-        text = self._templates.get_template(f"{name}.html.j2").render(
+        language = preferred_language(request.headers.get("accept-language", ""))
+        text = self._templates[language].get_template(f"{name}.html.j2").render(
             **shown,
             **self._frame(request, visit),
+            language=language,
             page=name,
             url=url,
             root_of=partial(_root, visit),
