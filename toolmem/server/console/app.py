@@ -191,7 +191,7 @@ class Console:
             csv=lambda file: url(file, **kept),
             query=defaultdict(str, query),
             visit=visit,
-            retry=self._retries.told(workspace),
+            retry=self._retries.newest(workspace),
             told=TOLD.get(query.get("told", ""), ""),
             visitors=self.visitors,
             version=__version__,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import Conflict, RequestError, ToolMemError
@@ -115,20 +116,29 @@ def _mark(memory: Workspace, decision_id: str, *, is_wrong: bool) -> str:
     return f"decision?{urlencode({'id': decision_id, 'told': told})}"
 
 
+class Retry(Struct, frozen=True):
+    """A run that judges calls again, with times of day. `ended`: "" while it is under way."""
+
+    began: str
+    ended: str = ""
+    answer: str = ""
+    problem: str = ""  # for which nothing was judged
+
+
 class Retries:
     """Judge calls again in the background, in one run at a time for each workspace.
 
-    What became of a run is told until the next one.
+    The newest run is told until the next one.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: set[str] = set()
-        self._told: dict[str, str] = {}
+        self._newest: dict[str, Retry] = {}
 
-    def told(self, workspace: str) -> str:
-        """What a page says of the newest run; "" where there was none."""
-        return self._told.get(workspace, "")
+    def newest(self, workspace: str) -> Retry | None:
+        """The newest run; None where there was none."""
+        return self._newest.get(workspace)
 
     def start(self, memory: Workspace) -> None:
         """Begin a run, unless one is under way."""
@@ -137,19 +147,20 @@ class Retries:
             if name in self._running:
                 return
             self._running.add(name)
-            self._told[name] = f"Being judged again since {began:%H:%M}."
+            self._newest[name] = Retry(f"{began:%H:%M}")
         threading.Thread(target=self._run, args=(memory,), daemon=True).start()
 
     def _run(self, memory: Workspace) -> None:
-        name, told = memory.workspace_id, "The judge failed."
+        name, answer, problem = memory.workspace_id, "", "the judge failed"
         try:
             done = memory.run("retry_evaluations")
-            told = f"{done.answer}."
+            answer, problem = f"{done.answer}.", ""
             if failures := done.metadata["evaluation"].failures:
-                told += f" {failures[0].error}"
+                answer += f" {failures[0].error}"
         except ToolMemError as error:
-            told = f"Nothing was judged: {error}"
+            problem = str(error)
         finally:
             with self._lock:
                 self._running.discard(name)
-                self._told[name] = f"{memory.rules.local_time():%H:%M}: {told}"
+                ended = f"{memory.rules.local_time():%H:%M}"
+                self._newest[name] = Retry(self._newest[name].began, ended, answer, problem)
