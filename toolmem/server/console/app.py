@@ -177,24 +177,28 @@ class Console:
             return url("" if name == "home" else name, **(kept | changed))
 
         language = preferred_language(request.headers.get("accept-language", ""))
-        text = self._templates[language].get_template(f"{name}.html.j2").render(
-            **shown,
-            **self._frame(request, visit),
-            language=language,
-            page=name,
-            url=url,
-            root_of=partial(_root, visit),
-            sign_out=f"{_prefix(visit)}/sign-out",
-            tool_url=lambda tool: url("tool", name=tool),
-            failed_url=lambda tool: url("calls", tool=tool, outcome="failed"),
-            here=here,
-            csv=lambda file: url(file, **kept),
-            query=defaultdict(str, query),
-            visit=visit,
-            retry=self._retries.newest(workspace),
-            told=TOLD.get(query.get("told", ""), ""),
-            visitors=self.visitors,
-            version=__version__,
+        text = (
+            self._templates[language]
+            .get_template(f"{name}.html.j2")
+            .render(
+                **shown,
+                **self._frame(request, visit),
+                language=language,
+                page=name,
+                url=url,
+                root_of=partial(_root, visit),
+                sign_out=f"{_prefix(visit)}/sign-out",
+                tool_url=lambda tool: url("tool", name=tool),
+                failed_url=lambda tool: url("calls", tool=tool, outcome="failed"),
+                here=here,
+                csv=lambda file: url(file, **kept),
+                query=defaultdict(str, query),
+                visit=visit,
+                retry=self._retries.newest(workspace),
+                told=TOLD.get(query.get("told", ""), ""),
+                visitors=self.visitors,
+                version=__version__,
+            )
         )
         return Response(text.encode("utf-8", "replace"), status, media_type="text/html")
 
