@@ -37,7 +37,7 @@ test-frameworks: .frameworks/.ready  ## adapters, in the frameworks' own agents
 		tests/frameworks $(ARGS)
 
 # How pages and notebooks look is a matter of the versions in constraints.txt.
-PLAIN := -m "$(HERE)" --ignore tests/test_house.py --ignore tests/test_docs.py
+PLAIN := -m "$(HERE) and not browser" --ignore tests/test_house.py --ignore tests/test_docs.py
 
 test-lowest: $(LOWEST)/.ready  ## with the oldest libraries that are allowed
 	$(LOWEST)/bin/python -m pytest -q -n 2 $(PLAIN) $(ARGS)

@@ -1,35 +1,16 @@
-"""The console in a real browser, without JavaScript, at two widths and in both schemes.
-
-Needs `pip install playwright` and a Chromium, else it is skipped; with axe-core's file in
-TOOLMEM_AXE each page is also checked for accessibility.
-"""
-
-import os
-import shutil
-from pathlib import Path
+"""The console in a real browser, at two widths and in both schemes."""
 
 import httpx
 import pytest
+from console_site import EVIL, NO_PAGE, TOKEN, faults, fill, violations
 
-sync_api = pytest.importorskip("playwright.sync_api")
-CHROMIUM = os.environ.get("TOOLMEM_CHROMIUM") or shutil.which("chromium")
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium")]
-TOKEN = "token-of-the-test"
-SIZES = [(400, "light"), (1400, "dark")]
-PAGES = ("", "tools", "calls", "rules", "decisions", "draft", "tool?name=mail")
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+WIDTHS = (400, 1400)
 
 
 @pytest.fixture
 def site(serve):
-    """A service with a token, whose memory has calls and a rule that stopped one."""
+    """A service with a token, whose memory has a rule that stopped a call."""
     url, _ = serve(token=TOKEN)
     bearer = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -37,11 +18,6 @@ def site(serve):
         given, address = {"workspace_id": "default", **body}, f"{url}/operations/{name}"
         return httpx.post(address, json=given, headers=bearer, trust_env=False).json()
 
-    calls = [
-        {"tool_name": "mail", "input": {"to": f"u{n}@x.org"}, "output": "ok", "success": n > 0}
-        for n in range(4)
-    ]
-    ask("add", tool_call_results=calls)
     ask("capture_rules", user_message="Never email eve@x.org", tools=["send_email"])
     asked = {"tool_name": "send_email", "input": {"to": "eve@x.org"}, "conversation_id": "c"}
 
@@ -52,21 +28,12 @@ def site(serve):
     return url, decided
 
 
-def sign_in(page, url):
-    page.goto(url)
-    page.get_by_label("The configured token").fill(TOKEN)
-    page.get_by_role("button", name="Sign in").click()
-
-
-@pytest.mark.parametrize(("width", "scheme"), SIZES)
+@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1400, "dark")])
 def test_a_stopped_call_leads_to_its_rule_which_is_withdrawn_and_restored(
-    chromium, site, width, scheme
+    visit, site, width, scheme
 ):
     url, decide = site
-    page = chromium.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=False
-    ).new_page()
-    sign_in(page, url)
+    page = visit(url, width, scheme, java_script_enabled=False)
     page.get_by_role("link", name="Decisions").click()
     page.locator(".rows a").first.click()
     page.get_by_role("link", name="Never email eve@x.org").click()
@@ -77,18 +44,39 @@ def test_a_stopped_call_leads_to_its_rule_which_is_withdrawn_and_restored(
     assert decide() == "deny"
 
 
-@pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_no_page_is_wider_than_the_screen_and_axe_finds_nothing(chromium, site, width, scheme):
-    axe = Path(os.environ.get("TOOLMEM_AXE", "/none"))
-    context = chromium.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
-    )
-    page = context.new_page()
-    sign_in(page, site[0])
-    for name in PAGES:
-        page.goto(f"{site[0]}/w/default/{name}")
-        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, name
-        if axe.is_file():
-            page.evaluate(axe.read_text())
-            found = page.evaluate("axe.run(document)")
-            assert [each["id"] for each in found["violations"]] == [], name
+def test_every_page_is_accessible_and_fits_the_screen(visit, serve_store, tmp_path):
+    pages = fill(tmp_path / "m.db", "send_email")
+    url = serve_store(tmp_path / "m.db")
+    page, found = visit(url, bypass_csp=True), []  # axe-core is no script of the page
+    for address in pages:
+        assert page.goto(url + address).status == (404 if address == NO_PAGE else 200), address
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                found += violations(page, f"{address} {width} {scheme}")
+            found += faults(page, f"{address} {width}")
+    assert found == []
+
+
+def test_pages_do_nothing_that_their_own_policy_forbids(visit, serve_store, tmp_path):
+    pages = fill(tmp_path / "m.db", "send_email")
+    url = serve_store(tmp_path / "m.db")
+    page, found = visit(url), []
+    page.on("console", lambda message: found.append(message.text))
+    for address in pages:
+        page.goto(url + address)
+    assert [each for each in found if "(Not Found)" not in each] == []
+
+
+def test_no_text_of_a_call_or_rule_runs_draws_or_widens_a_page(visit, serve_store, tmp_path):
+    """Even if a browser knew no policy."""
+    pages = fill(tmp_path / "m.db", *EVIL, size=1_000_000)
+    url = serve_store(tmp_path / "m.db")
+    page, found = visit(url, bypass_csp=True), []
+    for address in pages:
+        assert page.goto(url + address).status == (404 if address == NO_PAGE else 200), address
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            found += faults(page, f"{address} {width}")
+    assert found == []
