@@ -5,20 +5,20 @@ store, names its pages, signs in, and finds what must not be on a page.
 """
 
 from console_site.chromium import Missing, open_chromium
-from console_site.pages import EVIL, NO_PAGE, TOKEN, Fault, faults, fill, sign_in, violations
+from console_site.pages import EVIL, SCHEMES, TOKEN, WIDTHS, fill, look, sign_in, signed_in
 from console_site.service import start, stop
 
 __all__ = [
     "EVIL",
-    "NO_PAGE",
+    "SCHEMES",
     "TOKEN",
-    "Fault",
+    "WIDTHS",
     "Missing",
-    "faults",
     "fill",
+    "look",
     "open_chromium",
     "sign_in",
+    "signed_in",
     "start",
     "stop",
-    "violations",
 ]

@@ -6,10 +6,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+import httpx
+
 from toolmem import ToolMem
 from toolmem.rules.changes import Actor
 
 TOKEN = "token-of-the-test"
+WIDTHS = (400, 1400)
+SCHEMES = ("light", "dark")
 NO_PAGE = "/w/default/rule?id=none"
 LISTS = ("", "tools", "calls", "rules", "decisions", "search", "draft")
 RUN = "window.ran = true"
@@ -92,20 +96,41 @@ def _about(memory: ToolMem, text: str, size: int) -> list[tuple[str, dict[str, A
 
 
 def sign_in(page: Any, url: str) -> None:
-    """At a service whose token is TOKEN."""
+    """In a browser, at a service whose token is TOKEN."""
     page.goto(f"{url}/sign-in")
     page.get_by_label("The configured token").fill(TOKEN)
     page.get_by_role("button", name="Sign in").click()
 
 
-def faults(page: Any, address: str) -> list[Fault]:
-    """What is wrong with the open page: whether a text of the store ran or drew, and its width."""
-    return [Fault(address, what, found) for what, found in page.evaluate(LOOK).items() if found]
+def signed_in(url: str) -> httpx.Client:
+    """A client that signed in at a service whose token is TOKEN."""
+    client = httpx.Client(base_url=url, trust_env=False, follow_redirects=True)
+    client.post("/sign-in", data={"secret": TOKEN}).raise_for_status()
+    return client
 
 
-def violations(page: Any, address: str) -> list[Fault]:
-    """What axe-core, with all its rules, finds on the open page."""
+def look(page: Any, url: str, addresses: list[str], *, axe: bool = False) -> list[Fault]:
+    """What is wrong with pages at both widths: status, foreign elements, width, what ran.
+
+    `axe`: what axe-core finds, too, in both schemes; the context must ignore policies.
+    """
+    found = []
+    for address in addresses:
+        status = page.goto(url + address).status
+        if status != (404 if address == NO_PAGE else 200):
+            found.append(Fault(address, "status", status))
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            seen = page.evaluate(LOOK).items()
+            found += [Fault(f"{address} {width}", what, value) for what, value in seen if value]
+            for scheme in SCHEMES if axe else ():
+                page.emulate_media(color_scheme=scheme)
+                found += _violations(page, f"{address} {width} {scheme}")
+    return found
+
+
+def _violations(page: Any, place: str) -> list[Fault]:
     from axe_playwright_python.sync_playwright import Axe
 
     found = Axe().run(page).response["violations"]
-    return [Fault(address, each["id"], each["nodes"][0]["html"]) for each in found]
+    return [Fault(place, each["id"], each["nodes"][0]["html"]) for each in found]

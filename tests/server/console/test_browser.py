@@ -2,10 +2,9 @@
 
 import httpx
 import pytest
-from console_site import EVIL, NO_PAGE, TOKEN, faults, fill, violations
+from console_site import EVIL, TOKEN, fill, look
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
-WIDTHS = (400, 1400)
 
 
 @pytest.fixture
@@ -47,36 +46,20 @@ def test_a_stopped_call_leads_to_its_rule_which_is_withdrawn_and_restored(
 def test_every_page_is_accessible_and_fits_the_screen(visit, serve_store, tmp_path):
     pages = fill(tmp_path / "m.db", "send_email")
     url = serve_store(tmp_path / "m.db")
-    page, found = visit(url, bypass_csp=True), []  # axe-core is no script of the page
-    for address in pages:
-        assert page.goto(url + address).status == (404 if address == NO_PAGE else 200), address
-        for width in WIDTHS:
-            page.set_viewport_size({"width": width, "height": 900})
-            for scheme in ("light", "dark"):
-                page.emulate_media(color_scheme=scheme)
-                found += violations(page, f"{address} {width} {scheme}")
-            found += faults(page, f"{address} {width}")
-    assert found == []
+    assert look(visit(url, bypass_csp=True), url, pages, axe=True) == []
 
 
 def test_pages_do_nothing_that_their_own_policy_forbids(visit, serve_store, tmp_path):
     pages = fill(tmp_path / "m.db", "send_email")
     url = serve_store(tmp_path / "m.db")
-    page, found = visit(url), []
-    page.on("console", lambda message: found.append(message.text))
-    for address in pages:
-        page.goto(url + address)
-    assert [each for each in found if "(Not Found)" not in each] == []
+    page, told = visit(url), []
+    page.on("console", lambda message: told.append(message.text))
+    assert look(page, url, pages) == []
+    assert [each for each in told if "(Not Found)" not in each] == []
 
 
 def test_no_text_of_a_call_or_rule_runs_draws_or_widens_a_page(visit, serve_store, tmp_path):
     """Even if a browser knew no policy."""
     pages = fill(tmp_path / "m.db", *EVIL, size=1_000_000)
     url = serve_store(tmp_path / "m.db")
-    page, found = visit(url, bypass_csp=True), []
-    for address in pages:
-        assert page.goto(url + address).status == (404 if address == NO_PAGE else 200), address
-        for width in WIDTHS:
-            page.set_viewport_size({"width": width, "height": 900})
-            found += faults(page, f"{address} {width}")
-    assert found == []
+    assert look(visit(url, bypass_csp=True), url, pages) == []
