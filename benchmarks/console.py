@@ -11,7 +11,6 @@ left out where there is no Chromium.
 from __future__ import annotations
 
 import ctypes
-import re
 import statistics
 import sys
 import tempfile
@@ -49,7 +48,6 @@ PAGE_GOAL, TEXT_GOAL, SIZE_GOAL = "50", "100", "150"
 OUTCOMES = ("failed", "silent", "worked", "no_use", "lost", "unjudged")
 ERRORS = ("Error: no such customer", "Error: timed out after 30 s", '{"error": "amount missing"}')
 USER = Actor("user", "typed", "from the benchmark")
-DENY = "Never pay customer 66"
 
 
 class Page(NamedTuple):
@@ -85,8 +83,8 @@ def fill_store(path: Path) -> list[Page]:
         memory.summarize()
         user, agent = memory.acting_as(USER), memory.acting_as(Actor("agent", name="model"))
         for n in range(RULES - 100):
-            more = {"effect": "deny", "when": [{"field": {"customer": f"^c{n}66$"}}]}
-            rule = user.tool_rule_put(f"tool_{n}", f"{DENY}, says {n}", **more)
+            more = {"effect": "deny", "when": [{"text": f"c{n}66"}]}
+            rule = user.tool_rule_put(f"tool_{n}", f"Never pay customer c{n}66", **more)
         for n in range(50):
             agent.tool_rule_put(f"tool_{n}", f"Only pay below {n} francs")
             over = user.tool_rule_put(f"tool_{n}", f"Never pay on day {n}")
@@ -175,13 +173,11 @@ def in_browser(folder: Path) -> Iterator[tuple[str, object, str]]:
             for each in found:
                 print(each)
             views = len(addresses) * len(WIDTHS) * (len(SCHEMES) if axe else 1)
+            yield f"{name} texts: pages, at each width{' and scheme' if axe else ''}", views, ""
             what = (
-                "what axe-core finds, or is wider" if axe else "where a text ran, drew or widened"
+                "violations of axe-core's rules" if axe else "texts that ran, drew or widened one"
             )
-            yield f"{name} store: views", views, ""
             yield f"  {what}", len(found), "0"
-        version = re.sub(r"\..*", "", browser.version)
-        yield "Chromium", version, ""
 
 
 def main() -> None:
