@@ -174,9 +174,7 @@ def in_browser(folder: Path) -> Iterator[tuple[str, object, str]]:
                 print(each)
             views = len(addresses) * len(WIDTHS) * (len(SCHEMES) if axe else 1)
             yield f"{name} texts: pages, at each width{' and scheme' if axe else ''}", views, ""
-            what = (
-                "violations of axe-core's rules" if axe else "texts that ran, drew or widened one"
-            )
+            what = "violations of axe-core's rules" if axe else "texts that ran, drew or widened"
             yield f"  {what}", len(found), "0"
 
 
