@@ -100,7 +100,7 @@ def fill_store(path: Path) -> list[Page]:
 def pages(rule: str, decision: str) -> Iterator[Page]:
     """Every kind of page. The rule is one that stopped a call, the decision one because of it."""
 
-    def page(name: str, path: str, goal: str = PAGE_GOAL, **query: object) -> Page:
+    def page(name: str, path: str, goal: str = PAGE_GOAL, /, **query: object) -> Page:
         return Page(name, f"/w/default/{path}?{urlencode(query)}", goal)
 
     yield page("home", "")
