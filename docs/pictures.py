@@ -30,7 +30,6 @@ from toolmem.research.evaluation import sample  # noqa: E402
 from toolmem.rules.changes import Actor  # noqa: E402
 from toolmem.testing.clock import TestClock  # noqa: E402
 
-COLOURS = 200
 HEIGHT = 1_050  # pixels of a page, at most
 NOW = datetime.now(UTC)
 DEMANDS = (
@@ -111,9 +110,10 @@ def take(browser: Any, url: str, name: str, address: str) -> None:
     page = browser.new_page(viewport=size, color_scheme=scheme, locale="en-US")
     sign_in(page, url)
     page.goto(f"{url}/w/default/{address}")
-    taken = Image.open(BytesIO(page.screenshot()))
+    taken = Image.open(BytesIO(page.screenshot())).convert("RGB")
     path = ROOT / "docs" / "images" / f"{name}.png"
-    taken.convert("RGB").quantize(COLOURS).save(path, optimize=True)
+    # The default method loses colours that are rare, such as those of the bars.
+    taken.quantize(256, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
     print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1000:.0f} kB")
 
 

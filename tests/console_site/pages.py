@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -102,11 +104,12 @@ def sign_in(page: Any, url: str) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
-def signed_in(url: str) -> httpx.Client:
+@contextmanager
+def signed_in(url: str) -> Iterator[httpx.Client]:
     """A client that signed in at a service whose token is TOKEN."""
-    client = httpx.Client(base_url=url, trust_env=False, follow_redirects=True)
-    client.post("/sign-in", data={"secret": TOKEN}).raise_for_status()
-    return client
+    with httpx.Client(base_url=url, trust_env=False, follow_redirects=True) as client:
+        client.post("/sign-in", data={"secret": TOKEN}).raise_for_status()
+        yield client
 
 
 def look(page: Any, url: str, addresses: list[str], *, axe: bool = False) -> list[Fault]:
