@@ -119,7 +119,7 @@ def pages(rule: str, decision: str) -> Iterator[Page]:
         yield page(f"rules, {state}", "rules", state=state)
     yield page("rule", "rule", id=rule)
     yield page("rule with its trial", "rule", id=rule, replay=1)
-    yield page("draft, read", "draft", tool_name="tool_7", rule="Never pay customer c9")
+    yield page("draft, read", "draft", tool_name="tool_7", rule="Never email c9@x.org")
     yield page("decisions", "decisions")
     yield page("decision", "decision", id=decision)
     yield page("search over everything", "search", TEXT_GOAL, q="zebra crossing")
