@@ -96,4 +96,8 @@ class StoreVersionError(StoreError):
 
 
 class Conflict(StoreError):
-    """What was to be replaced has changed since it was read."""
+    """What was to be replaced has changed since it was read. `is_final`: for who decided on it."""
+
+    def __init__(self, message: str, *, is_final: bool = False) -> None:
+        super().__init__(message)
+        self.is_final = is_final

@@ -47,8 +47,10 @@ def test_a_rule_is_added_listed_shown_checked_and_deleted(run, add):
     stopped = run("guard", "check", "Bash", "git push origin main", *STORE)
     assert (stopped.returncode, stopped.stdout[:21]) == (5, "deny: toolmem: not ru")
     assert run("guard", "check", "Bash", "git push origin dev", *STORE).stdout == "allow\n"
-    assert "git push" not in run("guard", "log", *STORE).stdout
-    assert "rule" in run("guard", "log", *STORE).stdout
+    logged = run("guard", "log", *STORE).stdout
+    assert "rule" in logged and "git push origin main" in logged and "origin dev" not in logged
+    [counted] = json.loads(run("rules", "list", "--json", *STORE).stdout)
+    assert counted["stopped"] == 1 and counted["last_stopped"] > listed["created_at"]
     assert run("rules", "delete", made[:8], *STORE).returncode == 0
     assert run("guard", "check", "Bash", "git push origin main", *STORE).returncode == 0
 
@@ -63,6 +65,31 @@ def test_a_rule_without_conditions_is_read_as_a_sentence_and_what_it_does_is_tol
     assert "a reminder: no call is checked" in vague.stderr
 
 
+def test_a_rule_is_withdrawn_listed_as_ended_and_restored(run, add):
+    made = add()
+    assert "Never push" in run("rules", "withdraw", made[:6], *STORE).stdout
+    assert run("guard", "check", "Bash", "git push origin main", *STORE).returncode == 0
+    assert "there are no rules" in run("rules", "list", *STORE).stderr
+    ended = run("rules", "list", "--state", "ended", "--text", "PUSH", *STORE).stdout
+    assert made[:8] in ended
+    assert "holds again: Never push" in run("rules", "restore", made[:6], *STORE).stdout
+    assert run("guard", "check", "Bash", "git push origin main", *STORE).returncode == 5
+
+
+def test_a_rule_is_tried_by_its_id_or_as_a_sentence(run, add, tmp_path):
+    made = add()
+    with ToolMem(str(tmp_path / "m.db")) as memory:
+        given = {"tool_name": "Bash", "output": "ok", "success": True}
+        memory.add([{**given, "input": {"command": f"git push origin {n}"}} for n in ("main", "b")])
+    tried = run("rules", "try", made[:6], *STORE).stdout
+    assert "2 tried, 1 stopped, 1 of these had worked" in tried
+    sentence = ("send_email", "Never email bob@example.com")
+    mail = '{"to": "bob@example.com"}'
+    assert "call: yes" in run("rules", "try", *sentence, "--call", mail, *STORE).stdout
+    pushed = run("rules", "try", made, "--call", "git push origin dev", "--json", *STORE)
+    assert json.loads(pushed.stdout)["match"] == "no"
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -74,10 +101,11 @@ def test_a_rule_without_conditions_is_read_as_a_sentence_and_what_it_does_is_tol
         (("guard", "check", "t", "{x", *STORE), "no JSON"),
         (("guard", "replay", "--input", "no.jsonl"), "no.jsonl"),
         (("rules", "capture", *STORE), "--turns"),
+        (("rules", "try", "a", "b", "c", *STORE), "a tool and a sentence in quotes"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_exit_code_2(run, add, arguments, told):
-    if "show" in arguments or "check" in arguments:
+    if {"show", "check", "try"} & set(arguments):
         add()
     done = run(*arguments)
     assert done.returncode == 2

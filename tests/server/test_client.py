@@ -11,8 +11,9 @@ import httpx
 import pytest
 
 from toolmem import AsyncClient, AsyncToolMem, Client, ToolMem
-from toolmem.errors import RequestError, ServiceError, StoreClosed
+from toolmem.errors import Conflict, RequestError, ServiceError, StoreClosed
 from toolmem.operations import OPERATIONS
+from toolmem.rules.changes import rule_digest
 
 SARAH = "never email Sarah at sarah@example.com"
 MAIL = {"name": "send_email", "parameters": {"properties": {"to": {"type": "string"}}}}
@@ -99,6 +100,21 @@ def test_what_the_user_demands_over_the_client(client):
     assert client.remember("blue is staging").content == "blue is staging"
     assert client.health()["status"] == "ok"
     assert client.workspace("other").tool_rule_list("send_email") == []
+
+
+def test_rules_and_decisions_are_reviewed_over_the_client(client):
+    rule = client.tool_rule_put("t", "Never", effect="deny", when=[{"always": True}])
+    client.check_tool_call("t", {"a": 1})
+    [listed] = client.tool_rules()
+    assert (listed.rule, listed.stopped, listed.digest) == (rule, 1, rule_digest(rule))
+    assert client.tool_rule_try(id=rule.id, call={"a": 1}).match == "yes"
+    [decision] = client.decisions(action="deny")
+    assert client.mark_decision(decision.id).is_wrong
+    assert list(client.decisions().to_frame()["is_wrong"]) == [True]
+    client.tool_rule_review(rule.id, "withdraw", seen=listed.digest)
+    with pytest.raises(Conflict, match="read it again"):
+        client.tool_rule_review(rule.id, "restore", seen=listed.digest)
+    assert client.tool_rules(state="holds") == []
 
 
 def test_a_note_over_the_client_is_kept_and_one_with_a_forged_quote_is_not(client):

@@ -74,7 +74,7 @@ def show_log(
 ) -> None:
     """List the newest decisions that were more than a plain allow."""
     found = memory.decisions(conversation_id=conversation, tool_name=tool, limit=limit)
-    columns = ("time", "tool", "decision", "sources", "outcome", "why")
+    columns = ("time", "tool", "call", "decision", "sources", "outcome", "why")
     print_items(found, as_json, columns, _row, nothing="no call was held or advised against")
 
 
@@ -134,4 +134,5 @@ def _row(decision: Decision) -> tuple[str | None, ...]:
     time = decision.time.isoformat(timespec="seconds")
     kinds = ", ".join(dict.fromkeys(source.kind for source in decision.sources))
     why = decision.reason or decision.advice
-    return time, decision.tool_name, decision.action, kinds, decision.outcome or None, why
+    call, outcome = plain(decision.call, 100) or None, decision.outcome or None
+    return time, decision.tool_name, call, decision.action, kinds, outcome, why

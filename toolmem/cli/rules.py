@@ -17,12 +17,15 @@ from toolmem.errors import RequestError
 from toolmem.formats.chat import is_conversation, read_chat, text_of, typed_text
 from toolmem.formats.files import read_json, read_lines, replace_file
 from toolmem.memory.toolmem import ToolMem
+from toolmem.models.calls import with_all_fields
 from toolmem.models.rules import Effect, Priority, ToolMemoryRule
-from toolmem.operations.rules import schemas_of
+from toolmem.operations.rules import RuleOverview, State, schemas_of
 from toolmem.rules import team_file
 from toolmem.rules.capture import ToolMemoryCaptureHook, describe_effect
-from toolmem.rules.identity import find_rule
+from toolmem.rules.changes import rule_digest
+from toolmem.rules.identity import find_rule, folded_name
 from toolmem.rules.reader import too_long
+from toolmem.rules.review import Review
 from toolmem.rules.turn import Captured, Turn, read_turn
 from toolmem.text.display import plain, visible
 
@@ -34,20 +37,42 @@ def rules() -> None:
 
 @rules.command("list")
 @click.argument("tool", required=False)
+@click.option(
+    "--state",
+    type=click.Choice(get_args(State)),
+    default="holds",
+    show_default=True,
+    help="waiting: for you, with a requested change or as a whole.",
+)
+@click.option("--effect", type=click.Choice(get_args(Effect)), help="Those with this effect only.")
+@click.option("--text", help="Those with this in their sentence or tool's name only.")
 @click.option("--session", default="", help="Also what holds in this session alone.")
 @options.with_memory()
 @options.as_json
-def list_rules(memory: ToolMem, tool: str | None, session: str, as_json: bool) -> None:
-    """List the rules, of one tool or of all.
+def list_rules(
+    memory: ToolMem, tool: str | None, session: str, as_json: bool, **chosen: Any
+) -> None:
+    """List the rules, of one tool or of all, with how often and when last each stopped a call.
 
     \b
     Examples:
       toolmem rules list
       toolmem rules list send_email --json
+      toolmem rules list --state ended --text bob
     """
-    found = memory.rules.list_rules(tool) if tool else memory.rules.all_rules(session).rules
-    columns = ("id", "tool", "priority", "effect", "said by", "rule")
-    print_items(found, as_json, columns, _rule_row, nothing="there are no rules")
+    found = [
+        each
+        for each in memory.tool_rules(**chosen)
+        if each.rule.session in ("", session)
+        and (tool is None or folded_name(each.rule.tool_name) == folded_name(tool))
+    ]
+    if as_json:
+        names = ("state", "stopped", "last_stopped")
+        rows = [{**with_all_fields(e.rule), **{n: getattr(e, n) for n in names}} for e in found]
+        print_json(rows)
+        return
+    columns = ("id", "tool", "priority", "effect", "said by", "stopped", "last", "rule")
+    print_items(found, False, columns, _rule_row, nothing="there are no rules")
 
 
 @rules.command("show")
@@ -56,7 +81,7 @@ def list_rules(memory: ToolMem, tool: str | None, session: str, as_json: bool) -
 @options.as_json
 def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
     """Show a rule with its conditions and changes. An id's beginning is enough."""
-    rule = find_rule(_all_rules(memory), rule_id)
+    rule = find_rule(memory.rules.every_rule(), rule_id)
     if as_json:
         print_json(rule)
         return
@@ -110,7 +135,7 @@ def delete_rule(memory: ToolMem, rule_id: str) -> None:
     Example:
       toolmem rules delete 1f0c9a
     """
-    rule = find_rule(_all_rules(memory), rule_id)
+    rule = find_rule(memory.rules.every_rule(), rule_id)
     after = memory.rules.delete(rule, user_actor())
     if after.status != "deleted":
         print_error("the store is guarded: the deletion waits, run this in a terminal of yours")
@@ -144,11 +169,8 @@ def review(memory: ToolMem, as_json: bool) -> None:
 def approve(memory: ToolMem, rule_id: str) -> None:
     """Do what is asked for a rule; needs a terminal of the user in a guarded store."""
     rule = find_rule(memory.rules.requests(), rule_id)
-    after = memory.rules.accept(rule, user_actor())
-    if after.request is not None or after.status == "request":
-        print_error("the store is guarded: it goes on waiting, run this in a terminal of yours")
-        sys.exit(1)
-    click.echo(f"done: {plain(rule.rule, 300)}")
+    after = _decided(memory, rule, "approve")
+    _print_decided("done", rule, is_done=after.request is None and after.status != "request")
 
 
 @rules.command("reject")
@@ -157,8 +179,99 @@ def approve(memory: ToolMem, rule_id: str) -> None:
 def reject(memory: ToolMem, rule_id: str) -> None:
     """Leave a rule as it is, or drop one that was only asked for."""
     rule = find_rule(memory.rules.requests(), rule_id)
-    memory.rules.reject(rule, user_actor())
+    _decided(memory, rule, "reject")
     click.echo(f"rejected: {plain(rule.rule, 300)}")
+
+
+@rules.command("withdraw")
+@click.argument("rule_id")
+@options.with_memory()
+def withdraw(memory: ToolMem, rule_id: str) -> None:
+    """Let a rule hold no more; its text is kept. An id's beginning is enough.
+
+    Exit code 1: it only waits, as no user was seen to ask for it.
+
+    \b
+    Example:
+      toolmem rules withdraw 1f0c9a
+    """
+    after = _decided(memory, find_rule(memory.rules.every_rule(), rule_id), "withdraw")
+    is_done = not after.holds_at(memory.services.clock.now())
+    _print_decided("withdrawn", after, is_done=is_done)
+
+
+@rules.command("restore")
+@click.argument("rule_id")
+@options.with_memory()
+def restore(memory: ToolMem, rule_id: str) -> None:
+    """Let a rule that was withdrawn, or has ended, hold again.
+
+    It gets the end that it had before it was withdrawn, if that is still to come; else no end.
+
+    \b
+    Example:
+      toolmem rules restore 1f0c9a
+    """
+    after = _decided(memory, find_rule(memory.rules.every_rule(), rule_id), "restore")
+    until = "" if after.expires_at is None else f" ({memory.rules.until(after.expires_at)})"
+    _print_decided(f"holds again{until}", after, is_done=True)
+
+
+@rules.command("try")
+@click.argument("rule", nargs=-1, required=True, metavar="(ID | TOOL SENTENCE)")
+@click.option("--call", help="Arguments of one call as JSON, or a command line.")
+@click.option(
+    "--recorded",
+    type=click.IntRange(1, 10_000),
+    help="So many of the newest calls.  [default: 2000, or none with --call]",
+)
+@options.with_memory(options.config, options.store, options.workspace())
+@options.as_json
+def try_rule(
+    memory: ToolMem, rule: tuple[str, ...], call: str | None, recorded: int | None, as_json: bool
+) -> None:
+    """Show what a rule would stop, and how many of these calls had worked. Nothing is changed.
+
+    A rule that waits is tried with the change that is asked for. A sentence is read as `rules add`
+    reads it.
+
+    \b
+    Examples:
+      toolmem rules try 1f0c9a
+      toolmem rules try @shell "Never push to main" --call "git push origin main"
+      toolmem rules try send_email "Never email Bob" --recorded 500
+    """
+    if len(rule) > 2:
+        raise click.UsageError("give the id of a rule, or a tool and a sentence in quotes")
+    given: dict[str, Any] = {"tool_name": rule[0], "rule": rule[-1]}
+    if len(rule) == 1:
+        given = {"id": find_rule(memory.rules.every_rule(), rule[0]).id}
+    is_object = call is not None and call.lstrip().startswith("{")
+    value = read_json(call or "", "--call") if is_object else call
+    trial = memory.tool_rule_try(**given, call=value, recorded=recorded)
+    if as_json:
+        print_json(trial)
+        return
+    click.echo(plain(describe_effect([trial.rule]) or "a reminder: no call is checked", 600))
+    if trial.match:
+        click.echo(f"does it mean the call: {trial.match}")
+    if call is None or recorded is not None:
+        stopped = f"{len(trial.stopped):,} stopped, {trial.worked:,} of these had worked"
+        click.echo(f"recorded calls: {trial.calls:,} tried, {stopped}")
+    if trial.is_partial:
+        click.echo("its tests of earlier calls were not tried")
+
+
+def _decided(memory: ToolMem, rule: ToolMemoryRule, review: Review) -> ToolMemoryRule:
+    acting = memory.acting_as(user_actor())
+    return acting.tool_rule_review(rule.id, review, seen=rule_digest(rule))
+
+
+def _print_decided(done: str, rule: ToolMemoryRule, *, is_done: bool) -> None:
+    if not is_done:
+        print_error("the store is guarded: it waits, run this in a terminal of yours")
+        sys.exit(1)
+    click.echo(f"{done}: {plain(rule.rule, 300)}")
 
 
 @rules.command("export")
@@ -274,17 +387,16 @@ def _turns_of_chats(path: str) -> Iterator[dict[str, Any]]:
                 yield {"user_message": typed, "tool_calls": calls, "tools": tools}
 
 
-def _all_rules(memory: ToolMem) -> list[ToolMemoryRule]:
-    return [*memory.rules.all_rules().rules, *memory.rules.every_session_rule()]
-
-
 def _alternatives(option: str, given: str | None) -> list[dict[str, Any]] | None:
     value = None if given is None else read_json(given, option)
     return value if value is None or isinstance(value, list) else [value]
 
 
-def _rule_row(rule: ToolMemoryRule) -> tuple[str, ...]:
-    return rule.id[:8], rule.tool_name, rule.priority, rule.effect, rule.said.by, rule.rule
+def _rule_row(found: RuleOverview) -> tuple[Any, ...]:
+    rule, last = found.rule, found.last_stopped
+    when = None if last is None else last.isoformat(timespec="seconds")
+    about = (rule.id[:8], rule.tool_name, rule.priority, rule.effect, rule.said.by)
+    return *about, found.stopped, when, rule.rule
 
 
 def _request_row(rule: ToolMemoryRule) -> tuple[str, ...]:

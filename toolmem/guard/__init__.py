@@ -7,7 +7,7 @@ calls that failed, and `failure_output` reads their output; `history` knows the 
 rules ask for; `known_names` the tables and columns that do not exist; `self_protection` is one rule
 that guards toolmem itself. `decision` combines the findings, and `consent` follows what the user
 says or answers to it. `shown_guidance` is guidance without the calls that a rule stops. `stores`
-opens the project's and the user's store, `replay` checks a recording.
+opens the project's and the user's store, `replay` checks a recording, `trial` tries one rule.
 """
 
 from toolmem.guard.guard import Guard

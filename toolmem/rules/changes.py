@@ -8,7 +8,6 @@ the user agreed to, in a store that an installed hook or proxy marked guarded.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
@@ -17,7 +16,6 @@ from msgspec import Struct
 from toolmem.errors import Conflict
 from toolmem.models.rules import RANK, Change, Evidence, Said, Speaker, ToolMemoryRule
 from toolmem.rules.identity import text_key
-from toolmem.store.storable import retry_on_conflict
 
 MAX_CHANGES = 20
 ACCEPTED = "accepted"  # what the user does with a request
@@ -106,19 +104,8 @@ def rule_digest(rule: ToolMemoryRule) -> str:
     return hashlib.sha256(msgspec.json.encode(rule)).hexdigest()[:32]
 
 
-class _Outdated(Exception):
-    """An actor read another content of a rule. Trying again would not help."""
-
-
-def require_seen(before: ToolMemoryRule | None, actor: Actor) -> None:
-    """End a `retried` change of a rule that is not as the actor read it."""
-    if actor.seen and (before is None or rule_digest(before) != actor.seen):
-        raise _Outdated
-
-
-def retried(write: Callable[[], ToolMemoryRule]) -> ToolMemoryRule:
-    """Change a rule, again while others change it. Raises Conflict."""
-    try:
-        return retry_on_conflict(write)
-    except _Outdated:
-        raise Conflict("the rule was changed since you read it: read it again") from None
+def require_seen(before: ToolMemoryRule | None, seen: str) -> None:
+    """Raises Conflict where a rule is not the one with the digest `seen`."""
+    if before is None or rule_digest(before) != seen:
+        problem = "the rule was changed since you read it: read it again"
+        raise Conflict(problem, is_final=True)

@@ -27,7 +27,6 @@ from toolmem.rules.changes import (
     is_allowed,
     loosens,
     require_seen,
-    retried,
     tombstone,
 )
 from toolmem.rules.identity import (
@@ -228,7 +227,7 @@ class ToolMemoryStore:
         if checked.session:
             latest = self.clock.now() + MAX_SESSION
             checked.expires_at = min(checked.expires_at or latest, latest)
-        return retried(lambda: self._put(checked, actor, captured))
+        return retry_on_conflict(lambda: self._put(checked, actor, captured))
 
     def _masked(self, given: RuleInput) -> RuleInput:
         """Mask secrets, but not in conditions: those would match nothing any more."""
@@ -241,7 +240,8 @@ class ToolMemoryStore:
     def _put(self, given: RuleInput, actor: Actor, captured: bool) -> ToolMemoryRule:
         place, now = self._place_of(given), self.clock.now()
         before = place.before
-        require_seen(before, actor)
+        if actor.seen:
+            require_seen(before, actor.seen)
         is_heard = bool(actor.evidence) or not self.is_guarded()  # what a user says is known to be
         is_over = before is not None and before.status != "request" and not before.holds_at(now)
         if before is not None and is_over and captured and _is_replayed(before, given):
@@ -296,11 +296,12 @@ class ToolMemoryStore:
             before = place.before
             if before is None or before.status == "deleted":
                 raise RequestError(f"id: there is no rule {rule.id!r} any more", "id")
-            require_seen(before, actor)
+            if actor.seen:
+                require_seen(before, actor.seen)
             after = replace(before, **fields, updated_at=self.clock.now())
             return self._change(place, after, actor, what)
 
-        return retried(write)
+        return retry_on_conflict(write)
 
     def restore(self, rule: ToolMemoryRule, actor: Actor) -> ToolMemoryRule:
         """Write a deleted rule again as it was. Returns the rule that is there afterwards."""

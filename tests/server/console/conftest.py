@@ -1,8 +1,10 @@
-"""A console over a small memory, asked in this process."""
+"""A console over a small memory, asked in this process; and a Chromium for a real one."""
 
+import os
 import re
 
 import pytest
+from console_site import TOKEN, Missing, open_chromium, sign_in, start, stop
 from starlette.testclient import TestClient
 
 from toolmem import ToolMem
@@ -27,23 +29,35 @@ class FakeTerminal:
         self.words, self.answer = words, answered
 
 
+class Tab(TestClient):
+    """`key`: of the visit, which its forms name in their address."""
+
+    key = ""
+
+    def request(self, method, url, **more):
+        if self.key and method == "POST" and str(url).startswith(("/w/", "/sign-out")):
+            url = f"/v/{self.key}{url}"
+        return super().request(method, url, **more)
+
+
 class Browser:
     """Opens pages and sends their forms, with the cookies and the token against forged forms."""
 
-    def __init__(self, memory, token="", *, has_terminal=True, read_only=False):
-        self.terminal = FakeTerminal() if has_terminal else None
-        self.app = application(memory, Access(token), self.terminal, read_only=read_only)
-        self.client = self.another()
+    def __init__(self, app, terminal):
+        self.app, self.terminal = app, terminal
+        self.client = Tab(app, base_url=ROOT, follow_redirects=True)
 
     def another(self):
-        """The client of another browser."""
-        return TestClient(self.app, base_url=ROOT, follow_redirects=True)
+        """Another browser at the same service."""
+        return Browser(self.app, self.terminal)
 
     def open(self, page, **query):
-        answer = self.client.get(f"/w/default/{page}", params=query)
+        visit = f"/v/{self.client.key}" if self.client.key else ""
+        answer = self.client.get(f"{visit}/w/default/{page}", params=query)
         assert answer.status_code == 200, answer.text
         is_page = answer.headers["content-type"].startswith("text/html")
-        return re.sub(r"\s+", " ", answer.text) if is_page else answer.text
+        text = answer.text.replace(visit, "")
+        return re.sub(r"\s+", " ", text) if is_page else text
 
     def fields(self, rule_id=""):
         """The hidden fields of the forms on a rule's page, or of one on which a rule is written."""
@@ -66,7 +80,13 @@ class Browser:
         answer = self.begin(secret)
         if "wait" in answer.url.query.decode():
             self.terminal.answer(is_let_in)
-            return self.client.get(answer.url)
+        return self.go_on(answer)
+
+    def go_on(self, page):
+        """Load the page again that waits for the terminal."""
+        answer = self.client.get(page.url) if "wait" in page.url.query.decode() else page
+        if found := re.search("/v/([^/]+)/", answer.url.path):
+            self.client.key = found[1]
         return answer
 
 
@@ -92,7 +112,13 @@ def memory(tmp_path):
 @pytest.fixture
 def browse(memory):
     """Makes browsers, each of a service of its own, where nobody signed in."""
-    return lambda **secrets: Browser(memory, **secrets)
+
+    def make(token="", has_terminal=True, read_only=False):
+        terminal = FakeTerminal() if has_terminal else None
+        app = application(memory, Access(token), terminal, read_only=read_only)
+        return Browser(app, terminal)
+
+    return make
 
 
 @pytest.fixture
@@ -111,3 +137,47 @@ def user_rule(memory):
     rule = user.tool_rule_put("send_email", "Never email user3", **more)
     memory.services.store().put(".store", ".store", "guarded", {})
     return rule
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A real browser. CI fails without one."""
+    try:
+        with open_chromium() as opened:
+            yield opened
+    except Missing as missing:
+        if os.environ.get("CI"):
+            pytest.fail(str(missing), pytrace=False)
+        pytest.skip(str(missing))
+
+
+@pytest.fixture
+def visit(chromium):
+    """Signs in at a service whose token is TOKEN; returns the page. `more`: of its context."""
+    opened = []
+
+    def begin(url, width=1400, scheme="light", **more):
+        size = {"width": width, "height": 900}
+        opened.append(chromium.new_context(viewport=size, color_scheme=scheme, **more))
+        page = opened[-1].new_page()
+        sign_in(page, url)
+        return page
+
+    yield begin
+    for context in opened:
+        context.close()
+
+
+@pytest.fixture
+def serve_store():
+    """Starts a service over a store."""
+    running = []
+
+    def begin(path):
+        url, process = start(path.parent, token=TOKEN, store=path)
+        running.append(process)
+        return url
+
+    yield begin
+    for process in running:
+        stop(process)

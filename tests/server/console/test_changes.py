@@ -65,7 +65,7 @@ def test_what_was_changed_since_it_was_shown_is_not_approved(browser, memory, us
     answer = browser.client.post("/w/default/rule", data=data)
     assert answer.status_code == 409 and "was changed since" in answer.text
     assert [each.id for each in memory.tool_rule_list("send_email")] == [user_rule.id]
-    assert "what was asked for is done" in browser.send("approve", id=user_rule.id).text
+    assert "Lifted" in browser.send("approve", id=user_rule.id).text
     assert memory.tool_rule_list("send_email") == []
 
 

@@ -10,8 +10,8 @@ from toolmem.server.console import visitors
 SIGNED_IN = "You decide here"
 
 
-def is_signed_in(client):
-    return SIGNED_IN in client.get("/w/default/").text
+def is_signed_in(browser):
+    return SIGNED_IN in browser.open("")
 
 
 def posts(page):
@@ -24,40 +24,40 @@ def test_the_terminal_lets_in_the_browser_that_shows_its_words(browse):
     page = browser.begin()
     assert f"<h1>{browser.terminal.words}</h1>" in page.text and page.headers["refresh"] == "2"
     assert len(browser.terminal.words.split()) == 2
-    assert not is_signed_in(browser.client)
+    assert not is_signed_in(browser)
     browser.terminal.answer(True)
-    assert str(browser.client.get(page.url).url).endswith("/w/default/")
-    assert is_signed_in(browser.client) and not is_signed_in(browser.another())
+    assert str(browser.go_on(page).url).endswith("/w/default/")
+    assert is_signed_in(browser) and not is_signed_in(browser.another())
 
 
 def test_a_browser_that_the_terminal_refuses_is_told_so_and_may_try_the_next_link(browse):
     browser = browse()
     assert "did not let this browser in" in browser.sign_in(is_let_in=False).text
-    assert not is_signed_in(browser.client)
+    assert not is_signed_in(browser)
     browser.sign_in()
-    assert is_signed_in(browser.client)
+    assert is_signed_in(browser)
 
 
 def test_a_code_that_is_used_a_second_time_ends_all_visits(browse):
     browser = browse()
     browser.sign_in()
     used, other = browser.terminal.codes[0], browser.another()
-    answer = other.post("/sign-in", data={"secret": used, "form": "another"})
+    answer = other.client.post("/sign-in", data={"secret": used, "form": "another"})
     assert answer.status_code == 403 and "all visits are ended" in answer.text
     assert browser.terminal.told[-1] == visitors.USED_TWICE
-    assert not is_signed_in(browser.client)
+    assert not is_signed_in(browser)
     browser.sign_in()
-    assert is_signed_in(browser.client)
+    assert is_signed_in(browser)
 
 
 def test_a_code_that_is_used_while_the_terminal_asks_lets_nobody_in(browse):
     browser = browse()
     page = browser.begin()
     for _ in range(2):
-        assert browser.another().post("/sign-in", data={"secret": browser.terminal.codes[0]})
+        assert browser.another().client.post("/sign-in", data={"secret": browser.terminal.codes[0]})
     browser.terminal.answer(True)
-    assert "wait" in str(browser.client.get(page.url).url)
-    assert not is_signed_in(browser.client)
+    assert "wait" in str(browser.go_on(page).url)
+    assert not is_signed_in(browser)
 
 
 def test_the_form_to_sign_in_may_be_sent_twice(browse):
@@ -65,8 +65,10 @@ def test_the_form_to_sign_in_may_be_sent_twice(browse):
     browser.begin()
     code, words = browser.terminal.codes[-1], browser.terminal.words
     again = browser.another()  # whose first answer did not arrive
-    assert words in again.post("/sign-in", data={"secret": code, "form": "f0"}).text
+    page = again.begin(code)
+    assert words in page.text
     browser.terminal.answer(True)
+    again.go_on(page)
     assert is_signed_in(again)
 
 
@@ -74,8 +76,11 @@ def test_a_wrong_code_ends_nothing(browse):
     browser = browse()
     browser.sign_in()
     for secret in ("wrong", "", "\ud800".encode("utf-8", "surrogatepass"), "x" * 9_000):
-        assert browser.another().post("/sign-in", data={"secret": secret}).status_code in (403, 400)
-    assert is_signed_in(browser.client)
+        assert browser.another().client.post("/sign-in", data={"secret": secret}).status_code in (
+            403,
+            400,
+        )
+    assert is_signed_in(browser)
 
 
 def test_words_are_shown_only_to_the_page_that_sent_the_code(browse):
@@ -99,7 +104,7 @@ def test_a_visit_may_change_until_15_minutes_after_its_last_change(browser, memo
     page = browser.open("rule", id=rule.id)
     assert "Sign in again to decide" in page and posts(page) == ["/sign-out"]
     browser.sign_in()
-    assert is_signed_in(browser.client)
+    assert is_signed_in(browser)
 
 
 def test_a_form_that_is_sent_twice_is_followed_once(browser, memory):
@@ -118,12 +123,26 @@ def test_who_signs_out_changes_nothing_any_more(browser, memory):
     shown = browser.fields(rule.id)
     assert browser.client.post("/sign-out", data={"csrf": "0"}).status_code == 403
     cookies = dict(browser.client.cookies)
+    assert cookies
     browser.client.post("/sign-out", data={"csrf": shown["csrf"]})
     browser.client.cookies.update(cookies)  # kept by somebody else
-    assert not is_signed_in(browser.client)
+    assert not is_signed_in(browser)
     form = {"do": "delete", "id": rule.id, **shown}
     assert browser.client.post("/w/default/rule", data=form).status_code == 403
     assert memory.tool_rule_list("send_email") != []
+
+
+def test_a_cookie_that_a_server_on_another_port_was_sent_changes_nothing(browser, memory):
+    rule, thief = memory.tool_rule_put("send_email", "Never email Bob"), browser.another()
+    thief.client.cookies.update(browser.client.cookies)
+    for page in ("/", "/sign-in", f"/w/default/rule?id={rule.id}", "/none", "/v/x/w/default/"):
+        text = thief.client.get(page, headers={"Accept": "text/html"}).text
+        assert posts(text) in ([], ["/sign-in"]) and browser.client.key not in text
+    for key in ("", "x"):
+        thief.client.key = key
+        form = {"do": "delete", "id": rule.id, **browser.fields(rule.id)}
+        assert thief.client.post("/w/default/rule", data=form).status_code == 403
+    assert memory.tool_rule_list("send_email") != [] and is_signed_in(browser)
 
 
 def test_with_the_token_alone_what_loosens_waits(browse, memory, user_rule):
@@ -208,7 +227,7 @@ def test_what_a_page_shows_signs_in_nobody(browser):
     ((name, cookie),) = browser.client.cookies.items()
     csrf = browser.open("draft", tool_name="t", rule="x").partition('name="csrf" value="')[2][:96]
     for forged in (csrf, csrf[32:], cookie[:-1], "a.b", ""):
-        answer = browser.another().get("/w/default/", headers={"Cookie": f"{name}={forged}"})
+        answer = browser.another().client.get("/w/default/", headers={"Cookie": f"{name}={forged}"})
         assert answer.status_code == 200 and SIGNED_IN not in answer.text
 
 
@@ -224,7 +243,8 @@ def test_signing_in_leads_to_pages_of_the_console_alone(browse):
     browser = browse(token="secret-token")
     browser.client.follow_redirects = False
     for then in ("//evil.com/w/", "https://evil.com", "\\\\evil.com", "", "/w"):
-        assert browser.begin("secret-token", then=then).headers["location"] == "/"
+        location = browser.begin("secret-token", then=then).headers["location"]
+        assert re.fullmatch(r"/v/[\w-]+/", location)
     assert browser.client.get("/").headers["location"] == "/w/default/"
 
 

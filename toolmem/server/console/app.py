@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
 
 from toolmem import __version__
 from toolmem.errors import ToolMemError
@@ -21,8 +21,7 @@ from toolmem.memory.toolmem import ToolMem, Workspace
 from toolmem.pages.html import environment
 from toolmem.server.access import Access, Refused, read_body, status_of
 from toolmem.server.console.call_views import logged_call
-from toolmem.server.console.changes import TOLD, change
-from toolmem.server.console.retries import Retries
+from toolmem.server.console.changes import TOLD, Retries, change
 from toolmem.server.console.tables import TABLES, csv_of
 from toolmem.server.console.views import VIEWS
 from toolmem.server.console.visitors import (
@@ -77,14 +76,12 @@ class Console:
         self._templates = environment("toolmem.server.console")
         self._waiting: dict[str, tuple[str, int]] = {}  # by workspace: the rules' stamp, the count
 
-    def routes(self) -> list[Route]:
-        """Changes are posted below /w/, where no flow or operation is."""
+    def routes(self) -> list[BaseRoute]:
+        """Pages stand below /w/, where no flow or operation is; those of a visit below its key."""
         guarded = self._guarded
-        return [
+        pages = [
             Route("/", guarded(self._start)),
-            Route("/sign-in", guarded(self._sign_in, signs_in=True), methods=["GET", "POST"]),
             Route("/sign-out", guarded(self._sign_out), methods=["POST"]),
-            Route("/static/{name}", self._static),
             Route("/w/{workspace}/rule", guarded(self._change), methods=["POST"]),
             Route("/w/{workspace}/decision", guarded(self._change), methods=["POST"]),
             Route("/w/{workspace}/retry", guarded(self._retry), methods=["POST"]),
@@ -92,6 +89,12 @@ class Console:
             *(Route(f"/w/{{workspace}}/{n}.csv", guarded(partial(self._csv, n))) for n in TABLES),
             *(Route(f"/w/{{workspace}}/{n}", guarded(partial(self._page, n))) for n in VIEWS),
             Route("/w/{path:path}", self.missing, methods=["GET", "POST"]),
+        ]
+        return [
+            Route("/sign-in", guarded(self._sign_in, signs_in=True), methods=["GET", "POST"]),
+            Route("/static/{name}", self._static),
+            *pages,
+            Mount("/v/{key}", routes=[*pages, Route("/{path:path}", self.missing)]),
         ]
 
     def _guarded(self, work: Work, *, signs_in: bool = False) -> Endpoint:
@@ -149,7 +152,7 @@ class Console:
     def _start(self, request: Request, visit: Visit, body: bytes) -> Response:
         found, own = self.memory.services.store().workspaces(), self.memory.workspace_id
         name = own if own in found or not found else found[0]
-        return RedirectResponse(f"/w/{quote(name, safe='')}/", 303)
+        return RedirectResponse(_root(visit, name), 303)
 
     def _page(self, name: str, request: Request, visit: Visit, body: bytes) -> Response:
         shown = VIEWS[name](self._workspace(request), dict(request.query_params))
@@ -160,7 +163,7 @@ class Console:
     ) -> Response:
         query = dict(request.query_params)
         workspace = request.path_params.get("workspace") or self.memory.workspace_id
-        root = f"/w/{quote(workspace, safe='')}/"
+        root = _root(visit, workspace)
 
         def url(page: str = "", /, **given: Any) -> str:
             kept = {key: value for key, value in given.items() if value not in (None, "")}
@@ -177,6 +180,8 @@ class Console:
             **self._frame(request, visit),
             page=name,
             url=url,
+            root_of=partial(_root, visit),
+            sign_out=f"{_prefix(visit)}/sign-out",
             tool_url=lambda tool: url("tool", name=tool),
             failed_url=lambda tool: url("calls", tool=tool, outcome="failed"),
             here=here,
@@ -242,12 +247,13 @@ class Console:
     def _sign_in(self, request: Request, visit: Visit, body: bytes) -> Response:
         if request.method == "POST":
             return self._begin(request, visit, body)
-        state = ""
-        if visit.form and request.query_params.get("wait") == visit.form:
-            if visit.level:
-                return RedirectResponse(visit.then, 303)
-            state = "asked" if visit.words else "refused"
-        response = self._render("sign_in", request, visit, _signing_in(state))
+        own, state, words = self.visitors.by_cookie(request), "", ""
+        if own and own.form and request.query_params.get("wait") == own.form:
+            if own.level:
+                return RedirectResponse(_prefix(own) + own.then, 303)
+            words = own.words
+            state = "asked" if words else "refused"
+        response = self._render("sign_in", request, visit, _signing_in(state, words))
         if state == "asked":
             response.headers["Refresh"] = "2"  # a page with the tag is an error to axe
         return response
@@ -262,10 +268,11 @@ class Console:
         new = self.visitors.sign_in(form.get("secret", ""), form.get("form", ""), then)
         if new is None:
             return self._render("sign_in", request, visit, _signing_in("wrong"), 403)
-        if new is not visit:
-            self.visitors.end(visit)
+        former = self.visitors.by_cookie(request)
+        if new is not former:
+            self.visitors.end(former)
         waiting = f"/sign-in?{urlencode({'wait': new.form})}"
-        response = RedirectResponse(new.then if new.level else waiting, 303)
+        response = RedirectResponse(_prefix(new) + new.then if new.level else waiting, 303)
         set_cookie(new, request, response)
         return response
 
@@ -290,7 +297,17 @@ def _then(request: Request) -> str:
     if request.method != "GET":
         return ""
     query = f"?{request.url.query}" if request.url.query else ""
-    return urlencode({"then": request.url.path + query})
+    path = request.url.path.removeprefix(request.scope.get("root_path", ""))
+    return urlencode({"then": path + query})
+
+
+def _prefix(visit: Visit) -> str:
+    """What stands before the address of each page of a visit."""
+    return f"/v/{visit.key}" if visit.key else ""
+
+
+def _root(visit: Visit, workspace: str) -> str:
+    return f"{_prefix(visit)}/w/{quote(workspace, safe='')}/"
 
 
 def _form(body: bytes) -> dict[str, str]:
@@ -303,6 +320,6 @@ def _form(body: bytes) -> dict[str, str]:
     return dict(pairs)
 
 
-def _signing_in(state: str) -> dict[str, str]:
+def _signing_in(state: str, words: str = "") -> dict[str, str]:
     """What the page to sign in shows. `state`: "", asked, refused or wrong."""
-    return {"state": state, "form": secrets.token_hex(16)}
+    return {"state": state, "words": words, "form": secrets.token_hex(16)}

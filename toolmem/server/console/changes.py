@@ -1,4 +1,4 @@
-"""What the forms do: decide on a rule, delete its text, save it, and say that a decision was wrong.
+"""What the forms do: decide on a rule, save it, mark a decision as wrong, judge calls again.
 
 Each works as the same operation does elsewhere: without evidence that the user asks for it, what
 would loosen the user's rule in a guarded store is kept as a request.
@@ -6,13 +6,14 @@ would loosen the user's rule in a guarded store is kept as a request.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from toolmem.errors import Conflict, RequestError
+from toolmem.errors import Conflict, RequestError, ToolMemError
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.operations.operation import OPERATIONS
@@ -112,3 +113,43 @@ def _mark(memory: Workspace, decision_id: str, *, is_wrong: bool) -> str:
             return f"{page}?{urlencode({'id': found.rule.id, 'told': 'wrong'})}"
     told = "marked" if is_wrong else "unmarked"
     return f"decision?{urlencode({'id': decision_id, 'told': told})}"
+
+
+class Retries:
+    """Judge calls again in the background, in one run at a time for each workspace.
+
+    What became of a run is told until the next one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[str] = set()
+        self._told: dict[str, str] = {}
+
+    def told(self, workspace: str) -> str:
+        """What a page says of the newest run; "" where there was none."""
+        return self._told.get(workspace, "")
+
+    def start(self, memory: Workspace) -> None:
+        """Begin a run, unless one is under way."""
+        name, began = memory.workspace_id, memory.rules.local_time()
+        with self._lock:
+            if name in self._running:
+                return
+            self._running.add(name)
+            self._told[name] = f"Being judged again since {began:%H:%M}."
+        threading.Thread(target=self._run, args=(memory,), daemon=True).start()
+
+    def _run(self, memory: Workspace) -> None:
+        name, told = memory.workspace_id, "The judge failed."
+        try:
+            done = memory.run("retry_evaluations")
+            told = f"{done.answer}."
+            if failures := done.metadata["evaluation"].failures:
+                told += f" {failures[0].error}"
+        except ToolMemError as error:
+            told = f"Nothing was judged: {error}"
+        finally:
+            with self._lock:
+                self._running.discard(name)
+                self._told[name] = f"{memory.rules.local_time():%H:%M}: {told}"

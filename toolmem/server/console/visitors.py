@@ -2,7 +2,11 @@
 
 Everybody whom `access` lets in may read, without a cookie. A person signs in with a code that the
 terminal of `serve` prints, and says there that it is their browser: its page shows two words. What
-a visit may do is kept in this process, so that it can be ended; the cookie holds a random id.
+a visit may do is kept in this process, so that it can be ended.
+
+A browser sends the cookies of a host to all ports of it, so that a server of an agent on this
+machine may read them. Who decides therefore also needs the key that stands in the address of each
+of their pages; with the cookie alone a visit only reads.
 """
 
 from __future__ import annotations
@@ -58,6 +62,7 @@ class Visit(Struct, eq=False):
 
     level: str = ""
     id: str = ""  # in its cookie; "" where it has none
+    key: str = ""  # in the addresses of its pages
     form: str = ""  # of the form that signed in
     words: str = ""  # shown while the terminal is asked
     then: str = "/"  # where signing in leads
@@ -122,9 +127,17 @@ class Visitors:
     def takes_code(self) -> bool:
         return self._terminal is not None
 
+    def by_cookie(self, request: Request) -> Visit | None:
+        """The visit whose cookie a request has, whether it has the key or not."""
+        return self._visits.get(request.cookies.get(cookie_name(request), ""))
+
     def visit_of(self, request: Request) -> Visit:
-        """The visit of a request; one without an id where nobody signed in."""
-        return self._visits.get(request.cookies.get(cookie_name(request), "")) or Visit()
+        """The visit of a request; without the key, or a cookie, one that only reads."""
+        visit = self.by_cookie(request) or Visit()
+        key = request.path_params.get("key", "")
+        if visit.key and hmac.compare_digest(key.encode(), visit.key.encode()):
+            return visit
+        return Visit(level=visit.level)
 
     def require_reader(self, request: Request, visit: Visit) -> None:
         """Raises Refused; 401 where signing in with the token is needed."""
@@ -140,7 +153,8 @@ class Visitors:
         a code was used before, which ends all visits: somebody else may have read it.
         """
         digest = hashlib.sha256(secret.encode("utf-8", "replace")).digest()
-        new = Visit(id=secrets.token_urlsafe(24), form=form, then=then)
+        new = Visit(form=form, then=then)
+        new.id, new.key = secrets.token_urlsafe(24), secrets.token_urlsafe(12)
         with self._lock:
             if used := self._used.get(digest):
                 if form and hmac.compare_digest(form.encode(), used.form.encode()):
@@ -162,9 +176,10 @@ class Visitors:
             self._keep(self._visits, new.id, new)
         return new
 
-    def end(self, visit: Visit) -> None:
+    def end(self, visit: Visit | None) -> None:
         """Sign out."""
-        self._visits.pop(visit.id, None)
+        if visit is not None:
+            self._visits.pop(visit.id, None)
 
     def require_own_form(self, request: Request, visit: Visit, form: Mapping[str, str]) -> None:
         """Raises Refused where another page sent the form."""
@@ -184,7 +199,7 @@ class Visitors:
         """Raises Refused."""
         if self.read_only:
             raise Refused(403, "This server only reads. Nothing was changed.")
-        if not visit.level:
+        if not visit.key:
             raise Refused(403, "Sign in first. Nothing was changed.")
         if not visit.may_change:
             raise Refused(403, "You signed in too long ago. Nothing was changed.")
