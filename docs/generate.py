@@ -305,11 +305,14 @@ def errors_() -> str:
 def benchmarks() -> str:
     """The results of `make bench`."""
     parts = ["# Measured\n", "`make bench` measures all of this, `make bench ARGS=NAME` one.\n"]
-    results = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
-    for path in results:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        basis = f"`make bench ARGS={told['name']}`, {told['date']}, {told['commit']}"
-        parts.append(f"## {told['title']}\n\n{basis}; {told['machine']}.\n")
+    paths = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    usual = Counter(told["machine"] for told in results).most_common(1)
+    parts += [f"Measured on {machine}, where no other machine is named.\n" for machine, _ in usual]
+    for told in results:
+        basis = [f"`make bench ARGS={told['name']}`", told["date"], told["commit"]]
+        basis += [told["machine"]] if told["machine"] != usual[0][0] else []
+        parts.append(f"## {told['title']}\n\n{', '.join(basis)}.\n")
         for each in told["tables"]:
             parts.append(f"**{each['title']}**\n\n{table(each['columns'], each['rows'])}")
     if not results:
