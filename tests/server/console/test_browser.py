@@ -77,11 +77,11 @@ def signs_in(chromium, tmp_path):
 def memory(tmp_path):
     """A store that a hook guards, with a demand that the user typed and three recorded calls."""
     with ToolMem(tmp_path / "m.db") as made:
-        made.services.store().put(".store", ".store", "guarded", {})
         made.add(MAILS)
         made.summarize()
-        user = made.acting_as(Actor("user", "typed", "Never email eve@x.org", "c"))
+        user = made.acting_as(Actor("user", "typed", session="c"))
         assert user.capture_rules("Never email eve@x.org", tools=["send_email"]).kept
+        made.services.store().put(".store", ".store", "guarded", {})
         yield made
 
 
@@ -152,9 +152,13 @@ def test_an_evaluation_that_failed_is_retried_from_home(signs_in, tmp_path):
         assert person.sees("2 kept calls have no verdict")
         model.faults.clear()
         person.press("Judge again")
-        person.page.wait_for_timeout(1_000)
-        person.follow("Home")
-        assert not person.sees("have no verdict") and person.sees("Judged 2 of 2 kept calls again")
+        for _ in range(100):
+            person.follow("Home")
+            if not person.sees("Being judged again since"):
+                break
+            person.page.wait_for_timeout(100)
+        assert person.sees("0 kept calls have no verdict")
+        assert person.sees("Judged 2 of 2 kept calls again")
 
 
 def test_every_page_is_accessible_and_fits_the_screen(visit, serve_store, tmp_path):
