@@ -3,9 +3,9 @@
     python benchmarks/console.py
 
 `toolmem serve` runs in a process of its own over 1,000 tools with 100 calls each, 1,000 rules and
-1,500 decisions. The CPU time of a page, user and system, is that of this process, the median of 25. Each page is asked for
-in turns with the others, by one client on one connection that signed in. What a browser finds is
-left out where there is no Chromium.
+1,500 decisions. The CPU time of a page, user and system, is that of this process, the median of 25.
+Each page is asked for in turns with the others, by one client on one connection that signed in.
+What a browser finds is left out where there is no Chromium.
 """
 
 from __future__ import annotations
