@@ -248,7 +248,7 @@ class Console:
         if request.method == "POST":
             return self._begin(request, visit, body)
         own, state, words = self.visitors.by_cookie(request), "", ""
-        if own and own.form and request.query_params.get("wait") == own.form:
+        if own and request.query_params.get("wait") == own.wait:
             if own.level:
                 return RedirectResponse(_prefix(own) + own.then, 303)
             words = own.words
@@ -271,7 +271,7 @@ class Console:
         former = self.visitors.by_cookie(request)
         if new is not former:
             self.visitors.end(former)
-        waiting = f"/sign-in?{urlencode({'wait': new.form})}"
+        waiting = f"/sign-in?{urlencode({'wait': new.wait})}"
         response = RedirectResponse(_prefix(new) + new.then if new.level else waiting, 303)
         set_cookie(new, request, response)
         return response
