@@ -101,6 +101,10 @@ class Visit(Struct, eq=False):
         """Where the same form led before; "" where it is new."""
         return self.locations.get(hashlib.sha256(body).digest(), "")
 
+    def was_led_to(self, location: str) -> bool:
+        """Whether its newest form led to this page, which then tells what was done."""
+        return location == next(reversed(self.locations.values()), "")
+
     def actor(self, what: str) -> Actor:
         """In whose name rules are changed."""
         return Actor("user", "terminal" if self.level == "terminal" else "", f"console: {what}")
