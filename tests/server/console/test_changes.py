@@ -13,6 +13,17 @@ def test_a_rule_is_withdrawn_and_restored_with_its_text(browser, memory):
     assert [each.rule for each in memory.tool_rule_list("send_email")] == ["Never email Bob"]
 
 
+def test_a_page_tells_what_was_done_only_where_it_was_done(browser, memory):
+    rule = memory.tool_rule_put("send_email", "Never email Bob")
+    page = browser.send("withdraw", id=rule.id)
+    assert "Withdrawn" in page.text and "Withdrawn" in browser.client.get(page.url).text
+    told = str(page.url).partition("/w/")[2]  # in a link that somebody else wrote
+    assert "Withdrawn" not in browser.another().client.get(f"/w/{told}").text
+    assert "Deleted" not in browser.open("rules", told="delete")
+    browser.send("restore", id=rule.id)
+    assert "Withdrawn: " not in browser.client.get(page.url).text
+
+
 def test_a_rule_that_an_agent_asks_for_is_approved_after_a_look_at_its_replay(browser, memory):
     agent = memory.acting_as(Actor("agent", session="talk", name="claude"))
     more = {"effect": "deny", "when": [{"target": "user[12]@"}]}

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from toolmem.errors import StoreError, StoreUnavailable, StoreVersionError
+from toolmem.errors import StoreClosed, StoreError, StoreUnavailable, StoreVersionError
 from toolmem.store.sqlite import SqliteStore
 from toolmem.store.sqlite.files import APPLICATION_ID, SCHEMA_VERSION
 
@@ -206,3 +206,16 @@ def test_a_file_system_that_cannot_hold_a_store_is_told_and_nothing_is_left_ther
         assert "vector_store.default.params.path" in told
         assert store.records("w") == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_search_sees_what_was_written_deleted_and_cut_off_after_the_one_before(path, call):
+    with SqliteStore(path) as store, SqliteStore(path) as other:
+        for round in range(3):
+            text = f"zebra {round} "
+            other.append_calls("w", [call(f"tool {n}", output=text * 200) for n in range(200)], 10)
+            assert len(store.call_log("w", contains=text)) == 200
+            other.delete_tools("w")
+            other.overwrite_free_space()
+            assert store.call_log("w", contains=text) == []
+    with pytest.raises(StoreClosed):
+        store.call_log("w", contains="zebra")

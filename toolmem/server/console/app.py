@@ -46,6 +46,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
     "Vary": "Accept-Language",
 }
@@ -134,9 +135,9 @@ class Console:
             status, message = status_of(error), str(error)
             back = getattr(error, "back", "")
             if status >= 500:
-                log.error("%s: %s", plain(request.url.path, 200), error)
+                log.error("%s: %s", plain(_path(request), 200), error)
         except Exception:
-            log.exception("%s: a page failed", plain(request.url.path, 200))
+            log.exception("%s: a page failed", plain(_path(request), 200))
             status, message = 500, ""
         shown = {"message": message, "status": status, "back": back}
         return self._render("problem", request, visit, shown, status)
@@ -170,6 +171,7 @@ class Console:
             kept = {key: value for key, value in given.items() if value not in (None, "")}
             return root + page + (f"?{urlencode(kept)}" if kept else "")
 
+        is_led = visit.was_led_to(f"{name}?{urlencode(query)}")
         kept = {k: v for k, v in query.items() if k not in ("from", "before", "told")}
 
         def here(**changed: Any) -> str:
@@ -177,28 +179,25 @@ class Console:
             return url("" if name == "home" else name, **(kept | changed))
 
         language = preferred_language(request.headers.get("accept-language", ""))
-        text = (
-            self._templates[language]
-            .get_template(f"{name}.html.j2")
-            .render(
-                **shown,
-                **self._frame(request, visit),
-                language=language,
-                page=name,
-                url=url,
-                root_of=partial(_root, visit),
-                sign_out=f"{_prefix(visit)}/sign-out",
-                tool_url=lambda tool: url("tool", name=tool),
-                failed_url=lambda tool: url("calls", tool=tool, outcome="failed"),
-                here=here,
-                csv=lambda file: url(file, **kept),
-                query=defaultdict(str, query),
-                visit=visit,
-                retry=self._retries.newest(workspace),
-                told=TOLD.get(query.get("told", ""), ""),
-                visitors=self.visitors,
-                version=__version__,
-            )
+        template = self._templates[language].get_template(f"{name}.html.j2")
+        text = template.render(
+            **shown,
+            **self._frame(request, visit),
+            language=language,
+            page=name,
+            url=url,
+            root_of=partial(_root, visit),
+            sign_out=f"{_prefix(visit)}/sign-out",
+            tool_url=lambda tool: url("tool", name=tool),
+            failed_url=lambda tool: url("calls", tool=tool, outcome="failed"),
+            here=here,
+            csv=lambda file: url(file, **kept),
+            query=defaultdict(str, query),
+            visit=visit,
+            retry=self._retries.newest(workspace),
+            told=TOLD.get(query.get("told", ""), "") if is_led else "",
+            visitors=self.visitors,
+            version=__version__,
         )
         return Response(text.encode("utf-8", "replace"), status, media_type="text/html")
 
@@ -255,7 +254,7 @@ class Console:
         if request.method == "POST":
             return self._begin(request, visit, body)
         own, state, words = self.visitors.by_cookie(request), "", ""
-        if own and own.form and request.query_params.get("wait") == own.form:
+        if own and request.query_params.get("wait") == own.wait:
             if own.level:
                 return RedirectResponse(_prefix(own) + own.then, 303)
             words = own.words
@@ -278,7 +277,7 @@ class Console:
         former = self.visitors.by_cookie(request)
         if new is not former:
             self.visitors.end(former)
-        waiting = f"/sign-in?{urlencode({'wait': new.form})}"
+        waiting = f"/sign-in?{urlencode({'wait': new.wait})}"
         response = RedirectResponse(_prefix(new) + new.then if new.level else waiting, 303)
         set_cookie(new, request, response)
         return response
@@ -304,8 +303,12 @@ def _then(request: Request) -> str:
     if request.method != "GET":
         return ""
     query = f"?{request.url.query}" if request.url.query else ""
-    path = request.url.path.removeprefix(request.scope.get("root_path", ""))
-    return urlencode({"then": path + query})
+    return urlencode({"then": _path(request) + query})
+
+
+def _path(request: Request) -> str:
+    """The address without the key of a visit."""
+    return request.url.path.removeprefix(request.scope.get("root_path", ""))
 
 
 def _prefix(visit: Visit) -> str:

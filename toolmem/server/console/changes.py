@@ -6,6 +6,7 @@ would loosen the user's rule in a guarded store is kept as a request.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +22,8 @@ from toolmem.operations.operation import OPERATIONS
 from toolmem.rules.changes import ONLY_ASKS, Actor
 from toolmem.server.access import Refused
 from toolmem.server.console.rule_views import decision_of, editable, rule_fields, rule_of
+
+log = logging.getLogger("toolmem.server")
 
 # Told on the page to which a change leads.
 TOLD = {
@@ -117,7 +120,10 @@ def _mark(memory: Workspace, decision_id: str, *, is_wrong: bool) -> str:
 
 
 class Retry(Struct, frozen=True):
-    """A run that judges calls again, with times of day. `ended`: "" while it is under way."""
+    """A run that judges calls again, with times of day. `ended`: "" while it is under way.
+
+    Without an answer and a problem, the judge failed.
+    """
 
     began: str
     ended: str = ""
@@ -146,19 +152,21 @@ class Retries:
         with self._lock:
             if name in self._running:
                 return
-            self._running.add(name)
+            threading.Thread(target=self._run, args=(memory,), daemon=True).start()
+            self._running.add(name)  # it ends only once the lock is free
             self._newest[name] = Retry(f"{began:%H:%M}")
-        threading.Thread(target=self._run, args=(memory,), daemon=True).start()
 
     def _run(self, memory: Workspace) -> None:
-        name, answer, problem = memory.workspace_id, "", "the judge failed"
+        name, answer, problem = memory.workspace_id, "", ""
         try:
             done = memory.run("retry_evaluations")
-            answer, problem = f"{done.answer}.", ""
-            if failures := done.metadata["evaluation"].failures:
-                answer += f" {failures[0].error}"
+            answer = f"{done.answer}."
+            if failures := done.metadata["evaluation"]["failures"]:
+                answer += f" {failures[0]['error']}"
         except ToolMemError as error:
             problem = str(error)
+        except Exception:
+            log.exception("the judge failed")
         finally:
             with self._lock:
                 self._running.discard(name)
