@@ -9,8 +9,8 @@ import pytest
 from sentences import long_sentences, sentences
 
 from toolmem.pages.html import FUTURE, PAST, UNITS, UNKNOWN, environment
+from toolmem.server.console.app import preferred_language
 from toolmem.server.console.changes import TOLD
-from toolmem.server.console.languages import preferred_language
 from toolmem.text.display import zone_name
 
 CHINESE = "zh-CN,zh;q=0.9,en;q=0.8"

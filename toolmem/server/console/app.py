@@ -1,7 +1,11 @@
-"""The routes of the console: pages by GET, changes by POST, signing in, and its static files."""
+"""The routes of the console: pages by GET, changes by POST, signing in, and its static files.
+
+Pages are in English, and in Chinese where the browser prefers it.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 from collections import defaultdict
@@ -18,10 +22,10 @@ from starlette.routing import BaseRoute, Mount, Route
 from toolmem import __version__
 from toolmem.errors import ToolMemError
 from toolmem.memory.toolmem import ToolMem, Workspace
+from toolmem.pages.html import environment
 from toolmem.server.access import Access, Refused, read_body, status_of
 from toolmem.server.console.call_views import logged_call
 from toolmem.server.console.changes import TOLD, Retries, change
-from toolmem.server.console.languages import environments, preferred_language
 from toolmem.server.console.tables import TABLES, csv_of
 from toolmem.server.console.views import VIEWS
 from toolmem.server.console.visitors import (
@@ -75,7 +79,7 @@ class Console:
         self.visitors = Visitors(access, terminal, read_only=read_only)
         self.missing = self._guarded(self._missing)
         self._retries = Retries()
-        self._templates = environments()
+        self._templates = _environments()
         self._waiting: dict[str, tuple[str, int]] = {}  # by workspace: the rules' stamp, the count
 
     def routes(self) -> list[BaseRoute]:
@@ -296,6 +300,28 @@ class Console:
         package, path, kind = found
         headers = {"Cache-Control": "max-age=86400", "X-Content-Type-Options": "nosniff"}
         return Response(files(package).joinpath(path).read_bytes(), 200, headers, kind)
+
+
+def _environments() -> dict[str, Any]:
+    """The environment of templates for each language. Chinese texts stand by the English ones."""
+    chinese = json.loads(files(__package__).joinpath("templates/zh.json").read_text("utf-8"))
+    package = "toolmem.server.console"
+    return {"en": environment(package), "zh": environment(package, chinese)}
+
+
+def preferred_language(accepted: str) -> str:
+    """`zh` where the header Accept-Language prefers any Chinese to English, else `en`."""
+    preferred, highest = "en", 0.0
+    for each in accepted.lower().split(","):
+        tag, _, weight = each.replace(" ", "").partition(";q=")
+        name = tag.partition("-")[0]
+        try:
+            quality = float(weight or 1)
+        except ValueError:
+            continue
+        if name in ("en", "zh") and quality > highest:
+            preferred, highest = name, quality
+    return preferred
 
 
 def _then(request: Request) -> str:
