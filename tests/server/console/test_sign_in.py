@@ -175,7 +175,7 @@ def test_a_cookie_that_a_server_on_another_port_was_sent_changes_nothing(browser
 def test_with_the_token_alone_what_loosens_waits(browse, memory, user_rule):
     browser = browse(token="secret-token")
     browser.sign_in("secret-token")
-    assert "the change waits" in browser.send("withdraw", id=user_rule.id).text
+    assert "The change waits" in browser.send("withdraw", id=user_rule.id).text
     assert memory.tool_rule_list("send_email") != []
     assert browser.sign_in("wrong").status_code == 403
     browser.sign_in()

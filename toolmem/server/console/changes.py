@@ -35,7 +35,7 @@ TOLD = {
     "restore": "Restored: it holds again.",
     "delete": "Deleted, with its text.",
     "save": "Saved: it holds now.",
-    "waits": "The store is guarded, and you did not sign in from the terminal: the change waits.",
+    "waits": "The store is guarded, and you did not sign in from the terminal. The change waits.",
     "wrong": "Kept with the decision. Nothing else was changed: edit the rule, or withdraw it.",
     "marked": "Kept with the decision. Nothing else was changed.",
     "unmarked": "The mark is gone.",
