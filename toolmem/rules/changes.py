@@ -72,7 +72,8 @@ def is_allowed(
         return True
     if before.status == "request" and after.status == "active":  # it would count as the user's
         return False
-    if before.status == "active" and not before.holds_at(now):  # it can be restored as it was
+    if before.is_users and before.status == "active" and not before.holds_at(now):
+        # It can be restored as it was.
         before, after = replace(before, expires_at=None), replace(after, expires_at=None)
     return not ((before.is_users or before.is_team) and loosens(before, after, now))
 

@@ -256,6 +256,8 @@ class ToolMemoryStore:
             turns = () if given.said is UNSET else given.said.turns[-1:]
             may_be_mended = bool(turns) and before.said.turns[-1:] == turns
             after = replace(after, expires_at=before.expires_at)
+        if captured and is_over and not is_heard:  # said again: it holds again as it was
+            after = replace(before, expires_at=after.expires_at, updated_at=now)
         if captured and not may_be_mended and loosens(before, after, now):
             fields = {name: getattr(before, name) for name in (*_CONTENT, "expires_at", "rule")}
             after = replace(after, **fields)

@@ -112,6 +112,9 @@ def test_a_rule_that_the_user_withdrew_is_restored_as_it_was(browse, memory, use
     browser = browse(token="secret-token")
     browser.sign_in("secret-token")
     assert "the change waits" in browser.send("delete", id=user_rule.id).text
+    memory.capture_rules(user_rule.rule, tools=["send_email"], session_id="s")
+    assert memory.tool_rule_list("send_email")  # said again, it holds again
+    user.tool_rule_review(user_rule.id, "withdraw")
     rule = user.tool_rule_review(user_rule.id, "restore")
     assert (rule.rule, rule.effect, rule.when) == ("Never email user3", "deny", user_rule.when)
     assert [each.id for each in memory.tool_rule_list("send_email")] == [rule.id]
