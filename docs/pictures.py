@@ -47,12 +47,8 @@ PLANNED = (
     ("http_request", {"method": "POST", "path": "/v1/orders", "body": {"product_id": 39}}),
     ("shell", {"command": "git push --force origin main"}),
 )
-REQUESTS = (
-    ("http_request", "Retry no request to /v1/orders"),
-    ("sql_query", "Always add LIMIT to a SELECT"),
-)
-
-
+REQUESTS = (("sql_query", "Always add LIMIT to a SELECT"),)
+LOOSENED = "Only email people at example.com"
 TOOL = "read_file"
 
 
@@ -84,7 +80,8 @@ def fill(path: Path) -> dict[str, str]:
         memory.add(calls)
         memory.summarize()
         user = memory.acting_as(Actor("user", "typed", session="morning"))
-        agent = memory.acting_as(Actor("agent", session="morning", name="claude-code"))
+        words = "The press list is outside of example.com."
+        agent = memory.acting_as(Actor("agent", "", words, "morning", "claude-code"))
         rules = [user.tool_rule_put(tool, demand) for tool, demand in DEMANDS]
         clock.advance(45 * 3600)
         for tool, given in PLANNED:
@@ -93,11 +90,14 @@ def fill(path: Path) -> dict[str, str]:
             clock.advance(300)
         for tool, demand in REQUESTS:
             agent.tool_rule_put(tool, demand)
+        memory.services.store().put(".store", ".store", "guarded", {})
+        loosened = next(rule for rule in rules if rule.rule == LOOSENED)
+        agent.tool_rule_put(loosened.tool_name, LOOSENED, id=loosened.id, effect="remind")
         failed = next(each for each in reversed(calls) if is_shown(each))
     return {
         "console": "",
         "console-tool": f"tool?name={TOOL}",
-        "console-rule": f"rule?{urlencode({'id': rules[0].id, 'replay': 1})}",
+        "console-rule": f"rule?{urlencode({'id': loosened.id, 'replay': 1})}",
         "console-call": f"call?{urlencode({'tool': TOOL, 'id': failed.id})}",
     }
 
@@ -108,8 +108,7 @@ def take(browser: Any, url: str, name: str, address: str) -> None:
     scheme = "dark" if name == "console-tool" else "light"
     size = {"width": width, "height": HEIGHT}
     page = browser.new_page(viewport=size, color_scheme=scheme, locale="en-US")
-    sign_in(page, url)
-    page.goto(f"{url}/w/default/{address}")
+    page.goto(f"{sign_in(page, url)}/w/default/{address}")
     taken = Image.open(BytesIO(page.screenshot())).convert("RGB")
     path = ROOT / "docs" / "images" / f"{name}.png"
     # The default method loses colours that are rare, such as those of the bars.

@@ -97,29 +97,33 @@ def _about(memory: ToolMem, text: str, size: int) -> list[tuple[str, dict[str, A
     ]
 
 
-def sign_in(page: Any, url: str) -> None:
-    """In a browser, at a service whose token is TOKEN."""
+def sign_in(page: Any, url: str) -> str:
+    """In a browser, at a service whose token is TOKEN. Returns the root of the visit's pages."""
     page.goto(f"{url}/sign-in")
     page.get_by_label("The configured token").fill(TOKEN)
     page.get_by_role("button", name="Sign in").click()
+    page.get_by_text("You decide").wait_for()
+    return str(page.url).partition("/w/")[0]
 
 
 @contextmanager
 def signed_in(url: str) -> Iterator[httpx.Client]:
     """A client that signed in at a service whose token is TOKEN."""
     with httpx.Client(base_url=url, trust_env=False, follow_redirects=True) as client:
-        client.post("/sign-in", data={"secret": TOKEN}).raise_for_status()
+        page = client.post("/sign-in", data={"secret": TOKEN}).raise_for_status()
+        client.base_url = str(page.url).partition("/w/")[0]
         yield client
 
 
 def look(page: Any, url: str, addresses: list[str], *, axe: bool = False) -> list[Fault]:
-    """What is wrong with pages at both widths: status, foreign elements, width, what ran.
+    """What is wrong with pages of a visit at both widths: status, elements, width, what ran.
 
     `axe`: what axe-core finds, too, in both schemes; the context must ignore policies.
     """
     found = []
+    root = str(page.url).partition("/w/")[0]
     for address in addresses:
-        status = page.goto(url + address).status
+        status = page.goto((root if address.startswith("/w/") else url) + address).status
         if status != (404 if address == NO_PAGE else 200):
             found.append(Fault(address, "status", status))
         for width in WIDTHS:

@@ -6,6 +6,7 @@ would loosen the user's rule in a guarded store is kept as a request.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +21,8 @@ from toolmem.operations.operation import OPERATIONS
 from toolmem.rules.changes import NEW, ONLY_ASKS, Actor
 from toolmem.server.access import Refused
 from toolmem.server.console.rule_views import decision_of, editable, rule_fields, rule_of
+
+log = logging.getLogger("toolmem.server")
 
 # Told on the page to which a change leads.
 TOLD = {
@@ -136,19 +139,21 @@ class Retries:
         with self._lock:
             if name in self._running:
                 return
-            self._running.add(name)
+            threading.Thread(target=self._run, args=(memory,), daemon=True).start()
+            self._running.add(name)  # it ends only once the lock is free
             self._told[name] = f"Being judged again since {began:%H:%M}."
-        threading.Thread(target=self._run, args=(memory,), daemon=True).start()
 
     def _run(self, memory: Workspace) -> None:
         name, told = memory.workspace_id, "The judge failed."
         try:
             done = memory.run("retry_evaluations")
             told = f"{done.answer}."
-            if failures := done.metadata["evaluation"].failures:
-                told += f" {failures[0].error}"
+            if failures := done.metadata["evaluation"]["failures"]:
+                told += f" {failures[0]['error']}"
         except ToolMemError as error:
             told = f"Nothing was judged: {error}"
+        except Exception:
+            log.exception("the judge failed")
         finally:
             with self._lock:
                 self._running.discard(name)
