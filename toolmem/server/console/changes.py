@@ -19,7 +19,7 @@ from toolmem.errors import Conflict, RequestError, ToolMemError
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.operations.operation import OPERATIONS
-from toolmem.rules.changes import ONLY_ASKS, Actor
+from toolmem.rules.changes import NEW, ONLY_ASKS, Actor
 from toolmem.server.access import Refused
 from toolmem.server.console.rule_views import decision_of, editable, rule_fields, rule_of
 
@@ -63,7 +63,7 @@ def _change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
     asked = form.get("id", "")
     if do in ("wrong", "right"):
         return _mark(memory, asked, is_wrong=do == "wrong")
-    seen = form.get("seen") or "nothing" if asked else ""  # a new rule was not seen before
+    seen = form.get("seen") or "nothing" if asked else NEW
     acting = memory.acting_as(replace(actor, seen=seen))
     began = memory.services.clock.now()
     told = do
@@ -87,12 +87,12 @@ def _change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
 
 
 def _delete(memory: Workspace, rule_id: str) -> str:
-    """Delete the text of a rule that does not hold."""
+    """Delete the text of a rule that does not hold, or ask for that."""
     found = rule_of(memory, rule_id)
     if found.state != "ended":
         raise RequestError("withdraw the rule before you delete its text", "do")
     if not memory.tool_rule_delete(found.rule.tool_name, rule_id):
-        raise Refused(404, "there is no such rule any more")
+        return f"rule?{urlencode({'id': rule_id, 'told': 'waits'})}"
     return f"rules?{urlencode({'told': 'delete'})}"
 
 
