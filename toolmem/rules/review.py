@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from toolmem.errors import RequestError
 from toolmem.models.calls import Moment
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.rules.changes import Actor, rule_digest
+from toolmem.rules.changes import Actor, require_seen, rule_digest
 from toolmem.rules.identity import folded_name, text_key
 from toolmem.rules.store import MAX_SESSION, ToolMemoryStore
 
@@ -27,6 +27,7 @@ def review_rule(
     rule is not as the actor saw it, or as it was read.
     """
     actor = actor if actor.seen else replace(actor, seen=rule_digest(rule))
+    require_seen(rule, actor.seen)
     if review == "approve":
         return rules.accept(rule, actor)
     if review == "reject":
