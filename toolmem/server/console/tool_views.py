@@ -65,7 +65,7 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
     rules = memory.tool_rules()
     decisions = memory.decisions(limit=MAX_DECISIONS)
     stops = [each for each in reversed(decisions) if each.action in ("deny", "ask")]
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    midnight = memory.rules.end_of_day(now.date() - timedelta(days=1))
     newest = memory.calls(limit=MAX_CALLS)
     return {
         "alarms": _alarms(memory),
