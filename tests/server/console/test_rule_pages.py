@@ -1,5 +1,6 @@
 """What the pages of rules and decisions say, what their forms save, and their lists as CSV."""
 
+import codecs
 import csv
 import html
 import io
@@ -180,7 +181,9 @@ def test_an_end_that_is_not_touched_stays_to_the_second(browser, memory):
 def rows_of(browser, name, **query):
     answer = browser.client.get(f"/w/default/{name}.csv", params=query)
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
-    return list(csv.DictReader(io.StringIO(answer.text, newline="")))
+    text = answer.content.decode("utf-8-sig")  # a spreadsheet knows the encoding by its mark
+    assert answer.content.startswith(codecs.BOM_UTF8)
+    return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
 def test_a_list_as_csv_is_whole_follows_its_filter_and_holds_no_formula(browser, memory):

@@ -108,7 +108,9 @@ def test_a_store_that_did_not_count_silent_failures_counts_them_with_its_next_ca
     store.append_calls("w", [call(id=str(n), **silent) for n in range(3)], 3)
     store.close()
     db = sqlite3.connect(path)
-    db.execute("UPDATE tools SET record = json_remove(record, '$.window.silent')")
+    db.execute(
+        "UPDATE tools SET record = json_remove(record, '$.window.silent', '$.window.no_use')"
+    )
     db.commit()
     db.close()
     with SqliteStore(path) as again:

@@ -246,7 +246,7 @@ class Console:
     def _csv(self, name: str, request: Request, visit: Visit, body: bytes) -> Response:
         text = csv_of(name, self._workspace(request), dict(request.query_params))
         headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-        content = text.encode("utf-8", "replace")
+        content = text.encode("utf-8-sig", "replace")  # Excel reads UTF-8 by its mark alone
         return Response(content, headers=headers, media_type="text/csv; charset=utf-8")
 
     def _raw_call(self, request: Request, visit: Visit, body: bytes) -> Response:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from toolmem.errors import RequestError
 from toolmem.guard.trial import RuleTrial
 from toolmem.memory.toolmem import Workspace
+from toolmem.models.calls import OUTCOMES
 from toolmem.models.decisions import Decision
 from toolmem.models.rules import RANK, ToolMemoryRule
 from toolmem.operations.rules import RuleOverview
@@ -100,7 +101,7 @@ def _freed(memory: Workspace, rule: ToolMemoryRule, trial: RuleTrial) -> RuleTri
     ends = not trial.rule.holds_at(memory.services.clock.now())
     stopped = set() if ends else {(call.tool_name, call.id) for call in trial.stopped}
     calls = [call for call in today.stopped if (call.tool_name, call.id) not in stopped]
-    worked = sum(call.failed is False for call in calls)
+    worked = sum(OUTCOMES["worked"](call) for call in calls)
     return replace(today, stopped=calls, worked=worked)
 
 
