@@ -19,12 +19,6 @@ def test_a_value_that_also_worked_is_not_said_to_be_another_one(memory):
     assert "another one" not in told.text
 
 
-def test_a_value_that_never_worked_is_counted_against_those_that_did(memory):
-    memory.add([call("sh", {"command": f"tail -n {n} x", "host": "app-1"}) for n in range(3)])
-    told = memory.advise("sh", {"command": "df", "host": "db-9"}, error="host db-9 is not known")
-    assert "`host`: 3 of 3 calls that worked gave another one" in (told.text)
-
-
 def test_calls_of_another_action_are_no_comparison(memory):
     opened = [call("ticket", {"action": "assign", "id": f"O-{n}", "who": "al"}) for n in range(3)]
     memory.add([*opened, call("ticket", {"action": "resolve", "id": "O-1", "text": "x"}, "no")])
@@ -226,16 +220,6 @@ def test_what_a_rule_hid_is_shown_again_without_it(ruled):
     ruled.tool_rule_delete("sql", rule.id)
     assert "UPDATE t" in ruled.prompt(["sql"])
     assert "withheld" not in ruled.prompt(["sql"])
-
-
-def test_another_booking_code_is_not_a_correction(memory):
-    text = card(
-        memory,
-        call("get", {"reservation_id": "IFOYWZ"}, "Reservation IFOYWZ not found"),
-        call("get", {"reservation_id": "NQNU5R"}),
-    )
-    assert "then worked" not in text  # "another one" would be no lesson
-    assert "NQNU5R" not in text.partition("worked: {")[0]
 
 
 def test_a_field_inside_a_list_that_was_given_is_not_asked_for(memory):

@@ -91,8 +91,9 @@ def test_what_the_error_does_not_name_is_no_part_of_the_repair(memory):
         ({"flights": ["HAT30", "HAT52"]}, {"flights": ["HAT52"]}, "flight HAT30 not available"),
         ({"to": ["ann", "bob", "eve"]}, {"to": ["ann", "bob"]}, "too many: 3, the limit is 2"),
         ({"text": 30 * "long "}, {"text": 9 * "long "}, "text has 150 characters, limit 50"),
-        # The next customer.
+        # The next customer, and another booking.
         ({"customer": "K0017"}, {"customer": "K0055"}, "customer K0017 not found"),
+        ({"reservation": "IFOYWZ"}, {"reservation": "NQNU5R"}, "Reservation IFOYWZ not found"),
     ],
 )
 def test_a_call_that_asks_for_less_repairs_nothing(memory, before, after, error):
