@@ -125,15 +125,12 @@ def test_no_pattern_searches_a_long_sentence(sign, monkeypatch):
     assert max(sizes, default=0) <= MAX_SENTENCE
 
 
+NINE = "Meetings before nine in the morning are not a thing here"
 EARLY = {"clock": {"from": "00:00", "to": "09:00", "of": "start"}}
 LATE = {"arg": {"name": "env", "matches": "^prod"}, "clock": {"from": "16:00", "to": "00:00"}}
 NOTED = {  # tool, sentence, conditions
     "leave": ("mail", "keep Sarah out of these mails, she's on leave", [{"target": "sarah"}]),
-    "nine": (
-        "meet",
-        "Meetings before nine in the morning are not a thing here",
-        [EARLY],
-    ),
+    "nine": ("calendar_create", NINE, [EARLY]),
     "four": ("deploy", "nothing goes out to production after four in the afternoon", [LATE]),
     "main": ("Bash", "Never push to main", [{"command": "^git push", "word": "main"}]),
     "force": ("Bash", "Never force-push", [{"command": "^git push", "word": "-f"}]),
