@@ -193,7 +193,7 @@ class Console:
             root_of=partial(_root, visit),
             sign_out=f"{_prefix(visit)}/sign-out",
             tool_url=lambda tool: url("tool", name=tool),
-            failed_url=lambda tool: url("calls", tool=tool, outcome="failed"),
+            calls_url=lambda tool, outcome: url("calls", tool=tool, outcome=outcome),
             here=here,
             csv=lambda file: url(file, **kept),
             query=defaultdict(str, query),
