@@ -269,6 +269,8 @@ class ToolMemoryStore:
         if actor.kind == "agent":
             said = replace(said, by="agent", noted_by=said.noted_by or actor.name)
         waits = actor.kind == "agent" or (said.by == "user" and not is_heard)
+        if waits and said.by == "user":  # nobody saw the user say it
+            said = replace(said, by="program")
         content = {name: value for name, value in asdict(given).items() if value is not UNSET}
         return ToolMemoryRule(
             **{**content, "id": place.id, "said": said},

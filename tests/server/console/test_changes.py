@@ -120,6 +120,16 @@ def test_a_rule_that_the_user_withdrew_is_restored_as_it_was(browse, memory, use
     assert [each.id for each in memory.tool_rule_list("send_email")] == [rule.id]
 
 
+def test_what_nobody_saw_the_user_type_is_not_said_to_be_theirs(browser, memory, user_rule):
+    memory.capture_rules("Never email eve@x.org", tools=["send_email"], session_id="s")
+    page = browser.open("rules", state="waiting")
+    assert "a program asks to keep it" in page and "you asks" not in page
+    (waiting,) = memory.tool_rules(state="waiting")
+    assert not waiting.rule.is_users
+    browser.send("approve", id=waiting.rule.id)
+    assert all(rule.is_users for rule in memory.tool_rule_list("send_email"))
+
+
 def test_what_is_done_is_not_said_to_wait_because_something_else_is_asked_for(
     browser, memory, user_rule
 ):
