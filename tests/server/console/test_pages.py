@@ -103,7 +103,7 @@ def test_only_an_input_that_worked_before_counts_as_broken(memory):
     for n, (q, worked) in enumerate(flags):
         call = {"tool_name": "t", "input": {"q": q}, "output": "x", "id": str(n)}
         memory.add([{**call, "success": worked}])
-    ((name, count, call),) = changed_inputs(memory.calls(["t"]))
+    ((name, count, call),) = changed_inputs(memory.calls(["t"])[::-1])
     assert (name, count, call.input) == ("t", 1, {"q": "a"})
 
 
@@ -197,11 +197,11 @@ def test_a_call_stands_among_its_neighbours_in_the_conversation(browser, memory)
 def test_a_call_of_which_nothing_is_known_did_not_work(memory):
     memory.add([{"tool_name": "t", "input": {"q": "a"}, "output": "x", "id": "1"}])
     memory.add([{"tool_name": "t", "input": {"q": "a"}, "output": "y", "success": False}])
-    found = memory.calls(["t"])
+    found = memory.calls(["t"])[::-1]
     for each in found:
         each.score = each.execution_failed = None
     assert changed_inputs(found) == []
-    found[0].success = True
+    found[1].success = True
     assert [(name, count) for name, count, _ in changed_inputs(found)] == [("t", 1)]
 
 
