@@ -220,6 +220,18 @@ def test_a_csv_that_was_cut_says_so(browser, memory, monkeypatch):
     assert text.splitlines()[-1] == "There may be more than these 1: filter the list."
 
 
+def test_calls_with_long_texts_are_cut_before_they_fill_the_memory_and_the_csv_says_so(
+    memory, monkeypatch
+):
+    monkeypatch.setattr(tables, "CALLS_AT_ONCE", 2)
+    memory.add([{"tool_name": "a", "output": "the newest"}])
+    lines = tables.csv_of("calls", memory, {}).splitlines()
+    assert len(lines) == 1 + len(memory.calls()) and lines[-1].startswith("a,")
+    monkeypatch.setattr(tables, "MAX_TEXT", 1)
+    lines = tables.csv_of("calls", memory, {}).splitlines()
+    assert len(lines) == 4 and "There may be more than these 2:" in lines[-1]
+
+
 def rules_twice(memory, query):
     return memory.tool_rules() * 2
 
