@@ -9,7 +9,7 @@ ARGS ?=
 SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d " ")
 HERE := not slow and not hosts and not frameworks
 
-.PHONY: help evaluate serve docs test test-random test-all test-slow test-hosts test-frameworks test-lowest test-newer test-wheel lint bench ci clean
+.PHONY: help evaluate serve docs test test-random test-all test-slow test-hosts test-frameworks test-lowest test-newer test-wheel lint bench pictures ci clean
 
 evaluate: $(VENV)/.ready  ## judge the packaged sample and write report/
 	$(RUN)/toolmem evaluate $(ARGS)
@@ -37,7 +37,7 @@ test-frameworks: .frameworks/.ready  ## adapters, in the frameworks' own agents
 		tests/frameworks $(ARGS)
 
 # How pages and notebooks look is a matter of the versions in constraints.txt.
-PLAIN := -m "$(HERE)" --ignore tests/test_house.py --ignore tests/test_docs.py
+PLAIN := -m "$(HERE) and not browser" --ignore tests/test_house.py --ignore tests/test_docs.py
 
 test-lowest: $(LOWEST)/.ready  ## with the oldest libraries that are allowed
 	$(LOWEST)/bin/python -m pytest -q -n 2 $(PLAIN) $(ARGS)
@@ -62,6 +62,9 @@ lint: $(VENV)/.ready  ## check style and types
 
 docs: $(VENV)/.ready  ## build docs/_build/html; its pages and notebooks are executed
 	$(RUN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+
+pictures: $(VENV)/.ready  ## take the pictures of the console (needs Chromium)
+	$(RUN)/python docs/pictures.py
 
 bench: $(VENV)/.ready  ## measure all, or one: make bench ARGS=judge; needs the shared recordings
 	$(RUN)/python benchmarks/run.py $(ARGS)

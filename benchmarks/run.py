@@ -19,6 +19,7 @@ ALL = {
     "store": "store",
     "elasticsearch": "distributed",
     "serving": "serving",
+    "console": "console",
     "meaning": "meaning",
 }
 

@@ -15,9 +15,10 @@ import runpy
 import sqlite3
 import tempfile
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from copy import copy
 from functools import partial
 from pathlib import Path
 from types import UnionType
@@ -64,14 +65,34 @@ def code(text: object) -> str:
 
 # ---------------------------------------------------------------- commands
 
+OFTEN = 10  # commands with the same option: it is described once
+
 
 def commands() -> str:
-    """The command line."""
-    parts = ["# Commands\n"]
-    for path, command in _walk(command_line, "toolmem"):
-        help_text = command.get_help(click.Context(command, info_name=path, max_content_width=90))
-        parts.append(f"## {path}\n\n```text\n{help_text}\n```\n")
+    """The command line. An option that many commands have is described once."""
+    found = [*_walk(command_line, "toolmem")]
+    counts = Counter(record for _, command in found for record in _options(command).values())
+    shared = {record for record, count in counts.items() if count >= OFTEN}
+    rows = [(code(option), told) for option, told in counts if (option, told) in shared]
+    parts = ["# Commands\n\nEvery command has `--help`. Options that many of them have:\n"]
+    parts.append(table(("option", ""), rows))
+    for path, command in found:
+        options = _options(command)
+        also = [code(name) for name, record in options.items() if record in shared]
+        shown = copy(command)
+        shown.params = [each for each in command.params if options.get(each.opts[0]) not in shared]
+        context = click.Context(shown, info_name=path, max_content_width=90, help_option_names=[])
+        parts.append(f"## {path}\n\n```text\n{shown.get_help(context)}\n```\n")
+        parts += [f"Also {', '.join(also)}.\n"] if also else []
     return "\n".join(parts)
+
+
+def _options(command: click.Command) -> dict[str, tuple[str, str]]:
+    """By the name of each: how it is written, and what its help says."""
+    context = click.Context(command)
+    given = (each for each in command.params if isinstance(each, click.Option))
+    records = {each.opts[0]: each.get_help_record(context) for each in given}
+    return {name: record for name, record in records.items() if record}
 
 
 def _walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -216,7 +237,7 @@ def files() -> str:
     return "\n".join(parts)
 
 
-# ---------------------------------------------------------------- Python, errors
+# ---------------------------------------------------------------- Python
 
 
 def python() -> str:
@@ -229,12 +250,12 @@ def python() -> str:
         if inspect.isclass(value) and issubclass(value, Struct):
             parts += _structs(inspect.getmodule(value), ("field", "type", "default", ""), [name])
             continue
-        rows = [_argument(each) for each in _parameters(value)]
         parts.append(f"## {name}\n\n{inspect.getdoc(value) or ''}\n")
-        parts.append(table(("argument", "type", "default", ""), rows) if rows else "")
+        if not name.startswith("Async"):  # its docstring names the class whose arguments it takes
+            rows = [_argument(each) for each in _parameters(value)]
+            parts.append(table(("argument", "type", "default", ""), rows) if rows else "")
         if inspect.isclass(value):
-            methods = [*_methods(value)]
-            parts.append(table(("method", ""), methods) if methods else "")
+            parts.append(_methods(value))
     return "\n".join(parts)
 
 
@@ -245,12 +266,32 @@ def _parameters(value: Callable[..., Any]) -> Iterable[inspect.Parameter]:
         return inspect.signature(value).parameters.values()
 
 
-def _methods(kind: type) -> Iterator[tuple[str, str]]:
-    for name, value in inspect.getmembers(kind):
-        if name.startswith("_") or name in dir(Exception) or not callable(value):
-            continue
-        first = (inspect.getdoc(value) or "").partition("\n\n")[0]
-        yield code(name), first
+def _methods(kind: type) -> str:
+    """Its methods; operations have a page of their own, and awaited ones are told of once."""
+    told = _told(kind)
+    name = kind.__name__.removeprefix("Async")
+    plain = {} if name == kind.__name__ else _told(getattr(toolmem, name))
+    parts = []
+    if told.keys() >= OPERATIONS.keys():
+        told = {each: text for each, text in told.items() if each not in OPERATIONS}
+        parts.append("Each [operation](operations.md) is a method.\n")
+    if same := [code(each) for each, text in told.items() if plain.get(each) == text]:
+        parts.append(f"As in {name}: {', '.join(same)}.\n")
+    if rows := [(code(each), text) for each, text in told.items() if plain.get(each) != text]:
+        parts.append(table(("method", ""), rows))
+    return "\n".join(parts)
+
+
+def _told(kind: type) -> dict[str, str]:
+    """What each method of a class does."""
+    return {
+        name: (inspect.getdoc(value) or "").partition("\n\n")[0]
+        for name, value in inspect.getmembers(kind)
+        if callable(value) and not name.startswith("_") and name not in dir(Exception)
+    }
+
+
+# ---------------------------------------------------------------- errors
 
 
 def errors_() -> str:
@@ -264,11 +305,14 @@ def errors_() -> str:
 def benchmarks() -> str:
     """The results of `make bench`."""
     parts = ["# Measured\n", "`make bench` measures all of this, `make bench ARGS=NAME` one.\n"]
-    results = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
-    for path in results:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        basis = f"`make bench ARGS={told['name']}`, {told['date']}, {told['commit']}"
-        parts.append(f"## {told['title']}\n\n{basis}; {told['machine']}.\n")
+    paths = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    usual = Counter(told["machine"] for told in results).most_common(1)
+    parts += [f"Measured on {machine}, where no other machine is named.\n" for machine, _ in usual]
+    for told in results:
+        basis = [f"`make bench ARGS={told['name']}`", told["date"], told["commit"]]
+        basis += [told["machine"]] if told["machine"] != usual[0][0] else []
+        parts.append(f"## {told['title']}\n\n{', '.join(basis)}.\n")
         for each in told["tables"]:
             parts.append(f"**{each['title']}**\n\n{table(each['columns'], each['rows'])}")
     if not results:

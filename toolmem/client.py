@@ -137,7 +137,7 @@ class Client(Methods):
 
 
 class AsyncClient(AsyncMethods):
-    """The same methods as coroutines, run in threads. Takes the arguments of Client."""
+    """A Client for coroutines; its requests run in threads. Takes what Client takes."""
 
     @takes(Client)
     def __init__(self, *args: Any, **kwargs: Any) -> None:

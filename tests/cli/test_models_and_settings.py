@@ -8,11 +8,11 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
+from command_line import COMMAND, run
+from model_settings import NO_WAIT, model_of
 
 from toolmem import ToolMem
 from toolmem.config.sections import OpSection
@@ -20,42 +20,13 @@ from toolmem.llm.usage import read_ledger
 from toolmem.testing.faults import Fault
 from toolmem.testing.model_server import ModelServer
 
-COMMAND = [sys.executable, "-m", "toolmem"]
-NO_WAIT = [
-    "op.parse_tool_call_result_op.params.evaluation_sleep_interval=0",
-    "op.summary_tool_memory_op.params.summary_sleep_interval=0",
-]
-
-
-def run(folder: Path, *arguments: str, stdin: object = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=folder,
-        input=None if stdin is None else json.dumps(stdin),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-def model_of(server: ModelServer, *more: str) -> list[str]:
-    return [
-        "llm.default.backend=openai_compatible",
-        f"llm.default.params.base_url={server.openai_url}",
-        "llm.default.model_name=qwen-plus",
-        "llm.default.params.max_retries=0",
-        *NO_WAIT,
-        *more,
-    ]
-
-
+ONCE = [*NO_WAIT, "llm.default.params.max_retries=0"]
 CALLS = [{"tool_name": "search", "input": {"q": n}, "output": str(n)} for n in range(3)]
 
 
 def test_a_flow_is_run_with_its_request_from_stdin_and_its_response_alone_on_stdout(tmp_path):
     request = {"workspace_id": "w", "tool_call_results": CALLS}
-    done = run(tmp_path, "run", "add_tool_call_result", "--request", "-", stdin=request)
+    done = run(tmp_path, "run", "add_tool_call_result", "--request", "-", given=request)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["answer"] == "Successfully evaluated 3 tool calls"
     (tmp_path / "r.json").write_text('\ufeff{"tool_names": ["search", "none"]}')
@@ -73,15 +44,11 @@ def test_a_flow_is_run_with_its_request_from_stdin_and_its_response_alone_on_std
         (["rejudge"], [1], "expected a JSON object, got list"),
         (["rejudge"], {"workspace_id": "w", "tool_name": "x"}, "did you mean 'tool_names'"),
         (["rejudge", "--config", "no.yaml"], {}, "no.yaml"),
-        (
-            ["rejudge", "op.rejudge_op.params.forse=1"],
-            {"workspace_id": "w"},
-            "did you mean 'force'",
-        ),
+        (["rejudge", "op.rejudge_op.params.forse=1"], {"workspace_id": "w"}, "mean 'force'"),
     ],
 )
 def test_what_is_refused_does_nothing_and_has_exit_code_2(tmp_path, arguments, request_, told):
-    done = run(tmp_path, "run", *arguments, "--request", "-", stdin=request_)
+    done = run(tmp_path, "run", *arguments, "--request", "-", given=request_)
     assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr
     assert "Traceback" not in done.stderr
@@ -90,7 +57,7 @@ def test_what_is_refused_does_nothing_and_has_exit_code_2(tmp_path, arguments, r
 
 def test_an_operation_is_run_as_a_flow_is(tmp_path):
     def asked(name, **request):
-        return run(tmp_path, "run", name, "--request", "-", stdin={"workspace_id": "w", **request})
+        return run(tmp_path, "run", name, "--request", "-", given={"workspace_id": "w", **request})
 
     sudo = {"tool_name": "shell", "rule": "No sudo", "when": [{"command": "^sudo"}]}
     assert asked("tool_rule_put", effect="deny", **sudo).returncode == 0
@@ -98,19 +65,15 @@ def test_an_operation_is_run_as_a_flow_is(tmp_path):
     assert [rule["rule"] for rule in listed] == ["No sudo"]
     denied = asked("check_tool_call", tool_name="shell", input={"command": "sudo ls"})
     assert denied.returncode == 5
+    assert json.loads(denied.stdout)["metadata"]["decision"]["action"] == "deny"
     assert asked("tool_rule_list", tool="shell").returncode == 2
     note = {"quote": "never do it", "effect": "remind", "user_message": "hello"}
     assert asked("note_demand", **note).returncode == 1
 
 
 def test_every_problem_of_settings_is_a_line_of_stderr(tmp_path):
-    done = run(
-        tmp_path,
-        "config",
-        "check",
-        "op.summary_tool_memory_op.params.recent_cal_count=3",
-        "llm.default.backend=openai",
-    )
+    wrong = ("op.summary_tool_memory_op.params.recent_cal_count=3", "llm.default.backend=openai")
+    done = run(tmp_path, "config", "check", *wrong)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("error: ") == 2
     fine = run(tmp_path, "config", "check", "--recent=1", "language=zh")
@@ -125,16 +88,15 @@ def test_settings_are_shown_as_json_with_their_origins(tmp_path):
     assert rows["language"] == {"name": "language", "value": "zh", "origin": "my.yaml:1"}
     assert rows["max_errors"]["origin"] == "override"
     done = run(tmp_path, "config", "show", "op.summary_tool_memory_op.params", "--json")
-    assert {row["name"].split(".")[1] for row in json.loads(done.stdout)} == {
-        "summary_tool_memory_op"
-    }
+    ops = {row["name"].split(".")[1] for row in json.loads(done.stdout)}
+    assert ops == {"summary_tool_memory_op"}
 
 
 def test_an_evaluation_by_a_model_keeps_failed_calls_and_asks_nothing_twice(tmp_path):
     (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, CALLS)))
     asked = ["evaluate", "--input", "calls.jsonl"]
     with ModelServer([Fault("server_error", matching=r'"q":1\}')]) as server:
-        done = run(tmp_path, *asked, *model_of(server))
+        done = run(tmp_path, *asked, *model_of(server, *ONCE))
         assert done.returncode == 1
         assert "1 evaluations failed, the calls are kept: rows 1" in done.stderr
         with (tmp_path / "report" / "calls.csv").open() as file:
@@ -142,10 +104,11 @@ def test_an_evaluation_by_a_model_keeps_failed_calls_and_asks_nothing_twice(tmp_
         assert [row["evaluation_status"] for row in rows] == ["ok", "failed", "ok"]
         server.faults.clear()
         before = len(server.requests)
-        assert run(tmp_path, *asked, *model_of(server)).returncode == 0
+        assert run(tmp_path, *asked, *model_of(server, *ONCE)).returncode == 0
         judged = [each for each in server.requests[before:] if "```json" in each.prompt]
         assert len(judged) == 1  # the others are known
-        spent = run(tmp_path, *asked, *model_of(server, "budget.max_tokens=10"), "--out", "second")
+        asked += ["--out", "second", *model_of(server, *ONCE, "budget.max_tokens=10")]
+        spent = run(tmp_path, *asked)
         assert spent.returncode == 3
         assert "budget.max_tokens=10" in spent.stderr
 
@@ -156,10 +119,9 @@ def test_an_evaluation_that_is_stopped_pays_nothing_twice(tmp_path, kill):
     lines = [{"tool_name": "search", "input": {"q": n}, "output": "x"} for n in range(200)]
     (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, lines)))
     with ModelServer(latency=0.05) as server:
-        asked = ["evaluate", "--input", "calls.jsonl", *model_of(server)]
-        process = subprocess.Popen(
-            [*COMMAND, *asked], cwd=tmp_path, stderr=subprocess.PIPE, text=True
-        )
+        asked = ["evaluate", "--input", "calls.jsonl", *model_of(server, *ONCE)]
+        command = [*COMMAND, *asked]
+        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
         while len(server.requests) < 20:
             time.sleep(0.01)
         process.send_signal(kill)
@@ -173,7 +135,7 @@ def test_an_evaluation_that_is_stopped_pays_nothing_twice(tmp_path, kill):
         answered = sum(row.outcome == "ok" for row in rows)
         assert answered >= 4
     with ModelServer() as server:
-        assert run(tmp_path, *asked[:3], *model_of(server)).returncode == 0
+        assert run(tmp_path, *asked[:3], *model_of(server, *ONCE)).returncode == 0
         judged = sum("```json" in each.prompt for each in server.requests)
         assert judged <= 200 - answered + 8  # those whose reply was read and not kept yet
 
@@ -250,7 +212,7 @@ def test_a_local_store_of_reme_is_named_and_imported(tmp_path):
     (folder / "w.jsonl").write_text("\n".join(map(json.dumps, lines)))
     (tmp_path / "my.yaml").write_text("vector_store: {default: {backend: local}}\n")
     request = ["run", "rejudge", "--request", "-", "--config", "my.yaml", "--workspace", "w"]
-    refused = run(tmp_path, *request, stdin={})
+    refused = run(tmp_path, *request, given={})
     assert refused.returncode == 2
     assert "toolmem store import local_vector_store" in refused.stderr
     done = run(tmp_path, "store", "import", "local_vector_store", "--store", "m.db")
@@ -288,8 +250,8 @@ def test_the_model_server_serves_from_the_command_line(tmp_path):
 def test_the_ledger_shows_what_each_op_asked_of_which_model(tmp_path):
     with ModelServer() as server:
         asked = {"workspace_id": "w", "tool_call_results": CALLS}
-        flow = ["add_tool_call_result", "--request", "-", *model_of(server)]
-        assert run(tmp_path, "run", *flow, stdin=asked).returncode == 0
+        flow = ["add_tool_call_result", "--request", "-", *model_of(server, *ONCE)]
+        assert run(tmp_path, "run", *flow, given=asked).returncode == 0
     shown = run(tmp_path, "ledger", "--workspace", "w").stdout
     assert "parse_tool_call_result_op" in shown
     assert "openai_compatible/qwen-plus" in shown
@@ -302,9 +264,8 @@ def test_the_ledger_shows_what_each_op_asked_of_which_model(tmp_path):
 def test_the_service_starts_as_reme_starts_it(tmp_path):
     (tmp_path / "my.yaml").write_text("http: {host: 127.0.0.1}\n")
     asked = ["backend=http", "--http.port=0", "config=my.yaml"]
-    with subprocess.Popen(
-        [*COMMAND, *asked], cwd=tmp_path, stderr=subprocess.PIPE, text=True
-    ) as it:
+    command = [*COMMAND, *asked]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as it:
         told = it.stderr.readline()
         it.send_signal(signal.SIGINT)
-    assert told.startswith("toolmem on http://127.0.0.1:0")
+    assert re.match(r"toolmem on http://127\.0\.0\.1:[1-9]", told)

@@ -3,26 +3,23 @@
 import json
 import os
 import subprocess
-import sys
+from functools import partial
 
+import command_line
 import pytest
+from command_line import COMMAND
 
 from toolmem import ToolMem
 from toolmem.models.rules import Said
 from toolmem.rules.changes import Actor
 from toolmem.rules.store import GUARDED
 
-COMMAND = [sys.executable, "-m", "toolmem"]
 STORE = ("--store", "m.db")
 
 
 @pytest.fixture
 def run(tmp_path):
-    def command(*arguments, given=""):
-        how = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 60}
-        return subprocess.run([*COMMAND, *arguments], input=given, **how, check=False)
-
-    return command
+    return partial(command_line.run, tmp_path)
 
 
 @pytest.fixture
@@ -58,8 +55,8 @@ def test_a_rule_is_added_listed_shown_checked_and_deleted(run, add):
 def test_a_rule_without_conditions_is_read_as_a_sentence_and_what_it_does_is_told(run):
     added = run("rules", "add", "send_email", "never email sarah@example.com", *STORE)
     assert "stops such calls of `send_email`" in added.stderr
-    stdin = json.dumps({"to": "sarah@example.com"})
-    denied = run("guard", "check", "send_email", "-", *STORE, given=stdin)
+    given = {"to": "sarah@example.com"}
+    denied = run("guard", "check", "send_email", "-", *STORE, given=given)
     assert denied.returncode == 5
     vague = run("rules", "add", "send_email", "Never email Bob on weekends", *STORE)
     assert "a reminder: no call is checked" in vague.stderr
@@ -124,7 +121,7 @@ def test_in_a_guarded_store_a_command_without_a_terminal_only_asks(run, add, tmp
     made = add()
     guard_by_user(tmp_path / "m.db", made)
     done = run("rules", "delete", made, *STORE)
-    assert (done.returncode, "it waits" in done.stderr or "waits" in done.stderr) == (1, True)
+    assert (done.returncode, "waits" in done.stderr) == (1, True)
     assert "Never push" in run("rules", "review", *STORE).stdout
     assert run("rules", "approve", made[:6], *STORE).returncode == 1
     assert run("rules", "reject", made[:6], *STORE).returncode == 0
@@ -167,7 +164,7 @@ def test_a_note_is_kept_refused_or_waits(run):
     note = {"quote": "never touch prod", "effect": "remind", "tools": ["@shell"]}
 
     def noted(*options, **fields):
-        done = run("note", *options, *STORE, given=json.dumps({**note, **fields}))
+        done = run("note", *options, *STORE, given={**note, **fields})
         return done.returncode, json.loads(done.stdout)["outcome"] if done.stdout else done.stderr
 
     heard = ("--said", said, "--conversation", "c1")

@@ -23,17 +23,8 @@ def settings(tmp_path, text="", *overrides, real=None, dotenv=None):
 
 @pytest.mark.parametrize(
     ("written", "read"),
-    [
-        ("no", "no"),
-        ("12:30", "12:30"),
-        ("007", "007"),
-        ("1_000", "1_000"),
-        ("2026-01-31", "2026-01-31"),
-        ("'4'", "4"),
-        ("null", None),
-        ("true", True),
-        ("1.5", 1.5),
-    ],
+    [(each, each) for each in ("no", "12:30", "007", "1_000", "2026-01-31")]
+    + [("'4'", "4"), ("null", None), ("true", True), ("1.5", 1.5)],
 )
 def test_a_scalar_is_what_it_looks_like_in_files_overrides_and_the_environment(
     tmp_path, written, read
@@ -47,18 +38,8 @@ def test_a_scalar_is_what_it_looks_like_in_files_overrides_and_the_environment(
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "llm: hello",
-        "op: [1]",
-        "vector_store: 3",
-        "flow: []",
-        "op: {x: null}",
-        "- a",
-        "{",
-        "x: &a [*a]",
-        "a: " + "[" * 5000,
-        "guard: [1]",
-    ],
+    ["llm: hello", "op: [1]", "vector_store: 3", "flow: []", "op: {x: null}", "guard: [1]"]
+    + ["- a", "{", "x: &a [*a]", "a: " + "[" * 5000],
 )
 def test_a_file_of_another_shape_is_a_problem_and_no_crash(tmp_path, text):
     (tmp_path / "my.yaml").write_text(text)
@@ -119,8 +100,7 @@ def test_names_of_models_and_stores_that_nothing_configures_are_refused(tmp_path
 
 
 def test_an_override_of_an_op_that_no_flow_uses_is_refused(tmp_path):
-    off = "disabled_flows: [rejudge]\n"
-    (tmp_path / "my.yaml").write_text(off)
+    (tmp_path / "my.yaml").write_text("disabled_flows: [rejudge]\n")
     with pytest.raises(ConfigError, match="no flow uses 'rejudge_op'"):
         ToolMem(tmp_path / "my.yaml", overrides=["op.rejudge_op.params.force=true"])
 
@@ -281,9 +261,8 @@ def test_an_op_of_ones_own_is_registered_by_a_module_that_the_file_names(tmp_pat
         "@register\nclass HelloOp(Op):\n    reads = ('workspace_id',)\n"
         "    async def run(self, context):\n        context.response.answer = 'hello'\n"
     )
-    (tmp_path / "my.yaml").write_text(
-        "op_modules: [hello_ops]\nflow: {hi: {flow_content: HelloOp()}}\n"
-    )
+    text = "op_modules: [hello_ops]\nflow: {hi: {flow_content: HelloOp()}}\n"
+    (tmp_path / "my.yaml").write_text(text)
     monkeypatch.chdir(tmp_path)
     assert ToolMem("my.yaml").run("hi").answer == "hello"
     with pytest.raises(ConfigError, match="op_modules: nowhere_ops: ModuleNotFoundError"):

@@ -147,9 +147,8 @@ class Model:
         stay, gaps = set(life.window) - gone, len(set(life.window) & gone)
         older = [seq for seq in sorted(life.calls) if seq < life.first and seq not in gone]
         number = len(state.kept) - len(stay)
-        whole = [
-            seq for seq in older if seq > life.last - LOG_KEEP
-        ]  # of others only ids may be kept
+        # Of others only ids may be kept.
+        whole = [seq for seq in older if seq > life.last - LOG_KEEP]
         assert min(gaps, len(whole)) <= number <= gaps
         moved = sorted(stay | set(older[len(older) - number :])) if gaps else []
         for seq in gone:

@@ -106,9 +106,8 @@ class Server:
         self, request: Bulk, only: Callable[[int], bool] = lambda number: True
     ) -> list[int | Position]:
         """Where each document stands now, or the status of a refusal."""
-        return [
-            self._item(item) if only(number) else 429 for number, item in enumerate(request.items)
-        ]
+        numbered = enumerate(request.items)
+        return [self._item(item) if only(number) else 429 for number, item in numbered]
 
     def _item(self, item: Item) -> int | Position:
         doc = self.docs.get(item.key)

@@ -62,12 +62,8 @@ def test_calls_are_joined_with_their_answers_and_the_users_words(read):
 
 
 def test_an_id_that_is_used_again_is_joined_by_turn_and_ids_stay_distinct(read):
-    messages = [
-        asks(("call_0", "a", "{}")),
-        answers("first", "call_0"),
-        asks(("call_0", "a", "{}")),
-        answers("second", "call_0"),
-    ]
+    asked = asks(("call_0", "a", "{}"))
+    messages = [asked, answers("first", "call_0"), asked, answers("second", "call_0")]
     found = read({"id": "x", "messages": messages}, {"id": "x", "messages": messages})
     assert [call.output for call in found.calls] == ["first", "second"] * 2
     assert len({call.id for call in found.calls}) == 4
@@ -153,9 +149,8 @@ def test_labels_are_read_by_row_and_a_bad_one_is_named(tmp_path):
 def test_langchain_calls_are_read_with_their_arguments():
     made = {"type": "ai", "tool_calls": [{"name": "f", "args": {"a": 1}, "id": "1"}]}
     chat = read_chat([made, {"type": "tool", "tool_call_id": "1", "content": "ok"}])
-    assert [(call.name, call.arguments, call.output) for call in chat.calls] == [
-        ("f", {"a": 1}, "ok")
-    ]
+    (call,) = chat.calls
+    assert (call.name, call.arguments, call.output) == ("f", {"a": 1}, "ok")
     assert chat.problems == []
 
 

@@ -5,20 +5,17 @@ import json
 import shutil
 import sqlite3
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
+from formats.conftest import NOW, PAYLOADS, read, write
 
-from toolmem import ToolMem
 from toolmem.errors import RequestError
 from toolmem.formats.catalogue import BY_NAME
 from toolmem.formats.chat import is_random
-from toolmem.formats.recording import BadRecord, RecordingReader, read_recording
+from toolmem.formats.recording import BadRecord, RecordingReader
 from toolmem.formats.shapes import failure_of, moment
 from toolmem.research.importing import import_recordings
 
-NOW = datetime(2027, 1, 1, tzinfo=UTC)
-PAYLOADS = Path(__file__).parent / "payloads"
 BOOTS, BOOM = ("search", "boots"), ("search", "boom")
 WEATHER = [("weather", city, worked) for city, worked in
            (("Paris", True), ("Nowhere", False), ("Nowhere", False), ("Slow", False),
@@ -73,15 +70,6 @@ def payloads(tmp_path_factory):
         else:
             shutil.copy(path, folder)
     return folder
-
-
-def read(path, **options):
-    return read_recording([path], NOW, **options)
-
-
-def write(path, *values):
-    path.write_text("".join(f"{json.dumps(each)}\n" for each in values))
-    return path
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -143,16 +131,15 @@ def test_a_damaged_line_is_named_and_the_others_are_read(payloads, tmp_path):
     assert [bad.error.endswith("the file ends in this line") for bad in found.bad] == [False, True]
 
 
-def test_a_session_that_goes_on_brings_only_its_new_calls(payloads, tmp_path):
+def test_a_session_that_goes_on_brings_only_its_new_calls(payloads, tmp_path, memory):
     lines = (payloads / "codex.jsonl").read_text().splitlines(keepends=True)
     path = tmp_path / "rollout.jsonl"
     path.write_text("".join(lines[:12]))
-    with ToolMem(str(tmp_path / "m.db")) as memory:
-        first = import_recordings(memory, [path]).calls
-        path.write_text("".join(lines))
-        second = import_recordings(memory, [path])
-        third = import_recordings(memory, [path])
-        again = import_recordings(memory, [path], again=True)
+    first = import_recordings(memory, [path]).calls
+    path.write_text("".join(lines))
+    second = import_recordings(memory, [path])
+    third = import_recordings(memory, [path])
+    again = import_recordings(memory, [path], again=True)
     assert 0 < first < 6
     assert (second.calls, second.duplicates) == (6 - first, first)
     assert third.notes == ["1 file was imported before and has not changed"]
@@ -160,14 +147,13 @@ def test_a_session_that_goes_on_brings_only_its_new_calls(payloads, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["calls", "openai"])
-def test_calls_without_ids_are_imported_once(tmp_path, form):
+def test_calls_without_ids_are_imported_once(tmp_path, memory, form):
     record = {"tool_name": "look", "input": {}, "output": "seen"}
     asked = {"role": "assistant", "tool_calls": [{"function": {"name": "look"}}]}
     conversation = {"messages": [asked, {"role": "tool", "content": "seen"}] * 2}
     path = write(tmp_path / "a.jsonl", *[record if form == "calls" else conversation] * 2)
-    with ToolMem(str(tmp_path / "m.db")) as memory:
-        first = import_recordings(memory, [path])
-        second = import_recordings(memory, [path], again=True)
+    first = import_recordings(memory, [path])
+    second = import_recordings(memory, [path], again=True)
     assert first.calls == second.duplicates == (2 if form == "calls" else 4)
     assert second.calls == 0
 
@@ -254,7 +240,9 @@ def random_ids(messages):
 
 @pytest.mark.parametrize("turn", [anthropic, openai, langchain, responses])
 @pytest.mark.parametrize("log", ["lines", "files", "grown"])
-def test_ids_drawn_at_random_tell_repeated_calls_whatever_stands_before_them(tmp_path, turn, log):
+def test_ids_drawn_at_random_tell_repeated_calls_whatever_stands_before_them(
+    tmp_path, memory, turn, log
+):
     key = "input" if turn is responses else "messages"
     requests = []
     for number in range(1, 9):
@@ -263,14 +251,13 @@ def test_ids_drawn_at_random_tell_repeated_calls_whatever_stands_before_them(tmp
         calls = [{**e, "call_id": f"c{i // 2 + max(0, number - 4)}"} if turn is responses else e
                  for i, e in enumerate(calls)]  # fmt: skip
         requests.append({key: random_ids([first, *calls])})
-    with ToolMem(str(tmp_path / "m.db")) as memory:
-        if log == "lines":
-            assert len(read(write(tmp_path / "a.jsonl", *requests)).calls) == 8
-        for number, request in enumerate(requests):
-            lines = requests if log == "lines" else [request]
-            name = f"{number}.jsonl" if log == "files" else "a.jsonl"
-            import_recordings(memory, [write(tmp_path / name, *lines)])
-        assert [each.calls_ever for each in memory.tools()] == [8]
+    if log == "lines":
+        assert len(read(write(tmp_path / "a.jsonl", *requests)).calls) == 8
+    for number, request in enumerate(requests):
+        lines = requests if log == "lines" else [request]
+        name = f"{number}.jsonl" if log == "files" else "a.jsonl"
+        import_recordings(memory, [write(tmp_path / name, *lines)])
+    assert [each.calls_ever for each in memory.tools()] == [8]
 
 
 @pytest.mark.parametrize("name", ["search_documents_1", "functions.search:0", "call-0000000000001"])
@@ -394,21 +381,19 @@ def test_calls_are_read_before_the_end_of_the_file(payloads, tmp_path):
         list(reader)
 
 
-def test_secrets_in_a_transcript_are_masked_when_they_are_kept(tmp_path):
+def test_secrets_in_a_transcript_are_masked_when_they_are_kept(tmp_path, memory):
     token = "ghp_" + "a1B2" * 9
     asked = {"type": "function_call", "call_id": "c", "name": "look"}
     asked["arguments"] = f'{{"t": "{token}"}}'
     answer = {"type": "function_call_output", "call_id": "c", "output": f"token {token}"}
     path = write(tmp_path / "a.jsonl", {"input": [asked, answer]})
-    with ToolMem(str(tmp_path / "m.db")) as memory:
-        import_recordings(memory, [path])
-        kept = memory.calls()
+    import_recordings(memory, [path])
+    kept = memory.calls()
     assert len(kept) == 1 and token not in str(kept)
 
 
-def test_repeated_failures_are_counted_by_conversation(payloads, tmp_path):
-    with ToolMem(str(tmp_path / "m.db")) as memory:
-        found = import_recordings(memory, [payloads / "claude_code.jsonl"])
+def test_repeated_failures_are_counted_by_conversation(payloads, memory):
+    found = import_recordings(memory, [payloads / "claude_code.jsonl"])
     assert (found.calls, found.failures, found.repeats) == (7, 5, 1)
     assert found.worst(1) == ["Bash"] and found.cards["Bash"]
 
@@ -442,11 +427,7 @@ def test_times_are_read_in_every_unit(value):
 @pytest.mark.parametrize(
     "payload",
     [
-        {
-            "type": "function_call",
-            "name": "exec_command",
-            "arguments": '{"cmd": "ls -a", "tty": 1}',
-        },
+        {"type": "function_call", "name": "exec_command", "arguments": '{"cmd": "ls -a", "n": 1}'},
         {"type": "function_call", "name": "shell", "arguments": '{"command": ["ls", "-a"]}'},
         {"type": "local_shell_call", "action": {"type": "exec", "command": ["ls", "-a"]}},
     ],

@@ -5,32 +5,20 @@ import json
 import os
 import sqlite3
 import zipfile
-from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
+from formats.conftest import NOW, PAYLOADS, lines, read, write
 
-from toolmem import ToolMem
 from toolmem.errors import RequestError
 from toolmem.formats import files, joining, recording, sources
-from toolmem.formats.recording import RecordingReader, read_recording
+from toolmem.formats.recording import RecordingReader
 from toolmem.formats.shapes import moment
 from toolmem.formats.spans import with_attachments
 from toolmem.research.importing import import_recordings
 
-NOW = datetime(2027, 1, 1, tzinfo=UTC)
-PAYLOADS = Path(__file__).parent / "payloads"
 EARLY = "0001-01-01T00:00:00+14:00"  # before the year 1 in UTC
 RUN = {"run_type": "tool", "id": "r", "name": "look", "inputs": {"a": 1}, "outputs": "seen"}
 CALL = {"tool_name": "look", "input": {"a": 1}, "output": "seen"}
-
-
-def read(path, **options):
-    return read_recording([path], NOW, **options)
-
-
-def lines(*values):
-    return "".join(f"{json.dumps(each)}\n" for each in values)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +84,7 @@ def test_a_list_of_calls_that_keep_their_id_is_no_conversation(tmp_path):
 
 
 def test_a_value_that_no_format_fits_is_described_in_few_words(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text(f"{'[' * 500}{']' * 500}\n" + lines({"k" * 10_000: 1}))
+    path = write(tmp_path / "a.jsonl", f"{'[' * 500}{']' * 500}", {"k" * 10_000: 1})
     assert all(len(bad.error) < 200 for bad in read(path).bad)
 
 
@@ -113,9 +100,8 @@ def test_a_file_with_many_calls_without_an_answer_loses_the_oldest_not_the_newes
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(joining, "MAX_OPEN", 3)
-    path = tmp_path / "a.jsonl"
-    path.write_text(lines(*map(asked, range(10)), answered(9), asked(10), answered(10)))
-    found = read(path)
+    values = (*map(asked, range(10)), answered(9), asked(10), answered(10))
+    found = read(write(tmp_path / "a.jsonl", *values))
     assert [call.metadata["tool_call_id"] for call in found.calls] == ["c9", "c10"]
     assert "9 calls without an answer were left out" in found.notes
 
@@ -124,9 +110,9 @@ def test_an_answer_without_an_id_belongs_to_the_oldest_call_of_its_conversation(
     def row(conversation, **fields):
         return {"session": conversation, **fields}
 
-    path = tmp_path / "a.jsonl"
     asks = row("a", fn="look", n="1"), row("b", fn="look", n="2")
-    path.write_text(lines(*asks, row("b", out="seen 2"), row("a", out="seen 1")))
+    ends = row("b", out="seen 2"), row("a", out="seen 1")
+    path = write(tmp_path / "a.jsonl", *asks, *ends)
     mapping = {"name": "fn", "arguments": "n", "output": "out", "conversation": "session"}
     found = [(c.conversation_id, c.input, c.output) for c in read(path, mapping=mapping).calls]
     assert found == [("b", "2", "seen 2"), ("a", "1", "seen 1")]
@@ -145,9 +131,7 @@ def test_an_attachment_is_restored_wherever_it_stands_and_only_there():
     assert event["result"] == 'a "quoted" attachment://a'
 
 
-@pytest.mark.parametrize(
-    "value", [10**400, "9" * 400, "\u00b2", float("nan"), [], True, "soon", EARLY]
-)
+@pytest.mark.parametrize("value", [10**400, "9" * 400, "²", float("nan"), [], True, "soon", EARLY])
 def test_what_is_no_time_is_none(value):
     assert moment(value) is None
 
@@ -175,9 +159,8 @@ def test_a_row_of_a_table_has_its_own_conversation_or_none(tmp_path):
 
 
 def test_a_record_without_output_and_success_is_no_call_that_worked(tmp_path):
-    path = tmp_path / "a.jsonl"
     told = [{}, {"success": False}, {"output": ""}, {"output": None}]
-    path.write_text(lines(*({"tool_name": "a", **each} for each in told)))
+    path = write(tmp_path / "a.jsonl", *({"tool_name": "a", **each} for each in told))
     assert [bad.error.partition(";")[0] for bad in read(path).bad] == ["output: missing"]
 
 
@@ -200,25 +183,20 @@ def test_a_format_and_a_mapping_that_are_wrong_are_refused_by_name():
     ],
 )
 @pytest.mark.parametrize("depth", [300, 900, 5_000])
-def test_a_line_that_is_nested_deeply_costs_no_other(tmp_path, value, depth):
+def test_a_line_that_is_nested_deeply_costs_no_other(tmp_path, memory, value, depth):
     nested = "[" * depth + "]" * depth
-    path = tmp_path / "a.jsonl"
-    path.write_text(json.dumps(value).replace("{}", f'{{"a": {nested}}}') + "\n" + lines(RUN))
-    with ToolMem(str(tmp_path / "m.db")) as memory:
-        import_recordings(memory, [path])
-        assert [call for call in memory.calls() if call.metadata.get("tool_call_id") == "r"]
+    text = json.dumps(value).replace("{}", f'{{"a": {nested}}}')
+    import_recordings(memory, [write(tmp_path / "a.jsonl", text, RUN)])
+    assert [call for call in memory.calls() if call.metadata.get("tool_call_id") == "r"]
 
 
 def test_a_file_may_alternate_between_formats(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text(lines(asked(1), RUN, answered(1)))
-    assert len(read(path).calls) == 2
+    assert len(read(write(tmp_path / "a.jsonl", asked(1), RUN, answered(1))).calls) == 2
 
 
 def test_bad_records_before_the_first_call_are_held_in_limited_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(recording, "MAX_HELD", 3)
-    path = tmp_path / "a.jsonl"
-    path.write_text("x\n" * 10 + lines(CALL))
+    path = write(tmp_path / "a.jsonl", *"x" * 10, CALL)
     found = read(path)
     assert [bad.line for bad in found.bad] == [1, 2, 3]
     assert "7 records before the first call hold none" in found.notes
@@ -233,10 +211,9 @@ def test_a_call_that_is_answered_in_a_later_line_is_read_then(tmp_path):
     functions = [{"id": name, "function": {"name": name, "arguments": "{}"}} for name in "ab"]
     asks = {"role": "assistant", "tool_calls": functions}
     first, second = ({"role": "tool", "tool_call_id": name, "content": name} for name in "ba")
-    path = tmp_path / "a.jsonl"
     odd = {"role": "tool", "tool_call_id": "c", "content": "of no call"}
-    path.write_text(lines(chat(asks, odd, first), chat(asks, odd, first, second)))
-    found = read(path)
+    chats = chat(asks, odd, first), chat(asks, odd, first, second)
+    found = read(write(tmp_path / "a.jsonl", *chats))
     assert [call.tool_name for call in found.calls] == ["b", "a"]
     assert [bad.line for bad in found.bad] == [1]
     assert not any("without an answer" in note for note in found.notes)
@@ -253,7 +230,7 @@ def test_what_nobody_named_and_cannot_be_read_is_counted_and_named(tmp_path, mon
     (tmp_path / "gone.jsonl").symlink_to("nowhere")
     for number in range(21):
         (tmp_path / f"{number:02}.db").write_bytes(b"SQLite format 3\0")
-    (tmp_path / "a.jsonl").write_text(lines(CALL))
+    write(tmp_path / "a.jsonl", CALL)
     for name in "bc":
         (tmp_path / f"{name}.jsonl").write_text('{"tool_name": "lo')
     found = read(tmp_path)
@@ -264,9 +241,7 @@ def test_what_nobody_named_and_cannot_be_read_is_counted_and_named(tmp_path, mon
 
 
 def test_a_time_that_has_no_utc_is_refused_by_name(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text(lines({**CALL, "create_time": EARLY}, CALL))
-    (bad,) = read(path).bad
+    (bad,) = read(write(tmp_path / "a.jsonl", {**CALL, "create_time": EARLY}, CALL)).bad
     assert bad.error.startswith("create_time: 0001-01-01")
 
 
@@ -285,16 +260,13 @@ RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"
 
 @pytest.mark.parametrize("key", ["input", "arguments", "args", "parameters"])
 def test_arguments_are_read_under_each_usual_name(tmp_path, key):
-    path = tmp_path / "a.jsonl"
     block = {"role": "assistant", "content": [{**BLOCK, key: {"a": 1}}]}
-    chain = {
-        "type": "ai",
-        "content": "",
-        "tool_calls": [{"id": "c", "name": "look", key: {"a": 1}}],
-    }
+    calls = [{"id": "c", "name": "look", key: {"a": 1}}]
+    chain = {"type": "ai", "content": "", "tool_calls": calls}
     answer = {"type": "tool", "tool_call_id": "c", "content": "x"}
-    path.write_text(lines({"messages": [block, RESULT]}, {"messages": [chain, answer]}))
-    assert [call.input for call in read(path).calls] == [{"a": 1}] * 2
+    values = {"messages": [block, RESULT]}, {"messages": [chain, answer]}
+    found = read(write(tmp_path / "a.jsonl", *values))
+    assert [call.input for call in found.calls] == [{"a": 1}] * 2
 
 
 @pytest.mark.parametrize(
@@ -307,18 +279,16 @@ def test_arguments_are_read_under_each_usual_name(tmp_path, key):
     ],
 )
 def test_a_conversation_of_which_no_call_could_be_read_is_named(tmp_path, asked, told):
-    path = tmp_path / "a.jsonl"
-    path.write_text(lines(CALL, {"messages": [{"role": "assistant", "content": asked}, RESULT]}))
-    found = read(path)
+    talk = {"messages": [{"role": "assistant", "content": asked}, RESULT]}
+    found = read(write(tmp_path / "a.jsonl", CALL, talk))
     assert len(found.calls) == 1
     assert {bad.line for bad in found.bad} == {2}
     assert any(told in bad.error for bad in found.bad)
 
 
 def test_a_time_in_the_future_does_not_make_a_call_the_newest(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text(lines({**CALL, "create_time": "2999-01-01"}, {**CALL, "create_time": 5}))
-    found = read(path)
+    timed = ({**CALL, "create_time": each} for each in ("2999-01-01", 5))
+    found = read(write(tmp_path / "a.jsonl", *timed))
     assert [call.create_time.year for call in found.calls] == [2027, 1970]
     assert found.notes[0].startswith("1 call with a time in the future")
 
@@ -331,7 +301,7 @@ def test_utf_16_is_refused_with_the_remedy(tmp_path):
 
 def test_a_folder_may_hold_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "pipe.jsonl")
-    (tmp_path / "a.jsonl").write_text(lines(CALL))
+    write(tmp_path / "a.jsonl", CALL)
     assert len(read(tmp_path).calls) == 1
 
 
@@ -359,9 +329,9 @@ def test_a_record_that_is_too_long_is_named_and_the_others_are_read(tmp_path, sm
     if name == "a.csv":
         path.write_bytes(b"tool_name,output\na,x\na," + noise)
         with pytest.raises(RequestError, match=r"a\.csv: a line of over"):
-            read_recording([path], NOW)
+            read(path)
         return
-    found = read_recording([path], NOW)
+    found = read(path)
     assert [call.output for call in found.calls] == ["x", "y"]
     assert [(bad.line, bad.error) for bad in found.bad] == [(2, "over 64 MB")]
 
@@ -380,4 +350,4 @@ def test_compressed_data_that_would_fill_the_memory_is_refused(tmp_path, small_l
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(unit * (9_000_000 // len(unit)), 9))
     with pytest.raises(RequestError, match=r"a\.jsonl\.gz: line \d+: its data grows over 500-fold"):
-        read_recording([path], NOW)
+        read(path)

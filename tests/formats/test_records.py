@@ -13,6 +13,7 @@ from toolmem.formats.records import read_records, read_schemas
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 NAMED = {"name": "a", "description": "Find."}
+FLAG = "expected true or false (also yes or no, 1 or 0)"
 
 
 def read(**record):
@@ -31,14 +32,8 @@ def read(**record):
         ({"tool_name": 3}, "tool_name: expected the name of a tool"),
         ({"tool_name": "a", "result": "x"}, "'result' is called 'output' here"),
         ({"tool_name": "a", "output": {("a", 1): 2}}, "keys must be str"),
-        (
-            {"tool_name": "a", "success": "perhaps"},
-            "expected true or false (also yes or no, 1 or 0); got 'perhaps'",
-        ),
-        (
-            {"tool_name": "a", "success": 200},
-            "success: expected true or false (also yes or no, 1 or 0); got 200",
-        ),
+        ({"tool_name": "a", "success": "perhaps"}, f"success: {FLAG}; got 'perhaps'"),
+        ({"tool_name": "a", "success": 200}, f"success: {FLAG}; got 200"),
         ({"tool_name": "a", "time_cost": -1}, "time_cost: expected a number of seconds, 0 to 1e12"),
         ({"tool_name": "a", "time_cost": "1s"}, "got '1s'"),
         ({"tool_name": "a", "token_cost": "1.5"}, "token_cost: expected a whole number"),
@@ -149,11 +144,8 @@ def test_what_is_no_list_of_records_is_refused():
 @pytest.mark.parametrize(
     "tool",
     [
-        {
-            "type": "function",
-            "function": {"name": "a", "description": "Find.", "parameters": {"type": "object"}},
-        },
-        {"name": "a", "description": "Find.", "inputSchema": {"type": "object"}},
+        {"type": "function", "function": {**NAMED, "parameters": {"type": "object"}}},
+        {**NAMED, "inputSchema": {"type": "object"}},
     ],
 )
 def test_schemas_are_read_in_both_forms(tool):

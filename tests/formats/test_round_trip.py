@@ -3,14 +3,13 @@
 import csv
 import io
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 
 import pytest
+from formats.conftest import NOW, lines
 
 from toolmem.formats.recording import read_recording
 from toolmem.research.evaluation import sample
-
-NOW = datetime(2027, 1, 1, tzinfo=UTC)
 
 
 def iso(moment):
@@ -19,10 +18,6 @@ def iso(moment):
 
 def end(call):
     return call.create_time + timedelta(seconds=call.time_cost or 0)
-
-
-def lines(values):
-    return "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in values)
 
 
 def claude_code(calls):
@@ -78,8 +73,8 @@ def compared(call, fields):
 @pytest.mark.parametrize(
     ("name", "write", "fields"),
     [
-        ("a.jsonl", lambda calls: lines(claude_code(calls)), {"context"}),
-        ("b.jsonl", lambda calls: lines(otel(calls)), ()),
+        ("a.jsonl", lambda calls: lines(*claude_code(calls)), {"context"}),
+        ("b.jsonl", lambda calls: lines(*otel(calls)), ()),
         ("c.csv", table, {"context"}),
     ],
 )
@@ -90,8 +85,7 @@ def test_a_format_holds_the_calls(tmp_path, name, write, fields):
         call.create_time = call.create_time.astimezone(UTC)
     (tmp_path / name).write_text(write(calls))
     found = read_recording([tmp_path / name], NOW)
-    assert [compared(each, fields) for each in found.calls] == [
-        compared(each, fields) for each in calls
-    ]
+    read, written = ([compared(call, fields) for call in of] for of in (found.calls, calls))
+    assert read == written
     assert (found.bad, found.notes) == ([], [])
     assert len({call.id for call in found.calls}) == len(calls)

@@ -30,9 +30,8 @@ def test_a_call_that_a_rule_means_is_denied_with_the_users_words(forbid, runs):
     forbid({"command": r"^git push\b", "word": "main"}, text="Never push to main")
     denied = runs("git push origin main")
     assert denied.action == "deny"
-    assert denied.reason.startswith(
-        "toolmem: not run. A rule says on 2026-01-01: Never push to main."
-    )
+    said = "toolmem: not run. A rule says on 2026-01-01: Never push to main."
+    assert denied.reason.startswith(said)
     assert [source.kind for source in denied.sources] == ["rule"]
     assert runs("git push origin dev").action == "allow"
 
@@ -67,9 +66,8 @@ def test_the_log_shows_the_call_that_was_one_too_many(forbid, runs, store):
 def test_the_log_shows_the_call_of_which_the_user_is_asked(forbid, guard, rules, store):
     rule = forbid({"command": "^git push"})
     rules.delete(rule, Actor("agent", "typed", "main is open", "c"))
-    asked = guard.before(
-        "Bash", {"command": "git push origin main"}, conversation="c", asks_user=True
-    )
+    push = {"command": "git push origin main"}
+    asked = guard.before("Bash", push, conversation="c", asks_user=True)
     assert asked.action == "ask" and "main is open" in asked.reason
     assert asked.call == '{"command": "git push origin main"}'
     assert [each.call for each in store.decisions("default")] == [asked.call]
@@ -81,9 +79,9 @@ def in_itself():
     return holder
 
 
-def nested():
+def nested(levels=3_000):
     value = {}
-    for _ in range(3_000):
+    for _ in range(levels):
         value = {"a": value}
     return value
 
@@ -574,10 +572,7 @@ def test_what_holds_the_agent_is_changed_by_the_user_alone(store, clock, command
 
 def test_an_unreadable_input_is_decided_all_the_same(runs, forbid):
     forbid({"text": "x{50}"})
-    nested: dict = {}
-    for _ in range(20_000):
-        nested = {"a": nested}
-    assert runs(nested, tool="t").action == "allow"
+    assert runs(nested(20_000), tool="t").action == "allow"
     assert runs({"command": "echo \ud83d"}).action == "allow"
 
 
@@ -664,12 +659,8 @@ def test_no_yes_answers_the_question_whether_tests_passed(forbid, guard, runs):
 
 @pytest.mark.parametrize(
     ("unknown", "is_guarded", "action"),
-    [
-        ("deny", False, "deny"),
-        ("allow", False, "allow"),
-        ("deny", True, "deny"),
-        ("allow", True, "ask"),
-    ],
+    [("deny", False, "deny"), ("allow", False, "allow"), ("deny", True, "deny")]
+    + [("allow", True, "ask")],
 )
 def test_a_setting_says_what_becomes_of_what_is_not_known(
     forbid, guard, store, unknown, is_guarded, action

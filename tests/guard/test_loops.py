@@ -14,27 +14,15 @@ from toolmem.guard import Guard
 
 LOOPS = json.loads(Path(__file__).with_name("ordinary_loops.json").read_text(encoding="utf-8"))
 OK = ""
+MAKE = ("$ make", "a.c:3: error")
 CIRCLES = {
     "a file that is not there": [("$ cat x", "cat: x: No such file or directory")] * 2,
     "a build that nothing was done for": [("$ make", "Exit code 2\na.c:3: error: ';'")] * 2,
-    "a look between": [
-        ("$ make", "a.c:3: error"),
-        ("$ ls", OK),
-        ("$ git status", OK),
-        ("$ make", "a.c:3: error"),
-    ],
+    "looks between": [MAKE, ("$ ls", OK), ("$ git status", OK), MAKE],
     "an edit that does not fit": [("edit a.py", "String to replace not found in file.")] * 2,
-    "an edit with a look at the folder": [
-        ("edit a.py", "String not found."),
-        ("$ ls", OK),
-        ("edit a.py", OK),
-    ],
+    "an edit with a look": [("edit a.py", "String not found."), ("$ ls", OK), ("edit a.py", OK)],
     "a read of nothing": [("read a.py", "File does not exist.")] * 2,
-    "a read between reads": [
-        ("read a.py", "File does not exist."),
-        ("read b.py", OK),
-        ("read a.py", OK),
-    ],
+    "a read between reads": [("read a.py", "No such file."), ("read b.py", OK), ("read a.py", OK)],
     "a folder that could not be made": [
         ("$ cat x", "cat: x: No such file or directory"),
         ("$ mkdir /x", "mkdir: cannot create directory '/x': Permission denied"),

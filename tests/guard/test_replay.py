@@ -24,9 +24,8 @@ def test_rules_are_tried_in_the_order_of_the_calls_each_of_which_ran(store, forb
     rule = forbid({"command": "^git commit"}, unless=[tested])
     rules = store.list_records("default", prefix="tool-", key_prefix="rule/")
     done = replay(recorded("git commit -m a", "pytest -q", "git commit -m b"), rules)
-    assert [(flag.index, flag.rule_id, flag.action) for flag in done.flags] == [
-        (0, rule.id, "deny")
-    ]
+    (flag,) = done.flags
+    assert (flag.index, flag.rule_id, flag.action) == (0, rule.id, "deny")
     figures = done.sources["rule"]
     assert (figures.flagged, figures.wrong, figures.precision) == (1, 1, 0.0)
 

@@ -26,10 +26,8 @@ HEAVY = "E503 weight implausible (grams)"
 @pytest.fixture
 def shipped(memory):
     for n in range(3):
-        given = {"order": f"O-{n}"}
-        memory.add(
-            turn(f"c{n}", ({**given, "weight": 4.3}, HEAVY), ({**given, "weight": 4300}, ""))
-        )
+        light, heavy = ({"order": f"O-{n}", "weight": each} for each in (4.3, 4300))
+        memory.add(turn(f"c{n}", (light, HEAVY), (heavy, "")))
     return memory
 
 

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from model_settings import NO_WAIT
 
 from toolmem import ToolMem
 from toolmem.errors import Conflict, RequestError
@@ -16,10 +17,6 @@ from toolmem.store.sqlite import SqliteStore
 from toolmem.testing.scripted import ScriptedModel
 
 LIMIT = "Error: limit must be at most 10"
-NO_WAIT = [
-    "op.parse_tool_call_result_op.params.evaluation_sleep_interval=0",
-    "op.summary_tool_memory_op.params.summary_sleep_interval=0",
-]
 talks = count()
 
 

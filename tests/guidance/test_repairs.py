@@ -1,32 +1,11 @@
 """Which later call is told as the repair of a failure, and what is told of it."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
-
-from toolmem import ToolMem
+from guidance.conftest import call, card
 
 LOOSE = [("DELETE FROM t", "mail"), ("SELECT n FROM t", "tenant")]
+CABINS = ("economy", "basic")
 MISSING = "No such file or directory"
-
-
-def call(tool: str, given: Any, error: str = "", talk: str = "t", output: str = "ok") -> Any:
-    return {
-        "tool_name": tool,
-        "input": {"command": given} if isinstance(given, str) else given,
-        "output": error or output,
-        "success": not error,
-        "conversation_id": talk,
-    }
-
-
-def card(memory: ToolMem, *calls: Any) -> str:
-    memory.add(list(calls))
-    memory.summarize()
-    text: str = memory.guidance(calls[0]["tool_name"]).text
-    return text
 
 
 # ---------------- commands
@@ -108,16 +87,13 @@ def test_what_the_error_does_not_name_is_no_part_of_the_repair(memory):
     ("before", "after", "error"),
     [
         # A cheaper cabin, fewer flights: something that the failed call had is lost.
-        (
-            {"flight": "HAT229", "cabin": "economy"},
-            {"flight": "HAT229", "cabin": "basic"},
-            "not enough seats on flight HAT229",
-        ),
+        (*({"flight": "HAT229", "cabin": each} for each in CABINS), "no seats on flight HAT229"),
         ({"flights": ["HAT30", "HAT52"]}, {"flights": ["HAT52"]}, "flight HAT30 not available"),
         ({"to": ["ann", "bob", "eve"]}, {"to": ["ann", "bob"]}, "too many: 3, the limit is 2"),
         ({"text": 30 * "long "}, {"text": 9 * "long "}, "text has 150 characters, limit 50"),
-        # The next customer.
+        # The next customer, and another booking.
         ({"customer": "K0017"}, {"customer": "K0055"}, "customer K0017 not found"),
+        ({"reservation": "IFOYWZ"}, {"reservation": "NQNU5R"}, "Reservation IFOYWZ not found"),
     ],
 )
 def test_a_call_that_asks_for_less_repairs_nothing(memory, before, after, error):
@@ -140,10 +116,7 @@ def test_a_call_that_asks_for_less_repairs_nothing(memory, before, after, error)
         ({"pay": 5}, {"pay": 5, "approved_by": "cfo"}, "needs approval of a second person"),
         ({"job": "a"}, {"job": "a", "跳过检查": True}, "检查失败"),
         ({"limit": 5, "user": "u1"}, {"limit": 5}, "user u1 is unknown"),
-        *(
-            ({"query": f"{q} WHERE {c} = 4"}, {"query": q}, f"no such column: {c}")
-            for q, c in LOOSE
-        ),
+        *(({"sql": f"{q} WHERE {c} = 4"}, {"sql": q}, f"no such column: {c}") for q, c in LOOSE),
     ],
 )
 def test_a_call_that_gets_round_a_check_or_destroys_is_no_repair(memory, before, after, error):
@@ -156,7 +129,7 @@ def test_a_call_that_gets_round_a_check_or_destroys_is_no_repair(memory, before,
 # ---------------- other tools, and where values came from
 
 
-def lookups(tool: str, n: int) -> list[Any]:
+def lookups(tool, n):
     """A payment with a wrong id fails, and one with an id from the user's profile works."""
     talk, user, pay = f"p{n}", f"user_{n}", f"card_{n}0{n}7"
     profile = f'{{"user": "{user}", "cards": ["{pay}"]}}'

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
+from guidance.conftest import call
 from starlette.testclient import TestClient
 
 from toolmem import ToolMem
@@ -37,11 +38,6 @@ RULES = [
 TOOLS = [rule[0] for rule in RULES]
 
 
-def call(tool, given, error=""):
-    about = {"tool_name": tool, "input": given, "conversation_id": "c"}
-    return {**about, "output": error or "ok", "success": not error}
-
-
 CALLS = [
     call("shell", {"command": "npm publish --tag next"}),
     call("shell", {"command": "ls -la"}),
@@ -68,23 +64,23 @@ def lift(memory):
             memory.rules.delete_rule(tool, rule.id, Actor("user", evidence="terminal"))
 
 
+def client(ruled):
+    return TestClient(application(ruled.memory, Access("")), base_url="http://127.0.0.1:8002")
+
+
 def web(ruled, *pages):
-    client = TestClient(application(ruled.memory, Access("")), base_url="http://127.0.0.1:8002")
-    found = [client.get(f"/w/default/{each}").text for each in pages]
+    found = [client(ruled).get(f"/w/default/{each}").text for each in pages]
     cards = (each.partition("Newest calls")[0] for each in found)
     return "\n".join(cards).replace("&#34;", '"')
 
 
 def posted(ruled, where, body):
-    client = TestClient(application(ruled.memory, Access("")), base_url="http://127.0.0.1:8002")
-    return json.dumps(client.post(where, json=body).json()).replace('\\"', '"')
+    return json.dumps(client(ruled).post(where, json=body).json()).replace('\\"', '"')
 
 
 def shown_by_cli(ruled):
-    done = [
-        CliRunner().invoke(commands, ["tools", "show", t, "--store", ruled.path]) for t in TOOLS
-    ]
-    return "".join(each.output for each in done)
+    asked = (["tools", "show", tool, "--store", ruled.path] for tool in TOOLS)
+    return "".join(CliRunner().invoke(commands, each).output for each in asked)
 
 
 def hook(ruled):
@@ -101,9 +97,7 @@ def proxy(ruled, *, told):
         ended = CallOutcome("tool_error", False, error)
         found[tool] = memory.keep(ToolCall(**message, tool=tool, arguments=given), ended)
     memory.close()
-    return "\n".join(found[tool] for tool in FAILED if told == "advice") or "\n".join(
-        found.values()
-    )
+    return "\n".join(found[tool] for tool in (FAILED if told == "advice" else found))
 
 
 def report(ruled, tmp_path):

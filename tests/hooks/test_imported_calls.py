@@ -73,10 +73,8 @@ def test_a_transcript_agrees_with_the_hook_and_no_call_is_counted_twice(session,
         import_recordings(memory, [path])
         imported = [each.call for each in memory.services.store().call_log(memory.workspace_id)]
     of_server = [c for c in recorded if host.agent.name == "opencode" and "server" in c.metadata]
-    assert {each[0] for each in forms(recorded) - forms(imported)} == {
-        each.tool_name
-        for each in of_server  # OpenCode's transcripts name no server
-    }
+    unlike = {name for name, *_ in forms(recorded) - forms(imported)}
+    assert unlike == {each.tool_name for each in of_server}  # its transcripts name no server
     assert {c.conversation_id for c in imported} <= {c.conversation_id for c in recorded}
     with ToolMem(str(host.store().location)) as memory:
         found = import_recordings(memory, [path])
@@ -97,17 +95,15 @@ def test_an_imported_record_takes_no_id_of_a_call_that_a_hook_sees_later(host, t
     assert sorted(each.output for each in host.calls()) == ["forged", "made", "made again"]
 
 
-def test_a_real_call_is_kept_whatever_id_an_imported_record_had(tmp_path):
+def test_a_real_call_is_kept_whatever_id_an_imported_record_had(tmp_path, memory):
     path = tmp_path / "own.jsonl"
     for key in ("call_1", "call_2"):
         record = {"tool_name": "search", "output": "forged", "id": key}
         path.write_text(json.dumps({**record, "metadata": {"format": "otel"}}))
-        with ToolMem(str(tmp_path / "m.db")) as memory:
-            assert import_recordings(memory, [path]).calls == 1
-            assert import_recordings(memory, [path], again=True).calls == 0
-            real = {"tool_name": "search", "output": "real", "id": key}
-            assert memory.add([real]).evaluation.duplicates == 0
-            assert import_recordings(memory, [path], again=True).calls == 0
+        assert import_recordings(memory, [path]).calls == 1
+        assert import_recordings(memory, [path], again=True).calls == 0
+        assert memory.add([{**record, "output": "real"}]).evaluation.duplicates == 0
+        assert import_recordings(memory, [path], again=True).calls == 0
 
 
 def codex(session, *keys, parent=""):
@@ -116,27 +112,24 @@ def codex(session, *keys, parent=""):
     for key in keys:
         call = {"type": "function_call", "name": "shell", "arguments": '{"command": "ls"}'}
         answer = {"type": "function_call_output", "output": "done"}
-        lines += [
-            {"type": "response_item", "payload": {**each, "call_id": key}}
-            for each in (call, answer)
-        ]
+        for each in (call, answer):
+            lines.append({"type": "response_item", "payload": {**each, "call_id": key}})
     return "".join(f"{json.dumps({**line, 'timestamp': TIME})}\n" for line in lines)
 
 
 def test_copies_and_forks_of_a_session_that_a_hook_recorded_add_only_their_own_calls(
-    tmp_path,
+    tmp_path, memory
 ):
     folder = tmp_path / "folder"
     folder.mkdir()
     for name in ("a", "copy"):
         (folder / f"{name}.jsonl").write_text(codex("s1", "call_0", "call_1"))
     (folder / "link.jsonl").symlink_to(folder / "a.jsonl")
-    with ToolMem(str(tmp_path / "m.db")) as memory:
-        ids = ("s1/call_0", "s1/call_1")
-        memory.add([{"tool_name": "Bash", "id": each, "output": "done"} for each in ids])
-        again = [folder, folder / "link.jsonl", folder / ".." / "folder" / "a.jsonl"]
-        assert import_recordings(memory, again).calls == 0
-        fork = tmp_path / "fork.jsonl"
-        fork.write_text(codex("s2", "call_0", "call_1", "call_2", parent="s1"))
-        assert import_recordings(memory, [fork]).calls == 1
-        assert len(memory.calls(conversation_id="s2")) == 1
+    ids = ("s1/call_0", "s1/call_1")
+    memory.add([{"tool_name": "Bash", "id": each, "output": "done"} for each in ids])
+    again = [folder, folder / "link.jsonl", folder / ".." / "folder" / "a.jsonl"]
+    assert import_recordings(memory, again).calls == 0
+    fork = tmp_path / "fork.jsonl"
+    fork.write_text(codex("s2", "call_0", "call_1", "call_2", parent="s1"))
+    assert import_recordings(memory, [fork]).calls == 1
+    assert len(memory.calls(conversation_id="s2")) == 1

@@ -231,6 +231,7 @@ def test_the_installed_line_answers_where_the_environment_is_empty(toolmem, proj
     assert (project / ".toolmem" / "memory.db").exists()  # the project stands in the line
 
 
+OTHERS = {"hooks": [{"command": "o"}]}
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(max_size=5),
     lambda each: (
@@ -243,9 +244,7 @@ VALUES = st.recursive(
 @settings(max_examples=150, deadline=None)
 @given(
     st.dictionaries(st.text(max_size=5).filter(lambda key: key != "hooks"), VALUES, max_size=4),
-    st.sampled_from(
-        [None, {}, {"PreToolUse": []}, {"PreToolUse": [{"hooks": [{"command": "o"}]}]}]
-    ),
+    st.sampled_from([None, {}, *({"PreToolUse": each} for each in ([], [OTHERS]))]),
     st.sampled_from([None, 0, 2, "\t"]),
 )
 def test_any_settings_come_back_cut_or_taken_out(value, hooks, indent):

@@ -63,9 +63,7 @@ class Program:
         return self.start([sys.executable, "-P", "-m", "toolmem", *arguments])
 
     def environment(self) -> dict[str, str]:
-        path = os.pathsep.join(
-            [str(PROGRAMS / "node" / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]
-        )
+        path = f"{PROGRAMS / 'node' / 'bin'}:/usr/local/bin:/usr/bin:/bin"
         return {"HOME": str(self.home), "PATH": path, "LANG": "C.UTF-8", **self.variables()}
 
     def start(self, command: list[str]) -> str:

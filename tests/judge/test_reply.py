@@ -63,9 +63,8 @@ def test_megabytes_of_garbage_are_refused():
 @pytest.mark.parametrize("thought", ["<think>Is it {1.0}?</think>\n", "Is it so?\n</think>\n"])
 def test_a_thought_aloud_is_no_guidance(thought):
     model = ScriptedModel(lambda prompt: thought + "Use short words.")
-    with ToolMem(
-        ":memory:", llms={"default": model}, judges={"default": ScriptedJudge()}
-    ) as memory:
+    judges = {"default": ScriptedJudge()}
+    with ToolMem(":memory:", llms={"default": model}, judges=judges) as memory:
         memory.add([{"tool_name": "search", "output": "3 hits"}])
         memory.summarize()
         assert memory.guidance("search").text.startswith("## `search`\nUse short words.")

@@ -6,6 +6,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from model_settings import model_of
 
 from toolmem import ToolMem
 from toolmem.errors import ConfigError
@@ -268,12 +269,7 @@ def test_a_dry_run_counts_prompts_and_sends_nothing(path, records, clock):
 
 def test_a_service_that_only_streams_is_read_from_its_stream(records, path):
     with ModelServer() as server:
-        overrides = [
-            "llm.default.backend=openai_compatible",
-            f"llm.default.params.base_url={server.openai_url}",
-            "llm.default.model_name=m",
-            "llm.default.params.stream=true",
-        ]
+        overrides = model_of(server, "llm.default.params.stream=true")
         with ToolMem(path, overrides=overrides) as memory:
             assert memory.add(records(1)).success
         assert server.requests[0].parameters["stream_options"] == {"include_usage": True}

@@ -25,12 +25,6 @@ OUTCOMES = {
 
 
 @pytest.fixture
-def memory(path):
-    with ToolMem(path) as opened:
-        yield opened
-
-
-@pytest.fixture
 def keep(memory, call):
     def made(*calls, keep=100):
         return memory.services.store().append_calls("default", calls, keep)

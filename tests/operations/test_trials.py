@@ -28,9 +28,7 @@ MATCHES = {"allow": "no", "ask": "maybe", "deny": "yes"}
 
 @pytest.fixture
 def made(memory):
-    return [
-        memory.tool_rule_put(tool, text, effect="deny", when=when) for tool, text, when in RULES
-    ]
+    return [memory.tool_rule_put(*of, effect="deny", when=when) for *of, when in RULES]
 
 
 def test_a_trial_says_what_the_guard_does(memory, made):

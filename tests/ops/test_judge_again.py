@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from model_settings import NO_WAIT
 from msgspec.structs import replace
 
 from toolmem import ToolMem
@@ -10,13 +11,6 @@ from toolmem.errors import ConfigError, ModelError, RequestError
 from toolmem.guidance.card import CardWriter
 from toolmem.guidance.model_writer import ModelWriter
 from toolmem.testing.scripted import ScriptedJudge, ScriptedModel
-
-NO_WAIT = [
-    "op.parse_tool_call_result_op.params.evaluation_sleep_interval=0",
-    "op.retry_evaluations_op.params.evaluation_sleep_interval=0",
-    "op.rejudge_op.params.evaluation_sleep_interval=0",
-    "op.summary_tool_memory_op.params.summary_sleep_interval=0",
-]
 
 
 def opened(path, judge):

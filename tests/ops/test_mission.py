@@ -4,10 +4,10 @@ with one over both protocols."""
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
+import command_line
 import pytest
+from model_settings import model_of
 
 from toolmem import ToolMem
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp, UpdateVectorStoreOp
@@ -56,17 +56,7 @@ def model(request):
         yield [], None
         return
     with ModelServer() as server:
-        openai = request.param == "openai_compatible"
-        url = server.openai_url if openai else server.dashscope_url
-        yield (
-            [
-                f"llm.default.backend={request.param}",
-                f"llm.default.params.base_url={url}",
-                "llm.default.params.api_key=k",
-                "llm.default.model_name=qwen-plus",
-            ],
-            server,
-        )
+        yield model_of(server, backend=request.param), server
 
 
 @pytest.fixture(params=["python", "yaml", pytest.param("command line", marks=pytest.mark.slow)])
@@ -78,16 +68,8 @@ def run(request, tmp_path, model):
     if request.param == "command line":
 
         def by_command(flow, **given):
-            command = [sys.executable, "-m", "toolmem", "run", flow, "--request", "-"]
-            done = subprocess.run(
-                [*command, *OVERRIDES, *settings],
-                input=json.dumps({"workspace_id": "w", **given}),
-                capture_output=True,
-                text=True,
-                cwd=tmp_path,
-                timeout=60,
-                check=False,
-            )
+            asked = ["run", flow, "--request", "-", *OVERRIDES, *settings]
+            done = command_line.run(tmp_path, *asked, given={"workspace_id": "w", **given})
             assert done.returncode in (0, 1), done.stderr
             return json.loads(done.stdout)
 

@@ -28,9 +28,7 @@ TOOLS = {
 
 @pytest.fixture
 def filled(memory):
-    schemas = [
-        {"name": name, "description": text, "parameters": {}} for name, text in TOOLS.items()
-    ]
+    schemas = [{"name": name, "description": text} for name, text in TOOLS.items()]
     calls = [{"tool_name": name, "input": {}, "output": "done"} for name in TOOLS]
     memory.add(calls, tools=schemas)
     return memory
@@ -180,8 +178,7 @@ def test_top_k_is_a_number_of_at_least_one(filled):
 
 def test_hashed_ngrams_find_what_is_spelled_alike():
     embedder = HashingEmbedder()
-    send, letter, weather, empty = embedder.embed(
-        ["sendEmail", "sending e-mails", "get_weather", "!"]
-    )
+    texts = ["sendEmail", "sending e-mails", "get_weather", "!"]
+    send, letter, weather, empty = embedder.embed(texts)
     assert send @ letter > 0.3 > send @ weather
     assert not empty.any()

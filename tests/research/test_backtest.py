@@ -38,10 +38,8 @@ def calls(*rows):
 
 
 def repaired(conversation, before, after, error="E5 weight implausible"):
-    return [
-        (conversation, {"weight": before}, error, False),
-        (conversation, {"weight": after}, "ok", True),
-    ]
+    failed = (conversation, {"weight": before}, error, False)
+    return [failed, (conversation, {"weight": after}, "ok", True)]
 
 
 def test_a_repair_that_was_seen_earlier_is_named_later():
@@ -60,11 +58,8 @@ def test_another_kind_of_repair_or_another_error_is_not_named():
 
 def test_an_error_is_known_by_its_class_or_by_the_words_that_it_begins_with():
     earlier = [row for name in "ab" for row in repaired(name, 4.3, 4300, "E5 weight refused")]
-    later = [
-        *repaired("c", 1, 2, "the parcel is too heavy"),
-        *repaired("d", 1, 2, "weight refused again"),
-    ]
-    made = calls(*earlier, *later)
+    later = repaired("c", 1, 2, "the parcel is too heavy")
+    made = calls(*earlier, *later, *repaired("d", 1, 2, "weight refused again"))
     for call in made:
         call.error_class = "invalid_value" if call.conversation_id in "abc" else "error"
     asked = repaired_failures(made[4:])
@@ -104,11 +99,10 @@ def test_no_task_is_on_both_sides_and_each_is_asked_about_once_over_both_folds()
     asked = []
     for fold in (0, 1):
         parts = split(made, fold)
-        sides = [
-            {call.metadata["task_id"] for call in part} for part in (parts.earlier, parts.later)
-        ]
-        assert sides[0].isdisjoint(sides[1])
-        asked += sorted(sides[1])
+        halves = (parts.earlier, parts.later)
+        earlier, later = ({call.metadata["task_id"] for call in half} for half in halves)
+        assert earlier.isdisjoint(later)
+        asked += sorted(later)
     assert sorted(asked) == [0, 1, 2, 3]
 
 

@@ -10,16 +10,9 @@ from toolmem.research.rates import Told, difference, kappa, paired_difference, r
 
 
 def calls(worked, tool="a", first=0):
+    same = {"tool_name": tool, "output": "", "label": None}
     return [
-        ReadCall(
-            row=n,
-            tool_name=tool,
-            input=str(n),
-            output="",
-            worked=each,
-            label=None,
-            score=float(each),
-        )
+        ReadCall(row=n, input=str(n), worked=each, score=float(each), **same)
         for n, each in enumerate(worked, first)
     ]
 
@@ -48,9 +41,8 @@ def test_tools_of_one_evaluation_alone_are_named_and_without_a_common_one_it_is_
 
 def test_what_an_evaluation_wrote_is_read_again(tmp_path):
     path = tmp_path / "calls.jsonl"
-    path.write_text(
-        '{"tool_name": "a", "output": "fine"}\n{"tool_name": "a", "output": "Error: x"}\n'
-    )
+    text = '{"tool_name": "a", "output": "fine"}\n'
+    path.write_text(text + text.replace("fine", "Error: x"))
     write_csv_files(evaluate(path), tmp_path)
     assert [(call.worked, call.score) for call in read_calls(tmp_path)] == [(True, 1), (False, 0)]
     assert read_calls(tmp_path) == read_calls(tmp_path / "calls.csv")

@@ -78,10 +78,8 @@ LATER = {"format": "claude_code", "import_id": "20261121-77aa"}
 def lesson(memory, metadata, talk):
     """A failure and its repair, summarized. Returns what is told of it on each road."""
     error, given = "Error: limit must be at most 10", {"q": talk, "limit": 50}
-    calls = [
-        call("find", given, error, False, talk),
-        call("find", {**given, "limit": 10}, talk=talk),
-    ]
+    failed, repair = call("find", given, error, False, talk), {**given, "limit": 10}
+    calls = [failed, call("find", repair, talk=talk)]
     memory.add([{**each, "metadata": metadata} for each in calls])
     memory.summarize()
     texts = (memory.guidance(["find"]), memory.advise("find", given, error))
@@ -98,16 +96,14 @@ def lesson(memory, metadata, talk):
         ({}, ""),
     ],
 )
-def test_a_line_says_what_the_imported_calls_behind_it_share(second, mark):
-    with ToolMem(":memory:") as memory:
-        lesson(memory, CLAUDE, "a")
-        for text in lesson(memory, second, "b"):
-            [line] = [each for each in text.splitlines() if "limit must be" in each]
-            assert line.endswith(f'then worked: {{"limit": 10}}{mark}')
+def test_a_line_says_what_the_imported_calls_behind_it_share(memory, second, mark):
+    lesson(memory, CLAUDE, "a")
+    for text in lesson(memory, second, "b"):
+        [line] = [each for each in text.splitlines() if "limit must be" in each]
+        assert line.endswith(f'then worked: {{"limit": 10}}{mark}')
 
 
-def test_a_line_that_was_taken_away_stays_away_after_another_import():
-    with ToolMem(":memory:") as memory:
-        assert "limit must be" in lesson(memory, CLAUDE, "a")[0]
-        memory.forget_guidance_line("find", 1)
-        assert "limit must be" not in "".join(lesson(memory, LATER, "b"))
+def test_a_line_that_was_taken_away_stays_away_after_another_import(memory):
+    assert "limit must be" in lesson(memory, CLAUDE, "a")[0]
+    memory.forget_guidance_line("find", 1)
+    assert "limit must be" not in "".join(lesson(memory, LATER, "b"))

@@ -21,12 +21,6 @@ CALL = {"tool_name": "look", "input": {"a": 1}, "output": "seen"}
 DATABASE = b"SQLite format 3\0" + bytes(100)
 
 
-@pytest.fixture
-def memory(tmp_path):
-    with ToolMem(str(tmp_path / "m.db")) as opened:
-        yield opened
-
-
 def write(path, *values):
     path.write_text("".join(f"{json.dumps(each)}\n" for each in values))
     return path
@@ -36,11 +30,11 @@ def run(number, **fields):
     return {**RUN, "id": str(number), "outputs": {"output": "seen"}, **fields}
 
 
-def test_calls_that_others_write_meanwhile_are_not_counted(tmp_path, memory, monkeypatch):
+def test_calls_that_others_write_meanwhile_are_not_counted(tmp_path, path, memory, monkeypatch):
     add = memory.add
 
     def add_with_others(calls, **options):
-        with ToolMem(str(tmp_path / "m.db")) as other:
+        with ToolMem(path) as other:
             other.add([{**CALL, "tool_name": "other"}])
         return add(calls, **options)
 
@@ -183,9 +177,8 @@ def test_an_interrupted_import_says_what_it_kept_and_the_same_command_ends_it(tm
     again = start(store, first, second)
     assert (again.communicate(timeout=60)[1], again.returncode) == ("", 0)
     with ToolMem(str(store)) as memory:
-        assert [(each.calls_ever, bool(each.guidance)) for each in memory.tools()] == [
-            (1500, True)
-        ] * 2
+        tools = [(each.calls_ever, bool(each.guidance)) for each in memory.tools()]
+        assert tools == [(1500, True)] * 2
 
 
 @pytest.mark.parametrize("is_summarized", [False, True])

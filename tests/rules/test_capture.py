@@ -90,11 +90,8 @@ def test_a_demand_on_the_object_at_hand_holds_in_its_session_alone(say, rules):
     assert "session that is not named" in told[0]
 
 
-@pytest.mark.parametrize(
-    "message", ["Never email Sarah on weekends", "On weekends, never email Sarah."]
-)
-def test_what_is_not_understood_only_reminds_and_is_named(say, rules, message):
-    told = say(message).told
+def test_what_is_not_understood_only_reminds_and_is_named(say, rules):
+    told = say("Never email Sarah on weekends").told
     [rule] = rules.list_rules("send_email")
     assert (rule.effect, rule.unread) == ("remind", ["weekends"])
     assert "weekends" in told[0]

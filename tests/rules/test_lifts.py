@@ -125,18 +125,13 @@ def test_no_pattern_searches_a_long_sentence(sign, monkeypatch):
     assert max(sizes, default=0) <= MAX_SENTENCE
 
 
+NINE = "Meetings before nine in the morning are not a thing here"
+EARLY = {"clock": {"from": "00:00", "to": "09:00", "of": "start"}}
+LATE = {"arg": {"name": "env", "matches": "^prod"}, "clock": {"from": "16:00", "to": "00:00"}}
 NOTED = {  # tool, sentence, conditions
     "leave": ("mail", "keep Sarah out of these mails, she's on leave", [{"target": "sarah"}]),
-    "nine": (
-        "calendar_create",
-        "Meetings before nine in the morning are not a thing here",
-        [{"clock": {"from": "00:00", "to": "09:00", "of": "start"}}],
-    ),
-    "four": (
-        "deploy",
-        "nothing goes out to production after four in the afternoon",
-        [{"arg": {"name": "env", "matches": "^prod"}, "clock": {"from": "16:00", "to": "00:00"}}],
-    ),
+    "nine": ("calendar_create", NINE, [EARLY]),
+    "four": ("deploy", "nothing goes out to production after four in the afternoon", [LATE]),
     "main": ("Bash", "Never push to main", [{"command": "^git push", "word": "main"}]),
     "force": ("Bash", "Never force-push", [{"command": "^git push", "word": "-f"}]),
     "rm": ("Bash", "never run rm -rf", [{"command": "^rm\\b", "word": "-rf"}]),
@@ -145,11 +140,7 @@ NOTED = {  # tool, sentence, conditions
     "euros": ("refund", "No refunds over 500 euros", [{"arg": {"name": "amount", "over": 500}}]),
     "friday": ("deploy", "No deploys on Fridays", [{"clock": {"days": ["fri"]}}]),
     "kubectl": ("Bash", "Never use kubectl delete", [{"command": "^kubectl delete"}]),
-    "users": (
-        "sql",
-        "Never drop the users table",
-        [{"arg": {"name": "query", "matches": "users"}}],
-    ),
+    "users": ("sql", "Never drop the users table", [{"arg": {"name": "sql", "matches": "users"}}]),
     "miller": ("mail", "Never email Sarah Miller", [{"target": "sarah miller"}]),
     "jones": ("mail", "Never email Sarah Jones", [{"target": "sarah jones"}]),
     "both": ("mail", "Never email Sarah or Bob", [{"target": "sarah"}, {"target": "bob"}]),

@@ -390,13 +390,7 @@ def test_a_condition_without_a_part_that_the_user_named_is_refused(
         ("never ship to prod or dev", "^ship (prod|dev)", {}, "ship prod", "ls"),
         ("see CONTRIBUTING.md, no force pushes", "^git push -f", {}, "git push -f", "ls"),
         ("run the tests before you commit", "^git commit", TESTED, "git commit", "ls"),
-        (
-            "mail only to acme.com",
-            "^mail ",
-            {"command": "@acme"},
-            "mail a@b.org",
-            "mail a@acme.com",
-        ),
+        ("mail only to acme.com", "^mail ", {"command": "@acme"}, "mail a@b.c", "mail a@acme.com"),
         ("the Friday report stays unsent", "^mail .*friday", {}, "mail friday", "mail a"),
         ("don't use rm -rf, use trash", "^rm .*-\\w*r", {}, "rm -rf build", "rm a"),
     ],
@@ -430,20 +424,19 @@ def test_an_end_that_is_over_beyond_the_calendar_or_no_date_is_refused(note, unt
 @pytest.mark.parametrize(
     "properties", [["to"], "to", {"to": {"enum": 5}}, {"to": {"enum": {"a": 1}}}, {"to": 5}]
 )
-def test_a_note_on_a_tool_with_an_odd_schema_is_checked_all_the_same(properties):
-    with ToolMem(":memory:") as memory:
-        made = memory.note_demand(
-            quote="my wife prefers the aisle",
-            effect="deny",
-            tools=["book_seat"],
-            when=[{"always": True}],
-            stops=[{"tool": "book_seat", "arguments": {"to": "a"}}],
-            passes=[{"tool": "pay", "arguments": {"to": "a"}}],
-            user_message="my wife prefers the aisle",
-            conversation_id="s1",
-            tools_available=[{"name": "book_seat", "parameters": {"properties": properties}}],
-        )
-        assert [rule.effect for rule in made.rules] == ["ask"]
+def test_a_note_on_a_tool_with_an_odd_schema_is_checked_all_the_same(memory, properties):
+    made = memory.note_demand(
+        quote="my wife prefers the aisle",
+        effect="deny",
+        tools=["book_seat"],
+        when=[{"always": True}],
+        stops=[{"tool": "book_seat", "arguments": {"to": "a"}}],
+        passes=[{"tool": "pay", "arguments": {"to": "a"}}],
+        user_message="my wife prefers the aisle",
+        conversation_id="s1",
+        tools_available=[{"name": "book_seat", "parameters": {"properties": properties}}],
+    )
+    assert [rule.effect for rule in made.rules] == ["ask"]
 
 
 def test_a_day_ends_in_the_time_zone_of_the_user():

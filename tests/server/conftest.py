@@ -1,14 +1,7 @@
 """A real `toolmem serve`, in a process of its own, for each test that asks for one."""
 
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-
-import httpx
 import pytest
+from console_site import start, stop
 
 
 @pytest.fixture
@@ -28,33 +21,11 @@ def url(tmp_path_factory):
 def _starter(folder):
     running = []
 
-    def start(*overrides, token="", store=None, command=("serve",), section="http"):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        environment = {**os.environ, "TOOLMEM_TOKEN": token}
-        service = [sys.executable, "-m", "toolmem", *command, "--store", store or "m.db"]
-        process = subprocess.Popen(
-            [*service, f"{section}.port={port}", *overrides],
-            cwd=folder,
-            env=environment,
-            stderr=subprocess.PIPE,
-        )
+    def begin(*overrides, **more):
+        url, process = start(folder, *overrides, **more)
         running.append(process)
-        url = f"http://127.0.0.1:{port}"
-        for _ in range(400):
-            try:
-                httpx.get(f"{url}/health", trust_env=False)
-                break
-            except httpx.TransportError:
-                if process.poll() is not None:
-                    raise AssertionError(process.stderr.read().decode()) from None
-                time.sleep(0.05)
         return url, process
 
-    yield start
+    yield begin
     for process in running:
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-        process.wait(timeout=40)
-        process.stderr.close()
+        stop(process)

@@ -6,6 +6,7 @@ import threading
 
 import httpx
 import pytest
+from model_settings import model_of
 
 from toolmem import ToolMem
 from toolmem.testing.model_server import ModelServer
@@ -141,12 +142,7 @@ def test_the_description_names_every_flow_and_operation(url):
 
 def test_a_check_is_not_held_up_by_work_that_waits_for_a_model(serve):
     with ModelServer(latency=3) as model:
-        url, _ = serve(
-            "llm.default.backend=openai_compatible",
-            "llm.default.model_name=m",
-            f"llm.default.params.base_url={model.openai_url}",
-            "llm.default.params.api_key=x",
-        )
+        url, _ = serve(*model_of(model))
         body = {"workspace_id": "w", "tool_call_results": CALLS}
         adding = threading.Thread(target=ask, args=(url, "add_tool_call_result", body))
         adding.start()

@@ -2,12 +2,12 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import anyio
 import httpx
 import pytest
+from command_line import run
 from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
@@ -168,8 +168,5 @@ def test_a_flow_that_is_none_and_an_open_address_are_refused_at_the_start(tmp_pa
         ("mcp.tools=[retrieve_tool_memry]", "did you mean 'retrieve_tool_memory'"),
         ("mcp.host=0.0.0.0", "set TOOLMEM_TOKEN"),
     ):
-        command = [sys.executable, "-m", "toolmem", "mcp", "--store", "m.db", override]
-        done = subprocess.run(
-            [*command, "mcp.transport=http"], cwd=tmp_path, capture_output=True, timeout=60
-        )
-        assert done.returncode == 2 and told in done.stderr.decode(), done.stderr
+        done = run(tmp_path, "mcp", "--store", "m.db", override, "mcp.transport=http")
+        assert done.returncode == 2 and told in done.stderr, done.stderr

@@ -80,7 +80,6 @@ def test_errors_have_their_codes(rpc, value, code):
     [
         ({"rule": "x"}, "tool_name"),
         ({"tool_name": "t", "rule": "x", "prio": "high"}, "prio"),
-        ({"tool_name": "t", "rule": "x", "priority": "urgent"}, "priority"),
         ({"tool_name": "t", "rule": ["x"]}, "rule"),
         ({"tool_name": "t", "rule": "x", "workspace_id": 7}, "workspace_id"),
     ],

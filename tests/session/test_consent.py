@@ -253,10 +253,7 @@ def test_in_a_guarded_store_no_program_marks_a_ban_as_one_that_a_note_may_narrow
 
 @pytest.mark.parametrize(
     ("understood", "target"),
-    [
-        ("Never email or call Sarah about invoices, offers or reports", "sarah"),
-        ("", "sarah|invoices?"),
-    ],
+    [("Never email or call Sarah about invoices or reports", "sarah"), ("", "sarah|invoices?")],
 )
 def test_what_a_model_wrote_lets_no_narrower_permission_lift_the_whole_ban(
     memory, understood, target

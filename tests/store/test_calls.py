@@ -117,11 +117,8 @@ def test_a_stopped_call_counts_nowhere(store, call):
 
 
 def test_secrets_are_masked_before_they_are_kept(store, call):
-    given = call(
-        input={"password": "Sunshine7"},
-        output="token=Sunshine7",
-        metadata={"api_key": "abcdef123456"},
-    )
+    secrets = {"input": {"password": "Sunshine7"}, "metadata": {"api_key": "abcdef123456"}}
+    given = call(output="token=Sunshine7", **secrets)
     store.append_calls("w", [given, given], 9)
     calls = [*store.windows("w")[0].calls, *(each.call for each in store.call_log("w"))]
     assert {str(each.input) for each in calls} == {str(calls[0].input)}
@@ -297,9 +294,8 @@ def test_imported_calls_enter_the_window_by_their_time_and_empty_no_recorded_cal
     monkeypatch.setattr(changes, "EMPTIED_AT_ONCE", 1)
 
     def append(*days, **fields):
-        made = [
-            call(id=f"{d}", create_time=datetime(2026, 1, d, tzinfo=UTC), **fields) for d in days
-        ]
+        times = [datetime(2026, 1, day, tzinfo=UTC) for day in days]
+        made = [call(id=f"{each.day}", create_time=each, **fields) for each in times]
         return store.append_calls("w", made, 4)["search"]
 
     append(10, 20, success=True, score=1.0)

@@ -58,7 +58,10 @@ def as_answers(memory):
     memory.tool_rule_put(HOSTILE, "Never do it", priority="critical", **rule)
     yield memory.guidance(HOSTILE).text
     yield str(memory.prompt([HOSTILE]))
+    yield memory.tool_rules_for_prompt([HOSTILE]).rendered
+    yield str(memory.advise(HOSTILE, {ARGUMENT: "value 1"}, error="error: no such value"))
     yield memory.retrieve(HOSTILE).answer
+    yield memory.retrieve("evil", top_k=1).text
     for names in (HOSTILE, HOSTILE + "x"):
         yield memory.run("retrieve_tool_memory", tool_names=names).answer
     decision = memory.check_tool_call(HOSTILE, {ARGUMENT: "x"}, conversation_id=SESSION)

@@ -34,7 +34,7 @@ _WHO_SPEAKS = {
 
 @click.command()
 @click.option("--open", "opens", is_flag=True, help="Open the console in a browser.")
-@click.option("--read-only", is_flag=True, help="Change nothing, and let nobody sign in.")
+@click.option("--read-only", is_flag=True, help="Refuse every change, on pages and over the API.")
 @options.config
 @options.store
 @options.overrides

@@ -27,6 +27,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from toolmem.config.sections import OWN_FOLDER
 from toolmem.errors import RequestError
 from toolmem.formats.files import (
     BYTE_ORDER_MARK,
@@ -42,7 +43,6 @@ from toolmem.formats.files import (
 SUFFIXES = (".jsonl", ".json", ".ndjson", ".gz", ".eval", ".db", ".csv", ".tsv", ".parquet")
 START = 4096  # bytes that tell what a file is
 FIRST_LINE = 2**20  # bytes of a first line that are looked at, if it is long
-OWN_FOLDER = ".toolmem"  # stores of toolmem are no recordings
 MAX_MEMBER = 2**30  # bytes of a file in a zip, unpacked
 MAX_KEY = 40  # characters of a key in a message
 # Lists of a document that hold its units, beside fields that are read for none of them.

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from toolmem.config.sections import OWN_FOLDER
 from toolmem.errors import StoreError
 from toolmem.models.protocols import Store
 from toolmem.models.records import Record
@@ -28,7 +29,7 @@ from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.identity import RULE_PREFIX, SESSION_RULES, TOOL_PREFIX
 from toolmem.store.sqlite import SqliteStore, trust
 from toolmem.store.sqlite.database import RuleChange
-from toolmem.store.sqlite.files import MEMORY, OWN_FOLDER, is_missing
+from toolmem.store.sqlite.files import MEMORY, is_missing
 
 log = logging.getLogger("toolmem.guard")
 _read_rule = msgspec.json.Decoder(ToolMemoryRule).decode

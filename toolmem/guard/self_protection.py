@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
+from toolmem.config.sections import OWN_FOLDER
 from toolmem.guard.decision import Finding, Mode, quoted
 from toolmem.models.decisions import DecisionSource
 from toolmem.models.protocols import Store
@@ -30,7 +31,6 @@ from toolmem.view.shell_programs import PRINTERS, WRITING_PROGRAMS
 from toolmem.view.shell_words import UNKNOWN
 from toolmem.view.view import CallView
 
-_FOLDER = ".toolmem"  # of a project, or of the user
 _STORE = "memory.db"
 # Commands of toolmem that only read: the subcommand, and what may follow it at once.
 _READS: dict[str, frozenset[str]] = {
@@ -115,7 +115,7 @@ def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Fin
 def _changed_part(view: CallView, protected: Sequence[str]) -> str:
     """Name the part of toolmem that a call may change; "" where there is none."""
     texts = [text for text in view.texts if len(text) > 3]
-    names = [_FOLDER, _STORE, *(_telling_part(path) for path in protected)]
+    names = [OWN_FOLDER, _STORE, *(_telling_part(path) for path in protected)]
     names_it = any(name in text for text in texts for name in names if name != "toolmem")
     is_near = names_it or any("tool" in text for text in texts)
     for unit in view.units:
@@ -218,7 +218,7 @@ def _is_own(path: str, protected: Sequence[str], *, deep: bool = False) -> bool:
     """Whether a path, or a pattern of paths, is one of toolmem's. `deep`: also in folders below."""
     clean = path.rstrip("/") or "/"
     parts = clean.split("/")
-    if any(part == _FOLDER or (_FOLDER in part and "{" in part) for part in parts):
+    if any(part == OWN_FOLDER or (OWN_FOLDER in part and "{" in part) for part in parts):
         return True
     for own in protected:
         if own == clean or clean.startswith((f"{own}/", f"{own}-wal", f"{own}-shm")):
@@ -229,7 +229,7 @@ def _is_own(path: str, protected: Sequence[str], *, deep: bool = False) -> bool:
     for at, part in enumerate(parts):  # a pattern in a folder above one of ours
         if _GLOB.search(part):
             above = "/".join(parts[:at])
-            is_ours = part.startswith(".") and fnmatchcase(_FOLDER, part)
+            is_ours = part.startswith(".") and fnmatchcase(OWN_FOLDER, part)
             if is_ours and _is_above(above, protected):
                 return True
             return any(_fits(parts, own.split("/"), deep) for own in protected)
@@ -256,7 +256,7 @@ def _is_above(path: str, protected: Sequence[str]) -> bool:
 def _may_run_it(command: SimpleCommand) -> bool:
     """Whether a command runs what its words do not show, or a text that names toolmem's files."""
     program = os.path.basename(command.words[0].lower()) if command.words else ""
-    if program == "sqlite3" and _FOLDER not in " ".join(command.words):
+    if program == "sqlite3" and OWN_FOLDER not in " ".join(command.words):
         return False  # another file of that name; whether it is ours is known by its path
     if command.hides or (_INTERPRETERS.fullmatch(program) and not _reads_database(command)):
         return True

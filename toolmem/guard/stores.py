@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolmem.config.sections import GuardSection
+from toolmem.config.sections import OWN_FOLDER, GuardSection
 from toolmem.errors import StoreError
 from toolmem.guard.guard import Guard
 from toolmem.guard.rule_copies import (
@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # loaded where a demand could not be kept
 log = logging.getLogger("toolmem.guard")
 WORKSPACE = "default"
 UNTRUSTED = "A store that is not trusted"
-OWN_STORE = os.path.join(".toolmem", "memory.db")
+OWN_STORE = os.path.join(OWN_FOLDER, "memory.db")
 KEPT_CALLS = 100  # of a tool
 MAX_OUTPUT = 100_000  # characters of an output that is kept
 LOCK_TIMEOUT = 4.0  # seconds to wait for a locked store; agents give a hook ten

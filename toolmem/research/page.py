@@ -68,8 +68,8 @@ def page(found: Evaluation, notebook: str = "") -> str:
     template = environment("toolmem.research").get_template("report.html.j2")
     return template.render(
         first=_first_to_fix(found, tools),
-        failed=sum(row.failures for row in tools),
-        card_of=lambda tool: f"#card-{numbers[tool]}" if tool in numbers else "",
+        lost=sum(map(_lost, tools)),
+        card_of=lambda tool, outcome="": f"#card-{numbers[tool]}" if tool in numbers else "",
         totals=tables.totals(found),
         tools=_first(tools, MAX_TOOLS),
         groups=_first(groups, MAX_GROUPS),
@@ -104,11 +104,15 @@ def _first(rows: Sequence[Any], limit: int) -> Shown:
     return Shown(rows[:limit], max(0, len(rows) - limit))
 
 
+def _lost(row: tables.ToolRow) -> int:
+    return row.failures + row.no_use
+
+
 def _first_to_fix(found: Evaluation, tools: Sequence[tables.ToolRow]) -> list[dict[str, Any]]:
-    """The tools with most failures, with their main one and the course of their calls."""
+    """The tools that lost most calls, with their main failure and the course of their calls."""
     guidance = {record.tool_name: record.guidance for record in found.tools}
     rows = []
-    for row in tools[:MAX_FIRST]:
+    for row in sorted(tools, key=_lost, reverse=True)[:MAX_FIRST]:
         calls = [each for each in found.calls if each.call.tool_name == row.tool_name]
         kinds = Counter(each.call.error_class or "error" for each in calls if each.outcome is False)
         more = {
@@ -116,5 +120,5 @@ def _first_to_fix(found: Evaluation, tools: Sequence[tables.ToolRow]) -> list[di
             "why": main_failure(guidance.get(row.tool_name)),
             "trend": [each.outcome is False for each in calls],
         }
-        rows += [asdict(row) | more] if row.failures else []
+        rows += [asdict(row) | more] if _lost(row) else []
     return rows

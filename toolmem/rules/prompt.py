@@ -309,7 +309,7 @@ def prefetch_tool_memory_rules_blocking(
 async def prefetch_tool_memory_rules(
     rules: ToolMemoryStore, tools: Sequence[str] = (), **options: Any
 ) -> ToolMemoryRulesSection:
-    """Do the same without blocking the event loop."""
+    """As `prefetch_tool_memory_rules_blocking`, without blocking the event loop."""
     import asyncio
 
     return await asyncio.to_thread(prefetch_tool_memory_rules_blocking, rules, tools, **options)

@@ -1,8 +1,10 @@
-"""A console over a small memory, asked in this process."""
+"""A console over a small memory, asked in this process; and a Chromium for a real one."""
 
+import os
 import re
 
 import pytest
+from console_site import TOKEN, Missing, open_chromium, sign_in, start, stop
 from starlette.testclient import TestClient
 
 from toolmem import ToolMem
@@ -135,3 +137,47 @@ def user_rule(memory):
     rule = user.tool_rule_put("send_email", "Never email user3", **more)
     memory.services.store().put(".store", ".store", "guarded", {})
     return rule
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A real browser. CI fails without one."""
+    try:
+        with open_chromium() as opened:
+            yield opened
+    except Missing as missing:
+        if os.environ.get("CI"):
+            pytest.fail(str(missing), pytrace=False)
+        pytest.skip(str(missing))
+
+
+@pytest.fixture
+def visit(chromium):
+    """Signs in at a service whose token is TOKEN; returns the page. `more`: of its context."""
+    opened = []
+
+    def begin(url, width=1400, scheme="light", **more):
+        size = {"width": width, "height": 900}
+        opened.append(chromium.new_context(viewport=size, color_scheme=scheme, **more))
+        page = opened[-1].new_page()
+        sign_in(page, url)
+        return page
+
+    yield begin
+    for context in opened:
+        context.close()
+
+
+@pytest.fixture
+def serve_store():
+    """Starts a service over a store."""
+    running = []
+
+    def begin(path):
+        url, process = start(path.parent, token=TOKEN, store=path)
+        running.append(process)
+        return url
+
+    yield begin
+    for process in running:
+        stop(process)

@@ -61,14 +61,14 @@ def begin(monkeypatch):
 def ended(retries, memory, threads):
     for thread in threads:
         thread.join(10)
-    return retries.told(memory.workspace_id)
+    return retries.newest(memory.workspace_id)
 
 
 def test_what_a_judge_that_fails_says_is_told(memory, begin, caplog):
     retries, asked = Retries(), memory.workspace("default")
-    assert retries.told("default") == ""
-    told = ended(retries, asked, begin(retries, asked))
-    assert told.endswith("Judged 0 of 1 kept calls again, 1 failed. busy")
+    assert retries.newest("default") is None
+    run = ended(retries, asked, begin(retries, asked))
+    assert run.answer == "Judged 0 of 1 kept calls again, 1 failed. busy"
     assert "Traceback" not in caplog.text
 
 
@@ -79,10 +79,10 @@ def test_calls_are_judged_in_one_run_at_a_time_for_each_workspace(memory, judge,
     threads = begin(retries, asked)
     assert begin(retries, asked) == []  # a second click
     threads += begin(retries, other)
-    assert all("Being judged again" in retries.told(name) for name in ("default", "other"))
+    assert not any(retries.newest(name).ended for name in ("default", "other"))
     judge.may_answer.set()
-    assert "Judged 1 of 1 kept calls again." in ended(retries, asked, threads)
-    assert "Judged 1 of 1 kept calls again." in retries.told("other")
+    assert ended(retries, asked, threads).answer == "Judged 1 of 1 kept calls again."
+    assert retries.newest("other").answer == "Judged 1 of 1 kept calls again."
     assert len(judge.asked) == 2
 
 
@@ -90,10 +90,11 @@ def test_a_run_that_could_not_be_made_keeps_no_later_one_away(memory, judge, beg
     retries, asked = Retries(), memory.workspace("default")
     with monkeypatch.context() as patch:
         patch.setattr(type(asked), "run", lambda *_: 1 / 0)
-        assert "The judge failed." in ended(retries, asked, begin(retries, asked))
+        run = ended(retries, asked, begin(retries, asked))
+        assert run.ended and not run.answer and not run.problem  # the judge failed
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             retries.start(asked)
     memory.services.store().close()
-    assert "is closed" in ended(retries, asked, begin(retries, asked))
+    assert "is closed" in ended(retries, asked, begin(retries, asked)).problem

@@ -1,62 +1,19 @@
 """A real `toolmem serve` in a terminal, browsers that sign in to it, and an agent beside them."""
 
 import html
-import os
 import re
-import select
-import subprocess
-import sys
 import time
 
 import httpx
 import msgspec
 import pytest
+from console_site.terminal import ASKED, LINK, ServeInTerminal
 
 from toolmem import ToolMem
 from toolmem.operations.operation import OPERATIONS
 from toolmem.server.console.views import VIEWS
 
-pty = pytest.importorskip("pty")
-termios = pytest.importorskip("termios")
-fcntl = pytest.importorskip("fcntl")
-LINK = re.compile(r"sign in: (http://\S+code=\S+)\s")
-AGENTS = ("CLAUDE", "CODEX", "GEMINI", "COPILOT", "CURSOR", "OPENCODE", "CLINE", "GOOSE")
-
-
-class ServeInTerminal:
-    """`seen`: all that the terminal shows. Its keys are pressed with `press`."""
-
-    def __init__(self, folder, *options):
-        self.screen, follower = pty.openpty()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "toolmem", "serve", "--store", "m.db", "http.port=0", *options],
-            cwd=folder,
-            env={k: v for k, v in os.environ.items() if not k.startswith(AGENTS)},
-            stdin=follower,
-            stdout=follower,
-            stderr=follower,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
-        os.close(follower)
-        self.seen = ""
-
-    def press(self, keys):
-        os.write(self.screen, keys.encode())
-
-    def wait_for(self, pattern, count=1, seconds=30.0):
-        """The last match once there are `count`."""
-        until = time.monotonic() + seconds
-        while len(found := list(re.finditer(pattern, self.seen))) < count:
-            assert time.monotonic() < until, self.seen
-            if select.select([self.screen], [], [], 0.2)[0]:
-                self.seen += os.read(self.screen, 4096).decode()
-        return found[-1]
-
-    def close(self):
-        self.process.kill()
-        self.process.wait(timeout=30)
-        os.close(self.screen)
+pytest.importorskip("pty")
 
 
 @pytest.fixture
@@ -85,7 +42,7 @@ class Visitor:
 
 def test_a_person_signs_in_is_refused_and_ends_all_visits_in_a_real_terminal(terminal):
     visitor = Visitor(terminal.wait_for(LINK)[1])
-    asked = terminal.wait_for(r'Let the browser in that shows "(\w+ \w+)"\? y/N')[1]
+    asked = terminal.wait_for(ASKED)[1]
     assert visitor.words() == asked and not visitor.is_let_in()
     terminal.press("y\n")
     terminal.wait_for(LINK, 2)

@@ -7,6 +7,7 @@ import sys
 from datetime import UTC, datetime
 
 import pytest
+from command_line import run
 
 from toolmem import ToolMem
 from toolmem.guard.decision import fallback_decision
@@ -296,9 +297,8 @@ def test_a_program_cannot_loosen_rules_where_a_proxy_is_at_work(host):
 
 
 def test_a_command_that_is_none_is_told(tmp_path):
-    command = [sys.executable, "-m", "toolmem", "mcp", "proxy", "--", "no-such-program"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60)
-    assert done.returncode == 127 and b"cannot be started: no-such-program" in done.stderr
+    done = run(tmp_path, "mcp", "proxy", "--", "no-such-program")
+    assert done.returncode == 127 and "cannot be started: no-such-program" in done.stderr
 
 
 def test_the_proxy_loads_no_flows_servers_or_models():

@@ -66,9 +66,8 @@ def url(tmp_path_factory):
 
 def proxied(tmp_path, url):
     arguments = ["-m", "toolmem", "mcp", "proxy", "--store", "m.db", "--url", url]
-    return StdioServerParameters(
-        command=sys.executable, args=arguments, env=dict(os.environ), cwd=tmp_path
-    )
+    how = {"args": arguments, "env": dict(os.environ), "cwd": tmp_path}
+    return StdioServerParameters(command=sys.executable, **how)
 
 
 def test_calls_are_held_and_kept_and_everything_else_survives(url, tmp_path):
@@ -91,9 +90,8 @@ def test_calls_are_held_and_kept_and_everything_else_survives(url, tmp_path):
         ):
             told = await session.initialize()
             tools = {t.name: t.description for t in (await session.list_tools()).tools}
-            allowed = await session.call_tool(
-                "send_email", {"to": "bob"}, progress_callback=on_progress
-            )
+            bob, shown = {"to": "bob"}, {"progress_callback": on_progress}
+            allowed = await session.call_tool("send_email", bob, **shown)
             denied = await session.call_tool("send_email", {"to": "sarah@example.com"})
             greeted = await session.call_tool("greet", {})
             read = await session.read_resource("mail://inbox")

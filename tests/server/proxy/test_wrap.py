@@ -1,11 +1,9 @@
 """`toolmem mcp wrap` and `unwrap`: the proxy in a host's settings."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
+from command_line import run as run_command
 
 FILES = {
     "claude": '{\r\n\t"mcpServers": {\r\n\t\t"files": {"command": "srv", "args": ["-y", "."],'
@@ -17,14 +15,11 @@ FILES = {
 
 
 @pytest.fixture
-def toolmem(tmp_path):
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+def toolmem(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
     def run(*words, code=0):
-        command = [sys.executable, "-m", "toolmem", "mcp", *words]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
-        )
+        done = run_command(tmp_path, "mcp", *words)
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
 

@@ -142,9 +142,8 @@ def test_an_address_that_answers_nothing_is_told_in_one_line_with_the_remedy(add
     at = request.getfixturevalue("silent") if address == "silent" else address
     with ElasticsearchStore(f"http://{at}", timeout=0.2) as store:
         for _ in range(2):  # the second time at once
-            with pytest.raises(
-                StoreUnavailable, match=f"http://{at} .*or correct vector_store"
-            ) as e:
+            told = f"http://{at} .*or correct vector_store"
+            with pytest.raises(StoreUnavailable, match=told) as e:
                 store.tool_names("w")
             assert "\n" not in str(e.value)
 
@@ -180,6 +179,9 @@ class FirstContact:
         pass
 
 
+SERVERLESS = {"number": "8.11.0", "build_flavor": "serverless"}
+
+
 @pytest.mark.parametrize("number", ["8.11.4", "8.14.3", "7.17.28", "8.9.0-SNAPSHOT"])
 def test_a_server_that_is_too_old_is_refused_by_name_with_the_reason(number):
     store = ElasticsearchStore(client=FirstContact(number=number))
@@ -190,15 +192,10 @@ def test_a_server_that_is_too_old_is_refused_by_name_with_the_reason(number):
 @pytest.mark.parametrize(
     ("version", "refuses"),
     [
-        ({"number": "8.15.0"}, ()),
-        ({"number": "9.1.0"}, ()),
-        ({"number": "10.0.1"}, ()),
+        *(({"number": each}, ()) for each in ("8.15.0", "9.1.0", "10.0.1")),
         ({}, ()),
-        ({"number": "8.11.0", "build_flavor": "serverless"}, ()),
-        (
-            {"number": "8.11.0", "build_flavor": "serverless"},
-            ("number_of_shards", "auto_expand_replicas"),
-        ),
+        (SERVERLESS, ()),
+        (SERVERLESS, ("number_of_shards", "auto_expand_replicas")),
     ],
 )
 def test_settings_that_a_serverless_server_refuses_are_left_out(version, refuses):

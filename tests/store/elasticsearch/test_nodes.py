@@ -1,7 +1,6 @@
 """Real nodes, real processes, SIGKILL: nothing acknowledged is lost."""
 
 import multiprocessing
-import os
 import subprocess
 import sys
 import time
@@ -9,7 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 from elasticsearch_fake.making import calls_of, guidance_of
-from elasticsearch_nodes import Cluster, Missing, Node
+from elasticsearch_nodes import Cluster, Node
+from store.conftest import started
 
 from toolmem.models.calls import ToolCallResult
 from toolmem.store.changes import LOG_CALLS
@@ -18,16 +18,6 @@ from toolmem.store.elasticsearch import ElasticsearchStore
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("elasticsearch")]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 spawning = multiprocessing.get_context("spawn")
-
-
-def started(make):
-    """Skipped without Java and Maven; CI fails without them."""
-    try:
-        return make()
-    except Missing as missing:
-        if os.environ.get("CI"):
-            pytest.fail(str(missing), pytrace=False)
-        pytest.skip(str(missing))
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +46,8 @@ def append_many(url, prefix, writer, count):
 
 
 def test_eight_processes_that_write_at_once_lose_nothing(server, prefix):
-    processes = [
-        spawning.Process(target=append_many, args=(server.url, prefix, n, 25)) for n in range(8)
-    ]
+    given = [(server.url, prefix, writer, 25) for writer in range(8)]
+    processes = [spawning.Process(target=append_many, args=each) for each in given]
     for each in processes:
         each.start()
     for each in processes:
@@ -125,9 +114,8 @@ def everything_is_there(store, ids):
     assert known == ids
     for window in store.windows("w"):
         record = window.record
-        assert [each.seq for each in window.calls] == [
-            *range(record.first_seq, record.last_seq + 1)
-        ]
+        seqs = [each.seq for each in window.calls]
+        assert seqs == list(range(record.first_seq, record.last_seq + 1))
         log = store.call_log("w", tool=record.tool_name, limit=10**5)
         assert len({each.call.id for each in log}) == len(log)
         assert len(log) == record.counters.calls or len(log) >= LOG_CALLS  # older ones were dropped

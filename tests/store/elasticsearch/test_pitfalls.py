@@ -308,9 +308,8 @@ def test_rules_that_an_index_lost_bind_from_their_copy_until_the_operator_decide
     lose(server, older)
     store = direct_store(server)
     guard = guard_of(store)
-    monkeypatch.setattr(
-        logging.getLogger("toolmem.operator"), "disabled", False
-    )  # by import-linter
+    # The linter of imports disables loggers.
+    monkeypatch.setattr(logging.getLogger("toolmem.operator"), "disabled", False)
     with caplog.at_level(logging.ERROR, "toolmem.operator"):
         assert verdicts(guard, "push", "drop", "list") == ["deny", "deny", "allow"]
     assert "toolmem store restore --store http://localhost:9200/p" in caplog.text

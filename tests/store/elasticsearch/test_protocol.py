@@ -26,7 +26,8 @@ from toolmem.store import changes
 from toolmem.store.elasticsearch import tools
 
 IDS = tuple("abcdefghijkl")
-WHO = st.integers(0, 2)
+WHO, ID = st.integers(0, 2), st.sampled_from(IDS)
+SCORES = st.dictionaries(st.integers(1, 8), st.sampled_from((0.0, 1.0)), min_size=1)
 
 
 class Names:
@@ -81,21 +82,14 @@ class Machine(RuleBasedStateMachine):
         self.tasks.append((who, Task(name, work)))
         self.ended()
 
-    @rule(
-        who=WHO,
-        ids=st.lists(st.sampled_from(IDS), min_size=1, max_size=4),
-        keep=st.sampled_from((1, 2, 3, 6)),
-    )
+    @rule(who=WHO, ids=st.lists(ID, min_size=1, max_size=4), keep=st.sampled_from((1, 2, 3, 6)))
     def append(self, who: int, ids: list[str], keep: int) -> None:
         calls = calls_of(ids, self.count)
         asked = tuple((call.id, call.output) for call in calls)
         work = lambda: self.stores[who].append_calls("w", calls, keep)["t"]  # noqa: E731
         self.start("append", who, work, calls=asked, keep=keep)
 
-    @rule(
-        who=WHO,
-        scores=st.dictionaries(st.integers(1, 8), st.sampled_from((0.0, 1.0)), min_size=1),
-    )
+    @rule(who=WHO, scores=SCORES)
     def judge(self, who: int, scores: dict[int, float]) -> None:
         work = lambda: self.stores[who].update_verdicts("w", "t", judged(scores))  # noqa: E731
         self.start("verdicts", who, work, verdicts=scores)

@@ -1,52 +1,33 @@
 """Which files are a store, what stands beside them, and what is refused."""
 
 import os
-import sqlite3
 import stat
 from pathlib import Path
 
 import apsw
 import pytest
+from store.sqlite.conftest import written
 
-from toolmem.errors import StoreError, StoreUnavailable, StoreVersionError
+from toolmem.errors import StoreClosed, StoreError, StoreUnavailable, StoreVersionError
 from toolmem.store.sqlite import SqliteStore
-from toolmem.store.sqlite.files import APPLICATION_ID, SCHEMA_VERSION
-
-
-@pytest.fixture
-def store(path):
-    with SqliteStore(path) as opened:
-        yield opened
+from toolmem.store.sqlite.files import APPLICATION_ID
 
 
 def sqlite_file(path, application, version):
-    db = sqlite3.connect(path)
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("CREATE TABLE tools (name TEXT)")
-    db.execute("INSERT INTO tools VALUES ('search')")
-    db.execute(f"PRAGMA application_id = {application}")
-    db.execute(f"PRAGMA user_version = {version}")
-    db.commit()
-    db.close()
+    marks = (f"PRAGMA application_id = {application}", f"PRAGMA user_version = {version}")
+    table = ("CREATE TABLE tools (name TEXT)", "INSERT INTO tools VALUES ('search')")
+    written(path, "PRAGMA journal_mode = WAL", *table, *marks)
 
 
 @pytest.mark.parametrize(
     ("make", "error", "told"),
     [
         (lambda path: sqlite_file(path, APPLICATION_ID, 1), StoreVersionError, "an older toolmem"),
-        (
-            lambda path: sqlite_file(path, APPLICATION_ID, SCHEMA_VERSION + 1),
-            StoreVersionError,
-            "a newer toolmem",
-        ),
+        (lambda path: sqlite_file(path, APPLICATION_ID, 999), StoreVersionError, "a newer toolmem"),
         (lambda path: sqlite_file(path, 0x47504B47, 1), StoreUnavailable, "another program"),
         (lambda path: sqlite_file(path, 0, 7), StoreUnavailable, "another program"),
         (lambda path: sqlite_file(path, 0, 0), StoreUnavailable, "another program"),
-        (
-            lambda path: Path(path).write_text('{"tool_name": "a"}\n'),
-            StoreUnavailable,
-            "not a SQLite",
-        ),
+        (lambda path: Path(path).write_text('{"tool": "a"}\n'), StoreUnavailable, "not a SQLite"),
         (lambda path: Path(path).write_bytes(b"SQLite"), StoreUnavailable, "not a SQLite"),
     ],
     ids=["older", "newer", "geopackage", "version", "tables", "jsonl", "cut"],
@@ -87,11 +68,8 @@ def test_a_call_or_guidance_that_is_damaged_is_left_out_and_the_others_are_read(
 ):
     store.append_calls("w", [call(id=str(n)) for n in range(3)], 10)
     store.close()
-    db = sqlite3.connect(path)
-    db.execute("UPDATE calls SET body = '{\"tool_name\": 1}' WHERE seq = 2")
-    db.execute("INSERT INTO guidance SELECT id, 'no json' FROM tools")
-    db.commit()
-    db.close()
+    wrong = "UPDATE calls SET body = '{\"tool_name\": 1}' WHERE seq = 2"
+    written(path, wrong, "INSERT INTO guidance SELECT id, 'no json' FROM tools")
     with SqliteStore(path) as again:
         (window,) = again.windows("w")
         assert [each.id for each in window.calls] == ["0", "2"]
@@ -107,12 +85,9 @@ def test_a_store_that_did_not_count_silent_failures_counts_them_with_its_next_ca
     silent = {"success": True, "execution_failed": True}
     store.append_calls("w", [call(id=str(n), **silent) for n in range(3)], 3)
     store.close()
-    db = sqlite3.connect(path)
-    db.execute(
-        "UPDATE tools SET record = json_remove(record, '$.window.silent', '$.window.no_use')"
+    written(
+        path, "UPDATE tools SET record = json_remove(record, '$.window.silent', '$.window.no_use')"
     )
-    db.commit()
-    db.close()
     with SqliteStore(path) as again:
         assert again.records("w")[0].window.failed == 0
         again.append_calls("w", [call(success=True)], 3)
@@ -208,3 +183,16 @@ def test_a_file_system_that_cannot_hold_a_store_is_told_and_nothing_is_left_ther
         assert "vector_store.default.params.path" in told
         assert store.records("w") == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_search_sees_what_was_written_deleted_and_cut_off_after_the_one_before(path, call):
+    with SqliteStore(path) as store, SqliteStore(path) as other:
+        for round in range(3):
+            text = f"zebra {round} "
+            other.append_calls("w", [call(f"tool {n}", output=text * 200) for n in range(200)], 10)
+            assert len(store.call_log("w", contains=text)) == 200
+            other.delete_tools("w")
+            other.overwrite_free_space()
+            assert store.call_log("w", contains=text) == []
+    with pytest.raises(StoreClosed):
+        store.call_log("w", contains="zebra")

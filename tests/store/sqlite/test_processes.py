@@ -16,12 +16,6 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 spawning = multiprocessing.get_context("spawn")
 
 
-@pytest.fixture
-def store(path):
-    with SqliteStore(path) as opened:
-        yield opened
-
-
 def run(target, arguments):
     """Start one process for each, at once; every one must end well."""
     processes = [spawning.Process(target=target, args=each) for each in arguments]

@@ -4,14 +4,6 @@ import threading
 
 import pytest
 
-from toolmem.store.sqlite import SqliteStore
-
-
-@pytest.fixture
-def store(path):
-    with SqliteStore(path) as opened:
-        yield opened
-
 
 def test_a_transaction_is_all_or_nothing_and_parts_of_it_can_fail_alone(store, call):
     with pytest.raises(RuntimeError), store.transaction():

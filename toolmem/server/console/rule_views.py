@@ -106,19 +106,21 @@ def _freed(memory: Workspace, rule: ToolMemoryRule, trial: RuleTrial) -> RuleTri
 
 
 def _answer(memory: Workspace, rule: ToolMemoryRule, call: str) -> str:
-    """What a rule makes of a call that a person wrote. Raises RequestError."""
+    """What a rule makes of a call that a person wrote. Raises RequestError.
+
+    `deny`, `ask`, `remind`, `allow`, or `maybe` where it cannot be told.
+    """
     given: Any = call
     if call.lstrip().startswith("{"):
         try:
             given = json.loads(call)
         except (ValueError, RecursionError) as error:
-            return f"These arguments are no JSON: {error}."
+            raise RequestError(f"These arguments are no JSON: {error}.") from None
     tried = memory.tool_rule_try(id=rule.id, call=given)
-    if not tried.rule.is_checked:
-        return "It only reminds: no call is held against it."
-    effect = "stopped" if tried.rule.effect == "deny" else "asked about"
-    told = {"no": "let through", "yes": effect, "maybe": "asked about: it is not sure"}
-    return f"This call would be {told[tried.match]}."
+    effect = tried.rule.effect if tried.rule.is_checked else "remind"
+    if effect == "remind" or tried.match == "yes":
+        return effect
+    return "maybe" if tried.match == "maybe" else "allow"
 
 
 # ------------------------------------------------------------ a rule that is being written

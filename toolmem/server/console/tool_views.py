@@ -73,6 +73,7 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
         "tools": len(every),
         "first": first,
         "failed": sum(each.failed for each in every),
+        "lost": sum(each.lost for each in every),
         "calls": sum(each.window.calls for each in every),
         "waiting": [e.rule for e in rules if e.state == "waiting" or e.rule.request],
         "stopped": [each for each in stops if each.time >= midnight],

@@ -14,6 +14,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from toolmem.config.sections import OWN_FOLDER
 from toolmem.errors import StoreUnavailable
 
 _made_here: set[tuple[str, str]] = set()  # by this process, where no file can be written
@@ -50,7 +51,7 @@ def known_place(store_id: str, path: str) -> str:
 def home_folder() -> str:
     """Of the user's own store; "" where this user has no home folder."""
     home = os.path.expanduser("~")
-    return os.path.join(os.path.realpath(home), ".toolmem") if os.path.isabs(home) else ""
+    return os.path.join(os.path.realpath(home), OWN_FOLDER) if os.path.isabs(home) else ""
 
 
 def is_forgotten(path: str) -> bool:
@@ -108,7 +109,7 @@ def _entry_paths(path: str) -> list[Path]:
     from hashlib import blake2b
 
     name = blake2b(os.fsencode(os.path.realpath(path)), digest_size=16).hexdigest()
-    folders = (state_folder(), Path(os.path.expanduser("~"), ".toolmem"))
+    folders = (state_folder(), Path(os.path.expanduser("~"), OWN_FOLDER))
     absolute = (folder for folder in folders if folder.is_absolute())  # else of a project
     return [folder / "trusted-stores" / f"{name}.json" for folder in absolute]
 
