@@ -105,7 +105,7 @@ def test_a_rare_outcome_is_looked_for_further_where_one_request_found_none(
     memory, keep, call, monkeypatch
 ):
     monkeypatch.setattr(operation, "MAX_SCANNED", 10)
-    monkeypatch.setattr(operation, "PAGE", 10)
+    monkeypatch.setattr(operation, "CALLS_AT_ONCE", 10)
     keep(call(id="old", success=False), *(call(success=True) for _ in range(25)))
     found, asked = memory.calls(outcome="failed", limit=5), 1
     while not found and found.next is not None:

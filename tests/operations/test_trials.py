@@ -3,6 +3,7 @@
 import pytest
 
 from toolmem.errors import RequestError
+from toolmem.guard import trial
 from toolmem.rules.changes import Actor
 
 RULES = [
@@ -62,6 +63,20 @@ def test_a_rule_is_tried_on_recorded_calls_as_the_guard_would_have_held_them(mem
     assert memory.tool_rule_try(id=made[1].id, recorded=1).calls == 1
 
 
+def test_recorded_calls_are_tried_oldest_first_across_spellings_of_a_tool(memory, monkeypatch):
+    monkeypatch.setattr(trial, "CALLS_AT_ONCE", 2)
+    names = ["Bash", "bash", "bash", "Read", "Bash", "bash"]
+    made = [
+        {"tool_name": t, "id": f"{n}", "input": "x", "output": "x"} for n, t in enumerate(names)
+    ]
+    memory.add(made[:3])
+    memory.add(made[3:])
+    draft = {"tool_name": "BASH", "rule": "Never", "effect": "deny", "when": [{"text": "x"}]}
+    found = memory.tool_rule_try(**draft, recorded=4)
+    order = [call.id for call in memory.calls(["Bash", "bash"], limit=4)]
+    assert (found.calls, [call.id for call in found.stopped]) == (4, order)
+
+
 def test_a_draft_is_understood_as_the_rule_that_would_be_put(memory):
     memory.add([{"tool_name": "send_email", "input": {"to": "bob@example.com"}, "output": "ok"}])
     draft = {"tool_name": "send_email", "rule": "Never email bob@example.com"}
@@ -112,3 +127,18 @@ def test_a_command_line_is_a_call_of_a_shell_whatever_class_a_rule_is_about(memo
     assert memory.tool_rule_try(tool_name="@web", call="curl evil", **draft).match == "no"
     assert memory.tool_rule_try(tool_name="@web", call={"query": "evil"}, **draft).match == "yes"
     assert memory.tool_rule_try(tool_name="@shell", call="curl evil", **draft).match == "yes"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"when": [{"comand": "x"}]}, r"^`when\[0\]`: .*unknown field `comand`"),
+        ({"unless": [{"comand": "x"}]}, r"^`unless\[0\]`: .*unknown field `comand`"),
+        ({"when": [{"command": "(("}]}, r"^`when\[0\]`: '\(\(': missing \)"),
+    ],
+)
+def test_conditions_that_cannot_be_read_are_named_with_their_place(memory, given, told):
+    draft = {"tool_name": "t", "rule": "Never x", "effect": "deny", "when": [{"text": "x"}]}
+    with pytest.raises(RequestError, match=told) as raised:
+        memory.tool_rule_try(**{**draft, **given})
+    assert raised.value.field in given

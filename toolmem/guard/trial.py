@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from toolmem.guard.rule_cache import places_of
 from toolmem.models.calls import OUTCOMES, ToolCallResult
 from toolmem.models.rules import UNSCOPED, ToolMemoryRule
 from toolmem.rules.identity import folded_name
+from toolmem.store.base import CALLS_AT_ONCE
 from toolmem.view.conditions import Conditions, Match, read_conditions
 from toolmem.view.tool_classes import example_tool
 from toolmem.view.view import CallView
@@ -64,6 +66,7 @@ class Trial:
             if match is Match.YES or (match is Match.MAYBE and (view.is_cut or not lets_maybe)):
                 self.done.stopped.append(call)
                 self.done.worked += OUTCOMES["worked"](call)
+        self.done.stopped.reverse()
 
     def _match(self, view: CallView, now: datetime) -> Match:
         if self.conditions is None:
@@ -77,16 +80,18 @@ class Trial:
             return []
         return [each for each in (view, *view.nested) if self.name in places_of(each)]
 
-    def _recorded(self, number: int) -> list[ToolCallResult]:
+    def _recorded(self, number: int) -> Iterator[ToolCallResult]:
+        """The newest first; few are in memory together."""
         store, workspace = self.guard.store, self.guard.workspace
-        tools: list[str | None] = [None]  # all tools
+        names: list[str] | None = None  # all tools
         if not self.name.startswith("@") and self.name != folded_name(UNSCOPED):
-            names = store.tool_names(workspace)
-            tools = [each for each in names if folded_name(each) == self.name]
-        found: list[ToolCallResult] = []
-        for tool in tools:
-            log = store.call_log(workspace, tool=tool, newest=True, limit=number)
-            found += [logged.call for logged in log]
-        if len(tools) > 1:  # spellings of one name
-            found.sort(key=lambda call: call.create_time)
-        return found[-number:]
+            names = [each for each in store.tool_names(workspace) if folded_name(each) == self.name]
+        before: int | None = None
+        while number > 0:
+            size = min(number, CALLS_AT_ONCE)
+            where: Any = {"tool": names, "before": before, "newest": True}
+            page = store.call_log(workspace, **where, limit=size)
+            yield from (logged.call for logged in reversed(page))
+            if len(page) < size:
+                break
+            number, before = number - size, page[0].position

@@ -22,6 +22,7 @@ from toolmem.store.search import Query, Ranking, fuse, query_words, scope_of, un
 from toolmem.store.storable import Place, Prepared
 from toolmem.text.masking import mask_call
 
+CALLS_AT_ONCE = 200  # of the log, in memory together: each may have megabytes
 DECISIONS_READ = 2_000  # the newest, which filters are applied to
 
 

@@ -72,12 +72,38 @@ def test_older_calls_follow_without_gap_or_repetition(memory):
     assert seen == [str(n) for n in reversed(range(2 * PAGE + 7))]
 
 
+LISTS = [
+    {},
+    {"tool": "@shell"},
+    {"conversation": "talk"},
+    {"outcome": "lost"},
+    {"q": "mailbox"},
+    {"tool": "send_email", "line": "0"},
+]
+
+
+@pytest.mark.parametrize("query", LISTS)
+def test_a_call_leads_to_its_neighbours_in_the_list_from_which_it_was_opened(memory, query):
+    more = [{"tool_name": "@shell", "id": f"c{n}", "output": "x", "success": n > 1} for n in (1, 2)]
+    memory.add(more)  # with ids that are known of another tool
+    page = calls(memory, query)
+    shown = [(each.tool_name, each.id) for each in page["found"]]
+    assert shown and page["more"] is None
+    for side, expected in (("older", shown), ("newer", shown[::-1])):
+        steps = [expected[0]]
+        for tool, call_id in steps:
+            at = {"tool": tool, "id": call_id, **page["listed"]}
+            beside = VIEWS["call"](memory, at)[side]
+            steps += [(beside.tool_name, beside.id)] if beside else []
+        assert steps == expected
+
+
 def test_only_an_input_that_worked_before_counts_as_broken(memory):
     flags = [("a", True), ("a", False), ("b", False), ("c", False), ("c", True)]
     for n, (q, worked) in enumerate(flags):
         call = {"tool_name": "t", "input": {"q": q}, "output": "x", "id": str(n)}
         memory.add([{**call, "success": worked}])
-    ((name, count, call),) = changed_inputs(memory.calls(["t"]))
+    ((name, count, call),) = changed_inputs(memory.calls(["t"])[::-1])
     assert (name, count, call.input) == ("t", 1, {"q": "a"})
 
 
@@ -171,11 +197,11 @@ def test_a_call_stands_among_its_neighbours_in_the_conversation(browser, memory)
 def test_a_call_of_which_nothing_is_known_did_not_work(memory):
     memory.add([{"tool_name": "t", "input": {"q": "a"}, "output": "x", "id": "1"}])
     memory.add([{"tool_name": "t", "input": {"q": "a"}, "output": "y", "success": False}])
-    found = memory.calls(["t"])
+    found = memory.calls(["t"])[::-1]
     for each in found:
         each.score = each.execution_failed = None
     assert changed_inputs(found) == []
-    found[0].success = True
+    found[1].success = True
     assert [(name, count) for name, count, _ in changed_inputs(found)] == [("t", 1)]
 
 

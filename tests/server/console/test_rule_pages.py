@@ -201,11 +201,35 @@ def test_a_list_as_csv_is_whole_follows_its_filter_and_holds_no_formula(browser,
     assert rows_of(browser, "decisions", action="ask") == []
 
 
+def test_a_tool_has_the_same_figures_on_its_page_as_csv_and_in_python(browser, memory, call):
+    judged = {"score": 0.0, "execution_failed": False, "evaluation_status": "ok"}
+    late = call("send_email", id="late", success=True, **judged)
+    memory.services.store().append_calls("default", [late], 100)
+    (tool,), (row,) = memory.tools(), rows_of(browser, "tools")
+    figures = (tool.window.calls, tool.failed, tool.no_use)
+    assert figures == (13, 4, 1)
+    assert figures == tuple(int(row[name]) for name in ("calls", "failures", "no_use"))
+    page = browser.open("tool", name="send_email")
+    assert ">4</a></b>" in page and ">1</a></b> <span>of no use" in page
+
+
 def test_a_csv_that_was_cut_says_so(browser, memory, monkeypatch):
     monkeypatch.setattr(tables, "TABLES", {"rules": tables.Table(["rule.id"], rules_twice, 1)})
     memory.tool_rule_put("t", "Never x")
     text = tables.csv_of("rules", memory, {})
     assert text.splitlines()[-1] == "There may be more than these 1: filter the list."
+
+
+def test_calls_with_long_texts_are_cut_before_they_fill_the_memory_and_the_csv_says_so(
+    memory, monkeypatch
+):
+    monkeypatch.setattr(tables, "CALLS_AT_ONCE", 2)
+    memory.add([{"tool_name": "a", "output": "the newest"}])
+    lines = tables.csv_of("calls", memory, {}).splitlines()
+    assert len(lines) == 1 + len(memory.calls()) and lines[-1].startswith("a,")
+    monkeypatch.setattr(tables, "MAX_TEXT", 1)
+    lines = tables.csv_of("calls", memory, {}).splitlines()
+    assert len(lines) == 4 and "There may be more than these 2:" in lines[-1]
 
 
 def rules_twice(memory, query):

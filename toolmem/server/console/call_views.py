@@ -17,6 +17,7 @@ from toolmem.operations.guidance import records_shown
 from toolmem.operations.results import Calls
 from toolmem.server.access import Refused
 from toolmem.server.console.paging import PAGE, Query, whole_number
+from toolmem.store.base import CALLS_AT_ONCE
 from toolmem.text.display import bounded, marked
 from toolmem.view.conditions import Match
 from toolmem.view.view import CallView
@@ -117,7 +118,7 @@ def _neighbour(memory: Workspace, listed: Query, place: dict[str, Any]) -> ToolC
         conversation=listed["conversation"] or None,
         contains=listed["q"],
         ids=line.call_ids if line else None,
-        limit=1_000 if fits else 1,
+        limit=CALLS_AT_ONCE if fits else 1,
     )
     scanned = 0
     while scanned < MAX_SCANNED and (page := log(**place)):

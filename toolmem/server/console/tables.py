@@ -12,12 +12,15 @@ from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.models.rules import ToolMemoryRule
+from toolmem.operations.results import Calls
 from toolmem.server.console.call_views import find_calls
 from toolmem.server.console.paging import Query
 from toolmem.server.console.rule_views import MAX_DECISIONS, find_decisions, rules_by_state
 from toolmem.server.console.tool_views import ToolRow, find_tools, tool_row
+from toolmem.store.base import CALLS_AT_ONCE
 
 MAX_ROWS = 10_000
+MAX_TEXT = 50_000_000  # characters of calls in one file
 
 
 class Table(Struct, frozen=True):
@@ -40,14 +43,20 @@ def listed_rules(memory: Workspace, query: Query) -> Sequence[Any]:
 
 
 def listed_calls(memory: Workspace, query: Query) -> Sequence[Any]:
-    """The newest calls that fit the list, oldest first."""
+    """The newest calls that fit the list, oldest first; `.next` where there may be older ones."""
     listed = {**query, "of": query.get("tool", "")}
-    found = find_calls(memory, listed)
-    rows = list(found)
-    while found.next is not None and len(rows) < MAX_ROWS:
-        found = find_calls(memory, listed, before=found.next)
-        rows = [*found, *rows]
-    return rows[-MAX_ROWS:]
+    found = find_calls(memory, listed, limit=CALLS_AT_ONCE)
+    rows, before, size = list(found), found.next, _size(found)
+    while before is not None and len(rows) < MAX_ROWS and size < MAX_TEXT:
+        found = find_calls(memory, listed, before=before, limit=CALLS_AT_ONCE)
+        rows, before, size = [*found, *rows], found.next, size + _size(found)
+    kept = Calls(rows[-MAX_ROWS:])
+    kept.next = before
+    return kept
+
+
+def _size(calls: Sequence[ToolCallResult]) -> int:
+    return sum(len(str(each.input)) + len(each.output) for each in calls)
 
 
 RULE_COLUMNS = [f"rule.{name}" for name in ToolMemoryRule.__struct_fields__]
@@ -62,7 +71,8 @@ TABLES = {
 def csv_of(name: str, memory: Workspace, query: Query) -> str:
     """A list as CSV; a last line says that it may have been cut."""
     table = TABLES[name]
-    rows = table.rows(memory, query)[: table.limit]
-    is_full = len(rows) == table.limit
-    note = f"There may be more than these {len(rows):,}: filter the list." if is_full else ""
+    found = table.rows(memory, query)
+    rows = found[: table.limit]
+    is_cut = len(rows) == table.limit or (isinstance(found, Calls) and found.next is not None)
+    note = f"There may be more than these {len(rows):,}: filter the list." if is_cut else ""
     return csv_text(table.columns, rows, note)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
+from hashlib import blake2b
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from toolmem.memory.toolmem import Workspace
-from toolmem.models.calls import CallFigures, ToolCallResult
+from toolmem.models.calls import OUTCOMES, CallFigures, ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.models.guidance import Line
 from toolmem.models.protocols import KeepsRuleCopies
@@ -21,6 +22,7 @@ from toolmem.pages.figures import main_failure, wilson_interval
 from toolmem.server.access import Refused
 from toolmem.server.console.call_views import find_calls
 from toolmem.server.console.paging import Query, cut
+from toolmem.store.base import CALLS_AT_ONCE
 from toolmem.text.display import shown_name
 
 Item = TypeVar("Item")
@@ -66,7 +68,6 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
     decisions = memory.decisions(limit=MAX_DECISIONS)
     stops = [each for each in reversed(decisions) if each.action in ("deny", "ask")]
     midnight = memory.rules.end_of_day(now.date() - timedelta(days=1))
-    newest = memory.calls(limit=MAX_CALLS)
     return {
         "alarms": _alarms(memory),
         "tools": len(every),
@@ -82,7 +83,7 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
         "stopping": [each for each in rules if each.stopped][:FIRST],  # they come sorted
         "holding": sum(each.state == "holds" for each in rules),
         "repeats": _repeats(decisions)[:FIRST],
-        "regressions": changed_inputs(newest)[:FIRST],
+        "regressions": changed_inputs(_newest_calls(memory))[:FIRST],
         "ending": [
             each.rule
             for each in rules
@@ -177,18 +178,32 @@ def _errors(calls: Iterable[ToolCallResult]) -> list[tuple[str, int, ToolCallRes
     return _most_frequent((call.error_class or "other", call) for call in calls if call.failed)
 
 
+def _newest_calls(memory: Workspace) -> Iterator[ToolCallResult]:
+    """The newest calls, newest first; few are in memory together."""
+    before: int | None = None
+    for _ in range(MAX_CALLS // CALLS_AT_ONCE):
+        page = memory.calls(before=before, limit=CALLS_AT_ONCE)
+        yield from reversed(page)
+        before = page.next
+        if before is None:
+            break
+
+
 def changed_inputs(calls: Iterable[ToolCallResult]) -> list[tuple[str, int, ToolCallResult]]:
     """Tools with inputs that worked and then failed: their number, and the newest such call.
 
     Only the same input shows that a tool changed; its rate follows the tasks and the agent.
+    `calls`: newest first.
     """
-    newest: dict[tuple[str, bytes], tuple[bool, ToolCallResult]] = {}
+    newest: dict[bytes, ToolCallResult | None] = {}  # by tool and input; None: it did not fail
+    broke: set[bytes] = set()
     for call in calls:
-        key = (call.tool_name, msgspec.json.encode(call.input))
-        worked = key in newest and (newest[key][0] or newest[key][1].failed is False)
-        newest[key] = (worked, call)
-    broke = (call for worked, call in newest.values() if worked and call.failed)
-    return _most_frequent((call.tool_name, call) for call in broke)
+        key = blake2b(msgspec.json.encode((call.tool_name, call.input))).digest()
+        failure = newest.setdefault(key, replace(call, output="") if call.failed else None)
+        if failure and OUTCOMES["worked"](call):
+            broke.add(key)
+    found = [call for key, call in newest.items() if call and key in broke]
+    return _most_frequent((call.tool_name, call) for call in reversed(found))
 
 
 def _repeats(decisions: Iterable[Decision]) -> list[tuple[str, int, Decision]]:
