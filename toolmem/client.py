@@ -24,11 +24,13 @@ from toolmem.errors import (
     StoreUnavailable,
     ToolMemError,
 )
+from toolmem.formats.chat import change_texts
 from toolmem.models.decisions import Decision
 from toolmem.models.tools import FlowResponse
 from toolmem.operations.methods import AsyncMethods, Methods, takes
 from toolmem.operations.operation import Operation
 from toolmem.operations.results import NEXT_HEADER, Calls, Rows
+from toolmem.text.forms import encodable
 
 DEFAULT_URL = "http://127.0.0.1:8002"
 TIMEOUT = 300.0  # seconds without a byte from the service: a model takes its time
@@ -97,7 +99,11 @@ class Client(Methods):
 
     def _post(self, name: str, arguments: Mapping[str, Any]) -> tuple[Any, httpx.Headers]:
         body = {"workspace_id": self.workspace_id, **arguments}
-        return self._send("POST", f"/{name}", msgspec.json.encode(body))
+        try:
+            content = msgspec.json.encode(body)
+        except UnicodeEncodeError:
+            content = msgspec.json.encode(change_texts(msgspec.to_builtins(body), encodable))
+        return self._send("POST", f"/{name}", content)
 
     def _send(self, method: str, path: str, body: bytes | None) -> tuple[Any, httpx.Headers]:
         """The answer and its headers."""

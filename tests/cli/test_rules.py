@@ -66,7 +66,7 @@ def test_a_rule_is_withdrawn_listed_as_ended_and_restored(run, add):
     made = add()
     assert "Never push" in run("rules", "withdraw", made[:6], *STORE).stdout
     assert run("guard", "check", "Bash", "git push origin main", *STORE).returncode == 0
-    assert "there are no rules" in run("rules", "list", *STORE).stderr
+    assert "no rule fits" in run("rules", "list", *STORE).stderr
     ended = run("rules", "list", "--state", "ended", "--text", "PUSH", *STORE).stdout
     assert made[:8] in ended
     assert "holds again: Never push" in run("rules", "restore", made[:6], *STORE).stdout
@@ -202,7 +202,7 @@ def test_commands_of_a_pseudo_terminal_are_the_users(add, run, tmp_path):
     os.close(leader)
     os.close(follower)
     assert done.returncode == 0, done.stderr
-    assert "there are no rules" in run("rules", "list", *STORE).stderr
+    assert "no rule fits" in run("rules", "list", *STORE).stderr
 
 
 TEAM = "rules:\n- {id: a, tool: '@shell', rule: Never push, effect: %s, when: [{command: %s}]}\n"

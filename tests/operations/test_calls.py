@@ -1,8 +1,11 @@
 """Calls and tools as they are found: by outcome, text, id and name, in order and in pages."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 
 import pytest
+from msgspec.structs import replace
 
 from toolmem import AsyncToolMem, ToolMem
 from toolmem.errors import RequestError
@@ -10,13 +13,14 @@ from toolmem.models.calls import JudgeIdentity
 from toolmem.operations import calls as operation
 
 JUDGED = {"evaluation_status": "ok", "judge": JudgeIdentity("scripted", "m", "1")}
+FAILED = ["flagged", "silent", "scored 0 without a flag", "flagged and scored 1"]
 OUTCOMES = {
-    "failed": ["flagged", "silent", "scored 0 without a flag"],
+    "failed": [*FAILED, "flagged unjudged"],
     "silent": ["silent"],
     "worked": ["worked", "worked unjudged"],
     "no_use": ["of no use"],
-    "lost": ["flagged", "silent", "scored 0 without a flag", "of no use"],
-    "unjudged": ["worked unjudged", "nothing is known"],
+    "lost": [*FAILED, "flagged unjudged", "of no use"],
+    "unjudged": ["flagged unjudged", "worked unjudged", "nothing is known"],
 }
 
 
@@ -32,18 +36,35 @@ def ids(found):
     return [each.id for each in found]
 
 
-@pytest.mark.parametrize(("outcome", "expected"), OUTCOMES.items())
-def test_calls_are_found_by_what_became_of_them(memory, keep, call, outcome, expected):
-    keep(
+@pytest.mark.parametrize("ends", ["kept", "judged late", "trimmed"])
+def test_calls_are_found_by_what_became_of_them_and_the_tool_counts_the_same(
+    memory, keep, call, ends
+):
+    calls = [
         call(id="flagged", success=False, score=0.0, **JUDGED),
         call(id="silent", success=True, execution_failed=True, score=0.0, **JUDGED),
         call(id="scored 0 without a flag", score=0.0, **JUDGED),
+        call(id="flagged and scored 1", success=False, score=1.0, **JUDGED),
+        call(id="flagged unjudged", success=False),
         call(id="worked", success=True, execution_failed=False, score=1.0, **JUDGED),
         call(id="worked unjudged", success=True),
         call(id="of no use", success=True, execution_failed=False, score=0.0, **JUDGED),
         call(id="nothing is known"),
-    )
-    assert ids(memory.calls(outcome=outcome)) == expected
+    ]
+    if ends == "trimmed":
+        keep(*(replace(each, id=f"older {each.id}") for each in calls), *calls, keep=len(calls))
+    elif ends == "judged late":
+        keep(*(replace(each, score=None, execution_failed=None) for each in calls))
+        judged = {seq: each for seq, each in enumerate(calls, 1) if each.score is not None}
+        memory.services.store().update_verdicts("default", "search", judged)
+    else:
+        keep(*calls)
+    (tool,) = memory.tools()
+    for outcome, expected in OUTCOMES.items():
+        found = memory.calls(outcome=outcome, limit=20)
+        assert [each for each in ids(found) if "older" not in each] == expected
+        count = tool.window.silent_failures if outcome == "silent" else getattr(tool, outcome)
+        assert count == len(expected), outcome
 
 
 def test_calls_are_found_in_the_log_by_text_ids_tools_and_conversation(memory, keep, call):
@@ -68,6 +89,16 @@ def test_pages_of_calls_are_without_gap_or_repetition(memory, keep, call):
         assert ids(page) + seen == list(map(str, expected))
     assert memory.calls().next is None
     assert len(memory.calls(limit=6).to_frame()) == 6
+
+
+def test_damaged_calls_hide_no_older_ones(memory, keep, call, path):
+    keep(*(call(id=str(n)) for n in range(5)))
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE calls SET body = '{}' WHERE seq IN (3, 4, 5)")
+        db.commit()
+        newest = memory.calls(limit=1)
+        older = memory.calls(limit=1, before=newest.next)
+    assert (ids(newest), ids(older)) == (["1"], ["0"])
 
 
 def test_a_rare_outcome_is_looked_for_further_where_one_request_found_none(

@@ -59,7 +59,10 @@ def test_what_was_changed_since_it_was_read_is_not_decided_on(memory, rule):
         memory.tool_rule_review(rule.id, "approve", seen=seen)
     (now,) = memory.tool_rules(state="waiting")
     assert now.digest == rule_digest(now.rule) != seen
-    memory.tool_rule_review(rule.id, "approve", seen=now.digest)
+    memory.tool_rule_review(rule.id, "reject", seen=now.digest)
+    with pytest.raises(Conflict, match="read it again"):  # nothing is asked any more
+        memory.tool_rule_review(rule.id, "approve", seen=now.digest)
+    memory.tool_rule_review(rule.id, "approve", seen=ask_to_delete(memory, rule).digest)
     assert memory.tool_rules() == []
 
 

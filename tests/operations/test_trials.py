@@ -75,6 +75,8 @@ def test_a_draft_is_understood_as_the_rule_that_would_be_put(memory):
         memory.tool_rule_try(tool_name="t", rule="x", effect="deny")
     with pytest.raises(RequestError, match="tool_name and rule of a draft"):
         memory.tool_rule_try(rule="x")
+    with pytest.raises(RequestError, match="id: of a stored rule"):
+        memory.tool_rule_try(id=put.id, when=[{"text": "x"}])
 
 
 def test_a_change_that_is_asked_for_is_what_is_tried(memory, made):
@@ -90,3 +92,23 @@ def test_tests_of_earlier_calls_are_said_to_be_untried(memory):
     when = [{"more_than": {"calls": 2, "per": "day"}}]
     rule = memory.tool_rule_put("t", "At most two a day", effect="deny", when=when)
     assert memory.tool_rule_try(id=rule.id).is_partial
+
+
+def test_a_trial_leaves_out_calls_of_other_sessions_and_those_that_the_guard_never_stops(memory):
+    push = {"input": {"command": "git push origin main"}, "output": "ok", "success": True}
+    memory.add([{"tool_name": "Bash", **push, "metadata": {"session_id": s}} for s in ("a", "b")])
+    memory.add([{"tool_name": "note_demand", **push}])
+    memory.capture_rules("In this session, don't push to main", session_id="a", tools=["Bash"])
+    (found,) = memory.tool_rules()
+    trial = memory.tool_rule_try(id=found.rule.id)
+    assert (found.rule.session, trial.calls) == ("a", 1)
+    assert [call.conversation_id for call in trial.stopped] == ["a"]
+    draft = {"tool_name": "__unscoped__", "effect": "deny", "when": [{"text": "main"}]}
+    assert memory.tool_rule_try(rule="Never main", **draft).calls == 2
+
+
+def test_a_command_line_is_a_call_of_a_shell_whatever_class_a_rule_is_about(memory):
+    draft = {"rule": "Never x", "effect": "deny", "when": [{"text": "evil"}]}
+    assert memory.tool_rule_try(tool_name="@web", call="curl evil", **draft).match == "no"
+    assert memory.tool_rule_try(tool_name="@web", call={"query": "evil"}, **draft).match == "yes"
+    assert memory.tool_rule_try(tool_name="@shell", call="curl evil", **draft).match == "yes"

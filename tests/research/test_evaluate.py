@@ -223,6 +223,8 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         ("\uff1dx", "'\uff1dx"),
         ("@a", "'@a"),
         (" +a", "' +a"),
+        ("\ufeff=1", "'\ufeff=1"),
+        ("\u202e\x01=1", "'\u202e\x01=1"),
         ("-1.5", "-1.5"),
         (-1.5, "-1.5"),
         ("1e-3", "1e-3"),

@@ -163,3 +163,8 @@ def test_the_same_awaited(url):
             return names, (await client.calls(limit=1)).next is not None
 
     assert asyncio.run(main()) == (["search"], True)
+
+
+def test_half_an_emoji_in_a_call_or_a_question_is_sent_as_what_utf_8_can_carry(client):
+    assert client.add([{**CALLS[0], "output": "cut \ud83d"}]).success
+    assert [call.output for call in client.calls(text="cut \ud83d")] == ["cut \ufffd"]

@@ -10,6 +10,7 @@ from toolmem.errors import RequestError
 from toolmem.models.calls import IMPORT_ID, CallFigures
 from toolmem.models.tools import CallSums
 from toolmem.store import changes
+from toolmem.store.elasticsearch import store as elasticsearch
 
 
 def test_an_id_sent_twice_counts_once_also_when_its_call_has_left_window_and_log(
@@ -316,3 +317,20 @@ def test_imported_calls_enter_the_window_by_their_time_and_empty_no_recorded_cal
     assert store.delete_calls("w", "search", gone, back=["10"]) == 9
     (window,) = store.windows("w")
     assert [each.id for each in window.calls] == ["10", "20", "30", "8"]
+
+
+@pytest.mark.parametrize("newest", [False, True])
+@pytest.mark.parametrize("wanted", [{"contains": "needle"}, {"ids": ["0", "5"]}])
+def test_the_whole_log_is_searched_however_far_away_a_call_is(
+    store, call, monkeypatch, newest, wanted
+):
+    monkeypatch.setattr(elasticsearch, "MAX_SEARCHED", 2)
+    outputs = ["needle", *["hay"] * 4, "needle"]
+    calls = [call(id=str(n), output=each) for n, each in enumerate(outputs)]
+    store.append_calls("w", calls, 10)
+    assert [each.call.id for each in store.call_log("w", newest=newest, **wanted)] == ["0", "5"]
+    (one,) = store.call_log("w", newest=newest, limit=1, **wanted)
+    assert one.call.id == ("5" if newest else "0")
+    beside = {"before": one.position} if newest else {"after": one.position}
+    (other,) = store.call_log("w", newest=newest, limit=1, **beside, **wanted)
+    assert other.call.id == ("0" if newest else "5")

@@ -72,7 +72,7 @@ def list_rules(
         print_json(rows)
         return
     columns = ("id", "tool", "priority", "effect", "said by", "stopped", "last", "rule")
-    print_items(found, False, columns, _rule_row, nothing="there are no rules")
+    print_items(found, False, columns, _rule_row, nothing="no rule fits")
 
 
 @rules.command("show")

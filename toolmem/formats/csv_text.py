@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠\t\r]")
+# Behind what is not seen too: some programs drop it.
+_UNSEEN = r"[\s\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"
+_FORMULA = re.compile(_UNSEEN + r"[=+\-@＝＋－＠﹢﹣﹦﹫−\t\r]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
 
 

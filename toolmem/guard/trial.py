@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from toolmem.guard.conversation import OWN_TOOLS
 from toolmem.guard.guard import Guard
 from toolmem.guard.rule_cache import places_of
-from toolmem.models.calls import ToolCallResult
+from toolmem.models.calls import OUTCOMES, ToolCallResult
 from toolmem.models.rules import UNSCOPED, ToolMemoryRule
 from toolmem.rules.identity import folded_name
 from toolmem.view.conditions import Conditions, Match, read_conditions
@@ -23,7 +24,7 @@ class RuleTrial(Struct, kw_only=True):
     rule: ToolMemoryRule  # as it was tried
     calls: int = 0  # recorded ones that it was tried against
     stopped: list[ToolCallResult] = []  # those that it would stop or ask about, oldest first
-    worked: int = 0  # of the stopped ones
+    worked: int = 0  # of the stopped ones: neither failed nor of no use
     is_partial: bool = False  # it tests earlier calls, and none were known
     match: Literal["", "no", "maybe", "yes"] = ""  # whether it means the call that was given
 
@@ -41,9 +42,11 @@ class Trial:
 
     def try_call(self, call: Any) -> None:
         """Try one call: its arguments, or a command line."""
-        arguments = {"command": call} if isinstance(call, str) else call
-        now = self.guard.rules.local_time()
-        view = CallView(example_tool(self.done.rule.tool_name), arguments)
+        tool, now = example_tool(self.done.rule.tool_name), self.guard.rules.local_time()
+        if isinstance(call, str):
+            tool = "bash" if self.name.startswith("@") else tool
+            call = {"command": call}
+        view = CallView(tool, call)
         names: dict[Match, Literal["no", "maybe", "yes"]]
         names = {Match.NO: "no", Match.MAYBE: "maybe", Match.YES: "yes"}
         self.done.match = names[self._match(view, now)]
@@ -54,19 +57,25 @@ class Trial:
         lets_maybe = guard.modes.unknown == "allow" and not guard.rules.is_guarded()
         for call in self._recorded(number):
             view = CallView(call.tool_name, call.input)
-            if not any(self.name in places_of(each) for each in (view, *view.nested)):
+            if self.done.rule.session not in ("", call.conversation_id) or not self._meant(view):
                 continue
             self.done.calls += 1
             match = self._match(view, call.create_time.astimezone(guard.rules.zone))
-            if match is Match.YES or (match is Match.MAYBE and not lets_maybe):
+            if match is Match.YES or (match is Match.MAYBE and (view.is_cut or not lets_maybe)):
                 self.done.stopped.append(call)
-                self.done.worked += call.failed is False
+                self.done.worked += OUTCOMES["worked"](call)
 
     def _match(self, view: CallView, now: datetime) -> Match:
         if self.conditions is None:
             return Match.NO
-        views = [each for each in (view, *view.nested) if self.name in places_of(each)]
-        return max((self.conditions.check(each, now) for each in views), default=Match.NO)
+        checks = (self.conditions.check(each, now) for each in self._meant(view))
+        return max(checks, default=Match.NO)
+
+    def _meant(self, view: CallView) -> list[CallView]:
+        """The call, and calls inside it, that are of the rule's tool or class."""
+        if folded_name(view.tool) in OWN_TOOLS:
+            return []
+        return [each for each in (view, *view.nested) if self.name in places_of(each)]
 
     def _recorded(self, number: int) -> list[ToolCallResult]:
         store, workspace = self.guard.store, self.guard.workspace

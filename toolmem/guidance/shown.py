@@ -259,7 +259,7 @@ def _mean(total: float, count: int) -> float | None:
 
 def sums_of(calls: Iterable[ToolCallResult]) -> CallSums:
     """The sums over some calls."""
-    sums = CallSums(silent=0)
+    sums = CallSums(silent=0, no_use=0)
     for call in calls:
         sums.add(call)
     return sums

@@ -124,6 +124,6 @@ def mark_decision(
     store = memory.services.store()
     found = store.decisions(memory.workspace_id, ids=[id])
     if not found:
-        raise RequestError(f"id: there is no decision {id!r} among the newest 2,000", "id")
+        raise RequestError(f"id: there is no decision {id[:80]!r} among the newest 2,000", "id")
     mark = partial(replace, is_wrong=wrong)
     return change_decision(store, memory.workspace_id, found[0], mark)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toolmem.text.display import plain, shown_name
@@ -18,11 +19,16 @@ if TYPE_CHECKING:
 
 MAX_NAME, MAX_TEXT = 80, 300  # characters of a tool's name, and of another text
 SPARK_BARS = 20
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+PAST, FUTURE, UNKNOWN = "%s ago", "in %s", "unknown"
+GetText = Callable[[str], str]
 
 
-def environment(package: str) -> Environment:
-    """`package`: its folder `templates` comes before the shared one."""
+def environment(package: str, texts: Mapping[str, str] | None = None) -> Environment:
+    """`package`: its folder `templates` comes before the shared one.
+
+    `texts`: those of another language, by the English ones; None: pages are in English.
+    """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     made = Environment(
@@ -32,18 +38,30 @@ def environment(package: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
+        extensions=["jinja2.ext.i18n"],
     )
+    texts = texts or {}
+
+    def gettext(text: str) -> str:
+        return texts.get(text, text)
+
+    def ngettext(one: str, more: str, count: int) -> str:
+        return texts.get(more) or (one if count == 1 else more)
+
+    install: Any = made
+    install.install_gettext_callables(gettext, ngettext, newstyle=True)
+    made.policies["ext.i18n.trimmed"] = True
     made.filters.update(
         name=lambda text: shown_name(text, MAX_NAME),
         text=lambda text, limit=MAX_TEXT: plain(text, limit),
         arguments=arguments,
         recorded=recorded,
         json=dumped,
-        percent=lambda share: "unknown" if share is None else f"{100 * share:.1f} %",
+        percent=lambda share: gettext(UNKNOWN) if share is None else f"{100 * share:.1f} %",
         number=number,
         counted=counted,
         seconds=seconds,
-        ago=ago,
+        ago=partial(ago, gettext),
         spark=spark,
     )
     return made
@@ -95,14 +113,14 @@ def seconds(value: float | None) -> str:
     return f"{1000 * value:.3g} ms" if value >= 1e-4 else "<0.1 ms"
 
 
-def ago(moment: datetime, now: datetime | None = None) -> str:
+def ago(gettext: GetText, moment: datetime) -> str:
     """How long ago, in the largest unit; days become a date after a month."""
-    seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
+    seconds = (datetime.now(UTC) - moment).total_seconds()
     if abs(seconds) > 30 * 86_400:
         return f"{moment:%Y-%m-%d}"
-    size, unit = next((each for each in _UNITS if abs(seconds) >= each[0]), _UNITS[-1])
-    count = int(abs(seconds) // size)
-    return f"{count} {unit} ago" if seconds >= 0 else f"in {count} {unit}"
+    size, unit = next((each for each in UNITS if abs(seconds) >= each[0]), UNITS[-1])
+    time = f"{int(abs(seconds) // size)} {gettext(unit)}"
+    return gettext(PAST if seconds >= 0 else FUTURE) % time
 
 
 def spark(failed: Sequence[bool]) -> str:

@@ -34,7 +34,7 @@ class ImportRun(Struct, omit_defaults=True):
 
     def count(self, call: ToolCallResult) -> None:
         """Add a new call to the figures."""
-        self.tools.setdefault(call.tool_name, CallSums(silent=0)).add(call)
+        self.tools.setdefault(call.tool_name, CallSums(silent=0, no_use=0)).add(call)
         form = format_of(call)
         self.formats[form] = self.formats.get(form, 0) + 1
 

@@ -12,6 +12,7 @@ from datetime import datetime
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolmem.errors import Conflict
 from toolmem.models.rules import RANK, Change, Evidence, Said, Speaker, ToolMemoryRule
@@ -19,6 +20,7 @@ from toolmem.rules.identity import text_key
 
 MAX_CHANGES = 20
 ACCEPTED = "accepted"  # what the user does with a request
+NEW = "new"  # `seen` of who makes a rule
 NOTED = "noted"  # the tag of rules made from a note
 ONLY_ASKS = "only-asks"  # the tag of a ban that asks, as its condition is far wider than the words
 MAX_WORDS = 500  # of the user or the agent, kept with a change
@@ -70,6 +72,9 @@ def is_allowed(
         return True
     if before.status == "request" and after.status == "active":  # it would count as the user's
         return False
+    if before.is_users and before.status == "active" and not before.holds_at(now):
+        # It can be restored as it was.
+        before, after = replace(before, expires_at=None), replace(after, expires_at=None)
     return not ((before.is_users or before.is_team) and loosens(before, after, now))
 
 
@@ -104,8 +109,13 @@ def rule_digest(rule: ToolMemoryRule) -> str:
     return hashlib.sha256(msgspec.json.encode(rule)).hexdigest()[:32]
 
 
-def require_seen(before: ToolMemoryRule | None, seen: str) -> None:
-    """Raises Conflict where a rule is not the one with the digest `seen`."""
-    if before is None or rule_digest(before) != seen:
+def require_seen(before: ToolMemoryRule | None, seen: str, now: datetime) -> None:
+    """Raises Conflict where a rule is not the one with the digest `seen`, or is not NEW."""
+    problem = ""
+    if seen == NEW:
+        if before is not None and before.holds_at(now):
+            problem = "this rule was made since: read it before you change it"
+    elif before is None or rule_digest(before) != seen:
         problem = "the rule was changed since you read it: read it again"
+    if problem:
         raise Conflict(problem, is_final=True)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from toolmem.errors import RequestError
 from toolmem.models.calls import Moment
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.rules.changes import Actor, rule_digest
+from toolmem.rules.changes import Actor, require_seen, rule_digest
 from toolmem.rules.identity import folded_name, text_key
 from toolmem.rules.store import MAX_SESSION, ToolMemoryStore
 
@@ -26,7 +26,9 @@ def review_rule(
     Raises RequestError where the decision does not fit the rule's state, and Conflict where the
     rule is not as the actor saw it, or as it was read.
     """
+    now = rules.clock.now()
     actor = actor if actor.seen else replace(actor, seen=rule_digest(rule))
+    require_seen(rule, actor.seen, now)
     if review == "approve":
         return rules.accept(rule, actor)
     if review == "reject":
@@ -35,7 +37,6 @@ def review_rule(
         return rules.reject(rule, actor)
     if rule.status == "request":
         raise RequestError(f"id: rule {rule.id!r} waits: approve or reject it", "id")
-    now = rules.clock.now()
     if review == "withdraw":
         if not rule.holds_at(now):
             raise RequestError(f"id: rule {rule.id!r} has ended already", "id")

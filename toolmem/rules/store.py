@@ -241,7 +241,7 @@ class ToolMemoryStore:
         place, now = self._place_of(given), self.clock.now()
         before = place.before
         if actor.seen:
-            require_seen(before, actor.seen)
+            require_seen(before, actor.seen, now)
         is_heard = bool(actor.evidence) or not self.is_guarded()  # what a user says is known to be
         is_over = before is not None and before.status != "request" and not before.holds_at(now)
         if before is not None and is_over and captured and _is_replayed(before, given):
@@ -256,6 +256,8 @@ class ToolMemoryStore:
             turns = () if given.said is UNSET else given.said.turns[-1:]
             may_be_mended = bool(turns) and before.said.turns[-1:] == turns
             after = replace(after, expires_at=before.expires_at)
+        if captured and is_over and not is_heard:  # said again: it holds again as it was
+            after = replace(before, expires_at=after.expires_at, updated_at=now)
         if captured and not may_be_mended and loosens(before, after, now):
             fields = {name: getattr(before, name) for name in (*_CONTENT, "expires_at", "rule")}
             after = replace(after, **fields)
@@ -297,7 +299,7 @@ class ToolMemoryStore:
             if before is None or before.status == "deleted":
                 raise RequestError(f"id: there is no rule {rule.id!r} any more", "id")
             if actor.seen:
-                require_seen(before, actor.seen)
+                require_seen(before, actor.seen, self.clock.now())
             after = replace(before, **fields, updated_at=self.clock.now())
             return self._change(place, after, actor, what)
 

@@ -16,7 +16,7 @@ from toolmem.models.decisions import Decision
 from toolmem.models.guidance import Guidance
 from toolmem.models.protocols import Store
 from toolmem.models.records import Document, Hit, Record
-from toolmem.models.tools import AppendResult, CallSums, ToolRecord, Window
+from toolmem.models.tools import AppendResult, CallSums, LoggedCall, ToolRecord, Window
 from toolmem.store import changes, storable
 from toolmem.store.search import Query, Ranking, fuse, query_words, scope_of, unit_vector
 from toolmem.store.storable import Place, Prepared
@@ -40,6 +40,45 @@ class BaseStore(Store):
         return self.secret_key() if self._mask else None
 
     # ------------------------------------------------------------ calls
+
+    def call_log(
+        self,
+        workspace: str,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        limit: int = 1000,
+        newest: bool = False,
+        **wanted: Any,
+    ) -> list[LoggedCall]:
+        found: list[LoggedCall] = []
+        while len(found) < limit:
+            missing = limit - len(found)
+            page, end = self._log_page(workspace, after, before, missing, newest, **wanted)
+            found = [*page, *found] if newest else [*found, *page]
+            if end is None:
+                break
+            after, before = (after, end) if newest else (end, before)
+        return found
+
+    @abstractmethod
+    def _log_page(
+        self,
+        workspace: str,
+        after: int,
+        before: int | None,
+        limit: int,
+        newest: bool,
+        *,
+        conversation: str | Sequence[str] | None = None,
+        tool: str | Sequence[str] | None = None,
+        contains: str = "",
+        ids: Collection[str] | None = None,
+    ) -> tuple[list[LoggedCall], int | None]:
+        """At most `limit` calls of the log, and where reading goes on; None where it ends.
+
+        There may be fewer, or none, before it ends: damaged ones are left out.
+        """
 
     def append_calls(
         self, workspace: str, calls: Sequence[ToolCallResult], keep: int
@@ -83,7 +122,7 @@ class BaseStore(Store):
             if found.record is None:
                 return None, None
             window, now = found.window(list(given)), datetime.now(UTC)
-            record = changes.with_silent_failures(found.record, found.figures)
+            record = changes.with_all_sums(found.record, found.figures)
             change = changes.with_verdicts(record, window, given, now)
             return change, found.record if change is None else change.record
 

@@ -13,6 +13,17 @@ def test_a_rule_is_withdrawn_and_restored_with_its_text(browser, memory):
     assert [each.rule for each in memory.tool_rule_list("send_email")] == ["Never email Bob"]
 
 
+def test_a_page_tells_what_was_done_only_where_it_was_done(browser, memory):
+    rule = memory.tool_rule_put("send_email", "Never email Bob")
+    page = browser.send("withdraw", id=rule.id)
+    assert "Withdrawn" in page.text and "Withdrawn" in browser.client.get(page.url).text
+    told = str(page.url).partition("/w/")[2]  # in a link that somebody else wrote
+    assert "Withdrawn" not in browser.another().client.get(f"/w/{told}").text
+    assert "Deleted" not in browser.open("rules", told="delete")
+    browser.send("restore", id=rule.id)
+    assert "Withdrawn: " not in browser.client.get(page.url).text
+
+
 def test_a_rule_that_an_agent_asks_for_is_approved_after_a_look_at_its_replay(browser, memory):
     agent = memory.acting_as(Actor("agent", session="talk", name="claude"))
     more = {"effect": "deny", "when": [{"target": "user[12]@"}]}
@@ -67,6 +78,46 @@ def test_what_was_changed_since_it_was_shown_is_not_approved(browser, memory, us
     assert [each.id for each in memory.tool_rule_list("send_email")] == [user_rule.id]
     assert "Lifted" in browser.send("approve", id=user_rule.id).text
     assert memory.tool_rule_list("send_email") == []
+
+
+def test_of_two_people_who_decide_at_once_the_second_is_told_to_read_again(browser, memory):
+    rule = memory.tool_rule_put("send_email", "Never email Bob")
+    shown = [browser.fields(rule.id) for _ in range(2)]
+    first, second = (
+        browser.client.post("/w/default/rule", data={"do": "withdraw", "id": rule.id, **each})
+        for each in shown
+    )
+    assert first.status_code == 200
+    assert second.status_code == 409 and "The rule as it is now" in second.text
+
+
+def test_a_new_rule_never_replaces_one_that_somebody_made_meanwhile(browser, memory):
+    form = {"tool_name": "send_email", "rule": "Never email Bob", "effect": "remind"}
+    memory.tool_rule_put("send_email", "Never email Bob", effect="deny", when=[{"target": "bob"}])
+    answer = browser.send("save", **form)
+    assert answer.status_code == 409 and "this rule was made since" in answer.text
+    (rule,) = memory.tool_rule_list("send_email")
+    assert rule.effect == "deny"
+    browser.send("withdraw", id=rule.id)
+    assert "Saved: it holds now" in browser.send("save", **form).text
+
+
+def test_a_rule_that_the_user_withdrew_is_restored_as_it_was(browse, memory, user_rule):
+    user = memory.acting_as(Actor("user", "terminal"))
+    user.tool_rule_review(user_rule.id, "withdraw")
+    more = {"effect": "remind", "when": []}
+    memory.tool_rule_put("send_email", user_rule.rule, id=user_rule.id, **more)
+    memory.tool_rule_put("send_email", "Email user3 whenever you like", id=user_rule.id)
+    assert not memory.tool_rule_delete("send_email", user_rule.id)
+    browser = browse(token="secret-token")
+    browser.sign_in("secret-token")
+    assert "the change waits" in browser.send("delete", id=user_rule.id).text
+    memory.capture_rules(user_rule.rule, tools=["send_email"], session_id="s")
+    assert memory.tool_rule_list("send_email")  # said again, it holds again
+    user.tool_rule_review(user_rule.id, "withdraw")
+    rule = user.tool_rule_review(user_rule.id, "restore")
+    assert (rule.rule, rule.effect, rule.when) == ("Never email user3", "deny", user_rule.when)
+    assert [each.id for each in memory.tool_rule_list("send_email")] == [rule.id]
 
 
 def test_what_is_done_is_not_said_to_wait_because_something_else_is_asked_for(

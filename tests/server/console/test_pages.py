@@ -194,7 +194,9 @@ def test_a_call_is_tried_against_a_rule(browser, memory, call, answer):
     assert answer in browser.open("rule", id=rule.id, call=call)
 
 
-def test_a_store_that_fails_and_a_name_that_is_no_workspace_are_told_on_a_page(browser, memory):
+def test_a_store_that_fails_and_a_name_that_is_no_workspace_are_told_on_a_page(
+    browser, memory, caplog
+):
     answer = browser.client.get("/w/.../tools")
     assert answer.status_code == 422 and "expected up to 128 letters" in answer.text
 
@@ -205,8 +207,9 @@ def test_a_store_that_fails_and_a_name_that_is_no_workspace_are_told_on_a_page(b
     answer = browser.client.get("/w/default/tools")
     assert answer.status_code == 200
     memory.services.store().records = fails
-    answer = browser.client.get("/w/default/tools")
+    answer = browser.client.get(f"/v/{browser.client.key}/w/default/tools")
     assert answer.status_code == 503 and "the disk is gone" in answer.text
+    assert "/w/default/tools" in caplog.text and browser.client.key not in caplog.text
 
 
 def test_pages_allow_no_script_but_their_own(browser):

@@ -2,6 +2,7 @@
 
 import html
 import re
+from urllib.parse import urlencode
 
 import pytest
 
@@ -72,6 +73,20 @@ def test_the_form_to_sign_in_may_be_sent_twice(browse):
     assert is_signed_in(again)
 
 
+def test_what_a_browser_remembers_of_signing_in_lets_nobody_else_in(browse):
+    browser = browse()
+    page = browser.begin(form="hidden")
+    assert "wait" in str(page.url) and "hidden" not in str(page.url)
+
+
+def test_an_api_client_that_signs_in_again_and_again_ends_no_visit_of_the_terminal(browse):
+    browser = browse(token="secret-token")
+    browser.sign_in()
+    for _ in range(visitors.MAX_VISITS + 1):
+        browser.another().begin("secret-token")
+    assert is_signed_in(browser)
+
+
 def test_a_wrong_code_ends_nothing(browse):
     browser = browse()
     browser.sign_in()
@@ -132,6 +147,18 @@ def test_who_signs_out_changes_nothing_any_more(browser, memory):
     assert memory.tool_rule_list("send_email") != []
 
 
+def test_a_form_that_arrives_after_its_visit_was_ended_changes_nothing(browser, memory):
+    rule = memory.tool_rule_put("send_email", "Never email Bob")
+    shown = browser.fields(rule.id)
+
+    def slow():
+        yield urlencode({"do": "withdraw", "id": rule.id, **shown}).encode()
+        browser.client.post("/sign-out", data={"csrf": shown["csrf"]})
+
+    assert browser.client.post("/w/default/rule", content=slow()).status_code == 403
+    assert memory.tool_rule_list("send_email") != []
+
+
 def test_a_cookie_that_a_server_on_another_port_was_sent_changes_nothing(browser, memory):
     rule, thief = memory.tool_rule_put("send_email", "Never email Bob"), browser.another()
     thief.client.cookies.update(browser.client.cookies)
@@ -148,7 +175,7 @@ def test_a_cookie_that_a_server_on_another_port_was_sent_changes_nothing(browser
 def test_with_the_token_alone_what_loosens_waits(browse, memory, user_rule):
     browser = browse(token="secret-token")
     browser.sign_in("secret-token")
-    assert "the change waits" in browser.send("withdraw", id=user_rule.id).text
+    assert "The change waits" in browser.send("withdraw", id=user_rule.id).text
     assert memory.tool_rule_list("send_email") != []
     assert browser.sign_in("wrong").status_code == 403
     browser.sign_in()

@@ -85,7 +85,9 @@ def test_a_store_that_did_not_count_silent_failures_counts_them_with_its_next_ca
     silent = {"success": True, "execution_failed": True}
     store.append_calls("w", [call(id=str(n), **silent) for n in range(3)], 3)
     store.close()
-    written(path, "UPDATE tools SET record = json_remove(record, '$.window.silent')")
+    written(
+        path, "UPDATE tools SET record = json_remove(record, '$.window.silent', '$.window.no_use')"
+    )
     with SqliteStore(path) as again:
         assert again.records("w")[0].window.failed == 0
         again.append_calls("w", [call(success=True)], 3)

@@ -1,7 +1,11 @@
-"""The routes of the console: pages by GET, changes by POST, signing in, and its static files."""
+"""The routes of the console: pages by GET, changes by POST, signing in, and its static files.
+
+Pages are in English, and in Chinese where the browser prefers it.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 from collections import defaultdict
@@ -46,7 +50,9 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
+    "Vary": "Accept-Language",
 }
 NO_FRAME: dict[str, Any] = {"workspace": "", "workspaces": [], "waiting_count": 0}
 STATIC = {
@@ -73,7 +79,7 @@ class Console:
         self.visitors = Visitors(access, terminal, read_only=read_only)
         self.missing = self._guarded(self._missing)
         self._retries = Retries()
-        self._templates = environment("toolmem.server.console")
+        self._templates = _environments()
         self._waiting: dict[str, tuple[str, int]] = {}  # by workspace: the rules' stamp, the count
 
     def routes(self) -> list[BaseRoute]:
@@ -133,9 +139,9 @@ class Console:
             status, message = status_of(error), str(error)
             back = getattr(error, "back", "")
             if status >= 500:
-                log.error("%s: %s", plain(request.url.path, 200), error)
+                log.error("%s: %s", plain(_path(request), 200), error)
         except Exception:
-            log.exception("%s: a page failed", plain(request.url.path, 200))
+            log.exception("%s: a page failed", plain(_path(request), 200))
             status, message = 500, ""
         shown = {"message": message, "status": status, "back": back}
         return self._render("problem", request, visit, shown, status)
@@ -169,15 +175,19 @@ class Console:
             kept = {key: value for key, value in given.items() if value not in (None, "")}
             return root + page + (f"?{urlencode(kept)}" if kept else "")
 
+        is_led = visit.was_led_to(f"{name}?{urlencode(query)}")
         kept = {k: v for k, v in query.items() if k not in ("from", "before", "told")}
 
         def here(**changed: Any) -> str:
             """This page with other filters; it begins at its first row again."""
             return url("" if name == "home" else name, **(kept | changed))
 
-        text = self._templates.get_template(f"{name}.html.j2").render(
+        language = preferred_language(request.headers.get("accept-language", ""))
+        template = self._templates[language].get_template(f"{name}.html.j2")
+        text = template.render(
             **shown,
             **self._frame(request, visit),
+            language=language,
             page=name,
             url=url,
             root_of=partial(_root, visit),
@@ -188,8 +198,8 @@ class Console:
             csv=lambda file: url(file, **kept),
             query=defaultdict(str, query),
             visit=visit,
-            retry=self._retries.told(workspace),
-            told=TOLD.get(query.get("told", ""), ""),
+            retry=self._retries.newest(workspace),
+            told=TOLD.get(query.get("told", ""), "") if is_led else "",
             visitors=self.visitors,
             version=__version__,
         )
@@ -236,7 +246,7 @@ class Console:
     def _csv(self, name: str, request: Request, visit: Visit, body: bytes) -> Response:
         text = csv_of(name, self._workspace(request), dict(request.query_params))
         headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-        content = text.encode("utf-8", "replace")
+        content = text.encode("utf-8-sig", "replace")  # Excel reads UTF-8 by its mark alone
         return Response(content, headers=headers, media_type="text/csv; charset=utf-8")
 
     def _raw_call(self, request: Request, visit: Visit, body: bytes) -> Response:
@@ -248,7 +258,7 @@ class Console:
         if request.method == "POST":
             return self._begin(request, visit, body)
         own, state, words = self.visitors.by_cookie(request), "", ""
-        if own and own.form and request.query_params.get("wait") == own.form:
+        if own and request.query_params.get("wait") == own.wait:
             if own.level:
                 return RedirectResponse(_prefix(own) + own.then, 303)
             words = own.words
@@ -271,7 +281,7 @@ class Console:
         former = self.visitors.by_cookie(request)
         if new is not former:
             self.visitors.end(former)
-        waiting = f"/sign-in?{urlencode({'wait': new.form})}"
+        waiting = f"/sign-in?{urlencode({'wait': new.wait})}"
         response = RedirectResponse(_prefix(new) + new.then if new.level else waiting, 303)
         set_cookie(new, request, response)
         return response
@@ -292,13 +302,39 @@ class Console:
         return Response(files(package).joinpath(path).read_bytes(), 200, headers, kind)
 
 
+def _environments() -> dict[str, Any]:
+    """The environment of templates for each language. Chinese texts stand by the English ones."""
+    chinese = json.loads(files(__package__).joinpath("templates/zh.json").read_text("utf-8"))
+    package = "toolmem.server.console"
+    return {"en": environment(package), "zh": environment(package, chinese)}
+
+
+def preferred_language(accepted: str) -> str:
+    """`zh` where the header Accept-Language prefers any Chinese to English, else `en`."""
+    preferred, highest = "en", 0.0
+    for each in accepted.lower().split(","):
+        tag, _, weight = each.replace(" ", "").partition(";q=")
+        name = tag.partition("-")[0]
+        try:
+            quality = float(weight or 1)
+        except ValueError:
+            continue
+        if name in ("en", "zh") and quality > highest:
+            preferred, highest = name, quality
+    return preferred
+
+
 def _then(request: Request) -> str:
     """Where signing in leads, as a query: to the page that was asked for."""
     if request.method != "GET":
         return ""
     query = f"?{request.url.query}" if request.url.query else ""
-    path = request.url.path.removeprefix(request.scope.get("root_path", ""))
-    return urlencode({"then": path + query})
+    return urlencode({"then": _path(request) + query})
+
+
+def _path(request: Request) -> str:
+    """The address without the key of a visit."""
+    return request.url.path.removeprefix(request.scope.get("root_path", ""))
 
 
 def _prefix(visit: Visit) -> str:

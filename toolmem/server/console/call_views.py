@@ -23,15 +23,6 @@ from toolmem.view.view import CallView
 
 MAX_SCANNED = 5_000  # calls that one page reads to find those with an outcome
 MAX_SHOWN = 20_000  # characters of an input or output
-TABS = (
-    ("", "all"),
-    ("lost", "lost"),
-    ("failed", "failed"),
-    ("silent", "silent failures"),
-    ("no_use", "of no use"),
-    ("worked", "worked"),
-    ("unjudged", "not judged"),
-)
 NEIGHBOURS = 15  # calls of the conversation before this one, and after it
 LISTED = ("of", "conversation", "outcome", "q", "line", "all")  # a list of calls, in an address
 
@@ -46,7 +37,6 @@ def calls(memory: Workspace, query: Query) -> dict[str, Any]:
     return {
         "line": _line_of(memory, listed),
         "listed": listed if any(listed.values()) else {"all": "1"},
-        "OUTCOMES": TABS,
         "found": found[::-1],
         "more": found.next,
         "scanned": MAX_SCANNED,
@@ -103,7 +93,6 @@ def call(memory: Workspace, query: Query) -> dict[str, Any]:
     output = _readable(shown.output)
     return {
         "call": shown,
-        "verdict": _verdict(shown),
         "listed": listed,
         "is_list": is_list,
         "back": {**listed, "tool": listed["of"], "of": "", "all": ""},
@@ -145,16 +134,6 @@ def _rules_against(memory: Workspace, call: ToolCallResult) -> list[Any]:
     view, now = CallView(call.tool_name, call.input), memory.rules.local_time()
     listed = RuleSet(memory.rules, "").rules_for(view, call.conversation_id)
     return [rule for each, rule, tests in listed if tests.check(each, now) is not Match.NO]
-
-
-def _verdict(call: ToolCallResult) -> str:
-    if call.score is None:
-        return {"failed": "it could not judge", "pending": "not judged yet"}.get(
-            call.evaluation_status, "no verdict"
-        )
-    if call.failed:
-        return "failed"
-    return "worked" if call.score else "of no use"
 
 
 def logged_call(memory: Workspace, query: Query) -> LoggedCall:

@@ -6,20 +6,24 @@ would loosen the user's rule in a guarded store is kept as a request.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import Conflict, RequestError, ToolMemError
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.operations.operation import OPERATIONS
-from toolmem.rules.changes import ONLY_ASKS, Actor
+from toolmem.rules.changes import NEW, ONLY_ASKS, Actor
 from toolmem.server.access import Refused
 from toolmem.server.console.rule_views import decision_of, editable, rule_fields, rule_of
+
+log = logging.getLogger("toolmem.server")
 
 # Told on the page to which a change leads.
 TOLD = {
@@ -31,7 +35,7 @@ TOLD = {
     "restore": "Restored: it holds again.",
     "delete": "Deleted, with its text.",
     "save": "Saved: it holds now.",
-    "waits": "The store is guarded, and you did not sign in from the terminal: the change waits.",
+    "waits": "The store is guarded, and you did not sign in from the terminal. The change waits.",
     "wrong": "Kept with the decision. Nothing else was changed: edit the rule, or withdraw it.",
     "marked": "Kept with the decision. Nothing else was changed.",
     "unmarked": "The mark is gone.",
@@ -59,7 +63,7 @@ def _change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
     asked = form.get("id", "")
     if do in ("wrong", "right"):
         return _mark(memory, asked, is_wrong=do == "wrong")
-    seen = form.get("seen") or "nothing" if asked else ""  # a new rule was not seen before
+    seen = form.get("seen") or "nothing" if asked else NEW
     acting = memory.acting_as(replace(actor, seen=seen))
     began = memory.services.clock.now()
     told = do
@@ -83,12 +87,12 @@ def _change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
 
 
 def _delete(memory: Workspace, rule_id: str) -> str:
-    """Delete the text of a rule that does not hold."""
+    """Delete the text of a rule that does not hold, or ask for that."""
     found = rule_of(memory, rule_id)
     if found.state != "ended":
         raise RequestError("withdraw the rule before you delete its text", "do")
     if not memory.tool_rule_delete(found.rule.tool_name, rule_id):
-        raise Refused(404, "there is no such rule any more")
+        return f"rule?{urlencode({'id': rule_id, 'told': 'waits'})}"
     return f"rules?{urlencode({'told': 'delete'})}"
 
 
@@ -115,20 +119,32 @@ def _mark(memory: Workspace, decision_id: str, *, is_wrong: bool) -> str:
     return f"decision?{urlencode({'id': decision_id, 'told': told})}"
 
 
+class Retry(Struct, frozen=True):
+    """A run that judges calls again, with times of day. `ended`: "" while it is under way.
+
+    Without an answer and a problem, the judge failed.
+    """
+
+    began: str
+    ended: str = ""
+    answer: str = ""
+    problem: str = ""  # for which nothing was judged
+
+
 class Retries:
     """Judge calls again in the background, in one run at a time for each workspace.
 
-    What became of a run is told until the next one.
+    The newest run is told until the next one.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: set[str] = set()
-        self._told: dict[str, str] = {}
+        self._newest: dict[str, Retry] = {}
 
-    def told(self, workspace: str) -> str:
-        """What a page says of the newest run; "" where there was none."""
-        return self._told.get(workspace, "")
+    def newest(self, workspace: str) -> Retry | None:
+        """The newest run; None where there was none."""
+        return self._newest.get(workspace)
 
     def start(self, memory: Workspace) -> None:
         """Begin a run, unless one is under way."""
@@ -136,20 +152,23 @@ class Retries:
         with self._lock:
             if name in self._running:
                 return
-            self._running.add(name)
-            self._told[name] = f"Being judged again since {began:%H:%M}."
-        threading.Thread(target=self._run, args=(memory,), daemon=True).start()
+            threading.Thread(target=self._run, args=(memory,), daemon=True).start()
+            self._running.add(name)  # it ends only once the lock is free
+            self._newest[name] = Retry(f"{began:%H:%M}")
 
     def _run(self, memory: Workspace) -> None:
-        name, told = memory.workspace_id, "The judge failed."
+        name, answer, problem = memory.workspace_id, "", ""
         try:
             done = memory.run("retry_evaluations")
-            told = f"{done.answer}."
-            if failures := done.metadata["evaluation"].failures:
-                told += f" {failures[0].error}"
+            answer = f"{done.answer}."
+            if failures := done.metadata["evaluation"]["failures"]:
+                answer += f" {failures[0]['error']}"
         except ToolMemError as error:
-            told = f"Nothing was judged: {error}"
+            problem = str(error)
+        except Exception:
+            log.exception("the judge failed")
         finally:
             with self._lock:
                 self._running.discard(name)
-                self._told[name] = f"{memory.rules.local_time():%H:%M}: {told}"
+                ended = f"{memory.rules.local_time():%H:%M}"
+                self._newest[name] = Retry(self._newest[name].began, ended, answer, problem)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from toolmem.errors import RequestError
 from toolmem.guard.trial import RuleTrial
 from toolmem.memory.toolmem import Workspace
+from toolmem.models.calls import OUTCOMES
 from toolmem.models.decisions import Decision
 from toolmem.models.rules import RANK, ToolMemoryRule
 from toolmem.operations.rules import RuleOverview
@@ -100,24 +101,26 @@ def _freed(memory: Workspace, rule: ToolMemoryRule, trial: RuleTrial) -> RuleTri
     ends = not trial.rule.holds_at(memory.services.clock.now())
     stopped = set() if ends else {(call.tool_name, call.id) for call in trial.stopped}
     calls = [call for call in today.stopped if (call.tool_name, call.id) not in stopped]
-    worked = sum(call.failed is False for call in calls)
+    worked = sum(OUTCOMES["worked"](call) for call in calls)
     return replace(today, stopped=calls, worked=worked)
 
 
 def _answer(memory: Workspace, rule: ToolMemoryRule, call: str) -> str:
-    """What a rule makes of a call that a person wrote. Raises RequestError."""
+    """What a rule makes of a call that a person wrote. Raises RequestError.
+
+    `deny`, `ask`, `remind`, `allow`, or `maybe` where it cannot be told.
+    """
     given: Any = call
     if call.lstrip().startswith("{"):
         try:
             given = json.loads(call)
         except (ValueError, RecursionError) as error:
-            return f"These arguments are no JSON: {error}."
+            raise RequestError(f"These arguments are no JSON: {error}.") from None
     tried = memory.tool_rule_try(id=rule.id, call=given)
-    if not tried.rule.is_checked:
-        return "It only reminds: no call is held against it."
-    effect = "stopped" if tried.rule.effect == "deny" else "asked about"
-    told = {"no": "let through", "yes": effect, "maybe": "asked about: it is not sure"}
-    return f"This call would be {told[tried.match]}."
+    effect = tried.rule.effect if tried.rule.is_checked else "remind"
+    if effect == "remind" or tried.match == "yes":
+        return effect
+    return "maybe" if tried.match == "maybe" else "allow"
 
 
 # ------------------------------------------------------------ a rule that is being written

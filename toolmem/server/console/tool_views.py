@@ -48,7 +48,7 @@ class ToolRow(Struct, kw_only=True):
     avg_token_cost: float | None
     calls_ever: int
     new_calls: int  # since the guidance was written
-    no_use: int = 0  # calls that were scored 0 and did not fail; counted where it is shown
+    no_use: int  # calls that were scored 0 and did not fail
     trend: list[bool] = []  # whether each of the newest calls failed, oldest first
     why: Line | None = None
 
@@ -58,14 +58,14 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
     now = memory.rules.local_time()
     every = memory.tools(sort="lost", guidance=False)
     first = [tool_row(each) for each in every[:FIRST] if each.lost]
-    _add_trends(memory, first, recent=None)
+    _add_trends(memory, first)
     guidance = {each.tool_name: each.guidance for each in _records(memory, first)}
     for row in first:
         row.why = main_failure(guidance.get(row.tool_name))
     rules = memory.tool_rules()
     decisions = memory.decisions(limit=MAX_DECISIONS)
     stops = [each for each in reversed(decisions) if each.action in ("deny", "ask")]
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    midnight = memory.rules.end_of_day(now.date() - timedelta(days=1))
     newest = memory.calls(limit=MAX_CALLS)
     return {
         "alarms": _alarms(memory),
@@ -127,7 +127,7 @@ def tool(memory: Workspace, query: Query) -> dict[str, Any]:
     if not found:
         raise Refused(404, f"no calls of a tool `{shown_name(name, 80)}` are kept")
     row = tool_row(found[0])
-    _add_trends(memory, [row], recent=None)
+    _add_trends(memory, [row])
     records = _records(memory, [row])
     window = memory.calls([name], recent=MAX_CALLS)
     return {
@@ -146,7 +146,8 @@ def _records(memory: Workspace, rows: Sequence[ToolRow]) -> list[Any]:
 
 
 def tool_row(tool: ToolOverview) -> ToolRow:
-    low, high = wilson_interval(tool.worked, tool.worked + tool.failed)
+    good = tool.worked + tool.no_use
+    low, high = wilson_interval(good, good + tool.failed)
     return ToolRow(
         tool_name=tool.tool_name,
         **asdict(tool.window),
@@ -155,20 +156,19 @@ def tool_row(tool: ToolOverview) -> ToolRow:
         high=high,
         calls_ever=tool.calls_ever,
         new_calls=tool.new_calls,
+        no_use=tool.no_use,
     )
 
 
-def _add_trends(memory: Workspace, rows: Sequence[ToolRow], recent: int | None = TREND) -> None:
-    """Add what the newest calls tell; `recent` None: all kept ones, which counts `no_use`."""
+def _add_trends(memory: Workspace, rows: Sequence[ToolRow]) -> None:
+    """Add which of the newest calls failed."""
     names = [row.tool_name for row in rows]
     found = memory.services.store().windows(
-        memory.workspace_id, names, recent=recent, type=CallFigures
+        memory.workspace_id, names, recent=TREND, type=CallFigures
     )
     calls = {each.record.tool_name: each.calls for each in found}
     for row in rows:
-        own = calls.get(row.tool_name, [])
-        row.no_use = sum(each.of_no_use for each in own)
-        row.trend = [each.failed is True for each in own[-TREND:]]
+        row.trend = [each.failed is True for each in calls.get(row.tool_name, [])]
 
 
 def _errors(calls: Iterable[ToolCallResult]) -> list[tuple[str, int, ToolCallResult]]:

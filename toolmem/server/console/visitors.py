@@ -63,7 +63,8 @@ class Visit(Struct, eq=False):
     level: str = ""
     id: str = ""  # in its cookie; "" where it has none
     key: str = ""  # in the addresses of its pages
-    form: str = ""  # of the form that signed in
+    form: str = ""  # of the form that signed in: with the code it begins this visit again
+    wait: str = ""  # in the address of the page that waits for the terminal
     words: str = ""  # shown while the terminal is asked
     then: str = "/"  # where signing in leads
     changes_until: float = 0.0  # seconds since 1970
@@ -99,6 +100,10 @@ class Visit(Struct, eq=False):
     def location_of(self, body: bytes) -> str:
         """Where the same form led before; "" where it is new."""
         return self.locations.get(hashlib.sha256(body).digest(), "")
+
+    def was_led_to(self, location: str) -> bool:
+        """Whether its newest form led to this page, which then tells what was done."""
+        return location == next(reversed(self.locations.values()), "")
 
     def actor(self, what: str) -> Actor:
         """In whose name rules are changed."""
@@ -154,7 +159,7 @@ class Visitors:
         """
         digest = hashlib.sha256(secret.encode("utf-8", "replace")).digest()
         new = Visit(form=form, then=then)
-        new.id, new.key = secrets.token_urlsafe(24), secrets.token_urlsafe(12)
+        new.id, new.key, new.wait = (secrets.token_urlsafe(24) for _ in range(3))
         with self._lock:
             if used := self._used.get(digest):
                 if form and hmac.compare_digest(form.encode(), used.form.encode()):
@@ -199,7 +204,7 @@ class Visitors:
         """Raises Refused."""
         if self.read_only:
             raise Refused(403, "This server only reads. Nothing was changed.")
-        if not visit.key:
+        if self._visits.get(visit.id) is not visit:  # it may end while a form is being sent
             raise Refused(403, "Sign in first. Nothing was changed.")
         if not visit.may_change:
             raise Refused(403, "You signed in too long ago. Nothing was changed.")
@@ -223,9 +228,10 @@ class Visitors:
 
     @staticmethod
     def _keep(kept: dict[Any, Visit], key: bytes | str, visit: Visit) -> None:
+        """Keep it in the place of the oldest one, which is not from the terminal if possible."""
+        while len(kept) >= MAX_VISITS:
+            del kept[min(kept, key=lambda each: kept[each].level == "terminal")]
         kept[key] = visit
-        while len(kept) > MAX_VISITS:
-            del kept[next(iter(kept))]
 
 
 def cookie_name(request: Request) -> str:

@@ -23,7 +23,7 @@ from toolmem.store.storable import GUIDANCE, read_log, searched_text, several, w
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
-MAX_SEARCHED = 10_000  # calls in which a text is looked for
+MAX_SEARCHED = 10_000  # calls that are read at once to find a text or ids
 MAX_POSITION = 2**63 - 1
 _SECRET = (SYSTEM, SYSTEM, "secret_key")
 
@@ -183,42 +183,25 @@ class ElasticsearchStore(SearchStore):
         gone = self._tools.commit(workspace, dict.fromkeys(names, ask))
         return [name for name in names if gone.get(name)]
 
-    def call_log(
+    def _log_page(
         self,
         workspace: str,
+        after: int,
+        before: int | None,
+        limit: int,
+        newest: bool,
         *,
         conversation: str | Sequence[str] | None = None,
         tool: str | Sequence[str] | None = None,
-        after: int = 0,
-        before: int | None = None,
         contains: str = "",
         ids: Collection[str] | None = None,
-        limit: int = 1000,
-        newest: bool = False,
-    ) -> list[LoggedCall]:
-        """A text and ids are only looked for in the first 10,000 calls: no index has them."""
-        if contains or ids is not None:
-            read = self.call_log(
-                workspace,
-                conversation=conversation,
-                tool=tool,
-                after=after,
-                before=before,
-                limit=MAX_SEARCHED,
-                newest=newest,
-            )
-            text = searched_text(contains).lower()
-            fit = [
-                each
-                for each in read
-                if (ids is None or each.call.id in ids)
-                and text in msgspec.json.encode(each.call).decode().lower()
-            ]
-            return fit[-limit:] if newest else fit[:limit]
+    ) -> tuple[list[LoggedCall], int | None]:
         # A call stays in the outbox until its document is written, so tools are read first.
         tools = self._settled(workspace, None if tool is None else several(tool))
-        if not tools or limit < 1:
-            return []
+        if not tools:
+            return [], None
+        is_search = bool(contains) or ids is not None  # no index has texts and ids
+        size = MAX_SEARCHED if is_search else limit
         end = MAX_POSITION if before is None else before
         filters: list[Any] = [
             {"terms": {"stem": [each.state.stem for each in tools]}},
@@ -229,7 +212,7 @@ class ElasticsearchStore(SearchStore):
         order, fields = [{"position": "desc" if newest else "asc"}], ["body", "position"]
         latest: dict[str, tuple[int, int, str]] = {  # version, position and body, by document
             doc.id: (doc.version, doc.source["position"], doc.source["body"])
-            for doc in self._client.scan(self._layout.calls, filters, fields, order, limit)
+            for doc in self._client.scan(self._layout.calls, filters, fields, order, size)
         }
         for found in tools:
             for entry, text in found.outbox.values():
@@ -239,9 +222,18 @@ class ElasticsearchStore(SearchStore):
                 )
                 if text and entry.seq and fits and entry.version > latest.get(entry.id, (0,))[0]:
                     latest[entry.id] = entry.version, entry.position, text
-        rows = sorted(latest.values(), key=lambda each: each[1])
-        shown = rows[-limit:] if newest else rows[:limit]
-        return read_log((position, body) for _, position, body in shown)
+        rows = sorted(latest.values(), key=lambda each: each[1], reverse=newest)[:size]
+        far = rows[-1][1] if len(rows) == size else None
+        page = read_log((position, body) for _, position, body in rows)
+        if is_search:
+            text = searched_text(contains).lower()
+            page = [each for each in page if _holds(each.call, text, ids)][:limit]
+        return page[::-1] if newest else page, far
+
+
+def _holds(call: ToolCallResult, text: str, ids: Collection[str] | None) -> bool:
+    is_asked = ids is None or call.id in ids
+    return is_asked and (not text or text in msgspec.json.encode(call).decode().lower())
 
 
 def _without_credentials(url: str) -> str:
