@@ -14,6 +14,15 @@ from toolmem.models.calls import SystemClock
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore
 
+NOTE = {
+    "quote": "leave the vendor folder alone",
+    "effect": "deny",
+    "tools": ["@shell"],
+    "when": [{"command": "\\bvendor\\b"}],
+    "stops": [{"tool": "@shell", "arguments": {"command": "rm vendor/a"}}],
+    "passes": [{"tool": "@shell", "arguments": {"command": "ls src"}}],
+}
+
 
 class Host:
     """One agent, as it talks to its hook."""

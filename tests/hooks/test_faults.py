@@ -42,15 +42,14 @@ def payload(project, event="PreToolUse", **fields):
 
 
 def start(project, *options, cwd=None, preexec_fn=None, **environment):
+    own = {name: os.environ[name] for name in ("HOME", "TMPDIR")}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     return subprocess.Popen(
         [sys.executable, "-P", "-E", "-m", "toolmem.hooks", "claude-code", *options],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        **pipes,
         cwd=cwd or project,
         preexec_fn=preexec_fn,
-        env={name: os.environ[name] for name in ("HOME", "TMPDIR")}
-        | {"PATH": os.defpath, **environment},
+        env={**own, "PATH": os.defpath, **environment},
     )
 
 

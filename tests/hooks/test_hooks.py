@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hooks.conftest import Host
+from hooks.conftest import NOTE, Host
 
 from toolmem.guard.stores import project_root
 from toolmem.hooks.ledger import Ledger, forget_old_sessions
@@ -15,15 +15,6 @@ from toolmem.hooks.notes import note_command
 from toolmem.hooks.state import INSTALLS, Install, write_notes
 from toolmem.models.calls import SystemClock
 from toolmem.rules.changes import Actor
-
-NOTE = {
-    "quote": "leave the vendor folder alone",
-    "effect": "deny",
-    "tools": ["@shell"],
-    "when": [{"command": "\\bvendor\\b"}],
-    "stops": [{"tool": "@shell", "arguments": {"command": "rm vendor/a"}}],
-    "passes": [{"tool": "@shell", "arguments": {"command": "ls src"}}],
-}
 
 
 def note(value, lift=""):
@@ -128,7 +119,7 @@ def test_a_quote_that_the_user_did_not_type_here_is_refused(host):
     host.prompt("leave the vendor folder alone", session="other")
     host.prompt("Go on.")
     assert host.before(note(NOTE)).startswith("toolmem: refused")
-    assert host.rules() == [] or all(rule.session for rule in host.rules())
+    assert all(rule.session for rule in host.rules())
 
 
 def test_a_quote_from_pasted_text_waits_for_the_user(host):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from hooks.conftest import NOTE
 
 from hosts_live.model import Model
 from hosts_live.programs import EVERY, PROGRAMS, ClaudeCode, Codex
@@ -26,14 +27,6 @@ FORMATS = {  # of the transcripts
     "opencode": "opencode",
 }
 RULE = "Never push to main."
-NOTE = {
-    "quote": "leave the vendor folder alone",
-    "effect": "deny",
-    "tools": ["@shell"],
-    "when": [{"command": "\\bvendor\\b"}],
-    "stops": [{"tool": "@shell", "arguments": {"command": "rm vendor/a"}}],
-    "passes": [{"tool": "@shell", "arguments": {"command": "ls src"}}],
-}
 
 
 @pytest.fixture
