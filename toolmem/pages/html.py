@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from toolmem.text.display import plain, shown_name
+from toolmem.text.display import marked, plain, shown_name
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -57,6 +57,7 @@ def environment(package: str, texts: Mapping[str, str] | None = None) -> Environ
         arguments=arguments,
         recorded=recorded,
         json=dumped,
+        whole=lambda value: marked(dumped(value)),
         percent=lambda share: gettext(UNKNOWN) if share is None else f"{100 * share:.1f} %",
         number=number,
         counted=counted,
