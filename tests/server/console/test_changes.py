@@ -111,7 +111,7 @@ def test_a_rule_that_the_user_withdrew_is_restored_as_it_was(browse, memory, use
     assert not memory.tool_rule_delete("send_email", user_rule.id)
     browser = browse(token="secret-token")
     browser.sign_in("secret-token")
-    assert "the change waits" in browser.send("delete", id=user_rule.id).text
+    assert "The change waits" in browser.send("delete", id=user_rule.id).text
     memory.capture_rules(user_rule.rule, tools=["send_email"], session_id="s")
     assert memory.tool_rule_list("send_email")  # said again, it holds again
     user.tool_rule_review(user_rule.id, "withdraw")

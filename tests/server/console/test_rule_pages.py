@@ -97,7 +97,7 @@ def test_a_decision_that_was_wrong_is_marked_and_changes_nothing_by_itself(
     answer = send("wrong")
     assert answer.url.path.endswith("/draft") and "Kept with the decision" in answer.text
     assert decision(memory, {"id": found.id})["decision"].is_wrong
-    assert "You said that this was wrong" in browser.open("decision", id=found.id)
+    assert "Marked as wrong" in browser.open("decision", id=found.id)
     assert [each.id for each in memory.tool_rule_list("send_email")] == [user_rule.id]
     send("right")
     assert not decision(memory, {"id": found.id})["decision"].is_wrong
