@@ -62,7 +62,6 @@ class BaseStore(Store):
             after, before = (after, end) if newest else (end, before)
         return found
 
-    @abstractmethod
     def _log_page(
         self,
         workspace: str,
@@ -78,8 +77,10 @@ class BaseStore(Store):
     ) -> tuple[list[LoggedCall], int | None]:
         """At most `limit` calls of the log, and where reading goes on; None where it ends.
 
-        There may be fewer, or none, before it ends: damaged ones are left out.
+        There may be fewer, or none, before it ends: damaged ones are left out. A backend has this
+        or a `call_log` of its own.
         """
+        raise NotImplementedError
 
     def append_calls(
         self, workspace: str, calls: Sequence[ToolCallResult], keep: int

@@ -143,7 +143,7 @@ def test_what_is_shown_is_what_is_saved_and_conditions_can_be_emptied(browser, m
     save(browser, **{**as_query(memory, after), "unless": ""})
     assert memory.tool_rule_list("send_email")[0].unless == []
     page = browser.open("draft", **{**as_query(memory, after), "when": ""})
-    assert "needed where the effect is deny" in page and saved_fields(page) == {}
+    assert "Write its conditions by hand" in page and saved_fields(page) == {}
 
 
 def test_an_end_is_read_in_the_time_zone_of_the_user_and_can_be_taken_away(tmp_path):
@@ -299,3 +299,19 @@ def test_a_rule_of_one_session_can_be_withdrawn_and_not_edited(browser, memory):
     answer = browser.client.get("/w/default/draft", params={"id": row.rule.id})
     assert answer.status_code == 422 and "can only be withdrawn" in answer.text
     assert rule(memory, {"id": row.rule.id})["row"].state == "holds"
+
+
+def test_a_sentence_that_is_edited_is_read_anew(browser, memory):
+    rule = memory.tool_rule_put("send_email", "Never email bob@x.org")
+    edited = {**as_query(memory, rule), "rule": "Never email eve@x.org"}
+    assert "eve" in saved_fields(browser.open("draft", **edited))["when"]
+    by_hand = {**edited, "when": '[{"text": "secret"}]'}
+    assert saved_fields(browser.open("draft", **by_hand))["when"] == '[{"text": "secret"}]'
+
+
+def test_home_names_the_sentence_that_stopped_a_call_even_if_it_was_edited_since(browser, memory):
+    rule = memory.tool_rule_put("send_email", "Never email bob@x.org")
+    memory.check_tool_call("send_email", {"to": "bob@x.org"}, conversation_id="c")
+    memory.tool_rule_put("send_email", "Never email eve@x.org", id=rule.id)
+    stopped = browser.open("").partition("Stopped today")[2].partition("</ul>")[0]
+    assert "Never email bob@x.org" in stopped and "eve@" not in stopped

@@ -331,3 +331,14 @@ def test_an_address_that_a_person_typed_wrong_is_a_page(browse, path):
     assert client.get("/openapi.json", headers={"Accept": "text/html"}).json()["paths"]
     if not path.startswith("/w/"):
         assert "error" in client.get(path).json()
+
+
+def test_who_signs_in_from_a_page_comes_back_to_it_and_may_paste_the_whole_link(browse):
+    browser = browse()
+    page = browser.open("draft", tool_name="t", rule="Never x")
+    leads = html.unescape(re.search(r'href="(/sign-in\?then=[^"]+)"', page)[1])
+    then = re.search(r'name="then" value="([^"]*)"', browser.client.get(leads).text)[1]
+    link = f"http://127.0.0.1:8002/sign-in?code={browser.terminal.codes[-1]}"
+    waiting = browser.begin(link, then=html.unescape(then))
+    browser.terminal.answer(True)
+    assert browser.go_on(waiting).url.path.endswith("/w/default/draft")

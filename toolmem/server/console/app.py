@@ -191,6 +191,7 @@ class Console:
             page=name,
             url=url,
             root_of=partial(_root, visit),
+            sign_in="/sign-in" if name == "sign_in" else f"/sign-in?{_then(request)}".rstrip("?"),
             sign_out=f"{_prefix(visit)}/sign-out",
             tool_url=lambda tool: url("tool", name=tool),
             calls_url=lambda tool, outcome: url("calls", tool=tool, outcome=outcome),
@@ -275,7 +276,8 @@ class Console:
         then = form.get("then", "")
         if not then.startswith("/w/"):
             then = "/"
-        new = self.visitors.sign_in(form.get("secret", ""), form.get("form", ""), then)
+        secret = form.get("secret", "").rpartition("/sign-in?code=")[2]  # the link, or the code
+        new = self.visitors.sign_in(secret, form.get("form", ""), then)
         if new is None:
             return self._render("sign_in", request, visit, _signing_in("wrong"), 403)
         former = self.visitors.by_cookie(request)

@@ -133,6 +133,11 @@ def draft(memory: Workspace, query: Query) -> dict[str, Any]:
     given = {name: query.get(name, "") for name in FIELDS}
     if known is not None and "rule" not in query:
         given = _as_form(memory, known)
+    elif known is not None and text_key(given["rule"]) != text_key(known.rule):
+        stored = _as_form(memory, known)
+        conditions = ("effect", "when", "unless")
+        if all(given[name] == stored[name] for name in conditions):
+            given |= dict.fromkeys(conditions, "")  # those of the old sentence; the new one is read
     problem = ""
     trial: RuleTrial | None = None
     if given["rule"] and given["tool_name"]:
@@ -197,7 +202,8 @@ def _tried(memory: Workspace, given: Query, words: str, known: ToolMemoryRule | 
         conditions = {"effect": read.effect, "when": read.when, "unless": read.unless}
     trial = memory.tool_rule_try(tool_name=tool, rule=text, **conditions)
     if trial.rule.effect != "remind" and not trial.rule.when:
-        raise RequestError(f"when: needed where the effect is {trial.rule.effect}", "when")
+        problem = "The sentence was not understood. Write its conditions by hand, or let it remind."
+        raise RequestError(problem, "when")
     return trial
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from toolmem.models.calls import OUTCOMES, CallFigures, ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.models.guidance import Line
 from toolmem.models.protocols import KeepsRuleCopies
+from toolmem.models.rules import ToolMemoryRule
 from toolmem.operations.guidance import records_shown
 from toolmem.operations.results import ToolOverview
 from toolmem.pages.figures import main_failure, wilson_interval
@@ -68,6 +69,8 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
     decisions = memory.decisions(limit=MAX_DECISIONS)
     stops = [each for each in reversed(decisions) if each.action in ("deny", "ask")]
     midnight = memory.rules.end_of_day(now.date() - timedelta(days=1))
+    today = [each for each in stops if each.time >= midnight]
+    by_id = {each.rule.id: each.rule for each in rules}
     return {
         "alarms": _alarms(memory),
         "tools": len(every),
@@ -76,10 +79,10 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
         "lost": sum(each.lost for each in every),
         "calls": sum(each.window.calls for each in every),
         "waiting": [e.rule for e in rules if e.state == "waiting" or e.rule.request],
-        "stopped": [each for each in stops if each.time >= midnight],
+        "stopped": today,
         "is_cut": len(decisions) == MAX_DECISIONS and decisions[0].time >= midnight,
         "last": stops[0] if stops else None,
-        "rule_texts": {each.rule.id: each.rule.rule for each in rules},
+        "sentences": {each.id: _sentences(each, by_id) for each in today[:SHOWN]},
         "stopping": [each for each in rules if each.stopped][:FIRST],  # they come sorted
         "holding": sum(each.state == "holds" for each in rules),
         "repeats": _repeats(decisions)[:FIRST],
@@ -97,6 +100,15 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
         "unjudged": sum(each.unjudged for each in every),
         "SHOWN": SHOWN,
     }
+
+
+def _sentences(decision: Decision, rules: Mapping[str, ToolMemoryRule]) -> list[str]:
+    """The sentences of a decision's rules as they were at its time, of those that are there."""
+    found = []
+    for rule in (rules[each] for each in decision.rule_ids if each in rules):
+        later = (each.before for each in rule.changes if each.time > decision.time)
+        found.append(next((each["rule"] for each in later if "rule" in each), rule.rule))
+    return found
 
 
 def _alarms(memory: Workspace) -> list[str]:
@@ -118,7 +130,7 @@ def tools(memory: Workspace, query: Query) -> dict[str, Any]:
 
 def find_tools(memory: Workspace, query: Query) -> list[ToolOverview]:
     """The tools that a query asks for, in its order, without guidance."""
-    sort: Any = query.get("sort") or "failed"
+    sort: Any = query.get("sort") or "lost"
     return memory.tools(text=query.get("q") or None, sort=sort, guidance=False)
 
 
