@@ -53,4 +53,4 @@ def test_tools_are_listed_in_the_order_asked_and_as_many_as_asked(toolmem):
 
     assert names("--sort", "share", "--limit", "1") == names("--text", "A") == ["a"]
     assert "has no tool with this text" in toolmem("tools", "list", "--text", "z").stderr
-    assert "since guidance" in toolmem("tools").stdout
+    assert "seconds  new" in toolmem("tools").stdout

@@ -25,9 +25,19 @@ def test_tools_are_listed_with_visible_control_characters_of_their_names(filled)
     assert done.returncode == 0
     assert done.stderr == ""
     lines = done.stdout.splitlines()
-    assert lines[0].split()[:7] == ["tool", "calls", "ever", "kept", "worked", "of", "kept"]
+    assert lines[0].split()[:5] == ["tool", "calls", "kept", "failed", "lost"]
     assert [line.split()[0] for line in lines[1:]] == ["evil\\x1b[31m\\nname", "search"]
     assert "\x1b" not in done.stdout
+
+
+def test_what_tools_are_sorted_by_is_a_column(tmp_path):
+    failed = {"tool_name": "slow", "output": "x", "success": False, "time_cost": 2.5}
+    with ToolMem(str(tmp_path / "m.db")) as memory:
+        memory.add([failed, {"tool_name": "quick", "output": "x"}])
+    done = run(tmp_path, "tools", "--sort", "lost", "--store", "m.db")
+    header, first, _ = done.stdout.splitlines()
+    assert "failed  lost" in header and "seconds" in header
+    assert first.split()[:5] == ["slow", "1", "1", "1", "1"] and "  2.500  " in first
 
 
 def test_tools_are_printed_as_json(filled):

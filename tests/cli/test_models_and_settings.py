@@ -268,4 +268,5 @@ def test_the_service_starts_as_reme_starts_it(tmp_path):
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as it:
         told = it.stderr.readline()
         it.send_signal(signal.SIGINT)
-    assert re.match(r"toolmem on http://127\.0\.0\.1:[1-9]", told)
+    store = re.escape(str(tmp_path / ".toolmem"))
+    assert re.match(rf"toolmem on http://127\.0\.0\.1:[1-9]\d+, store {store}.* \(new\) ", told)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from functools import partial
+from select import select
 
 import command_line
 import pytest
@@ -80,6 +81,9 @@ def test_a_rule_is_tried_by_its_id_or_as_a_sentence(run, add, tmp_path):
         memory.add([{**given, "input": {"command": f"git push origin {n}"}} for n in ("main", "b")])
     tried = run("rules", "try", made[:6], *STORE).stdout
     assert "2 tried, 1 stopped, 1 of these had worked" in tried
+    with ToolMem(str(tmp_path / "m.db")) as memory:
+        memory.tool_rule_put("@shell", "Never push to main", effect="ask", id=made)
+    assert "1 asked about, 1 of these" in run("rules", "try", made[:6], *STORE).stdout
     sentence = ("send_email", "Never email bob@example.com")
     mail = '{"to": "bob@example.com"}'
     assert "call: yes" in run("rules", "try", *sentence, "--call", mail, *STORE).stdout
@@ -127,6 +131,23 @@ def test_in_a_guarded_store_a_command_without_a_terminal_only_asks(run, add, tmp
     assert run("rules", "reject", made[:6], *STORE).returncode == 0
     assert "nothing waits" in run("rules", "review", *STORE).stderr
     assert "Never push" in run("rules", "list", *STORE).stdout
+
+
+def test_review_shows_all_of_a_request_with_what_is_invisible_in_it(run, add, tmp_path):
+    made = add()
+    guard_by_user(tmp_path / "m.db", made)
+    when = [{"command": "x" * 490 + "\u202e"}, {"command": "y" * 490}]
+    with ToolMem(str(tmp_path / "m.db")) as memory:
+        agent = memory.acting_as(Actor("agent"))
+        agent.tool_rule_put("@shell", "Never push to main", effect="ask", when=when, id=made)
+        new = {"effect": "deny", "when": [{"target": "bob"}]}
+        agent.tool_rule_put("send_email", "Never email Bob", **new)
+    shown = run("rules", "review", *STORE).stdout
+    assert 'effect: "deny" -> "ask"' in shown
+    assert '-> [{"command": "' + "x" * 490 + '<U+202E>"}, {"command": "yyy' in shown
+    assert "a new rule, by agent" in shown and 'when: [{"target": "bob"}]' in shown
+    run("rules", "delete", made, *STORE)
+    assert "    delete it\n" in run("rules", "review", *STORE).stdout
 
 
 def test_turns_are_shown_and_kept_only_where_that_is_asked(run, tmp_path):
@@ -190,19 +211,56 @@ def test_a_recording_is_replayed(run, tmp_path):
     assert json.loads(logged.stdout)["sources"]["repeat"]["flagged"] == 1
 
 
-def test_commands_of_a_pseudo_terminal_are_the_users(add, run, tmp_path):
+@pytest.fixture
+def typed(tmp_path):
+    """Runs `toolmem rules` in a terminal with a guarded store; returns exit code and output."""
     pty = pytest.importorskip("pty")
+
+    def command(*arguments, answer="", meanwhile=lambda: None):
+        leader, follower = pty.openpty()
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("CLAUDE", "CODEX"))}
+        terminal = {"stdin": follower, "stdout": follower, "stderr": follower}
+        asked = [*COMMAND, "rules", *arguments, *STORE]
+        with subprocess.Popen(asked, cwd=tmp_path, **terminal, env=environment) as it:
+            shown = b""
+            while answer and b"[y/N]" not in shown:
+                shown += os.read(leader, 4096)
+            meanwhile()
+            os.write(leader, answer.encode())
+            code = it.wait(60)
+        shown += os.read(leader, 65_536) if select([leader], [], [], 0)[0] else b""
+        os.close(leader)
+        os.close(follower)
+        return code, shown.decode()
+
+    return command
+
+
+def test_commands_of_a_pseudo_terminal_are_the_users(add, run, typed, tmp_path):
     made = add()
     guard_by_user(tmp_path / "m.db", made)
-    leader, follower = pty.openpty()
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("CLAUDE", "CODEX"))}
-    terminal = {"stdin": follower, "stdout": follower, "stderr": follower}
-    command = [*COMMAND, "rules", "delete", made, *STORE]
-    done = subprocess.run(command, cwd=tmp_path, **terminal, timeout=60, env=environment)
-    os.close(leader)
-    os.close(follower)
-    assert done.returncode == 0, done.stderr
+    code, shown = typed("delete", made)
+    assert code == 0, shown
     assert "no rule fits" in run("rules", "list", *STORE).stderr
+
+
+def test_in_a_terminal_only_what_was_shown_and_agreed_to_is_approved(add, run, typed, tmp_path):
+    made = add()
+    guard_by_user(tmp_path / "m.db", made)
+
+    def asks(effect):
+        with ToolMem(str(tmp_path / "m.db")) as memory:
+            put = memory.acting_as(Actor("agent")).tool_rule_put
+            put("@shell", "Never push to main", effect=effect, id=made)
+
+    asks("ask")
+    assert typed("approve", made, answer="n\n")[0] == 130
+    code, shown = typed("approve", made, answer="y\n", meanwhile=lambda: asks("remind"))
+    assert code == 2 and "changed since you read it" in shown
+    assert json.loads(run("rules", "show", made, "--json", *STORE).stdout)["effect"] == "deny"
+    code, shown = typed("approve", made, "--yes")
+    assert code == 0 and 'effect: "deny" -> "remind"' in shown
+    assert json.loads(run("rules", "show", made, "--json", *STORE).stdout)["effect"] == "remind"
 
 
 TEAM = "rules:\n- {id: a, tool: '@shell', rule: Never push, effect: %s, when: [{command: %s}]}\n"
@@ -232,7 +290,7 @@ def test_outside_of_a_terminal_a_file_restricts_and_what_loosens_waits(run, tmp_
     assert (done.returncode, "looser: ask" in done.stdout) == (1, True)
     assert "(before: deny" in done.stdout
     assert run("guard", "check", "Bash", "git push", *STORE).returncode == 5
-    assert '"effect":"ask"' in run("rules", "review", *STORE).stdout.replace(" ", "")
+    assert 'effect: "deny" -> "ask"' in run("rules", "review", *STORE).stdout
     (tmp_path / "t.yaml").write_text("rules: []\n")
     done = run("rules", "import", "t.yaml", "--yes", *STORE)
     assert (done.returncode, "missing: deny" in done.stdout) == (0, True)

@@ -2,8 +2,10 @@
 
 import json
 import signal
+import socket
 import threading
 
+import command_line
 import httpx
 import pytest
 from model_settings import model_of
@@ -122,6 +124,19 @@ def test_an_address_of_others_needs_a_token(serve, tmp_path):
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=40) is not None
     assert b"listening on 127.0.0.1" in process.stderr.read()
+
+
+@pytest.mark.parametrize(("command", "section"), [(["serve"], "http"), (["mcp"], "mcp")])
+def test_a_port_that_is_taken_is_told_with_the_setting_that_chooses_another(
+    tmp_path, command, section
+):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        over_http = ["mcp.transport=streamable-http"] if section == "mcp" else []
+        done = command_line.run(tmp_path, *command, f"{section}.port={port}", *over_http)
+    another = f"choose another with {section}.port={(port + 1) % 65_536}"
+    told = f"error: {section}.port: {port} is taken (by another program); {another}\n"
+    assert (done.returncode, done.stderr) == (2, told)
 
 
 def test_the_description_names_every_flow_and_operation(url):

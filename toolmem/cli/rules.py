@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from toolmem.cli import options
-from toolmem.cli.console import print_error, print_items, print_json, user_actor
+from toolmem.cli.console import confirm, print_error, print_items, print_json, user_actor
 from toolmem.errors import RequestError
 from toolmem.formats.chat import is_conversation, read_chat, text_of, typed_text
 from toolmem.formats.files import read_json, read_lines, replace_file
@@ -27,7 +27,7 @@ from toolmem.rules.identity import find_rule, folded_name
 from toolmem.rules.reader import too_long
 from toolmem.rules.review import Review
 from toolmem.rules.turn import Captured, Turn, read_turn
-from toolmem.text.display import plain, visible
+from toolmem.text.display import marked, plain, visible
 
 
 @click.group()
@@ -159,16 +159,28 @@ def show_prompt(memory: ToolMem, tools: tuple[str, ...]) -> None:
 def review(memory: ToolMem, as_json: bool) -> None:
     """List what agents and programs ask to be kept or changed."""
     found = memory.rules.requests()
-    columns = ("id", "tool", "asked for", "rule")
-    print_items(found, as_json, columns, _request_row, nothing="nothing waits for you")
+    if as_json:
+        print_json(found)
+        return
+    for rule in found:
+        _print_request(rule)
+    if not found:
+        click.echo("nothing waits for you", err=True)
 
 
 @rules.command("approve")
 @click.argument("rule_id")
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @options.with_memory()
-def approve(memory: ToolMem, rule_id: str) -> None:
-    """Do what is asked for a rule; needs a terminal of the user in a guarded store."""
+def approve(memory: ToolMem, rule_id: str, yes: bool) -> None:
+    """Show what is asked for a rule, ask, and do it.
+
+    Without a terminal of the user nothing is shown or asked, and in a guarded store nothing done.
+    """
     rule = find_rule(memory.rules.requests(), rule_id)
+    if user_actor().evidence:
+        _print_request(rule)
+        confirm("Do this?", yes)
     after = _decided(memory, rule, "approve")
     _print_decided("done", rule, is_done=after.request is None and after.status != "request")
 
@@ -256,8 +268,9 @@ def try_rule(
     if trial.match:
         click.echo(f"does it mean the call: {trial.match}")
     if call is None or recorded is not None:
-        stopped = f"{len(trial.stopped):,} stopped, {trial.worked:,} of these had worked"
-        click.echo(f"recorded calls: {trial.calls:,} tried, {stopped}")
+        stopped = "asked about" if trial.rule.effect == "ask" else "stopped"
+        done = f"{len(trial.stopped):,} {stopped}, {trial.worked:,} of these had worked"
+        click.echo(f"recorded calls: {trial.calls:,} tried, {done}")
     if trial.is_partial:
         click.echo("its tests of earlier calls were not tried")
 
@@ -399,7 +412,26 @@ def _rule_row(found: RuleOverview) -> tuple[Any, ...]:
     return *about, found.stopped, when, rule.rule
 
 
-def _request_row(rule: ToolMemoryRule) -> tuple[str, ...]:
-    change = rule.request.after if rule.request else {}
-    what = "new" if rule.status == "request" else json.dumps(change, ensure_ascii=False)
-    return rule.id[:8], rule.tool_name, what, rule.rule
+_BINDING = ["priority", "effect", "when", "unless", "expires_at", "session", "tags", "replaces"]
+
+
+def _print_request(rule: ToolMemoryRule) -> None:
+    """Print all that is asked for a rule, with what is invisible in it."""
+    given, asked = msgspec.to_builtins(rule), rule.request
+    if asked is None:
+        lines = [f"asked for: a new rule, by {rule.said.by}"]
+        lines += [f"{name}: {_whole(given[name])}" for name in _BINDING if given[name]]
+    else:
+        words = f", in its words: {_whole(asked.words)}" if asked.words else ""
+        lines = [f"asked for: a change, by {asked.by}{words}"]
+        for name, value in msgspec.to_builtins(asked.after).items():
+            change = f"{name}: {_whole(given[name])} -> {_whole(value)}"
+            lines.append("delete it" if (name, value) == ("status", "deleted") else change)
+    click.echo(f"{rule.id[:8]}  {_whole(rule.tool_name)}  {_whole(rule.rule)}")
+    for line in lines:
+        click.echo(f"    {line}")
+
+
+def _whole(value: Any) -> str:
+    """All of a value as JSON, with the code point in the place of each invisible character."""
+    return marked(json.dumps(value, ensure_ascii=False)).replace("\n", "\n      ")

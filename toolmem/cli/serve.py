@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import threading
 import webbrowser
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from functools import partial
-from socket import socket
+from socket import AF_INET, AF_INET6, create_server, socket
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -20,6 +22,7 @@ from toolmem.config.layers import OVERRIDE, Setting
 from toolmem.errors import ConfigError
 from toolmem.memory.toolmem import ToolMem
 from toolmem.server.access import Access, read_token
+from toolmem.text.display import plain
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -116,9 +119,9 @@ def listen(
         async def startup(self, sockets: list[socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
-                port = self.servers[0].sockets[0].getsockname()[1]  # http.port may be 0: any
+                port = listening.getsockname()[1]  # http.port may be 0: any
                 address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-                click.echo(f"toolmem on {address}{path} (Ctrl-C stops it)", err=True)
+                click.echo(f"toolmem on {address}{path}, {over} (Ctrl-C stops it)", err=True)
                 started(address)
 
     settings = memory.engine.configuration.settings
@@ -126,12 +129,15 @@ def listen(
     host = _host(memory, section, bool(token))
     if not is_loopback(host):
         click.echo(_WHO_SPEAKS[settings.session.speaker], err=True)
+    store = memory.services.store()
+    # A server has no file: there, a store without a workspace is new.
+    is_new = not os.path.exists(store.location) and not store.workspaces()
+    over = f"store {plain(store.location)}{' (new)' if is_new else ''}"
+    listening = _listen(section, host, getattr(settings, section).port)
     server = Server(
         uvicorn.Config(
             Bounded(make(Access(token))),
             http=BoundedProtocol,
-            host=host,
-            port=getattr(settings, section).port,
             timeout_keep_alive=int(settings.http.timeout_keep_alive),
             limit_concurrency=settings.http.limit_concurrency,
             timeout_graceful_shutdown=GRACE,
@@ -140,9 +146,22 @@ def listen(
         )
     )
     with suppress(KeyboardInterrupt):
-        server.run()
+        server.run(sockets=[listening])
     if not server.started:
         raise SystemExit(3)  # as uvicorn's own command does; it has said why
+
+
+def _listen(section: str, host: str, port: int) -> socket:
+    """A socket that listens at this address. Raises ConfigError."""
+    try:
+        return create_server((host, port), family=AF_INET6 if ":" in host else AF_INET)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            problem = f"{section}.port: {port} is taken (by another program); choose another with"
+            raise ConfigError([f"{problem} {section}.port={(port + 1) % 65_536}"]) from None
+        reason = str(error.strerror).partition(" (while")[0]
+        problem = f"{section}.host: cannot listen on {host}, port {port}: {reason}"
+        raise ConfigError([problem]) from None
 
 
 def _host(memory: ToolMem, section: str, has_token: bool) -> str:

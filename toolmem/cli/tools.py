@@ -29,14 +29,17 @@ def tools() -> None:
     type=click.Choice(get_args(ToolOrder)),
     default="name",
     show_default=True,
-    help="Most failed calls first, highest share of them, most calls ever, lowest score, longest "
-    "time, most calls since the guidance.",
+    help="lost, failed, calls, new: the most stand first; share: the highest share that failed; "
+    "score: the lowest; time: the most seconds a call.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="So many at most.")
 @options.with_memory()
 @options.as_json
 def list_tools(memory: ToolMem, as_json: bool, **wanted: Any) -> None:
     """List the tools with their figures.
+
+    `calls` are all ever, `new` those since the guidance. The others are of the calls that are kept:
+    `lost` failed or were of no use; `worked` is a share; `score` and `seconds` are means.
 
     \b
     Examples:
@@ -45,7 +48,7 @@ def list_tools(memory: ToolMem, as_json: bool, **wanted: Any) -> None:
       toolmem tools list --store report/memory.db --workspace evaluate --json
     """
     found = memory.tools(**wanted, guidance=as_json)
-    columns = ("tool", "calls ever", "kept", "worked of kept", "score", "since guidance")
+    columns = ("tool", "calls", "kept", "failed", "lost", "worked", "score", "seconds", "new")
     which = "tool with this text in its name" if wanted["text"] else "tools"
     nothing = f"workspace {memory.workspace_id!r} has no {which}"
     print_items(found, as_json, columns, _row, nothing=nothing, numbers=True)
@@ -89,5 +92,6 @@ def forget_line(memory: ToolMem, tool: str, line: int) -> None:
 
 def _row(tool: ToolOverview) -> tuple[Any, ...]:
     kept = tool.window
-    figures = (kept.calls, kept.success_rate, kept.avg_score)
-    return tool.tool_name, tool.calls_ever, *figures, tool.new_calls
+    counts = (tool.calls_ever, kept.calls, tool.failed, tool.lost)
+    means = (kept.success_rate, kept.avg_score, kept.avg_time_cost)
+    return tool.tool_name, *counts, *means, tool.new_calls

@@ -1,5 +1,6 @@
 """What the pages of the console show."""
 
+import csv
 import html
 import re
 
@@ -12,6 +13,7 @@ from toolmem.rules.changes import Actor
 from toolmem.server.access import Access
 from toolmem.server.console.call_views import calls, find_calls
 from toolmem.server.console.paging import PAGE
+from toolmem.server.console.tables import csv_of
 from toolmem.server.console.tool_views import changed_inputs, tools
 from toolmem.server.console.views import VIEWS
 from toolmem.server.http import application
@@ -70,6 +72,22 @@ def test_older_calls_follow_without_gap_or_repetition(memory):
         seen += [each.id for each in page["found"]]
         before = page["more"]
     assert seen == [str(n) for n in reversed(range(2 * PAGE + 7))]
+
+
+@pytest.mark.parametrize("outcome", ["", "failed", "worked"])
+def test_the_csv_of_a_list_holds_the_calls_that_older_leads_to(memory, outcome):
+    call = {"tool_name": "http_request", "output": "x"}
+    memory.add([{**call, "id": f"c{n}", "success": n % 7 > 0} for n in range(700)])
+    memory.add([{"tool_name": "other", "output": "x", "success": False}])
+    query = {"tool": "http_request", "outcome": outcome}
+    seen, before = [], ""
+    while before is not None:
+        page = calls(memory, {**query, "before": str(before)})
+        seen += [each.id for each in page["found"]]
+        before = page["more"]
+    rows = list(csv.DictReader(csv_of("calls", memory, query).splitlines()))
+    assert [row["id"] for row in rows] == seen[::-1]
+    assert len(rows) == {"": 700, "failed": 100, "worked": 600}[outcome]
 
 
 LISTS = [
@@ -250,6 +268,18 @@ def test_pages_allow_no_script_but_their_own(browser):
 def test_what_is_not_there_is_a_page_with_404(browser, page):
     answer = browser.client.get(f"/w/default/{page}")
     assert answer.status_code == 404 and "That did not work" in answer.text
+
+
+@pytest.mark.parametrize("page", ["", "tools", "calls.csv", "call.txt", "rule", "retry"])
+def test_a_workspace_that_the_store_lacks_is_a_page_with_404(browser, memory, page):
+    answer = browser.client.get(f"/w/nowhere/{page}")
+    assert answer.status_code == 404
+    if page in ("rule", "retry"):
+        data = {**browser.fields(), "do": "save", "tool_name": "t", "rule": "Never"}
+        answer = browser.client.post(f"/w/nowhere/{page}", data=data)
+        assert answer.status_code == 404 and memory.services.store().workspaces() == ["default"]
+    if page != "retry":
+        assert "The store has no workspace" in answer.text
 
 
 def test_an_empty_memory_has_pages_too(tmp_path):

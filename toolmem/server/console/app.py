@@ -152,8 +152,13 @@ class Console:
         raise Refused(404, "")
 
     def _workspace(self, request: Request) -> Workspace:
-        name = request.path_params.get("workspace") or self.memory.workspace_id
-        return self.memory.workspace(name)
+        """The workspace of a page. Raises Refused where the store has none of its name."""
+        own = self.memory.workspace_id
+        name = request.path_params.get("workspace") or own
+        found = self.memory.workspace(name)
+        if name != own and name not in self.memory.services.store().workspaces():
+            raise Refused(404, f"The store has no workspace {name!r}.")
+        return found
 
     def _start(self, request: Request, visit: Visit, body: bytes) -> Response:
         found, own = self.memory.services.store().workspaces(), self.memory.workspace_id
