@@ -92,7 +92,9 @@ def test_a_demand_is_seen_as_a_stopped_call_looked_at_withdrawn_and_restored(
     person = signs_in(width, scheme)
     assert person.decided("eve") == "deny"
     person.follow("Home")
-    assert person.sees("1\\s+call stopped today") and person.sees("Never email eve@x.org")
+    assert person.sees("1\\s+call stopped or asked about today") and person.sees(
+        "Never email eve@x.org"
+    )
     person.follow("send_email to: eve@x.org")
     assert person.sees("eve@x.org")
     person.follow("Never email eve@x.org")
