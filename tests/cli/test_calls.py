@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from click.testing import CliRunner
+from command_line import run as run_command
 
 from toolmem import ToolMem
-from toolmem.cli.main import commands
 
 
 @pytest.fixture
@@ -19,10 +18,7 @@ def toolmem(tmp_path, call):
         ]
         memory.services.store().append_calls("default", calls, 100)
 
-    def run(*arguments):
-        return CliRunner().invoke(commands, [*arguments, "--store", path], catch_exceptions=False)
-
-    return run
+    return lambda *arguments: run_command(tmp_path, *arguments, "--store", path)
 
 
 def test_calls_are_printed_a_line_each_the_newest_last_with_the_way_to_older_ones(toolmem):
@@ -44,7 +40,7 @@ def test_calls_are_found_by_tool_outcome_and_text(toolmem):
     assert [line.split()[3] for line in done.stdout.splitlines()[1:]] == ['{"q":7}', '{"q":17}']
     assert done.stderr == ""
     done = toolmem("calls", "--conversation", "none")
-    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "no call fits\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "no call fits\n")
 
 
 def test_tools_are_listed_in_the_order_asked_and_as_many_as_asked(toolmem):
