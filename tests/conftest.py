@@ -1,8 +1,10 @@
 """What all tests share. Nothing that a test does reaches the user's own files."""
 
+import os
 from datetime import UTC, datetime
 
 import pytest
+from console_site.chromium import Missing, open_chromium
 
 from toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
@@ -35,6 +37,18 @@ def home(tmp_path_factory):
         for name in ("CACHE", "CONFIG", "DATA", "STATE"):
             patch.setenv(f"XDG_{name}_HOME", str(folder / name.lower()))
         yield folder
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A real browser. CI fails without one."""
+    try:
+        with open_chromium() as opened:
+            yield opened
+    except Missing as missing:
+        if os.environ.get("CI"):
+            pytest.fail(str(missing), pytrace=False)
+        pytest.skip(str(missing))
 
 
 @pytest.fixture

@@ -25,9 +25,8 @@ def test_calls_are_printed_a_line_each_the_newest_last_with_the_way_to_older_one
     done = toolmem("calls")
     _, *lines = done.stdout.splitlines()
     assert len(lines) == 20
-    assert lines[-1].split() == [
-        *("2026-01-01T00:00:00+00:00", "worked", "b", '{"q":29}', "->", "no\\n29", "of", "it")
-    ]
+    newest = '2026-01-01T00:00:00+00:00 worked b {"q":29} -> no\\n29 of it'
+    assert lines[-1].split() == newest.split()
     older = done.stderr.split("older calls: ")[1].split()
     _, *rest = toolmem("calls", *older).stdout.splitlines()
     assert [line.split()[3] for line in rest] == [f'{{"q":{n}}}' for n in range(10)]

@@ -132,11 +132,12 @@ def look(page: Any, url: str, addresses: list[str], *, axe: bool = False) -> lis
             found += [Fault(f"{address} {width}", what, value) for what, value in seen if value]
             for scheme in SCHEMES if axe else ():
                 page.emulate_media(color_scheme=scheme)
-                found += _violations(page, f"{address} {width} {scheme}")
+                found += violations(page, f"{address} {width} {scheme}")
     return found
 
 
-def _violations(page: Any, place: str) -> list[Fault]:
+def violations(page: Any, place: str) -> list[Fault]:
+    """What axe-core finds on a page; its context must ignore policies."""
     from axe_playwright_python.sync_playwright import Axe
 
     found = Axe().run(page).response["violations"]

@@ -1,40 +1,38 @@
 """The report in a real browser: tables are sorted, cards are found, and no foreign script runs."""
 
 import json
-import os
-import shutil
 
 import pytest
+from console_site.pages import violations
 
 from toolmem.research.evaluation import evaluate
 from toolmem.research.page import write_page
 
-sync_api = pytest.importorskip("playwright.sync_api")
-CHROMIUM = os.environ.get("TOOLMEM_CHROMIUM") or shutil.which("chromium")
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 HOSTILE = (
     "\"'></script></code></title><img src=x onerror=alert(1)>{{7*7}}{% raw %}\u202e\x1b[31m${1}"
 )
 
 
 @pytest.fixture
-def open_page(tmp_path):
+def open_page(chromium, tmp_path):
     """Opens the report of a recording; `page.alerts` holds what a script of the recording says."""
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    contexts = []
 
-        def opened(*records, **context):
-            path = tmp_path / "calls.jsonl"
-            path.write_text("\n".join(map(json.dumps, records)))
-            page = browser.new_context(**context).new_page()
-            page.set_default_timeout(10_000)
-            page.alerts = []
-            page.on("dialog", lambda dialog: (page.alerts.append(dialog.message), dialog.dismiss()))
-            page.goto(write_page(evaluate(path), tmp_path).as_uri())
-            return page
+    def opened(*records, **context):
+        path = tmp_path / "calls.jsonl"
+        path.write_text("\n".join(map(json.dumps, records)))
+        contexts.append(chromium.new_context(**context))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(10_000)
+        page.alerts = []
+        page.on("dialog", lambda dialog: (page.alerts.append(dialog.message), dialog.dismiss()))
+        page.goto(write_page(evaluate(path), tmp_path).as_uri())
+        return page
 
-        yield opened
-        browser.close()
+    yield opened
+    for each in contexts:
+        each.close()
 
 
 def failing(tool, error, count, **more):
@@ -87,6 +85,15 @@ def test_without_a_script_all_cards_stand_there_and_nothing_asks_for_a_click(ope
     page = open_page(*RECORDS, java_script_enabled=False)
     assert page.locator("details:visible").count() == 3
     assert page.locator("button:visible, input:visible").count() == 0
+
+
+def test_the_report_is_accessible_at_both_widths_and_in_both_schemes(open_page):
+    page = open_page(*RECORDS, bypass_csp=True)
+    for width in (400, 1400):
+        page.set_viewport_size({"width": width, "height": 900})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            assert violations(page, f"{width} {scheme}") == []
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1400, "light")])

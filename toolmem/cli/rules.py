@@ -272,7 +272,7 @@ def try_rule(
         done = f"{len(trial.stopped):,} {stopped}, {trial.worked:,} of these had worked"
         click.echo(f"recorded calls: {trial.calls:,} tried, {done}")
     if trial.is_partial:
-        click.echo("its tests of earlier calls were not tried")
+        click.echo("its tests of earlier calls knew of none")
 
 
 def _decided(memory: ToolMem, rule: ToolMemoryRule, review: Review) -> ToolMemoryRule:

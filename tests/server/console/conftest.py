@@ -1,10 +1,9 @@
 """A console over a small memory, asked in this process; and a Chromium for a real one."""
 
-import os
 import re
 
 import pytest
-from console_site import TOKEN, Missing, open_chromium, sign_in, start, stop
+from console_site import TOKEN, sign_in, start, stop
 from starlette.testclient import TestClient
 
 from toolmem import ToolMem
@@ -137,18 +136,6 @@ def user_rule(memory):
     rule = user.tool_rule_put("send_email", "Never email user3", **more)
     memory.services.store().put(".store", ".store", "guarded", {})
     return rule
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """A real browser. CI fails without one."""
-    try:
-        with open_chromium() as opened:
-            yield opened
-    except Missing as missing:
-        if os.environ.get("CI"):
-            pytest.fail(str(missing), pytrace=False)
-        pytest.skip(str(missing))
 
 
 @pytest.fixture

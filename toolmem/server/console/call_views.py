@@ -110,7 +110,7 @@ def call(memory: Workspace, query: Query) -> dict[str, Any]:
 
 def _neighbour(memory: Workspace, listed: Query, place: dict[str, Any]) -> ToolCallResult | None:
     """The next call in a list, on the side of a position that `place` names."""
-    line, fits = _line_of(memory, listed), OUTCOMES.get(listed["outcome"])  # type: ignore[call-overload]
+    line, fits = _line_of(memory, listed), OUTCOMES.get(listed["outcome"])
     log = partial(
         memory.services.store().call_log,
         memory.workspace_id,

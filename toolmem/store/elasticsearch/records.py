@@ -27,13 +27,22 @@ from toolmem.store.elasticsearch.layout import SYSTEM, Layout, digest, terms
 from toolmem.store.search import index_words
 from toolmem.store.storable import MAX_NAME, Place
 from toolmem.text.display import plain
-from toolmem.text.forms import word_set
 
 log = logging.getLogger("toolmem.operator")
 COPY_SECONDS = 3.0  # for requests to copies of rules
 RECENT = 4  # names of the last changes, by which a writer recognizes its own
 STAMP = (SYSTEM, "stamp")  # namespace and key
-FIELDS = sorted(word_set("workspace namespace key live version created modified recent body"))
+FIELDS = [
+    "workspace",
+    "namespace",
+    "key",
+    "live",
+    "version",
+    "created",
+    "modified",
+    "recent",
+    "body",
+]
 
 
 def document_fields(text: str) -> dict[str, str]:
