@@ -10,8 +10,8 @@ import pytest
 from hooks.conftest import NOTE, Host
 
 from toolmem.guard.stores import project_root
-from toolmem.hooks.ledger import Ledger, forget_old_sessions
 from toolmem.hooks.notes import note_command
+from toolmem.hooks.session_state import SessionState, forget_old_sessions
 from toolmem.hooks.state import INSTALLS, Install, write_notes
 from toolmem.models.calls import SystemClock
 from toolmem.rules.changes import Actor
@@ -387,9 +387,9 @@ def test_sessions_that_ended_long_ago_are_forgotten(host):
     host.after("ls", "a")
     with host.store() as store:
         forget_old_sessions(store, datetime.now(UTC) + timedelta(days=29))
-        assert Ledger(store, "s1").read()[0].calls
+        assert SessionState(store, "s1").read()[0].calls
         forget_old_sessions(store, datetime.now(UTC) + timedelta(days=31))
-        assert not Ledger(store, "s1").read()[0].calls
+        assert not SessionState(store, "s1").read()[0].calls
 
 
 def test_a_subfolder_and_a_worktree_share_the_repositorys_store(project, tmp_path):

@@ -197,7 +197,7 @@ def _offer_sessions(agent: Agent, project: str, store: str, learn: bool | None) 
         print_first_page(import_chosen(memory, chosen), store, chosen)
 
 
-def _show(changes: list[installs.Change], agent: Agent, done: str, project: str) -> None:
+def _show(changes: list[installs.FileChange], agent: Agent, done: str, project: str) -> None:
     for change in changes:
         if text := change.difference():
             click.echo(text)

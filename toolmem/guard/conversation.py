@@ -13,7 +13,7 @@ from toolmem.guard.repeats import Failures
 from toolmem.models.calls import Moment
 from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
-from toolmem.models.rules import Change, ToolMemoryRule
+from toolmem.models.rules import RuleChange, ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.store.storable import micros, read_or_new, swap
 from toolmem.view.conditions import MoreThan
@@ -124,7 +124,7 @@ class PlannedCall(Struct):
     known: Conversation = field(default_factory=Conversation)
     forgiven: Forgiveness = field(default_factory=Forgiveness)
 
-    def question_about(self, rule: ToolMemoryRule, now: datetime) -> Change | None:
+    def question_about(self, rule: ToolMemoryRule, now: datetime) -> RuleChange | None:
         """The open question whether the user took a rule back, unless they kept it when asked."""
         asked = rule.question_at(now)
         if asked is None or asked.session != self.conversation:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from toolmem.models.decisions import Action, Decision, DecisionSource
 from toolmem.models.protocols import Store
-from toolmem.models.rules import Change, ToolMemoryRule
+from toolmem.models.rules import RuleChange, ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.replies import MIN_ID_LENGTH
 from toolmem.store.storable import change_decision
@@ -161,7 +161,7 @@ def _named(finding: Finding, findings: Sequence[Finding]) -> Finding:
 def rule_finding(
     rule: ToolMemoryRule,
     mode: Mode,
-    asked: Change | None = None,
+    asked: RuleChange | None = None,
     need: str = "",
     *,
     sure: bool = True,

@@ -28,7 +28,7 @@ from toolmem.models.records import Record
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.identity import RULE_PREFIX, SESSION_RULES, TOOL_PREFIX
 from toolmem.store.sqlite import SqliteStore, trust
-from toolmem.store.sqlite.database import RuleChange
+from toolmem.store.sqlite.database import RulesChanged
 from toolmem.store.sqlite.files import MEMORY, is_missing
 
 log = logging.getLogger("toolmem.guard")
@@ -174,7 +174,7 @@ def watch(store: SqliteStore) -> None:
         store.watch_rules(lambda store, change: keep_copy(store, change.workspace, change))
 
 
-def keep_copy(store: Store, workspace: str, change: RuleChange | None = None) -> str:
+def keep_copy(store: Store, workspace: str, change: RulesChanged | None = None) -> str:
     """Bring the copy of a store's rules up to date; returns why it could not be, "" if it was.
 
     `change`: what was just committed, so that only this is written where nothing else came between.

@@ -4,8 +4,8 @@
 the table of `agents` says, and `outputs` reads what a tool answered. `handle` checks and records
 calls; `sessions` answers the start of a session and summarizes after its end, `prompts` handles
 what the user types, and `notes` the command by which a model notes a demand. `team_rules`
-offers the repository's rules and follows its file. `ledger` stores the state of a session between
-its hooks.
+offers the repository's rules and follows its file. `session_state` stores what one hook of a
+session knows for the next.
 
 `installs` puts the hook into an agent's settings and takes it out again, `mcp_entries` the proxy;
 `json_text` edits the JSON and leaves every other byte. `plugins/` is for agents that load

@@ -18,7 +18,7 @@ from toolmem.guard.stores import WORKSPACE, open_stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.handle import guard_is_on
 from toolmem.hooks.installs import files_of, is_temporary, read_text
-from toolmem.hooks.ledger import NAMESPACE, Ledger, Session
+from toolmem.hooks.session_state import NAMESPACE, Session, SessionState
 from toolmem.hooks.state import Install, installed
 
 TIMEOUT = 20.0  # seconds that the hook has to answer
@@ -101,9 +101,9 @@ def _run(agent: Agent, install: Install) -> Finding:
     words = install.command
     path = words[words.index("--store") + 1] if "--store" in words else ""
     store = open_stores(folder, path).main
-    ledger = Ledger(store, session)
-    is_recorded = bool(ledger.read()[0].events)
-    store.delete(WORKSPACE, NAMESPACE, ledger.key)
+    state = SessionState(store, session)
+    is_recorded = bool(state.read()[0].events)
+    store.delete(WORKSPACE, NAMESPACE, state.key)
     if ran.returncode or not is_recorded:
         errors = ran.stderr.decode("utf-8", "replace").strip()[-300:]
         problem = errors or "it recorded nothing; see hooks.log in the state folder"

@@ -22,9 +22,9 @@ from toolmem.guard.guard import WRITE_WAIT
 from toolmem.guard.rule_copies import aside_file
 from toolmem.guard.stores import MAX_OUTPUT, WORKSPACE, Stores
 from toolmem.hooks.agents import Agent
-from toolmem.hooks.ledger import Ledger, Session, SessionCall, digest_of
 from toolmem.hooks.notes import answer_note, note_in
 from toolmem.hooks.protocol import Answer, Event
+from toolmem.hooks.session_state import Session, SessionCall, SessionState, digest_of
 from toolmem.hooks.state import installed
 from toolmem.models.calls import ToolCallResult, hook_call_id
 from toolmem.models.decisions import Decision
@@ -59,8 +59,8 @@ class Hook(Struct, kw_only=True):
                 with suppress(StoreError):
                     with self.stores.main.transaction(WRITE_WAIT):
                         kept = aside.give_back()
-                        ledger = Ledger(self.stores.main, event.session)
-                        ledger.change(lambda session: session.notices.extend(kept))
+                        state = SessionState(self.stores.main, event.session)
+                        state.change(lambda session: session.notices.extend(kept))
                     aside.let_go()
         answer = self._answer(event)
         if event.kind in ("session_start", "prompt") and event.kind in self.agent.notice_at:
@@ -72,29 +72,29 @@ class Hook(Struct, kw_only=True):
         self.stores.rules_changed |= event.kind not in ("before_call", "after_call")
         if self.stores.moved and event.kind not in ("session_start", "prompt"):  # recognized now
             with suppress(StoreError), self.stores.main.transaction(WRITE_WAIT):
-                ledger = Ledger(self.stores.main, event.session)
-                ledger.change(lambda session: session.notices.extend(self.stores.moved))
+                state = SessionState(self.stores.main, event.session)
+                state.change(lambda session: session.notices.extend(self.stores.moved))
         problems = self.stores.keep_copies()
         if event.kind in ("session_start", "prompt"):
             answer.notice = "\n".join(filter(None, (answer.notice, *problems)))
         return answer
 
     def _answer(self, event: Event) -> Answer:
-        ledger = Ledger(self.stores.main, event.session)
+        state = SessionState(self.stores.main, event.session)
         # Modules that a check of a call does not need are imported where they are used.
         match event.kind:
             case "before_call":
-                return self._before(event, ledger)
+                return self._before(event, state)
             case "after_call":
-                return self._after(event, ledger)
+                return self._after(event, state)
             case _:
                 with suppress(StoreError):
-                    self._close_questions(event, ledger, ledger.read()[0])
+                    self._close_questions(event, state, state.read()[0])
         match event.kind:
             case "prompt":
                 from toolmem.hooks.prompts import answer_prompt
 
-                return answer_prompt(self.agent, self.stores, self.guards(), event, ledger)
+                return answer_prompt(self.agent, self.stores, self.guards(), event, state)
             case "session_end":
                 from toolmem.hooks.sessions import start_summary
 
@@ -117,11 +117,11 @@ class Hook(Struct, kw_only=True):
 
     # ------------------------------------------------------------ around a call
 
-    def _before(self, event: Event, ledger: Ledger) -> Answer:
+    def _before(self, event: Event, state: SessionState) -> Answer:
         session = Session()
         stamp = ""
         try:
-            session, stamp = ledger.read()
+            session, stamp = state.read()
             for store in self.stores.further:
                 stamp += store.get_many(WORKSPACE, []).rules_stamp
         except StoreError as error:  # the guards say what that means
@@ -140,7 +140,7 @@ class Hook(Struct, kw_only=True):
             earlier = None
         if earlier and event.key and earlier.rules_stamp == stamp:  # the event came twice
             return _answer(earlier.decisions)
-        asks_user = self._close_questions(event, ledger, session) and event.asks_user
+        asks_user = self._close_questions(event, state, session) and event.asks_user
         decided = self._decide(event, asks_user)
         if sum(not decision.may_run for decision, _ in decided) > 1:  # a yes would answer several
             decided = self._decide(event, asks_user=False)
@@ -160,7 +160,7 @@ class Hook(Struct, kw_only=True):
             with self.stores.main.transaction(WRITE_WAIT):
                 if main is not None:
                     main()
-                ledger.change(add)
+                state.change(add)
             for remember, store in zip(further, self.stores.further, strict=False):
                 if remember is not None:
                     with store.transaction(WRITE_WAIT):
@@ -188,7 +188,7 @@ class Hook(Struct, kw_only=True):
         asking = self.stores.asking_guards() if self.guard_is_on else []
         return [decide(guard, event.tool, event.input) for guard in (*self.guards(), *asking)]
 
-    def _close_questions(self, event: Event, ledger: Ledger, session: Session) -> bool:
+    def _close_questions(self, event: Event, state: SessionState, session: Session) -> bool:
         """Count each question as answered no whose call did not run before this event.
 
         False where that cannot be written, so that nothing is asked.
@@ -206,7 +206,7 @@ class Hook(Struct, kw_only=True):
                 call.closed |= call.record_id in ids
 
         try:
-            ledger.change(close)
+            state.change(close)
             for call in calls:
                 for guard, decision in zip(self.guards(), call.decisions, strict=False):
                     guard.answered(decision, False)
@@ -217,7 +217,7 @@ class Hook(Struct, kw_only=True):
             return False
         return True
 
-    def _after(self, event: Event, ledger: Ledger) -> Answer:
+    def _after(self, event: Event, state: SessionState) -> Answer:
         digest = digest_of(event.tool, event.input)
 
         def end(session: Session) -> SessionCall | None:
@@ -234,13 +234,13 @@ class Hook(Struct, kw_only=True):
             call.ended, call.decisions = True, []
             return before
 
-        call = ledger.change(end)
+        call = state.change(end)
         if call is None or event.interrupted:
             return Answer()
         actions = {decision.action for decision in call.decisions}
         if "deny" in actions or ("ask" in actions and not self.agent.asks):
             return Answer()  # it has not run; one that the user agreed to has
-        session, _ = ledger.read()
+        session, _ = state.read()
         record, guards = self._record(event, call, session), self.guards()
         plain = plain_allow(event.tool, event.session, datetime.now(UTC))  # nothing was written
         decisions = call.decisions or [plain] * len(guards)
@@ -250,7 +250,7 @@ class Hook(Struct, kw_only=True):
             if decision.action == "ask":
                 told += guard.answered(_as_answered(decision, call, event), True).told
         if told and "after_call" not in self.agent.notice_at:
-            ledger.change(lambda session: session.notices.extend(told))
+            state.change(lambda session: session.notices.extend(told))
         return Answer(notice="\n".join(f"toolmem: {line}" for line in told))
 
     def _record(self, event: Event, call: SessionCall, session: Session) -> ToolCallResult:

@@ -37,7 +37,7 @@ _OURS = late_pattern(r"-m\W{1,4}toolmem\.hooks\W")
 _TEMPORARY = ("/uv/archive-v", "/uv/builds-v", "/uv/environments-v", "/.cache/uv/", "/pipx/.cache/")
 
 
-class Change(Struct, frozen=True):
+class FileChange(Struct, frozen=True):
     """A planned change of a file. None: the file does not exist."""
 
     path: Path
@@ -87,7 +87,7 @@ def is_temporary(path: str) -> bool:
 
 def plan_install(
     agent: Agent, project: str, command: list[str], environment: Mapping[str, str]
-) -> list[Change]:
+) -> list[FileChange]:
     """Changes that add the hooks. Raises RequestError if a file of ours exists with other text."""
     changes = []
     for path, form in files_of(agent, project, environment).items():
@@ -99,11 +99,11 @@ def plan_install(
         if before not in (None, text):
             problem = "is there, and is not this toolmem's: move it away first"
             raise RequestError(f"settings: {path} {problem}", "settings")
-        changes.append(Change(path, before, text))
+        changes.append(FileChange(path, before, text))
     return changes
 
 
-def _with_hooks(agent: Agent, path: Path, before: str | None, command: list[str]) -> Change:
+def _with_hooks(agent: Agent, path: Path, before: str | None, command: list[str]) -> FileChange:
     fresh = '{\n  "version": 1\n}\n' if agent.dialect == "cursor" else ""
     base = fresh if before is None else before
     if _OURS.search(_words(base)):
@@ -113,16 +113,16 @@ def _with_hooks(agent: Agent, path: Path, before: str | None, command: list[str]
         text, spans = with_entries(base, _entries(agent, command))
     except ValueError as error:
         raise RequestError(f"settings: {path}: {error}. Nothing was changed", "settings") from None
-    return Change(path, before, text, [] if before is None else spans)
+    return FileChange(path, before, text, [] if before is None else spans)
 
 
 def plan_uninstall(
     agent: Agent, project: str, environment: Mapping[str, str]
-) -> tuple[list[Change], list[Path]]:
+) -> tuple[list[FileChange], list[Path]]:
     """Changes that remove the hooks, and files of ours that stay, as somebody changed them."""
     note = next((n for n in installed() if (n.agent, n.project) == (agent.name, project)), None)
     notes = note.files if note else {}
-    changes: list[Change] = []
+    changes: list[FileChange] = []
     changed: list[Path] = []
     for path, form in files_of(agent, project, environment).items():
         before, known = read_text(path), notes.get(str(path))
@@ -130,14 +130,14 @@ def plan_uninstall(
             continue
         if known is not None and known.digest == _digest(before):
             after = without_spans(before, known.spans) if known.spans else None
-            changes.append(Change(path, before, after))
+            changes.append(FileChange(path, before, after))
         elif form == "settings":
             try:
                 left = without_entries(before, is_ours)
             except ValueError as error:
                 raise RequestError(f"settings: {path}: {error}", "settings") from None
             if left != before:
-                changes.append(Change(path, before, left))
+                changes.append(FileChange(path, before, left))
         else:
             changed.append(path)
     return changes, changed
@@ -192,7 +192,9 @@ def files_of(agent: Agent, project: str, environment: Mapping[str, str]) -> dict
 # ---------------------------------------------------------------- writing
 
 
-def apply_install(agent: Agent, project: str, command: list[str], changes: list[Change]) -> None:
+def apply_install(
+    agent: Agent, project: str, command: list[str], changes: list[FileChange]
+) -> None:
     """Write what was planned, and note how it is undone. Raises RequestError, StoreUnavailable."""
     files: dict[str, FileNote] = {}
     for change in changes:
@@ -206,7 +208,7 @@ def apply_install(agent: Agent, project: str, command: list[str], changes: list[
         write_change(change)
 
 
-def apply_uninstall(agent: Agent, project: str, changes: Iterable[Change]) -> None:
+def apply_uninstall(agent: Agent, project: str, changes: Iterable[FileChange]) -> None:
     """Write what was planned; remove the note, and folders that the install made if empty."""
     for change in changes:
         write_change(change)
@@ -220,7 +222,7 @@ def apply_uninstall(agent: Agent, project: str, changes: Iterable[Change]) -> No
     write_notes(INSTALLS, others)
 
 
-def write_change(change: Change) -> None:
+def write_change(change: FileChange) -> None:
     """Replace a file in one step. Raises RequestError where it changed since it was planned."""
     target = Path(os.path.realpath(change.path))
     if read_text(target) != change.before:

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from toolmem.errors import RequestError
-from toolmem.hooks.installs import Change, read_text, write_change
+from toolmem.hooks.installs import FileChange, read_text, write_change
 from toolmem.hooks.json_text import Part, parts, readable
 from toolmem.hooks.state import read_notes, write_notes
 
@@ -43,7 +43,7 @@ class Wrapped(Struct, frozen=True):
 class EntryChange(Struct, frozen=True):
     """A planned change of one entry."""
 
-    file: Change
+    file: FileChange
     entry: Wrapped
     starts: str  # the command or address that the host starts then
 
@@ -141,4 +141,4 @@ def _planned(path: Path, text: str, entry: Part, wrapped: Wrapped, new: str) -> 
     words = [value.get("command", ""), *(value.get("args") or ())]
     address = next((value[key] for key in _URL_KEYS if key in value), "")
     starts = str(address) or shlex.join(map(str, words))
-    return EntryChange(Change(path, text, after), wrapped, starts)
+    return EntryChange(FileChange(path, text, after), wrapped, starts)

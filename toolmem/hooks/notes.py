@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from toolmem.errors import RequestError
 from toolmem.hooks.agents import Agent
-from toolmem.hooks.ledger import Session
 from toolmem.hooks.protocol import Answer, Event, own_tool
+from toolmem.hooks.session_state import Session
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.replies import without_ways_out
 from toolmem.rules.store import ToolMemoryStore

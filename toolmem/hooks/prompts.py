@@ -14,10 +14,10 @@ from toolmem.guard.aside import Aside
 from toolmem.guard.guard import HEAR_WAIT
 from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.hooks.agents import Agent
-from toolmem.hooks.ledger import Ledger, Session
 from toolmem.hooks.notes import tools_of
 from toolmem.hooks.outputs import last_lines
 from toolmem.hooks.protocol import Answer, Event, is_plain, typed
+from toolmem.hooks.session_state import Session, SessionState
 from toolmem.models.calls import SystemClock
 from toolmem.models.protocols import Store
 from toolmem.rules.capture import ToolMemoryCaptureHook
@@ -34,19 +34,19 @@ _SAID = "the user said:\n"
 
 
 def answer_prompt(
-    agent: Agent, stores: Stores, guards: Sequence[Guard], event: Event, ledger: Ledger
+    agent: Agent, stores: Stores, guards: Sequence[Guard], event: Event, state: SessionState
 ) -> Answer:
     """Store what was typed, and act on it. What cannot be kept is told, with the reason."""
     states = [line for line in (stores.untrusted, *stores.lost) if line]
     more = [*stores.moved, *states]
     try:
         with stores.main.transaction(HEAR_WAIT):
-            if known := ledger.read()[0].told:
+            if known := state.read()[0].told:
                 more = [*stores.moved, *(each for each in states if each not in known)]
             if states != known:
-                ledger.change(lambda session: setattr(session, "told", states))
+                state.change(lambda session: setattr(session, "told", states))
             aside = stores.aside(event.session)
-            answer = _act_on(agent, stores, guards, event, ledger, aside)
+            answer = _act_on(agent, stores, guards, event, state, aside)
         aside.let_go()
     except StoreError as error:
         if isinstance(stores.main, SqliteStore):
@@ -68,7 +68,7 @@ def _act_on(
     stores: Stores,
     guards: Sequence[Guard],
     event: Event,
-    ledger: Ledger,
+    state: SessionState,
     aside: Aside,
 ) -> Answer:
     """A prompt whose event comes twice acts once."""
@@ -92,7 +92,7 @@ def _act_on(
         session.notices = []
         return waiting, new
 
-    if (added := ledger.change(add)) is None:
+    if (added := state.change(add)) is None:
         return Answer()
     session, read = added
     notices = [*session.notices, *aside.give_back()]
@@ -112,7 +112,7 @@ def _act_on(
         capture = ToolMemoryCaptureHook(stores.rules(), actor=Actor("program"))
         captured = capture.after_turn(replace(turn, user_message=message), heard=True)
         notices += (f"From the transcript: {line}" for line in captured.told)
-    notices += _new_requests(stores, ledger, session)
+    notices += _new_requests(stores, state, session)
     text = "\n".join(f"toolmem: {line}" for line in dict.fromkeys(notices) if line)
     return Answer(notice=text)
 
@@ -153,7 +153,7 @@ def _told_unless_main(stores: Stores, store: Store, notices: list[str]) -> Itera
         notices.append(f"the rules of {store.location} did not follow this message: {error}")
 
 
-def _new_requests(stores: Stores, ledger: Ledger, session: Session) -> list[str]:
+def _new_requests(stores: Stores, state: SessionState, session: Session) -> list[str]:
     """Requests of agents that the user has not seen yet, as notices."""
     now = stores.rules().local_time()
     new = [
@@ -162,7 +162,7 @@ def _new_requests(stores: Stores, ledger: Ledger, session: Session) -> list[str]
         if not (rule.id in session.shown or rule.question_at(now) or rule.is_team)
     ]
     if new:
-        ledger.change(lambda session: session.shown.extend(rule.id for rule in new))
+        state.change(lambda session: session.shown.extend(rule.id for rule in new))
     return [
         f"An agent asks for a change of “{plain(rule.rule, 160)}”. To agree: lift {rule.id[:6]}"
         for rule in new[:3]

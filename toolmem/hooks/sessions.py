@@ -19,9 +19,9 @@ from toolmem.guard.shown_guidance import permitted_records
 from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.guidance.shown import guidance_section
 from toolmem.hooks.agents import Agent
-from toolmem.hooks.ledger import Ledger, forget_old_sessions
 from toolmem.hooks.notes import note_command
 from toolmem.hooks.protocol import Answer, Event
+from toolmem.hooks.session_state import SessionState, forget_old_sessions
 from toolmem.hooks.state import write_line
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.models.tools import ToolRecord
@@ -59,8 +59,8 @@ def answer_start(agent: Agent, stores: Stores, guards: Sequence[Guard], event: E
     notices = [*stores.moved, *states]
     if states:
         with suppress(StoreError):  # so that they are told once
-            ledger = Ledger(stores.main, event.session)
-            ledger.change(lambda session: setattr(session, "told", states))
+            state = SessionState(stores.main, event.session)
+            state.change(lambda session: setattr(session, "told", states))
     context = "\n\n".join(filter(None, (rules, cards, contract)))
     return Answer(context=context, notice="\n".join(f"toolmem: {n}" for n in notices if n))
 

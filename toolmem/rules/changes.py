@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import Conflict
-from toolmem.models.rules import RANK, Change, Evidence, Said, Speaker, ToolMemoryRule
+from toolmem.models.rules import RANK, Evidence, RuleChange, Said, Speaker, ToolMemoryRule
 from toolmem.rules.identity import text_key
 
 MAX_CHANGES = 20
@@ -80,10 +80,10 @@ def is_allowed(
 
 def change_of(
     before: ToolMemoryRule, after: ToolMemoryRule, actor: Actor, now: datetime, what: str
-) -> Change:
+) -> RuleChange:
     """Record a change, with the fields that differ, before and after."""
     names = [name for name in _COMPARED if getattr(before, name) != getattr(after, name)]
-    return Change(
+    return RuleChange(
         now,
         actor.kind,
         what,
@@ -100,7 +100,7 @@ def tombstone(rule: ToolMemoryRule, actor: Actor, now: datetime, what: str) -> T
     names = ("id", "tool_name", "created_at", "updated_at", "session", "expires_at")
     fields = {name: getattr(rule, name) for name in names}
     said = Said(rule.said.by, turns=rule.said.turns)
-    change = Change(now, actor.kind, what, actor.evidence)
+    change = RuleChange(now, actor.kind, what, actor.evidence)
     return ToolMemoryRule(**fields, rule="", status="deleted", said=said, changes=[change])
 
 

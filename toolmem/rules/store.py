@@ -16,7 +16,7 @@ from toolmem.errors import Conflict, RequestError
 from toolmem.models.calls import Moment
 from toolmem.models.protocols import Clock, Store
 from toolmem.models.records import Record
-from toolmem.models.rules import RANK, Change, Effect, Priority, Said, Source, ToolMemoryRule
+from toolmem.models.rules import RANK, Effect, Priority, RuleChange, Said, Source, ToolMemoryRule
 from toolmem.rules.changes import (
     ACCEPTED,
     MAX_CHANGES,
@@ -314,7 +314,7 @@ class ToolMemoryStore:
             place, now = self._place_at(_namespace(rule), rule.id), self.clock.now()
             if place.before is not None and place.before.status == "active":
                 return place.before  # it was said again
-            change = Change(now, actor.kind, "restored", actor.evidence, session=actor.session)
+            change = RuleChange(now, actor.kind, "restored", actor.evidence, session=actor.session)
             changes = [*rule.changes, change][-MAX_CHANGES:]
             again = replace(rule, status="active", request=None, updated_at=now, changes=changes)
             return self._write(place, again)

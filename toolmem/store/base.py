@@ -120,13 +120,13 @@ class BaseStore(Store):
         key = self._mask_key() if verdicts else None
         given = {seq: mask_call(c, key) if key else c for seq, c in verdicts.items()}
 
-        def decide(found: changes.Found) -> tuple[changes.Change | None, ToolRecord | None]:
+        def decide(found: changes.Found) -> tuple[changes.Commit | None, ToolRecord | None]:
             if found.record is None:
                 return None, None
             window, now = found.window(list(given)), datetime.now(UTC)
             record = changes.with_all_sums(found.record, found.figures)
-            change = changes.with_verdicts(record, window, given, now)
-            return change, found.record if change is None else change.record
+            commit = changes.with_verdicts(record, window, given, now)
+            return commit, found.record if commit is None else commit.record
 
         record: ToolRecord | None = self._commit(workspace, {tool: changes.Ask(decide)})[tool]
         return record
@@ -153,12 +153,12 @@ class BaseStore(Store):
         document: Document,
         expected_version: int,
     ) -> ToolRecord:
-        def decide(found: changes.Found) -> tuple[changes.Change, changes.Change]:
+        def decide(found: changes.Found) -> tuple[changes.Commit, changes.Commit]:
             now = datetime.now(UTC)
-            change = changes.with_guidance(found.record, guidance, document, expected_version, now)
-            return change, change
+            commit = changes.with_guidance(found.record, guidance, document, expected_version, now)
+            return commit, commit
 
-        done: changes.Change = self._commit(workspace, {tool: changes.Ask(decide)})[tool]
+        done: changes.Commit = self._commit(workspace, {tool: changes.Ask(decide)})[tool]
         return replace(done.record, guidance=done.guidance)
 
     # ------------------------------------------------------------ records

@@ -31,7 +31,7 @@ from toolmem.errors import StoreError, StoreUnavailable, ToolMemError
 from toolmem.models.calls import CallFigures, ToolCallResult
 from toolmem.models.guidance import Guidance
 from toolmem.models.tools import Counted, ToolRecord, Window
-from toolmem.store.changes import DELETED, Ask, Change, new_record
+from toolmem.store.changes import DELETED, Ask, Commit, new_record
 from toolmem.store.elasticsearch.client import (
     MAX_CONFLICT_PAUSE,
     Client,
@@ -106,7 +106,7 @@ class Found(Struct):
     known: set[str] = set()  # of the ids that were asked for
     sources: dict[int, dict[str, Any]] = {}  # documents of its calls, by seq; 0: of its guidance
     older: dict[int, tuple[str, dict[str, Any]]] = {}  # id and document of calls that left it
-    emptied: tuple[int, int] = (1, 0)  # as in `Change`
+    emptied: tuple[int, int] = (1, 0)  # as in `Commit`
     answer: Any = None  # of the Ask, to the caller of `commit`
 
     @property
@@ -365,23 +365,23 @@ def _source(found: Found, entry: Entry, text: str) -> dict[str, Any]:
 
 def _decide(found: Found, ask: Ask, name: str, attempts: dict[str, Any]) -> None:
     """Apply an Ask, and set the answer. `attempts`: earlier answers by name. Raises Stale."""
-    change: Any = None
+    commit: Any = None
     if own := attempts.keys() & set(found.state.recent):  # swapped, and the answer was lost
         found.answer = attempts[own.pop()]
     else:
         try:
-            change, found.answer = ask.decide(found)
+            commit, found.answer = ask.decide(found)
         except ToolMemError as error:
             found.answer = error
-    if change is None:
+    if commit is None:
         if attempts and found.position is None:
             raise Stale
         return
     attempts[name] = found.answer
-    if change is DELETED:
+    if commit is DELETED:
         _delete(found)
     else:
-        _change(found, change)
+        _change(found, commit)
     found.state.recent = [*found.state.recent, name][-RECENT:]
 
 
@@ -395,49 +395,49 @@ def _delete(found: Found) -> None:
     found.state = State(record, position=before.position, recent=before.recent, dead=dead)
 
 
-def _change(found: Found, change: Change) -> None:
-    change.record.version = version = found.state.record.version + 1
+def _change(found: Found, commit: Commit) -> None:
+    commit.record.version = version = found.state.record.version + 1
     stem = found.state.stem or os.urandom(8).hex()
-    state = replace(found.state, record=change.record, stem=stem)
-    written = _call_entries(found, change, state)
-    if change.guidance is not None:
+    state = replace(found.state, record=commit.record, stem=stem)
+    written = _call_entries(found, commit, state)
+    if commit.guidance is not None:
         state.guidance = version
-        text = "" if change.document is None else change.document.text
-        body = _encode([_encode(change.guidance).decode(), text]).decode()
+        text = "" if commit.document is None else commit.document.text
+        body = _encode([_encode(commit.guidance).decode(), text]).decode()
         place = _guidance_id(found)
         written[place] = (Entry(place, version), body)
-    found.state, found.outbox, found.emptied = state, found.outbox | written, change.emptied
+    found.state, found.outbox, found.emptied = state, found.outbox | written, commit.emptied
 
 
-def _call_entries(found: Found, change: Change, state: State) -> Outbox:
-    """The outbox entries of a change's calls. Moves the window of `state`."""
+def _call_entries(found: Found, commit: Commit, state: State) -> Outbox:
+    """The outbox entries of a commit's calls. Moves the window of `state`."""
     record, kept = state.record, list(found.state.kept)
     first = found.state.record.first_seq
     written: Outbox = {}
     placed: dict[int, Kept] = {}  # above the kept ones
     tool_bits = int(digest(found.workspace, found.tool)[:3], 16) >> 2
-    for seq, item in change.calls.items():
+    for seq, item in commit.calls.items():
         place = _call_id(state.stem, item.call.id or "")
         # Grows with time and with the order in which calls came; tools differ in the last 10 bits.
         at = micros(record.time_modified) + item.index << 10 | tool_bits
         state.position = max(state.position + 1, at)
-        text = "" if seq <= change.emptied[1] else item.body.decode()
+        text = "" if seq <= commit.emptied[1] else item.body.decode()
         entry = Entry(place, record.version, seq, state.position, item.call.conversation_id)
         written[place] = (entry, text)
         placed[seq] = _kept(place, record.version, item.call)
-    for seq, body in change.rejudged.items():
+    for seq, body in commit.rejudged.items():
         place, source = kept[seq - first].id, found.sources[seq]
         conversation = source.get("conversation", "")
         entry = Entry(place, record.version, seq, source["position"], conversation)
         written[place] = (entry, body.decode())
         kept[seq - first] = _kept(place, record.version, decoder(CallFigures)(body))
-    found.tools.fetch([(found, [seq for seq in change.moved if seq >= first])])
-    for seq, moved in change.moved.items():
+    found.tools.fetch([(found, [seq for seq in commit.moved if seq >= first])])
+    for seq, moved in commit.moved.items():
         place, source = found.older.get(seq) or (kept[seq - first].id, found.sources[seq])
         placed[moved] = _kept(place, record.version, decoder(CallFigures)(source["body"]))
         where = (moved, source["position"], source.get("conversation", ""))
         written[place] = (Entry(place, record.version, *where), source["body"])
-    for each in change.forgotten:
+    for each in commit.forgotten:
         place = _call_id(state.stem, each)
         written[place] = (Entry(place, record.version, -1), "")
     kept += [placed[seq] for seq in sorted(placed)]

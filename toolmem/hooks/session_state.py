@@ -70,7 +70,7 @@ class Session(Struct, omit_defaults=True):
         return next(iter([*both, *same_id, *(same_input if by_input else [])]), None)
 
 
-class Ledger:
+class SessionState:
     """The record of one session."""
 
     def __init__(self, store: Store, session: str) -> None:
