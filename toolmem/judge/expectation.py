@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from toolmem.text.forms import word_set
+from toolmem.text.forms import MAX_NAME, snake_case, word_set
 
 Kind = Literal["content", "query", "action", "shell", "program", "unknown"]
 
@@ -34,8 +34,7 @@ def in_order(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-# `getUserName`, `get_user_name` and `get-user-name` give get, user and name
-_NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_NAME_PART = re.compile(r"[a-z]+|\d+|[^\W\d_a-z]+")  # of a name in snake_case
 _CHINESE = {
     "翻译": "translate",
     "搜索": "search",
@@ -91,7 +90,7 @@ _SQL_CHANGES = word_set(
 
 def expectation(tool_name: str, given: Any) -> Expectation:
     """What to expect of a call of `tool_name` with the input `given`."""
-    parts = [part.lower() for part in _NAME_PART.findall(tool_name[:200])]
+    parts = _NAME_PART.findall(snake_case(tool_name[:MAX_NAME]))
     parts += [english for chinese, english in _CHINESE.items() if chinese in tool_name]
     named = frozenset(parts)
     command = _command(named, given)
