@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
-from toolmem.text.forms import snake_case, split_name
+from toolmem.text.forms import SHELL_WORDS, snake_case, split_name
 from toolmem.view.known_programs import KNOWN_PROGRAMS
 from toolmem.view.patterns import compiled
 from toolmem.view.tool_classes import ACTIONS
@@ -23,7 +23,7 @@ MAX_OBJECTS = 12  # words of one pattern for what an action is done to
 _WORDS = re.compile(r"[a-z][a-z'-]*")
 _JOINS = frozenset({"or", "and", "nor"})
 _ANY_OBJECT = "all|bulk|batch|many|multiple|single|item|object|record|entry|force|soft|hard|by|id"
-_SHELL = frozenset({"shell", "bash", "exec", "terminal"})
+_SHELL = SHELL_WORDS | {"exec"}
 _RUNS = re.compile(r"\b(?:us(?:e|ing)|run(?:ning)?|execut(?:e|ing)) ([a-z][\w.-]*)")
 _OTHER_THINGS = frozenset({"email", "mail", "inbox", "message", "channel"})
 _LINK = re.compile(r"\S+://\S+")
@@ -155,7 +155,7 @@ def _score(
     else:
         score = 2 if does & actions & words.SPECIFIC_ACTIONS and not things - {"git"} else 0
     does_other = does and actions - {"run"} and not does & actions
-    if deals_with and does_other and not names & {"shell", "bash", "browser"}:
+    if deals_with and does_other and not names & (SHELL_WORDS | {"browser"}):
         vague = deals_with <= {"file", "message", "web", "sql", "git"}
         score = 0 if vague else score - 1
     shared = names & said_words - words.FILLERS - {"text"}
