@@ -155,7 +155,7 @@ def _score(
     else:
         score = 2 if does & actions & words.SPECIFIC_ACTIONS and not things - {"git"} else 0
     does_other = does and actions - {"run"} and not does & actions
-    if deals_with and does_other and not names & (SHELL_WORDS | {"browser"}):
+    if deals_with and does_other and not names & {"shell", "bash", "browser"}:
         vague = deals_with <= {"file", "message", "web", "sql", "git"}
         score = 0 if vague else score - 1
     shared = names & said_words - words.FILLERS - {"text"}
