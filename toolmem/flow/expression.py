@@ -60,7 +60,8 @@ def _split(lines: list[str]) -> tuple[list[ast.stmt], ast.expr, int]:
     likely_start = len(list(takewhile(_ASSIGNMENT.match, lines)))
     likely_error = SyntaxError("the last line must be the flow itself")
     for start in range(len(lines)):
-        before, rest = "\n" * start, "\n".join(lines[start:])
+        before = "\n" * start
+        rest = "\n".join(lines[start:])
         try:
             flow = ast.parse(f"{before}(\n{rest}\n)", mode="eval").body
             ast.parse(f"{before}[\n{rest}\n]", mode="eval")  # refuses `a) >> (b`, unlike the above

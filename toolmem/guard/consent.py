@@ -34,9 +34,11 @@ def hear(
     It frees the one call that rules stopped since the user's last message, as it was shown.
     `is_heard`: the user is known to have typed the message.
     """
-    stops, old = state.stops, state.failures
+    stops = state.stops
+    old = state.failures
     state.failures = Failures(changed=old.changed + 1, here=old.here)
-    state.stopped_before, state.stopped_by = state.stopped_by, []
+    state.stopped_before = state.stopped_by
+    state.stopped_by = []
     state.stops = {}
     state.once = ""
     state.is_guests |= is_guests
@@ -55,7 +57,8 @@ def hear(
     [(identity, call)] = stops.items()
     if not call:
         return "Nothing is let through: the call is too long to be shown whole"
-    state.once, state.once_until = identity, micros(now + ONCE_LASTS)
+    state.once = identity
+    state.once_until = micros(now + ONCE_LASTS)
     return f"This call may run once, within an hour: {call}"
 
 
@@ -77,7 +80,9 @@ def follow_answer(
 
     `change`: edits the record of the conversation. Raises RequestError where a rule is gone.
     """
-    captured, session, now = Captured(), decision.conversation_id, rules.local_time()
+    captured = Captured()
+    session = decision.conversation_id
+    now = rules.local_time()
     doubted = [source for source in decision.sources if source.unknown]
     if decision.action == "ask" and agreed and doubted:
         change(partial(_remember_agreed, [source.unknown for source in doubted]))
@@ -90,7 +95,8 @@ def follow_answer(
     every = rules.all_rules(session).rules
     lifts = {text_key(rule.rule): asked[rule.id] for rule in every if rule.id in asked}
     for rule in every:  # one sentence may have rules on several tools
-        key, question = text_key(rule.rule), rule.question_at(now)
+        key = text_key(rule.rule)
+        question = rule.question_at(now)
         is_open = question is not None and question.session == session
         if (rule.id not in asked and not (is_open and key in lifts)) or not (agreed or is_open):
             continue

@@ -90,7 +90,8 @@ def count_stop(store: Store, workspace: str, rule_id: str, now: datetime) -> Non
     """Count that a rule stopped a call."""
 
     def change(stops: RuleStops) -> None:
-        stops.number, stops.last = stops.number + 1, now
+        stops.number = stops.number + 1
+        stops.last = now
 
     swap(store, workspace, (NAMESPACE, f"{STOPS}{rule_id}"), RuleStops, change)
 

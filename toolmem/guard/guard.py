@@ -105,10 +105,13 @@ class Guard:
         copies: Sequence[Store] = (),
         lost: str = "",
     ) -> None:
-        self.store, self.workspace, self.clock = store, workspace, clock
+        self.store = store
+        self.workspace = workspace
+        self.clock = clock
         self.modes = modes or GuardSection()
         self.protected = protected
-        self._serves_guests, self._only_asks = serves_guests, only_asks
+        self._serves_guests = serves_guests
+        self._only_asks = only_asks
         self.lost = lost
         self.asides: dict[str, Aside] = {}  # by conversation: demands that the store did not take
         self._copied = [RuleSet(ToolMemoryStore(c, workspace, clock, zone), "") for c in copies]
@@ -176,14 +179,18 @@ class Guard:
         """
         view = CallView(tool_name, arguments, schema.parameters if schema else None, folder)
         call = PlannedCall(view, arguments, conversation, schema, force, asks_user)
-        decision_id, now = os.urandom(16).hex(), self.clock.now()
+        decision_id = os.urandom(16).hex()
+        now = self.clock.now()
         try:
-            findings, is_read = self._findings(call, decision_id), True
+            findings = self._findings(call, decision_id)
+            is_read = True
         except StoreError as error:
-            findings, is_read = self._without_store(call, error), False
+            findings = self._without_store(call, error)
+            is_read = False
         except Exception as error:  # an odd call must not pass for want of an answer
             log.warning("a call cannot be read: %s", type(error).__name__)  # it may hold secrets
-            findings, is_read = [unreadable_call(error, self.modes.rules)], False
+            findings = [unreadable_call(error, self.modes.rules)]
+            is_read = False
         decision = decide(decision_id, now, tool_name, conversation, findings)
         if self.lost and not (decision.may_run or self._serves_guests):
             decision = replace(
@@ -207,7 +214,8 @@ class Guard:
 
         A rule that may mean what is cut off counts as broken. Raises StoreError.
         """
-        rule_set, now = self._read_state(conversation)[2], self.rules.local_time()
+        rule_set = self._read_state(conversation)[2]
+        now = self.rules.local_time()
         others = conversation in self.asides or self._copied
         known = {} if others else rule_set.foreseen(now)
         for each in calls:
@@ -230,11 +238,13 @@ class Guard:
         return findings + self._rule_findings(call, rule_set)
 
     def _findings(self, call: PlannedCall, decision_id: str) -> list[Finding]:
-        view, modes = call.view, self.modes
+        view = call.view
+        modes = self.modes
         if folded_name(view.tool) in OWN_TOOLS:
             return []
         known, call.forgiven, rule_set = self._read_state(call.conversation)
-        call.known, call.identity = known, call_identity(view.tool, call.arguments, self._secret)
+        call.known = known
+        call.identity = call_identity(view.tool, call.arguments, self._secret)
         call.once = call_identity(view.tool, [call.arguments, view.folder], self._secret)
         is_once = bool(known.once) and known.once == call.once and self._use_once(call)
         findings = [] if is_once else self._rule_findings(call, rule_set)
@@ -274,7 +284,9 @@ class Guard:
         """The rules that a call breaks, and the tests that count it where it breaks none."""
         if self.modes.rules == "off":
             return [], []
-        view, known, now = call.view, call.known, self.rules.local_time()
+        view = call.view
+        known = call.known
+        now = self.rules.local_time()
         counts = {**call.forgiven.counted, **known.counted}
         history = KnownHistory(known.history, counts, now, known.agreed)
         found: list[Finding] = []
@@ -285,7 +297,8 @@ class Guard:
             for each, rule, conditions in rules.rules_for(view, call.conversation):
                 if not rule.holds_at(now):
                     continue
-                match, need = history.match(rule, conditions, each), required_call(conditions)
+                match = history.match(rule, conditions, each)
+                need = required_call(conditions)
                 is_unknown = match is Match.MAYBE and not (history.is_unsure or view.is_cut)
                 unknown = doubt_key(rule.id, each.doubt) if is_unknown else ""
                 if unknown and self.modes.unknown == "allow" and not self.rules.is_guarded():
@@ -337,7 +350,9 @@ class Guard:
         return call.uses_up
 
     def _repeat_findings(self, call: PlannedCall) -> list[Finding]:
-        failures, forgiven, mode = call.known.failures, call.forgiven.errors, self.modes.repeats
+        failures = call.known.failures
+        forgiven = call.forgiven.errors
+        mode = self.modes.repeats
         if mode == "off" or call.identity not in failures.failures:
             return []
         effects = CallEffects(call.view.tool, call.view.arguments)

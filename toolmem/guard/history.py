@@ -62,7 +62,9 @@ class KnownHistory(History):
         now: datetime,
         agreed: Sequence[str] = (),
     ) -> None:
-        self.calls, self.counted, self.now = calls, counted, now
+        self.calls = calls
+        self.counted = counted
+        self.now = now
         self.agreed = agreed  # keys of doubts in spite of which the user let calls through
         self.rule_id = ""  # of the rule that asks: each counts its own calls
         self._assumes_worked = self.is_unsure = False
@@ -71,7 +73,8 @@ class KnownHistory(History):
         met = self.calls.met.get(test.key)
         if met is None:
             return False
-        place, after = met.worked if test.worked else met.ended, 0
+        place = met.worked if test.worked else met.ended
+        after = 0
         if test.since:
             after = self.calls.wrote
         if test.worked and place <= after < met.unknown:
@@ -81,7 +84,8 @@ class KnownHistory(History):
 
     def match(self, rule: ToolMemoryRule, conditions: Conditions, view: CallView) -> Match:
         """Whether a rule means a call; MAYBE where that depends on what is not known."""
-        self.rule_id, self.is_unsure = rule.id, False
+        self.rule_id = rule.id
+        self.is_unsure = False
         found = conditions.check(view, self.now, self)
         if self.is_unsure:
             self._assumes_worked = True

@@ -51,7 +51,9 @@ class Lessons:
     """What is known of the parameters of one tool. `failures`: all that were counted."""
 
     def __init__(self, found: Findings, failures: Sequence[Failure], say: Wording) -> None:
-        self._found, self._say, self._failures = found, say, failures
+        self._found = found
+        self._say = say
+        self._failures = failures
         self.named: dict[str, list[Repair]] = {}  # the tools and values that a lesson names
         self._sources: dict[str, Counter[str]] = {}
         self._repairs: Counter[str] = Counter()
@@ -83,7 +85,8 @@ class Lessons:
                 yield path, lesson
 
     def _source(self, path: str) -> str:
-        sources, n = self._sources.get(path), self._repairs[path]
+        sources = self._sources.get(path)
+        n = self._repairs[path]
         if not sources or n < 2:
             return ""
         tool, k = sources.most_common(1)[0]
@@ -97,7 +100,9 @@ class Lessons:
 
     def _used(self, path: str, least: int = 2) -> str:
         """The tools whose earlier results held the value in most calls that worked."""
-        found, tools, carriers = self._found, Counter[str](), list[ToolCallResult]()
+        found = self._found
+        tools = Counter[str]()
+        carriers = list[ToolCallResult]()
         calls = [i for i, worked in enumerate(found.worked) if worked][-MAX_CARRIERS:]
         for i in calls:
             value = found.observed[i].arguments.get(path, NOT_GIVEN)
@@ -107,7 +112,8 @@ class Lessons:
             before = found.context.before(found.calls[i]) if values else ()
             carriers += [found.calls[i]] if values else []
             tools.update(holders(before, values) - {found.calls[i].tool_name})
-        n, most = len(carriers), max(tools.values(), default=0)
+        n = len(carriers)
+        most = max(tools.values(), default=0)
         if n < least or 2 * most <= n:
             return ""
         names = [tool for tool, k in tools.most_common(2) if 5 * k >= 4 * most]

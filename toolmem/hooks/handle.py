@@ -231,7 +231,8 @@ class Hook(Struct, kw_only=True):
                 call = SessionCall(event.key, digest, _record_id(session, event, digest))
                 session.calls.append(call)
             before = replace(call)
-            call.ended, call.decisions = True, []
+            call.ended = True
+            call.decisions = []
             return before
 
         call = state.change(end)
@@ -241,7 +242,8 @@ class Hook(Struct, kw_only=True):
         if "deny" in actions or ("ask" in actions and not self.agent.asks):
             return Answer()  # it has not run; one that the user agreed to has
         session, _ = state.read()
-        record, guards = self._record(event, call, session), self.guards()
+        record = self._record(event, call, session)
+        guards = self.guards()
         plain = plain_allow(event.tool, event.session, datetime.now(UTC))  # nothing was written
         decisions = call.decisions or [plain] * len(guards)
         self.stores.keep_call(record, event.input, guards, decisions)

@@ -52,7 +52,8 @@ def note_in(agent: Agent, event: Event) -> NoteCommand | None:
     """The note in a call of the shell; None for any other call."""
     if agent.tools.get(event.tool) != "shell" or not isinstance(event.input, dict):
         return None
-    text, several = event.input.get("command"), event.input.get("commands")
+    text = event.input.get("command")
+    several = event.input.get("commands")
     if text is None and isinstance(several, list) and len(several) == 1:
         (text,) = several
     if not isinstance(text, str) or "<<" not in text or len(text) > MAX_CHARACTERS:
@@ -122,8 +123,10 @@ def answer_note(
 
         read = list(map(masked, rejection_replies(agent, event)))
         if newest_message_with(quote, read) >= 0:
-            context.user_messages, context.said_at = read, ()
-            context.by, context.evidence = "program", ""
+            context.user_messages = read
+            context.said_at = ()
+            context.by = "program"
+            context.evidence = ""
             fields.pop("replaces", None)
     if note.lifts:
         lifted = str(fields.get("lifted", ""))

@@ -38,13 +38,15 @@ def follow_team_file(stores: Stores, event: Event) -> Answer:
     """What to tell of the file; nothing where it is as it was."""
     if stores.copies or os.path.realpath(stores.main.location) == store_path(os.sep):
         return Answer()  # the user's own store binds in every project
-    rules, path = stores.rules(), Path(stores.project, TEAM_FILE)
+    rules = stores.rules()
+    path = Path(stores.project, TEAM_FILE)
     words = event.prompt.strip(" \t\r\n.!。！`\"'")
     user = Actor("user", "typed", words, event.session) if _YES.fullmatch(words) else None
     bound: list[ToolMemoryRule] = []  # from now on
 
     def follow(state: Followed) -> list[str]:
-        was_listed, state.seen = state.seen == digest, digest
+        was_listed = state.seen == digest
+        state.seen = digest
         if not data:
             gone = f"{TEAM_FILE} was deleted; its rules that you agreed to bind on"
             return [gone] if state.agreed else []
@@ -53,7 +55,8 @@ def follow_team_file(stores: Stores, event: Event) -> Answer:
         except RequestError as error:
             return [f"{error}. Nothing of it is followed; what you agreed to binds on"]
         found = team_file.compare(entries, rules, changes_own=False)
-        note, is_first = _git_note(path, data), not state.agreed
+        note = _git_note(path, data)
+        is_first = not state.agreed
         changes = [str(each) for each in found if each.kind in team_file.CHANGES]
         if is_first and changes and not (user and was_listed):
             about = f"{TEAM_FILE} has {len(changes)} rule(s) for agents{note}"

@@ -205,7 +205,8 @@ def _asks_more(message: str, kept: set[str]) -> bool:
 
 def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
     """Do what a reply asks for, or lift the rule that a sentence takes back."""
-    recent, captured = _recent(rules, turn.session_id), Captured()
+    recent = _recent(rules, turn.session_id)
+    captured = Captured()
     replies = replies_in(turn.user_message)
     for reply in replies:
         if reply.kind in ("undo", "undo_rule"):
@@ -226,7 +227,10 @@ def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
         captured.told = [line.removesuffix(_BACK) for line in captured.told]
 
     def begin(now: Recent) -> None:
-        now.made, now.lifted, now.held, now.asks_more = [], captured.lifted, "", False
+        now.made = []
+        now.lifted = captured.lifted
+        now.held = ""
+        now.asks_more = False
 
     if captured.lifted or recent.made or recent.lifted or recent.held:
         remember(rules, turn.session_id, begin)
@@ -294,7 +298,8 @@ def _is_meant(rules: ToolMemoryStore, reply: Reply, actor: Actor) -> bool:
 
 def _has_id(rule: ToolMemoryRule, typed: str) -> bool:
     """Whether the user typed the id of a rule, or enough of its start."""
-    rule_id, given = rule.id.casefold(), typed.casefold()
+    rule_id = rule.id.casefold()
+    given = typed.casefold()
     return rule_id == given or (len(given) >= MIN_ID_LENGTH and rule_id.startswith(given))
 
 

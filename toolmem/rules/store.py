@@ -162,7 +162,8 @@ class ToolMemoryStore:
 
     def all_rules(self, session: str = "") -> RuleListing:
         """List the rules that hold now, with those that hold only in `session`."""
-        now, listing = self.clock.now(), self._listing(prefix=TOOL_PREFIX)
+        now = self.clock.now()
+        listing = self._listing(prefix=TOOL_PREFIX)
         rules = [rule for rule in listing.rules if rule.holds_at(now)]
         if session:
             rules += [rule for rule in self.every_session_rule() if rule.session == session]
@@ -170,7 +171,8 @@ class ToolMemoryStore:
 
     def every_session_rule(self) -> list[ToolMemoryRule]:
         """List the rules that hold only in one session, of all sessions."""
-        now, found = self.clock.now(), self._listing(namespace=SESSION_RULES).rules
+        now = self.clock.now()
+        found = self._listing(namespace=SESSION_RULES).rules
         return [rule for rule in found if rule.holds_at(now)]
 
     def every_rule(self) -> list[ToolMemoryRule]:
@@ -204,7 +206,8 @@ class ToolMemoryStore:
         records = self.store.list_records(
             self.workspace, namespace, prefix=prefix, key_prefix=RULE_PREFIX
         )
-        listing, now = RuleListing([], []), self.local_time()
+        listing = RuleListing([], [])
+        now = self.local_time()
         for record in records:
             try:
                 listing.rules.append(_read(record, now))
@@ -231,14 +234,16 @@ class ToolMemoryStore:
 
     def _masked(self, given: RuleInput) -> RuleInput:
         """Mask secrets, but not in conditions: those would match nothing any more."""
-        masker, said = Masker(self.store.secret_key()), given.said
+        masker = Masker(self.store.secret_key())
+        said = given.said
         if said is not UNSET:
             said = replace(said, understood=masker.text(said.understood))
         calls = {"stops": masker.value(given.stops), "passes": masker.value(given.passes)}
         return replace(given, rule=masker.text(given.rule), said=said, **calls)
 
     def _put(self, given: RuleInput, actor: Actor, captured: bool) -> ToolMemoryRule:
-        place, now = self._place_of(given), self.clock.now()
+        place = self._place_of(given)
+        now = self.clock.now()
         before = place.before
         if actor.seen:
             require_seen(before, actor.seen, now)
@@ -311,7 +316,8 @@ class ToolMemoryStore:
         """Write a deleted rule again as it was. Returns the rule that is there afterwards."""
 
         def write() -> ToolMemoryRule:
-            place, now = self._place_at(_namespace(rule), rule.id), self.clock.now()
+            place = self._place_at(_namespace(rule), rule.id)
+            now = self.clock.now()
             if place.before is not None and place.before.status == "active":
                 return place.before  # it was said again
             change = RuleChange(now, actor.kind, "restored", actor.evidence, session=actor.session)
@@ -339,7 +345,8 @@ class ToolMemoryStore:
 
     def end_session(self, session: str) -> int:
         """Delete the rules that held only in this session, and count them."""
-        now, number = self.clock.now(), 0
+        now = self.clock.now()
+        number = 0
         for rule in self._listing(namespace=SESSION_RULES).rules:
             is_over = rule.expires_at is not None and rule.expires_at <= now
             if is_over or rule.session == session:
@@ -349,7 +356,8 @@ class ToolMemoryStore:
     def _change(
         self, place: _Place, after: ToolMemoryRule, actor: Actor, what: str
     ) -> ToolMemoryRule:
-        before, now = place.before, self.clock.now()
+        before = place.before
+        now = self.clock.now()
         assert before is not None
         actor = replace(actor, words=Masker(self.store.secret_key()).text(actor.words))
         change = change_of(before, after, actor, now, what)
@@ -376,7 +384,8 @@ class ToolMemoryStore:
             if place.version == 0:
                 self._refuse_id_of_another_tool(given)
             return place
-        text, tool = text_key(given.rule), folded_name(given.tool_name)
+        text = text_key(given.rule)
+        tool = folded_name(given.tool_name)
         for rule in self._listing(namespace=namespace).rules:
             is_same = rule.session == given.session and folded_name(rule.tool_name) == tool
             if is_same and rule.status == "active" and text_key(rule.rule) == text:

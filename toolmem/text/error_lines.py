@@ -202,7 +202,8 @@ def _is_code(text: str) -> bool:
     """Whether it is one word (E_FORMAT, not_found) or the phrase of an HTTP status."""
     from http import HTTPStatus
 
-    words, name = text.split(), text.strip().lower()
+    words = text.split()
+    name = text.strip().lower()
     is_word = len(words) == 1 and words[0].isascii()
     return is_word or any(name == status.phrase.lower() for status in HTTPStatus)
 

@@ -120,7 +120,8 @@ class Masker:
             if secret_kind(name) and looks_like_password(value[scheme_length(value) :]):
                 found[1] = self._named_text(name, value)
         for at in range(1, len(found)):
-            option, value = found[at - 1], found[at]
+            option = found[at - 1]
+            value = found[at]
             if not isinstance(option, str) or not isinstance(value, str):
                 continue
             if option.startswith("--") and secret_kind(option) and is_option_value(option, value):

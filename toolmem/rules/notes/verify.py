@@ -180,7 +180,8 @@ class _Trial:
     """The condition of a note, rewritten as it is kept and tried. Raises NoteRefused."""
 
     def __init__(self, note: DemandNote, tools: _Tools, now: datetime) -> None:
-        self.tools, self.now = tools, now
+        self.tools = tools
+        self.now = now
         try:
             conditions = read_conditions(note.when, note.unless)
         except RequestError as error:
@@ -338,7 +339,8 @@ def _why_wide(verified: Verified, trial: _Trial) -> str:
 
     Whatever the quote is about, it may still be about all calls of the tool.
     """
-    note, (stopped, worked) = verified.note, verified.would_stop
+    note = verified.note
+    (stopped, worked) = verified.would_stop
     found, of = ordinary_stops(note.quote, verified.places, trial.stops)
     if len(found) > MAX_ORDINARY * of:
         shown = plain(shown_call(found[0].tool, found[0].arguments), 60)

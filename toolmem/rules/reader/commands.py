@@ -81,7 +81,8 @@ def _line_test(line: Sequence[str]) -> Test:
         pattern += rf"(\s.*)?\s{re.escape(word)}" + ("/?" if word == "." else "")
     test: Test = {"command": pattern + _END}
     if bundle and (valued := words.VALUED_OPTION.fullmatch(bundle)):
-        name, value = re.escape(valued[1]), re.escape(valued[2])
+        name = re.escape(valued[1])
+        value = re.escape(valued[2])
         between = "[= ]" if bundle.startswith("--") else " ?"
         return {"command": rf"{pattern}(\s.*)?\s{name}{between}{value}{_END}"}
     return test | _option_test(bundle) if bundle else test

@@ -183,7 +183,8 @@ def _read(
     before = ""  # the previous word in lower case; "name" after a name, "email" after its verb
     found = _WORD.findall(rest)
     for at, word in enumerate(found):
-        lowered, forms = word.lower(), frozenset(words.stems(word.lower()))
+        lowered = word.lower()
+        forms = frozenset(words.stems(word.lower()))
         known = lowered in words.FILLERS or bool(forms & words.NOUNS) or lowered in understood
         verbs = forms & words.VERBS
         named = word[0].isupper() and not known and not verbs
@@ -196,7 +197,8 @@ def _read(
         ) or (before in words.RUN and is_program(word)):
             kind = "program"
         elif before == "program" and not known and _is_subcommand(reading.terms[-1], word, rest):
-            word, kind = f"{reading.terms.pop().text} {word}", "command"
+            word = f"{reading.terms.pop().text} {word}"
+            kind = "command"
         elif not reading.verb and verbs:
             reading.verb = next(form for form in words.stems(lowered) if form in verbs)
         elif before == "to" and (pushes or "push" in reading.verb) and not known:
@@ -305,7 +307,8 @@ def _is_means(term: Term, verb: str) -> bool:
 def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
     """Whether every call is forbidden: "never use the browser", "never delete files"."""
     text = text.replace(f"the {tool.name.lower()} tool", tool.name.lower())
-    names, said = name_words(tool.name), words.words_in(text)
+    names = name_words(tool.name)
+    said = words.words_in(text)
     if any(match[0] not in names for match in words.ONLY_SOME.finditer(text)):
         return False
     if (name := tool.name.lower()) in text:
@@ -336,7 +339,8 @@ def _test(term: Term, tool: ToolSchema, verb: str, text: str, action: Action | N
         case "name":
             return {where: quoted if words.CJK.search(written) else whole}
         case "amount":
-            name, over = _amount_parameter(tool), number_in(written.replace("￥", "¥"))
+            name = _amount_parameter(tool)
+            over = number_in(written.replace("￥", "¥"))
             return {"arg": {"name": name, "over": over}} if name and over is not None else None
         case "code":
             return {"text": whole}
@@ -408,7 +412,8 @@ def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, An
     if is_shell(tool):
         starts = [each.text for each in given if each.kind in ("program", "command", "quoted")]
         if any(each.kind == "force" for each in given):
-            starts, given = ["git push --force"], [e for e in given if e.kind != "force"]
+            starts = ["git push --force"]
+            given = [e for e in given if e.kind != "force"]
         others = [each.text for each in given if each.text not in starts][:2]
         by_verb = [
             run

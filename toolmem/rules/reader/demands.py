@@ -228,7 +228,8 @@ def _read(
     sentence: Sentence, ran: Sequence[str], catalogue: Mapping[str, ToolSchema]
 ) -> Demand | None:
     """Read the demand of one sentence; None where it demands nothing."""
-    said, text = sentence.text, lower(sentence.masked)
+    said = sentence.text
+    text = lower(sentence.masked)
     forms = _forms(sentence)
     if not forms or _is_question(text, sentence.question):
         return None
@@ -389,7 +390,8 @@ def _forms_within(text: str) -> list[Form]:
 def _english_forms(text: str) -> Iterator[Form]:
     for kind, imperative, pattern in _FORMS:
         for match in pattern.finditer(text):
-            at, verb = match.start(), match.lastindex
+            at = match.start()
+            verb = match.lastindex
             idle = verb and _is_idle(match[verb]) and not _ACTS_ON.match(text, match.start(verb))
             if _REPORT.search(text[:at]) or idle:
                 continue

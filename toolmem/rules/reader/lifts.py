@@ -244,7 +244,9 @@ def may_mean(
     quote: str, message: str, rule: ToolMemoryRule, stopped: Collection[str] = frozenset()
 ) -> bool:
     """Whether a sentence of the message that holds the quote may take this rule back."""
-    words, meant, is_stop = " ".join(quote.split()), _meaning(rule), set(stopped) == {rule.id}
+    words = " ".join(quote.split())
+    meant = _meaning(rule)
+    is_stop = set(stopped) == {rule.id}
     for sentence in _taking_back(message, is_stop):
         text = " ".join(sentence.text.split())
         if words and (words in text or text in words):
@@ -307,7 +309,8 @@ def _form(text: str) -> re.Match[str] | None:
 
 def _surely_means(form: re.Match[str], meant: _Rule) -> bool:
     """Whether a sentence names what a rule forbids, and nothing else."""
-    said, limits = _words(" ".join(group for group in form.groups() if group)), _limits(form.string)
+    said = _words(" ".join(group for group in form.groups() if group))
+    limits = _limits(form.string)
     if not meant.needed or not all(_has(word, said) for word in meant.needed):
         return False
     meant = meant._replace(words=meant.own, labels=meant.own_labels)
@@ -355,8 +358,10 @@ def _meaning(rule: ToolMemoryRule) -> _Rule:
     A model's own words for it never count among those that a sentence has to name, nor do they let
     one name more than the user forbade.
     """
-    said, values = _REASON.sub("", rule.rule), _words(_text_of(rule.when))
-    own, tool = _words(lower(said)), re.sub(r"[_@]|(?<=[a-z])(?=[A-Z])", " ", rule.tool_name)
+    said = _REASON.sub("", rule.rule)
+    values = _words(_text_of(rule.when))
+    own = _words(lower(said))
+    tool = re.sub(r"[_@]|(?<=[a-z])(?=[A-Z])", " ", rule.tool_name)
     used = {part for word in values for part in (word, *re.findall(r"\w+", word))}
     prefixes = tuple(each for each in used if len(each) > 2)  # "prod" of "production"
     checked = {word for word in own if _has(word, used) or word.startswith(prefixes)}
@@ -368,8 +373,10 @@ def _meaning(rule: ToolMemoryRule) -> _Rule:
     every = _words(f"{lower(rule.rule)} {lower(rule.said.understood)}") | used
     meant = _words(lower(rule.rule)) | (set() if NOTED in rule.tags else used)
     tools = _words(tool.lower())
-    limits, text = _limits(lower(said)), lower(rule.rule)
-    labels, own_labels = _labels_of(every, tools), _labels_of(meant, tools)
+    limits = _limits(lower(said))
+    text = lower(rule.rule)
+    labels = _labels_of(every, tools)
+    own_labels = _labels_of(meant, tools)
     return _Rule(every, labels, needed, limits, text, meant, own_labels)
 
 

@@ -298,7 +298,8 @@ def _verbs_and_objects(
         is_object = not values and not _objects_of(tool).isdisjoint(forms)
         if follows and not is_object and (fits or (verbs and not values)):
             last = at + is_pair
-            verbs, spoken = verbs | same, spoken.union(said[at : last + 1])
+            verbs = verbs | same
+            spoken = spoken.union(said[at : last + 1])
         elif last < 0 and not is_object and said[at] not in words.NOUNS:
             break
     return (
