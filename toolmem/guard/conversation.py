@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from threading import Lock
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
@@ -61,6 +62,11 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
             self.stopped_by = list(dict.fromkeys([*self.stopped_by, *rules]))
 
 
+def key_of(conversation: str) -> tuple[str, str]:
+    """Namespace and key of the record of a conversation."""
+    return NAMESPACE, CONVERSATION + conversation
+
+
 class Forgiveness(Struct, kw_only=True, omit_defaults=True):
     """What a workspace learned: forgiven errors, and calls that are counted per time."""
 
@@ -90,7 +96,7 @@ def count_stop(store: Store, workspace: str, rule_id: str, now: datetime) -> Non
     """Count that a rule stopped a call."""
 
     def change(stops: RuleStops) -> None:
-        stops.number = stops.number + 1
+        stops.number += 1
         stops.last = now
 
     swap(store, workspace, (NAMESPACE, f"{STOPS}{rule_id}"), RuleStops, change)
@@ -131,3 +137,23 @@ class PlannedCall(Struct):
         if asked is None or asked.session != self.conversation:
             return None
         return None if rule.id in self.known.lift_declined else asked
+
+
+class RunningCalls:
+    """The calls of this process that run, by the ids of their decisions; the newest alone."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, RunningCall] = {}
+        self._lock = Lock()
+
+    def begin(self, decision_id: str, call: PlannedCall) -> None:
+        running = RunningCall(call.view, call.identity, call.known.failures.changed)
+        with self._lock:
+            self._calls[decision_id] = running
+            while len(self._calls) > MAX_RUNNING:
+                oldest = next(iter(self._calls))
+                del self._calls[oldest]
+
+    def end(self, decision_id: str) -> RunningCall | None:
+        with self._lock:
+            return self._calls.pop(decision_id, None)

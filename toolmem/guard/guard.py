@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from functools import cached_property, partial
@@ -22,16 +21,15 @@ from toolmem.config.sections import GuardSection
 from toolmem.errors import StoreError
 from toolmem.guard import consent
 from toolmem.guard.conversation import (
-    CONVERSATION,
-    MAX_RUNNING,
     NAMESPACE,
     OWN_TOOLS,
     Conversation,
     Forgiveness,
     PlannedCall,
-    RunningCall,
+    RunningCalls,
     count_call,
     count_stop,
+    key_of,
 )
 from toolmem.guard.decision import (
     Finding,
@@ -117,8 +115,7 @@ class Guard:
         self._copied = [RuleSet(ToolMemoryStore(c, workspace, clock, zone), "") for c in copies]
         self.rules = ToolMemoryStore(store, workspace, clock, zone)
         self._rule_set: RuleSet | None = None
-        self._running: dict[str, RunningCall] = {}  # by the id of the decision
-        self._lock = threading.Lock()
+        self._running = RunningCalls()
 
     @cached_property
     def _secret(self) -> bytes:
@@ -181,21 +178,19 @@ class Guard:
         call = PlannedCall(view, arguments, conversation, schema, force, asks_user)
         decision_id = os.urandom(16).hex()
         now = self.clock.now()
+        is_read = False
         try:
             findings = self._findings(call, decision_id)
             is_read = True
         except StoreError as error:
             findings = self._without_store(call, error)
-            is_read = False
         except Exception as error:  # an odd call must not pass for want of an answer
             log.warning("a call cannot be read: %s", type(error).__name__)  # it may hold secrets
             findings = [unreadable_call(error, self.modes.rules)]
-            is_read = False
         decision = decide(decision_id, now, tool_name, conversation, findings)
         if self.lost and not (decision.may_run or self._serves_guests):
-            decision = replace(
-                decision, reason=f"{decision.reason} Also tell the user: {self.lost}"
-            )
+            reason = f"{decision.reason} Also tell the user: {self.lost}"
+            decision = replace(decision, reason=reason)
         if not findings or not is_read:  # what it uses up is written already
             return decision, (lambda: None) if call.uses_up else None
         shown = shown_arguments(view.arguments, self._secret)
@@ -214,7 +209,7 @@ class Guard:
 
         A rule that may mean what is cut off counts as broken. Raises StoreError.
         """
-        rule_set = self._read_state(conversation)[2]
+        _, _, rule_set = self._read_state(conversation)
         now = self.rules.local_time()
         others = conversation in self.asides or self._copied
         known = {} if others else rule_set.foreseen(now)
@@ -239,28 +234,22 @@ class Guard:
 
     def _findings(self, call: PlannedCall, decision_id: str) -> list[Finding]:
         view = call.view
-        modes = self.modes
         if folded_name(view.tool) in OWN_TOOLS:
             return []
-        known, call.forgiven, rule_set = self._read_state(call.conversation)
-        call.known = known
+        call.known, call.forgiven, rule_set = self._read_state(call.conversation)
         call.identity = call_identity(view.tool, call.arguments, self._secret)
         call.once = call_identity(view.tool, [call.arguments, view.folder], self._secret)
-        is_once = bool(known.once) and known.once == call.once and self._use_once(call)
+        is_once = bool(call.known.once) and call.known.once == call.once and self._use_once(call)
         findings = [] if is_once else self._rule_findings(call, rule_set)
-        if modes.rules != "off":
+        if self.modes.rules != "off":
             for each in (view, *view.nested):
-                findings += check_self(each, self.protected, modes.rules)
+                findings += check_self(each, self.protected, self.modes.rules)
         findings += self._repeat_findings(call)
-        failures = known.failures
-        if modes.names != "off" and (statement := statement_in(call.arguments)):
-            findings += known.names.check(statement, modes.names)
-        findings += schema_findings(call.arguments, call.schema, modes.schema, self._secret)
+        if self.modes.names != "off" and (statement := statement_in(call.arguments)):
+            findings += call.known.names.check(statement, self.modes.names)
+        findings += schema_findings(call.arguments, call.schema, self.modes.schema, self._secret)
         if not any(f.effective in ("ask", "deny") for f in findings):
-            with self._lock:
-                self._running[decision_id] = RunningCall(view, call.identity, failures.changed)
-                while len(self._running) > MAX_RUNNING:
-                    del self._running[next(iter(self._running))]
+            self._running.begin(decision_id, call)
         return findings
 
     def _rule_findings(self, call: PlannedCall, rule_set: RuleSet | None) -> list[Finding]:
@@ -285,10 +274,9 @@ class Guard:
         if self.modes.rules == "off":
             return [], []
         view = call.view
-        known = call.known
         now = self.rules.local_time()
-        counts = {**call.forgiven.counted, **known.counted}
-        history = KnownHistory(known.history, counts, now, known.agreed)
+        counts = {**call.forgiven.counted, **call.known.counted}
+        history = KnownHistory(call.known.history, counts, now, call.known.agreed)
         found: list[Finding] = []
         counted: list[tuple[ToolMemoryRule, MoreThan]] = []
         aside = self.asides.get(call.conversation)
@@ -298,7 +286,6 @@ class Guard:
                 if not rule.holds_at(now):
                     continue
                 match = history.match(rule, conditions, each)
-                need = required_call(conditions)
                 is_unknown = match is Match.MAYBE and not (history.is_unsure or view.is_cut)
                 unknown = doubt_key(rule.id, each.doubt) if is_unknown else ""
                 if unknown and self.modes.unknown == "allow" and not self.rules.is_guarded():
@@ -306,6 +293,7 @@ class Guard:
                 if match is not Match.NO:
                     sure = match is Match.YES or view.is_cut
                     is_copy = rules is not rule_set or rule.id in rules.copied
+                    need = required_call(conditions)
                     found.append(self._finding(rule, call, need, sure, unknown, is_copy=is_copy))
                 elif rules is rule_set:
                     tests = conditions.counting_tests(each, now, history)
@@ -351,10 +339,10 @@ class Guard:
 
     def _repeat_findings(self, call: PlannedCall) -> list[Finding]:
         failures = call.known.failures
-        forgiven = call.forgiven.errors
         mode = self.modes.repeats
         if mode == "off" or call.identity not in failures.failures:
             return []
+        forgiven = call.forgiven.errors
         effects = CallEffects(call.view.tool, call.view.arguments)
         return check_repeat(failures, call.identity, forgiven, mode, effects, call.force)
 
@@ -364,8 +352,9 @@ class Guard:
             return
         shown = call_in_words(call.view, self._secret)
         self._change(call.conversation, lambda state: state.remember_stop(call, shown, decision))
-        for rule_id in [] if decision.may_run else decision.rule_ids:
-            count_stop(self.store, self.workspace, rule_id, decision.time)
+        if not decision.may_run:
+            for rule_id in decision.rule_ids:
+                count_stop(self.store, self.workspace, rule_id, decision.time)
 
     def after(
         self,
@@ -382,13 +371,11 @@ class Guard:
 
         `worked`: where the host does not know, what the output says; it proves a failure alone.
         """
-        with self._lock:
-            running = self._running.pop(decision.id, None)
+        running = self._running.end(decision.id)
         if was_stopped(output):
             return
-        tool = decision.tool_name
-        effects = CallEffects(tool, arguments, hints)
-        call = running.identity if running else call_identity(tool, arguments, self._secret)
+        effects = CallEffects(decision.tool_name, arguments, hints)
+        call = running.identity if running else call_identity(effects.tool, arguments, self._secret)
         view = running.view if running else effects.view
         outcome = outcome_of(effects, output, failed=failed)
         if outcome.failure is not None:
@@ -444,8 +431,7 @@ class Guard:
 
     def _read_state(self, conversation: str) -> tuple[Conversation, Forgiveness, RuleSet]:
         """Read the records and the rules in one snapshot."""
-        place = (NAMESPACE, CONVERSATION + conversation)
-        snapshot = self.store.get_many(self.workspace, [place, FORGIVENESS])
+        snapshot = self.store.get_many(self.workspace, [key_of(conversation), FORGIVENESS])
         known, forgiven = snapshot.records
         rule_set = self._rule_set
         if rule_set is None or rule_set.stamp != snapshot.rules_stamp:
@@ -453,8 +439,7 @@ class Guard:
         return read_or_new(known, Conversation), read_or_new(forgiven, Forgiveness), rule_set
 
     def _change(self, conversation: str, change: Callable[[Conversation], Result]) -> Result:
-        place = (NAMESPACE, CONVERSATION + conversation)
-        return swap(self.store, self.workspace, place, Conversation, change)
+        return swap(self.store, self.workspace, key_of(conversation), Conversation, change)
 
     def _count(self, conversation: str, rule_id: str, test: MoreThan) -> bool:
         """Count a call; False where other processes reached the limit meanwhile."""
