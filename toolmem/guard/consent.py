@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,14 +17,21 @@ from toolmem.rules.replies import (
     MIN_ID_LENGTH,
     excerpt,
     is_this_once,
-    may_say_else,
     remember_lifted,
 )
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured
 from toolmem.store.storable import micros
+from toolmem.text.patterns import late_pattern
 
 ONCE_LASTS = timedelta(hours=1)  # after `yes, this once`
+# Words that may set a condition to a yes, take it back, or speak of a text.
+_UNSURE = late_pattern(
+    r"\b(?:if|unless|only if|until|when|after|before|once the|provided|don['’]?t|do not|not|never"
+    r"|wait|actually|translate|says?|said|wrote|reply|message|text|line|title|this reads)\b"
+    r"|如果|只有|等|不|别|翻译|说|写",
+    re.I,
+)
 
 
 def hear(
@@ -46,7 +54,7 @@ def hear(
         return ""
     if not is_heard:
         return "Nothing is let through, as it is not sure that you typed this"
-    if may_say_else(message):
+    if _UNSURE.search(message):
         return "Nothing is let through yet: say `yes, this once` alone, as the whole message"
     if len(stops) > 1:
         calls = "; ".join(call or "a call that is too long to be shown" for call in stops.values())

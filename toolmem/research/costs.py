@@ -108,11 +108,10 @@ def bill(
     with ToolMem(config, overrides=overrides) as memory:
         configuration = memory.engine.configuration
     settings = configuration.settings
-    name = configuration.settings.op[OP].llm
-    limits = settings.budget
+    name = settings.op[OP].llm
     budget = Budget(BudgetSection(), settings.prices)
     model = settings.llm.get(name, ModelSection()).model_name or DEFAULT_MODEL
-    Budget(limits, settings.prices).check_model(model, f"llm.{name}.model_name")
+    Budget(settings.budget, settings.prices).check_model(model, f"llm.{name}.model_name")
     counting = {name: DryRunModel(model, budget)}
     # Guidance that is always fresh is that of the smart skip, and what was skipped is sent as well.
     given = {each: {**BASE, **params} for each, params in policies.items()}
@@ -141,14 +140,19 @@ def bill(
             cost.requests += cost.saved_requests
             cost.prompt_tokens += cost.saved_prompt_tokens
             cost.saved_requests = cost.saved_prompt_tokens = 0
-        cost.reply_tokens = REPLY_TOKENS * cost.requests
-        cost.cost, cost.currency = budget.price(model, cost.prompt_tokens, cost.reply_tokens)
-        tokens = cost.prompt_tokens + cost.reply_tokens
-        cost.budget_reached = tokens > (limits.max_tokens or math.inf) or (
-            limits.max_cost is not None and (cost.cost or 0.0) > limits.max_cost
-        )
+        _add_price(cost, model, budget, settings.budget)
         found.append(cost)
     return Bill(calls=len(kept), model=model, price=_price(configuration, model), policies=found)
+
+
+def _add_price(cost: PolicyCost, model: str, budget: Budget, limits: BudgetSection) -> None:
+    """Add the tokens of the replies, what all tokens cost, and whether that passes the limits."""
+    cost.reply_tokens = REPLY_TOKENS * cost.requests
+    cost.cost, cost.currency = budget.price(model, cost.prompt_tokens, cost.reply_tokens)
+    tokens = cost.prompt_tokens + cost.reply_tokens
+    cost.budget_reached = tokens > (limits.max_tokens or math.inf) or (
+        limits.max_cost is not None and (cost.cost or 0.0) > limits.max_cost
+    )
 
 
 def _stored(calls: Sequence[ToolCallResult]) -> list[ToolCallResult]:

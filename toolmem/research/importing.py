@@ -143,17 +143,19 @@ def import_recordings(
     found.unchanged = reader.notes[UNCHANGED]
     found.unreadable = len(reader.unreadable)
     if counter.names:  # also tools of an import that was interrupted before this
-        newest = _newest_calls(memory.services.store(), memory.workspace_id)
-        counter.summarize(newest)
-        if found.calls:
-            _conclude(memory, found, newest)
+        _conclude(memory, counter)
     if not counter.is_stopped:  # what was interrupted is read again, and summarized then
         known.keep(counter.refused)
     return found
 
 
-def _conclude(memory: ToolMem, found: Imported, newest: list[ToolCallResult]) -> None:
-    """Replay the newest calls, ask guidance of the older about the newer, and read worst cards."""
+def _conclude(memory: ToolMem, counter: _Counter) -> None:
+    """Summarize the tools, and find out what the memory would have changed for the newest calls."""
+    found = counter.found
+    newest = _newest_calls(memory.services.store(), memory.workspace_id)
+    counter.summarize(newest)
+    if not found.calls:
+        return
     found.replay = replay(newest)
     found.later_repairs = later_repairs(newest)
     for record in records_shown(memory, found.worst(CARDS)):

@@ -61,12 +61,6 @@ _WAYS_OUT = late_pattern(
 _LIFT_CODE = late_pattern(r"\blift (?!it\b|the\b|one\b)[\w-]{1,36}")
 _YES_IN = late_pattern(_AGREED, re.I)
 _NO_IN = late_pattern(r"\bno\b", re.I)
-_UNSURE = late_pattern(
-    r"\b(?:if|unless|only if|until|when|after|before|once the|provided|don['’]?t|do not|not|never"
-    r"|wait|actually|translate|says?|said|wrote|reply|message|text|line|title|this reads)\b"
-    r"|如果|只有|等|不|别|翻译|说|写",
-    re.I,
-)
 _MAX_REPLY = 60  # characters
 _WORD = late_pattern(r"[^\W_]+")
 _CLAUSE = late_pattern(r"[,;，；]|\b(?:and|but|then|so)\b", re.I)
@@ -131,11 +125,6 @@ def _reply(text: str, *, is_part: bool = False) -> Reply | None:
 def is_this_once(message: str) -> bool:
     """Whether the user allows the call that was stopped last, once."""
     return any(reply.kind == "once" for reply in replies_in(message))
-
-
-def may_say_else(message: str) -> bool:
-    """Whether a message may set a condition to a yes, take it back, or speak of a text."""
-    return bool(_UNSURE.search(message))
 
 
 # ------------------------------------------------------------ what a session's last message did

@@ -45,6 +45,7 @@ from toolmem.rules.identity import (
 )
 from toolmem.store.storable import ATTEMPTS, retry_on_conflict
 from toolmem.text.display import shown_time, zone_name
+from toolmem.text.forms import word_set
 from toolmem.text.masking import Masker
 from toolmem.view.conditions import read_conditions
 
@@ -53,18 +54,7 @@ log = logging.getLogger("toolmem.rules")
 GUARDED = (".store", ".store", "guarded")  # workspace, namespace and key of the mark
 MAX_SESSION = timedelta(days=7)  # after which rules of a session that was not ended expire
 MAX_TURNS = 20  # marks of the turns in which a rule was said
-_CONTENT = (
-    "priority",
-    "source",
-    "tags",
-    "effect",
-    "when",
-    "unless",
-    "stops",
-    "passes",
-    "replaces",
-    "unread",
-)
+_CONTENT = word_set("priority source tags effect when unless stops passes replaces unread")
 
 
 class RuleInput(Struct, kw_only=True):
