@@ -14,12 +14,20 @@ from toolmem.config.names import snake_case
 
 # Settings of those toolkits' loggers, thread pools and clients.
 IGNORED = (
-    *("enable_logo", "init_logger", "thread_pool_max_workers", "ray_max_workers"),
-    *("token_count", "external_mcp"),
+    "enable_logo",
+    "init_logger",
+    "thread_pool_max_workers",
+    "ray_max_workers",
+    "token_count",
+    "external_mcp",
 )
 JSON_TYPES = {
-    **{"str": "string", "list": "array", "int": "integer"},
-    **{"float": "number", "bool": "boolean", "dict": "object"},
+    "str": "string",
+    "list": "array",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "dict": "object",
 }
 _NAME = re.compile(r"[A-Za-z_]\w*")
 

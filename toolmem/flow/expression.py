@@ -180,10 +180,12 @@ class _Reader:
             return None
 
     def _has_room(self, node: ast.expr, more: int) -> bool:
+        had_room = self._op_count <= MAX_OPS
         self._op_count += more
-        if self._op_count > MAX_OPS >= self._op_count - more:
+        has_room = self._op_count <= MAX_OPS
+        if had_room and not has_room:  # reported once
             self._reject(node, f"more than {MAX_OPS} ops")
-        return self._op_count <= MAX_OPS
+        return has_room
 
     def _reject(self, node: ast.stmt | ast.expr, reason: str) -> Op | None:
         """Report a problem at the node's position in the original text."""

@@ -74,9 +74,7 @@ class KnownHistory(History):
         if met is None:
             return False
         place = met.worked if test.worked else met.ended
-        after = 0
-        if test.since:
-            after = self.calls.wrote
+        after = self.calls.wrote if test.since else 0
         if test.worked and place <= after < met.unknown:
             self.is_unsure = True
             return self._assumes_worked
@@ -173,6 +171,6 @@ def required_call(conditions: Conditions) -> str:
     first = next((each.earlier for each in conditions.unless if each.earlier is not None), None)
     if first is None:
         return ""
-    what = next((v for n in ("command", "tool", "target") if (v := getattr(first, n))), "that call")
+    what = first.command or first.tool or first.target or "that call"
     since = " after the last change of files" if first.since else ""
     return f"First a call that matches {what!r} has to {'work' if first.worked else 'run'}{since}."

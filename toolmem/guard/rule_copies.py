@@ -160,7 +160,7 @@ def is_elsewhere(copy: RuleCopy, store: SqliteStore) -> bool:
     a store was made again by toolmem, after the project was deleted.
     """
     with suppress(StoreError):
-        if store.store_id() == copy.store_id != "":
+        if copy.store_id and store.store_id() == copy.store_id:
             return False
     with suppress(OSError):
         project = _project_of(copy.path)

@@ -229,7 +229,7 @@ def _about(recorded: Recording, labels: Mapping[int, bool], by: str) -> list[_Ab
     of = {
         c.tool_name for c, row in zip(recorded.calls, recorded.rows, strict=True) if row in labels
     }
-    if len(of) == 1 < len(tools) and len(labels) >= MIN_LABELS:
+    if len(of) == 1 and len(tools) > 1 and len(labels) >= MIN_LABELS:
         recorded.notes.append(f"all labels are of 1 of {len(tools)} tools, and no random draw")
     if by and recorded.calls and not any(_group(call, by) for call in recorded.calls):
         known = {"day", *(name for call in recorded.calls for name in call.metadata)}

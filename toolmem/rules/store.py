@@ -428,8 +428,8 @@ def _namespace(rule: ToolMemoryRule) -> str:
 
 def _merged(before: ToolMemoryRule, given: RuleInput, now: Moment) -> ToolMemoryRule:
     """Update the stored rule with what was given. `created_at` stays."""
-    names = (*_CONTENT, "expires_at")
-    fields = {name: value for name in names if (value := getattr(given, name)) is not UNSET}
+    given_fields = {name: getattr(given, name) for name in (*_CONTENT, "expires_at")}
+    fields = {name: value for name, value in given_fields.items() if value is not UNSET}
     if not (given.id or before.holds_at(now)):
         fields = {"expires_at": None, **fields}  # said again, it holds again
     said = before.said

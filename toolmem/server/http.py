@@ -247,7 +247,7 @@ class BoundedProtocol(H11Protocol):
     def _cut_oldest(self) -> None:
         while len(self._unfinished) > MAX_UNFINISHED:
             without_headers = (e for e in self._unfinished if e.conn.their_state is h11.IDLE)
-            oldest = next(without_headers, next(iter(self._unfinished)))
+            oldest = next(without_headers, None) or next(iter(self._unfinished))
             del self._unfinished[oldest]
             oldest.transport.abort()
 

@@ -134,6 +134,9 @@ def _name_of(holder: Mapping[Any, Any], key: Any, outer: str) -> str:
     if key not in _VALUES:
         return str(key)
     name = next((holder[each] for each in _NAMES if isinstance(holder.get(each), str)), "")
-    name = _FIELD.sub("", name[-LONGEST_NAME:]) if name else outer if len(holder) == 1 else ""
+    if name:
+        name = _FIELD.sub("", name[-LONGEST_NAME:])
+    elif len(holder) == 1:
+        name = outer
     is_value = key == "value" or (isinstance(holder[key], str) and looks_like_password(holder[key]))
     return name if name and is_value else str(key)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from toolmem.errors import RequestError
 from toolmem.models.rules import Evidence, Speaker
@@ -259,8 +259,8 @@ def _map_alternatives(
 
 def _without(each: Alternative, test: str) -> Alternative:
     """An alternative without one of its tests; where that was the only one, `always`."""
-    names = (name for name in each.__struct_fields__ if name != test)
-    rest = {name: value for name in names if (value := getattr(each, name))}
+    tests = asdict(each)
+    rest = {name: value for name, value in tests.items() if value and name != test}
     return Alternative(**rest) if rest else Alternative(always=True)
 
 

@@ -209,7 +209,7 @@ def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | No
         True,
     ]
     alone = [text for at, text in enumerate(texts) if is_clear[at] and is_clear[at + 2]]
-    forms = [form for text in alone if (form := _form(text)) is not None][:_MAX_READ]
+    forms = [form for form in map(_form, alone) if form is not None][:_MAX_READ]
     meanings = [_meaning(rule) for rule in rules] if forms else []
     for form in forms:
         fitting = [at for at, meant in enumerate(meanings) if _surely_means(form, meant)]
@@ -232,7 +232,10 @@ def possibly_lifted(
         scores = [_likeness(sentence, meant) for meant in meanings]
         if not _named(sentence):
             scores = [int(rule.id in stopped and len(stopped) == 1) for rule in rules]
-        best = [rule for rule, score in zip(rules, scores, strict=True) if 0 < score == max(scores)]
+        highest = max(scores, default=0)
+        if highest <= 0:
+            continue
+        best = [rule for rule, score in zip(rules, scores, strict=True) if score == highest]
         if len(best) > 1:
             best = [rule for rule in best if rule.id in stopped] or best
         if best:
@@ -340,7 +343,7 @@ def _likeness(sentence: Sentence, meant: _Rule, *, by_model: bool = False) -> in
     strange = {word for word in said | names if not _is_known(word, meant)}
     if names & strange or not _limits(lower(sentence.masked)) <= meant.limits:
         return 0
-    acts = [labels for word in said if (labels := _acts(word))]
+    acts = [labels for labels in map(_acts, said) if labels]
     if acts and all(meant.labels.isdisjoint(labels) for labels in acts):
         return 0
     shared = {label for word in said for label in _labels(word)} & meant.labels

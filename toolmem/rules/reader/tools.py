@@ -94,7 +94,7 @@ def tools_meant(sentence: str, demanded: str, catalogue: Mapping[str, ToolSchema
         return list(dict.fromkeys([*files, *shells]))
     scores = {tool.name: _score(tool, demanded, said_words, things, actions) for tool in tools}
     best = max(scores.values(), default=0)
-    likely = [name for name, score in scores.items() if score == best > 0]
+    likely = [name for name, score in scores.items() if score > 0 and score == best]
     return list(dict.fromkeys([*likely, *shells])) or _by_description(said_words, catalogue)
 
 
@@ -305,7 +305,7 @@ def _verbs_and_objects(
     return (
         frozenset(verbs),
         frozenset(spoken),
-        [w for at in content if (w := said[at]) not in spoken],
+        [said[at] for at in content if said[at] not in spoken],
     )
 
 
