@@ -17,7 +17,7 @@ from msgspec import Struct
 from toolmem.models.rules import UNSCOPED
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
-from toolmem.rules.reader.commands import CallTests
+from toolmem.rules.reader.call_tests import CallTests
 from toolmem.rules.reader.conditions import find_conditions
 from toolmem.rules.reader.own_text import (
     MAX_SENTENCE,
