@@ -11,15 +11,11 @@ import yaml
 
 from toolmem.config.layers import Layer, Setting, names_in
 from toolmem.config.names import snake_case
+from toolmem.text.forms import word_set
 
 # Settings of those toolkits' loggers, thread pools and clients.
-IGNORED = (
-    "enable_logo",
-    "init_logger",
-    "thread_pool_max_workers",
-    "ray_max_workers",
-    "token_count",
-    "external_mcp",
+IGNORED = word_set(
+    "enable_logo init_logger thread_pool_max_workers ray_max_workers token_count external_mcp"
 )
 JSON_TYPES = {
     "str": "string",
