@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -30,7 +29,6 @@ STOPS = "stops/"  # keys of what each rule stopped
 MAX_FORGIVEN = 500  # errors
 MAX_STOPS = 20  # of a conversation, since the user spoke
 MAX_AGREED = 200  # of a conversation, the newest
-MAX_RUNNING = 1_000  # calls in this process
 
 
 class Conversation(Struct, kw_only=True, omit_defaults=True):
@@ -60,11 +58,6 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
         if rules and len(self.stops) < MAX_STOPS:
             self.stops[call.once] = shown
             self.stopped_by = list(dict.fromkeys([*self.stopped_by, *rules]))
-
-
-def key_of(conversation: str) -> tuple[str, str]:
-    """Namespace and key of the record of a conversation."""
-    return NAMESPACE, CONVERSATION + conversation
 
 
 class Forgiveness(Struct, kw_only=True, omit_defaults=True):
@@ -108,14 +101,6 @@ def rule_stops(store: Store, workspace: str) -> dict[str, RuleStops]:
     return {r.key.removeprefix(STOPS): read_or_new(r, RuleStops) for r in records}
 
 
-class RunningCall(NamedTuple):
-    """A call that was allowed and has not ended."""
-
-    view: CallView
-    identity: str
-    changed: int  # `Failures.changed` when the call began
-
-
 class PlannedCall(Struct):
     """A call to decide about, with what is known of its conversation."""
 
@@ -137,23 +122,3 @@ class PlannedCall(Struct):
         if asked is None or asked.session != self.conversation:
             return None
         return None if rule.id in self.known.lift_declined else asked
-
-
-class RunningCalls:
-    """The calls of this process that run, by the ids of their decisions; the newest alone."""
-
-    def __init__(self) -> None:
-        self._calls: dict[str, RunningCall] = {}
-        self._lock = Lock()
-
-    def begin(self, decision_id: str, call: PlannedCall) -> None:
-        running = RunningCall(call.view, call.identity, call.known.failures.changed)
-        with self._lock:
-            self._calls[decision_id] = running
-            while len(self._calls) > MAX_RUNNING:
-                oldest = next(iter(self._calls))
-                del self._calls[oldest]
-
-    def end(self, decision_id: str) -> RunningCall | None:
-        with self._lock:
-            return self._calls.pop(decision_id, None)

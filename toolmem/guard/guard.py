@@ -21,15 +21,14 @@ from toolmem.config.sections import GuardSection
 from toolmem.errors import StoreError
 from toolmem.guard import consent
 from toolmem.guard.conversation import (
+    CONVERSATION,
     NAMESPACE,
     OWN_TOOLS,
     Conversation,
     Forgiveness,
     PlannedCall,
-    RunningCalls,
     count_call,
     count_stop,
-    key_of,
 )
 from toolmem.guard.decision import (
     Finding,
@@ -44,6 +43,7 @@ from toolmem.guard.decision import (
 )
 from toolmem.guard.history import (
     KnownHistory,
+    RunningCalls,
     count_key,
     doubt_key,
     record_call,
@@ -194,9 +194,8 @@ class Guard:
         if not findings or not is_read:  # what it uses up is written already
             return decision, (lambda: None) if call.uses_up else None
         shown = shown_arguments(view.arguments, self._secret)
-        decision = replace(decision, call=shown, call_id=plain(call_id, 100))
-        if self._serves_guests or call.known.is_guests:
-            decision = replace(decision, notice="")
+        notice = "" if self._serves_guests or call.known.is_guests else decision.notice
+        decision = replace(decision, call=shown, call_id=plain(call_id, 100), notice=notice)
 
         def remember() -> None:
             self._remember_stop(decision, call)
@@ -249,7 +248,7 @@ class Guard:
             findings += call.known.names.check(statement, self.modes.names)
         findings += schema_findings(call.arguments, call.schema, self.modes.schema, self._secret)
         if not any(f.effective in ("ask", "deny") for f in findings):
-            self._running.begin(decision_id, call)
+            self._running.begin(decision_id, view, call.identity, call.known.failures.changed)
         return findings
 
     def _rule_findings(self, call: PlannedCall, rule_set: RuleSet | None) -> list[Finding]:
@@ -352,9 +351,8 @@ class Guard:
             return
         shown = call_in_words(call.view, self._secret)
         self._change(call.conversation, lambda state: state.remember_stop(call, shown, decision))
-        if not decision.may_run:
-            for rule_id in decision.rule_ids:
-                count_stop(self.store, self.workspace, rule_id, decision.time)
+        for rule_id in [] if decision.may_run else decision.rule_ids:
+            count_stop(self.store, self.workspace, rule_id, decision.time)
 
     def after(
         self,
@@ -431,7 +429,8 @@ class Guard:
 
     def _read_state(self, conversation: str) -> tuple[Conversation, Forgiveness, RuleSet]:
         """Read the records and the rules in one snapshot."""
-        snapshot = self.store.get_many(self.workspace, [key_of(conversation), FORGIVENESS])
+        place = (NAMESPACE, CONVERSATION + conversation)
+        snapshot = self.store.get_many(self.workspace, [place, FORGIVENESS])
         known, forgiven = snapshot.records
         rule_set = self._rule_set
         if rule_set is None or rule_set.stamp != snapshot.rules_stamp:
@@ -439,7 +438,8 @@ class Guard:
         return read_or_new(known, Conversation), read_or_new(forgiven, Forgiveness), rule_set
 
     def _change(self, conversation: str, change: Callable[[Conversation], Result]) -> Result:
-        return swap(self.store, self.workspace, key_of(conversation), Conversation, change)
+        place = (NAMESPACE, CONVERSATION + conversation)
+        return swap(self.store, self.workspace, place, Conversation, change)
 
     def _count(self, conversation: str, rule_id: str, test: MoreThan) -> bool:
         """Count a call; False where other processes reached the limit meanwhile."""

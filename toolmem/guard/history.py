@@ -1,4 +1,4 @@
-"""Record the earlier calls that rules ask for in their tests `earlier` and `more_than`.
+"""Record calls that run, and the earlier ones that tests `earlier` and `more_than` ask for.
 
 Of an earlier call only this is stored: which of these tests it met, whether it worked, and its
 place among the writes of files. Where nothing is known, the tests do not hold.
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import blake2s
+from threading import Lock
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -28,6 +30,7 @@ from toolmem.view.effects import CallEffects, command_may_write
 from toolmem.view.shell import SimpleCommand
 from toolmem.view.view import CallView
 
+MAX_RUNNING = 1_000  # calls in this process
 _CHECKERS = word_set("ruff mypy eslint flake8 pylint tsc pyright shellcheck gh pytest tox jest")
 _CHECKS = word_set("test lint check typecheck clippy vet status view list")
 _GIT_NOT_WRITING = word_set("add commit fetch push tag remote config branch")
@@ -98,6 +101,33 @@ class KnownHistory(History):
     def exceeded(self, test: MoreThan) -> bool:
         times = self.counted.get(count_key(self.rule_id, test), ())
         return len(still_counted(times, test, self.now)) >= test.calls
+
+
+class RunningCall(NamedTuple):
+    """A call that was allowed and has not ended."""
+
+    view: CallView
+    identity: str
+    changed: int  # `Failures.changed` when the call began
+
+
+class RunningCalls:
+    """The calls of this process that run, by the ids of their decisions; the newest alone."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, RunningCall] = {}
+        self._lock = Lock()
+
+    def begin(self, decision_id: str, view: CallView, identity: str, changed: int) -> None:
+        with self._lock:
+            self._calls[decision_id] = RunningCall(view, identity, changed)
+            while len(self._calls) > MAX_RUNNING:
+                oldest = next(iter(self._calls))
+                del self._calls[oldest]
+
+    def end(self, decision_id: str) -> RunningCall | None:
+        with self._lock:
+            return self._calls.pop(decision_id, None)
 
 
 def _may_write_files(command: SimpleCommand) -> bool:
