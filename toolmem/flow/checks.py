@@ -61,7 +61,8 @@ def _branch_by_key(node: Parallel, problems: list[str]) -> dict[str, Node]:
 
 def _out_of_order(visited: list[tuple[Op, frozenset[str]]]) -> list[str]:
     """Ops that miss an optional key because the op that leaves it, for nobody else, runs later."""
-    problems, ops = [], [op for op, _ in visited]
+    problems = []
+    ops = [op for op, _ in visited]
     for place, (op, available) in enumerate(visited):
         for later, later_op in enumerate(ops[place + 1 :], place + 1):
             read_after = {key for each in ops[later + 1 :] for key in (*each.reads, *each.optional)}

@@ -105,7 +105,8 @@ class _Run(Struct):
     _missing_keys: set[str] = set()  # that failed ops would have left
 
     def run(self, node: Node) -> FlowRun:
-        clock, report = self._services.clock, self._report
+        clock = self._services.clock
+        report = self._report
         started = clock.monotonic()
         self._emit(Event("flow_started", total=len(report.ops)))
         try:
@@ -194,7 +195,8 @@ class _Run(Struct):
             self._missing_keys.update(op.leaves)
         finally:
             report.seconds = clock.monotonic() - started
-            outcome, seconds = report.outcome, report.seconds
+            outcome = report.outcome
+            seconds = report.seconds
             self._emit(Event("op_finished", op.key, message=outcome, seconds=seconds))
 
 

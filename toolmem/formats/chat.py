@@ -86,7 +86,8 @@ def is_conversation(value: Any) -> bool:
 
 def read_chat(messages: list[Any]) -> Chat:
     """Read all messages. What is wrong with one goes to `problems`, and the others are read."""
-    chat, context = Chat(), ""
+    chat = Chat()
+    context = ""
     # Calls without an answer, those of one message together: by ids, by names, and all under "".
     waiting: dict[str, list[list[ChatCall]]] = {}
     for position, message in enumerate(messages):

@@ -32,8 +32,18 @@ MAX_TEXT = 20_000  # characters of a tool's guidance
 MAX_SEQ = 2**53
 MAX_PROBLEMS = 20  # that one error lists
 _EXACT_FIELDS = (
-    *("id", "create_time", "input", "success", "time_cost", "token_cost", "context", "score"),
-    *("evaluation_status", "execution_failed", "error_class", "judge"),
+    "id",
+    "create_time",
+    "input",
+    "success",
+    "time_cost",
+    "token_cost",
+    "context",
+    "score",
+    "evaluation_status",
+    "execution_failed",
+    "error_class",
+    "judge",
 )
 _JUDGE = JudgeIdentity("imported", "unknown", "")
 

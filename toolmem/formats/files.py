@@ -56,7 +56,8 @@ class Unpacked(gzip.GzipFile):
 
     def __init__(self, packed: BinaryIO) -> None:
         super().__init__(fileobj=packed)
-        self._packed, self._lines = packed, 0
+        self._packed = packed
+        self._lines = 0
 
     def read(self, size: int | None = -1) -> bytes:
         data = super().read(size)

@@ -47,12 +47,14 @@ class Histories:
 
     def known(self, messages: list[Any], own_name: str = "") -> tuple[int, str]:
         """How many of the messages an earlier line held, and the name of the conversation."""
-        digest, name = b"", ""
+        digest = b""
+        name = ""
         count = 0
         for number, message in enumerate(messages, 1):
             digest = _digest((digest, _without_marks(message)))
             if digest in self._names and number < len(messages):
-                count, name = number, self._names[digest]
+                count = number
+                name = self._names[digest]
         if count and digest in self._names:
             count = len(messages)  # a request that was sent twice
         name = name or own_name or f"conversation-{digest.hex()}"
@@ -102,7 +104,8 @@ class Joiner:
         if self._lacking:
             self._look_for_fields(unit)
         problems: dict[str, None] = {}  # each once
-        orphans, has_calls = self._notes[ORPHANS], False
+        orphans = self._notes[ORPHANS]
+        has_calls = False
         for event in events_of(self.form, unit):
             if event.problem:
                 problems[event.problem] = None
@@ -124,7 +127,8 @@ class Joiner:
     def _follow(self, event: Event) -> None:
         """Give an event to the conversation that begins with it; a fork names its parents next."""
         if self._has_begun or not self._own_conversation:
-            self._own_conversation, self._forked_from = event.conversation, ""
+            self._own_conversation = event.conversation
+            self._forked_from = ""
             self._has_begun = False
         elif event.conversation != self._own_conversation:
             self._forked_from = event.conversation
@@ -249,7 +253,8 @@ class Joiner:
 
     def _as_in_hooks(self, call: Event) -> tuple[Any, Any, str]:
         """The tool, its arguments and its MCP server, as a hook of the program gets them."""
-        names, arguments = self.form.names, read_arguments(call.arguments)
+        names = self.form.names
+        arguments = read_arguments(call.arguments)
         if names is None or not isinstance(call.name, str):
             return call.name, arguments, ""
         name, arguments = names.in_hook(call.name, arguments)

@@ -74,7 +74,8 @@ class Aside:
         It is held on until `let_go`, as a transaction around this may still fail.
         """
         self._given = self.held
-        target, workspace = self._target.store, self.rules.workspace
+        target = self._target.store
+        workspace = self.rules.workspace
         new = [
             each
             for each in copy_records(self.rules.store, workspace)
@@ -116,7 +117,8 @@ def hear_in_time(guard: Guard, turn: Turn, hear: Callable[[], Captured]) -> Capt
     Where the store takes nothing, the message's demands bind in its session alone, and that is
     what the user is told.
     """
-    aside, heard = guard.asides.get(turn.conversation_id), Captured()
+    aside = guard.asides.get(turn.conversation_id)
+    heard = Captured()
     try:
         with guard.store.transaction(HEAR_WAIT):
             if aside is not None:

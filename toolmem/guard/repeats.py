@@ -94,7 +94,8 @@ def check_repeat(
     failure = state.failures.get(call)
     if failure is None or failure.error in forgiven or failure.error in state.here:
         return []
-    line, n = quoted(failure.line), failure.times
+    line = quoted(failure.line)
+    n = failure.times
     action: Action = "advise"
     is_forced = False
     if failure.is_transient and n <= len(PAUSES):
@@ -104,7 +105,8 @@ def check_repeat(
         since = "It may fail again"
         way_out = ""
         if not (failure.is_uncertain or state.is_running or effects.asks_outside()):
-            action, since = "deny", "Nothing that could change the outcome has changed since"
+            action = "deny"
+            since = "Nothing that could change the outcome has changed since"
             is_forced = failure.is_denied and not failure.is_forced if force is None else force
             if mode == "enforce" and force is not None:
                 way_out = ", or repeat it with force"
@@ -155,7 +157,8 @@ def _remember(
     new.call_ids = [call_id[:100]] if call_id else []
     if before is not None:
         new.times = before.times + 1
-        new.is_denied, new.is_forced = before.is_denied, before.is_forced
+        new.is_denied = before.is_denied
+        new.is_forced = before.is_forced
         new.call_ids = [*before.call_ids, *new.call_ids][-MAX_IDS:]
     state.failures[call] = new
 

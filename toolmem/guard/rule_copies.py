@@ -146,7 +146,8 @@ def only_lost(store: SqliteStore, copy: RuleCopy, workspace: str) -> RuleCopy:
 
 
 def _holds(record: Raw, copied: CopiedRule) -> bool:
-    rule, other = _rule(record), _rule(copied.value)
+    rule = _rule(record)
+    other = _rule(copied.value)
     if rule is None or other is None:
         return rule is not None
     return rule == other or rule.updated_at > other.updated_at
@@ -159,7 +160,7 @@ def is_elsewhere(copy: RuleCopy, store: SqliteStore) -> bool:
     a store was made again by toolmem, after the project was deleted.
     """
     with suppress(StoreError):
-        if store.store_id() == copy.store_id != "":
+        if copy.store_id and store.store_id() == copy.store_id:
             return False
     with suppress(OSError):
         project = _project_of(copy.path)
@@ -186,7 +187,8 @@ def keep_copy(store: Store, workspace: str, change: RulesChanged | None = None) 
         head = read_head(store.location, workspace)
         places = change.places if change else []
         snapshot = store.get_many(workspace, places)
-        stamp, records = snapshot.rules_stamp, snapshot.records
+        stamp = snapshot.rules_stamp
+        records = snapshot.records
         if head is not None and head.stamp == stamp:
             return ""
         is_next = bool(change and head and (change.before, change.after) == (head.stamp, stamp))
@@ -280,8 +282,10 @@ def recognize(store: SqliteStore, workspace: str) -> str:
     of a copy; a backup in its old place also by a stamp from before. "" where it is unknown. Raises
     StoreError.
     """
-    store_id, stamp = store.store_id(), store.get_many(workspace, []).rules_stamp
-    here, is_backup = _real_path(store.location), False
+    store_id = store.store_id()
+    stamp = store.get_many(workspace, []).rules_stamp
+    here = _real_path(store.location)
+    is_backup = False
     old = trust.known_place(store_id, store.location)
     for folder in _copy_folders() if stamp else ():
         with suppress(OSError, ValueError):
@@ -297,7 +301,8 @@ def recognize(store: SqliteStore, workspace: str) -> str:
     store.trust()
     if is_backup:
         return f"{store.location} was put back in its place; its rules bind there"
-    copy, is_left = read_head(old, workspace), os.path.isdir(_project_of(old))
+    copy = read_head(old, workspace)
+    is_left = os.path.isdir(_project_of(old))
     if copy is not None and is_elsewhere(copy, SqliteStore(old)):
         is_left = False
     if is_left or not is_missing(old):  # a project that lost its store keeps the copy
@@ -374,7 +379,8 @@ def _newest(records: Sequence[Record]) -> datetime:
 
 def _is_older(record: Raw, than: Raw) -> bool:
     """Whether a rule is an older version of another, or cannot be read while the other can."""
-    rule, other = _rule(record), _rule(than)
+    rule = _rule(record)
+    other = _rule(than)
     return other is not None and (rule is None or rule.updated_at < other.updated_at)
 
 

@@ -144,7 +144,8 @@ class Stores(Struct):
 
         One commit in the main store. Another store that fails takes nothing of it back.
         """
-        failed, call_id = call.failed, call.id or ""
+        failed = call.failed
+        call_id = call.id or ""
 
         def learn(pairs: Sequence[tuple[Guard, Decision]]) -> None:
             for guard, decision in pairs:
@@ -208,7 +209,8 @@ class Stores(Struct):
         """
         if not copy.rules or store.location in self.copies:
             return
-        copied, effect = copy_as_store(copy, self.workspace), "bind"
+        copied = copy_as_store(copy, self.workspace)
+        effect = "bind"
         if is_elsewhere(copy, store):  # a path is no project
             self.elsewhere.append(copied)
             effect = "ask, as another folder is in its place,"

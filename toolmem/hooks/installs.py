@@ -125,7 +125,8 @@ def plan_uninstall(
     changes: list[FileChange] = []
     changed: list[Path] = []
     for path, form in files_of(agent, project, environment).items():
-        before, known = read_text(path), notes.get(str(path))
+        before = read_text(path)
+        known = notes.get(str(path))
         if before is None:
             continue
         if known is not None and known.digest == _digest(before):

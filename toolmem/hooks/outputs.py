@@ -109,7 +109,8 @@ def _failed_in_rollout(path: str, call_id: str) -> bool | None:
             event = json.loads(line)["payload"]
             item = event.get("item") or event
             ids = {event.get("call_id"), item.get("id")}
-            code, success = item.get("exit_code"), item.get("success")
+            code = item.get("exit_code")
+            success = item.get("success")
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
         if call_id in ids and str(event.get("type")).endswith(("_end", "item_completed")):

@@ -185,7 +185,8 @@ def rejection_replies(agent: Agent, event: Event) -> list[str]:
                 if block["type"] == "tool_use":
                     names[block["id"]] = block["name"]
                 elif block["type"] == "tool_result" and block.get("is_error") is True:
-                    name, text = names.get(block["tool_use_id"], "mcp__"), block["content"]
+                    name = names.get(block["tool_use_id"], "mcp__")
+                    text = block["content"]
                     if text.startswith(_REJECTED) and not name.startswith("mcp__"):
                         found.append(typed(text.partition(_SAID)[2]))
     return [each for each in found if each]

@@ -126,7 +126,8 @@ def _answers_itself(event: Event, environment: Mapping[str, str]) -> bool:
         try:
             with open(path, "rb") as file:
                 found = json.loads(file.read(MAX_SETTINGS))
-            hooks, allowed = found.get("hooks") or {}, found.get("permissions") or {}
+            hooks = found.get("hooks") or {}
+            allowed = found.get("permissions") or {}
             is_allowed = any(_allows(entry, event) for entry in allowed.get("allow", ()))
             if hooks.get("PermissionRequest") or is_allowed:
                 return True
@@ -187,7 +188,8 @@ def write(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
 
 
 def _stop_fields(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
-    action, reason = answer.action if agent.asks else "deny", answer.reason or "toolmem: not run"
+    action = answer.action if agent.asks else "deny"
+    reason = answer.reason or "toolmem: not run"
     fields = {"permissionDecision": action, "permissionDecisionReason": reason}
     inner: dict[str, Any] = {"hookSpecificOutput": {"hookEventName": event.name, **fields}}
     by_dialect: dict[str, dict[str, Any]] = {

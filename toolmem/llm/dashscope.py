@@ -93,7 +93,8 @@ class _SentTwice(Exception):
 
 
 def _in_openai_shape(got: Any) -> Answer:
-    output, usage = as_object(got.get("output")), as_object(got.get("usage"))
+    output = as_object(got.get("output"))
+    usage = as_object(got.get("usage"))
     prompt_tokens = usage.get("input_tokens" if "choices" in output else "total_tokens")
     body = {
         "code": got.get("code"),

@@ -82,7 +82,8 @@ class DryRunModel:
 
     def count(self, prompt: str) -> int:
         """Count the prompt for whoever asks now; its estimated tokens. Raises BudgetReached."""
-        tokens, purpose = estimated_tokens(prompt), current_purpose.get()
+        tokens = estimated_tokens(prompt)
+        purpose = current_purpose.get()
         self._budget.reserve(self.model, tokens)  # for good: no reply takes its place
         if purpose is not None:
             purpose.count(tokens, 0, *self._budget.price(self.model, tokens))
@@ -105,7 +106,8 @@ def open_client(
     section: ModelSection | EmbeddingSection, setting: str, budget: Budget, clock: Clock
 ) -> Client:
     """A client of the section's service. Raises ConfigError with every problem."""
-    params, problems = section.params, []
+    params = section.params
+    problems = []
     url = (params.base_url or URLS[section.backend]).rstrip("/")
     address = urlsplit(url) if host_of(url) else None
     if address is None or address.scheme not in ("http", "https"):

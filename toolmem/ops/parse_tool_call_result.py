@@ -64,9 +64,11 @@ class ParseToolCallResultOp(Op):
             for failure in judged.failures
             if failure.index >= len(kept)
         ]
-        requested, duplicates = len(records), len(ran) - len(fresh)
+        requested = len(records)
+        duplicates = len(ran) - len(fresh)
         add_evaluation(context, requested, judged, duplicates, failures)
-        done, response = requested - len(failures), context.response
+        done = requested - len(failures)
+        response = context.response
         if failures:
             response.answer = f"Evaluated {done} of {requested} tool calls, {len(failures)} failed"
         else:

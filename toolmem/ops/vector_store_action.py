@@ -153,7 +153,8 @@ def _invalid(field: str, problem: str) -> RequestError:
 
 
 def _respond(context: Context, answer: str, success: bool = True, **metadata: Any) -> None:
-    context.response.answer, context.response.success = answer, success
+    context.response.answer = answer
+    context.response.success = success
     context.response.metadata |= metadata
 
 

@@ -229,7 +229,7 @@ def _about(recorded: Recording, labels: Mapping[int, bool], by: str) -> list[_Ab
     of = {
         c.tool_name for c, row in zip(recorded.calls, recorded.rows, strict=True) if row in labels
     }
-    if len(of) == 1 < len(tools) and len(labels) >= MIN_LABELS:
+    if len(of) == 1 and len(tools) > 1 and len(labels) >= MIN_LABELS:
         recorded.notes.append(f"all labels are of 1 of {len(tools)} tools, and no random draw")
     if by and recorded.calls and not any(_group(call, by) for call in recorded.calls):
         known = {"day", *(name for call in recorded.calls for name in call.metadata)}
@@ -333,8 +333,10 @@ def _add(
 
     After a stop the rest is neither judged nor stored.
     """
-    store, workspace = memory.services.store(), memory.workspace_name
-    newest, logged = store.call_log(workspace, newest=True, limit=1), list[LoggedCall]()
+    store = memory.services.store()
+    workspace = memory.workspace_name
+    newest = store.call_log(workspace, newest=True, limit=1)
+    logged = list[LoggedCall]()
     total = len(recorded.calls)
     counts = results.Evaluation(requested=total, evaluated=0, reused=0, duplicates=0, failed=0)
     done = Added(evaluation=counts)
@@ -359,7 +361,8 @@ def _add(
         counts.requested -= len(recorded.calls[start : start + BATCH]) - added.evaluation.requested
         counts.failures += [replace(each, index=start + each.index) for each in failures]
         if added.stopped:
-            done.stopped, done.budget_reached = added.stopped, added.budget_reached
+            done.stopped = added.stopped
+            done.budget_reached = added.budget_reached
             break
     if (left_out := total - counts.requested) > 0:
         recorded.notes.append(f"{left_out} calls were left out by an op before they were judged")
@@ -381,7 +384,8 @@ def _results(
     stored = {(each.call.tool_name, each.call.id): each.call for each in logged}
     for index, (row, call) in enumerate(zip(recorded.rows, recorded.calls, strict=True)):
         # An id that comes again was not judged again.
-        judged, failure = stored.pop((call.tool_name, call.id), None), by_index.get(index)
+        judged = stored.pop((call.tool_name, call.id), None)
+        failure = by_index.get(index)
         if judged is None and failure is not None and failure.tool_name == call.tool_name:
             refused.append(BadRecord(recorded.lines[index], failure.tool_name, failure.error))
             continue

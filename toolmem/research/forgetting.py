@@ -41,12 +41,14 @@ def forget_import(memory: ToolMem, import_id: str) -> Forgotten:
     anew at once where that asks no model. May be repeated where it was interrupted. Raises
     RequestError where the import is not known.
     """
-    store, workspace = memory.services.store(), memory.workspace_name
+    store = memory.services.store()
+    workspace = memory.workspace_name
     found = Forgotten()
     with store.transaction():
         traces = Traces(memory, import_id)
         for name, ids in traces.ids.items():
-            sums, back = traces.run.tools.get(name), traces.others.get(name, ())
+            sums = traces.run.tools.get(name)
+            back = traces.others.get(name, ())
             found.calls += store.delete_calls(workspace, name, ids, back=back, sums=sums)
         for each in store.list_records(workspace, VERDICTS):
             verdict = each.read(Verdict)
@@ -82,7 +84,9 @@ class Traces:
     """What a workspace holds of an import. Raises RequestError where the import is not known."""
 
     def __init__(self, memory: ToolMem, import_id: str) -> None:
-        store, workspace, runs = memory.services.store(), memory.workspace_name, imports(memory)
+        store = memory.services.store()
+        workspace = memory.workspace_name
+        runs = imports(memory)
         if import_id not in runs:
             known = f"there are {', '.join([*runs][-10:])}" if runs else "there is none"
             raise RequestError(f"no import is called {import_id!r}: {known}", "import")

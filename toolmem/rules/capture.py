@@ -113,7 +113,8 @@ class ToolMemoryCaptureHook:
         return captured
 
     def _follow(self, turn: Turn) -> Captured:
-        words, session = turn.user_message, turn.conversation_id
+        words = turn.user_message
+        session = turn.conversation_id
         actor = replace(self.actor, kind="user", words=words, session=session)
         if not self.may_lift:
             actor = replace(actor, evidence="")
@@ -188,7 +189,8 @@ class ToolMemoryCaptureHook:
 
     def _put(self, turn: Turn, given: RuleInput) -> ToolMemoryRule:
         is_users = self.actor.kind == "user"
-        given.priority, given.source = "critical", "user_explicit" if is_users else "programmatic"
+        given.priority = "critical"
+        given.source = "user_explicit" if is_users else "programmatic"
         given.tags = [USER_EDICT] if is_users else []
         given.session = turn.conversation_id if turn.is_guests else given.session
         given.said = Said(self.actor.kind, turn.conversation_id, (turn.mark,) if turn.mark else ())
@@ -264,7 +266,8 @@ def _confirmation(store: ToolMemoryStore, rules: list[ToolMemoryRule], undo: str
     first = rules[0]
     ends = None if first.session else first.expires_at
     until = "" if ends is None else f", {store.until(ends)}"
-    checks, for_session = describe_effect(rules), bool(first.session)
+    checks = describe_effect(rules)
+    for_session = bool(first.session)
     return kept_message(first.rule, checks, until, for_session=for_session, undo=undo)
 
 
@@ -283,7 +286,8 @@ def split_keep_prefix(message: str) -> tuple[str, str]:
     found = _KEEP_PREFIX.match(message)
     if found is None:
         return "", message
-    word, body = found[1].lower(), found[2].strip()
+    word = found[1].lower()
+    body = found[2].strip()
     if word in ("always", "never") and not _IS_DEMAND.match(body):
         body = f"{word.capitalize()} {body[:1].lower()}{body[1:]}"
     first = " ".join(_PARAGRAPH.split(body, maxsplit=1)[0].split())

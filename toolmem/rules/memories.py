@@ -66,17 +66,21 @@ class Memories:
     def __init__(
         self, store: Store, workspace: str, clock: Clock, embedder: Callable[[], Embedder]
     ) -> None:
-        self.store, self.workspace, self.clock = store, workspace, clock
+        self.store = store
+        self.workspace = workspace
+        self.clock = clock
         self._embedder = embedder
 
     def remember(
         self, content: str, namespace: str = GLOBAL, id: str = "", tags: Iterable[str] = ()
     ) -> MemoryEntry:
         """Insert, or replace the memory with this id. The same text again is the same memory."""
-        where, text = read_namespace(namespace), read_text(content, "content", MAX_CONTENT)
+        where = read_namespace(namespace)
+        text = read_text(content, "content", MAX_CONTENT)
         text = Masker(self.store.secret_key()).text(text)
         memory_id = read_id(id) or derived_id("memory", self.workspace, where, text_key(text))
-        key, own_tags = MEMORY_PREFIX + memory_id, read_tags(tags)
+        key = MEMORY_PREFIX + memory_id
+        own_tags = read_tags(tags)
 
         def write() -> MemoryEntry:
             record = self.store.get(self.workspace, where, key)
@@ -90,7 +94,8 @@ class Memories:
                 created_at=before.created_at if before else now,
                 updated_at=now,
             )
-            version, document = record.version if record else 0, Document(text)
+            version = record.version if record else 0
+            document = Document(text)
             self.store.put(
                 self.workspace, where, key, entry, document=document, expected_version=version
             )
@@ -129,7 +134,8 @@ class Memories:
 
     def forget(self, id: str, namespace: str = GLOBAL) -> bool:
         """Delete a memory; False where there was none. Raises RequestError for a rule."""
-        where, memory_id = read_namespace(namespace), read_id(id)
+        where = read_namespace(namespace)
+        memory_id = read_id(id)
         if not memory_id:
             raise RequestError("id is required", "id")
         if self.store.delete(self.workspace, where, MEMORY_PREFIX + memory_id):

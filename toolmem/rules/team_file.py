@@ -174,7 +174,8 @@ def compare(
     entries: Sequence[Entry], rules: ToolMemoryStore, *, changes_own: bool = True
 ) -> list[Compared]:
     """What the entries change, also of the user's own rules if so wished, and what they lack."""
-    now, secret = rules.clock.now(), rules.store.secret_key().hex()
+    now = rules.clock.now()
+    secret = rules.store.secret_key().hex()
     known = {}
     for rule in rules.all_rules().rules:
         if rule.is_checked and (changes_own or rule.is_team or entry_of(rule) in entries):

@@ -7,8 +7,8 @@ may be meant, and `may_mean` tells of one rule whether a quote may mean it.
 
 `own_text` finds the sentences that the user typed, without those that are pasted; `demands` finds
 those that demand something, and for how long; `tools` the tools that a demand is about;
-`conditions` the calls that it forbids, if every word of it is understood, and `commands` those of
-command lines; `lifts` the rule that is taken back. `words` is the vocabulary.
+`conditions` the calls that it forbids, if every word of it is understood, by the tests of
+`call_tests`; `lifts` the rule that is taken back. `words` is the vocabulary.
 """
 
 from toolmem.models.rules import UNSCOPED

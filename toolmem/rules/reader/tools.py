@@ -15,6 +15,7 @@ from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
 from toolmem.text.forms import SHELL_WORDS, snake_case, split_name
 from toolmem.view.known_programs import KNOWN_PROGRAMS
+from toolmem.view.parameters import words_of
 from toolmem.view.patterns import compiled
 from toolmem.view.tool_classes import ACTIONS
 
@@ -94,7 +95,7 @@ def tools_meant(sentence: str, demanded: str, catalogue: Mapping[str, ToolSchema
         return list(dict.fromkeys([*files, *shells]))
     scores = {tool.name: _score(tool, demanded, said_words, things, actions) for tool in tools}
     best = max(scores.values(), default=0)
-    likely = [name for name, score in scores.items() if score == best > 0]
+    likely = [name for name, score in scores.items() if score > 0 and score == best]
     return list(dict.fromkeys([*likely, *shells])) or _by_description(said_words, catalogue)
 
 
@@ -109,6 +110,36 @@ def action_parameter(tool: ToolSchema) -> str:
         if name.lower() in ACTIONS and not how and not is_line:
             return name
     return ""
+
+
+def value_parameter(tool: ToolSchema, word: str) -> str:
+    """The parameter that takes a word as its value: one of its enumeration, or an environment."""
+    for name in tool.properties:
+        is_listed = word in [each.lower() for each in values_of(tool, name)]
+        is_place = word in words.ENVIRONMENTS and words_of(name) & {"env", "environment", "stage"}
+        if name != action_parameter(tool) and (is_listed or is_place):
+            return name
+    return ""
+
+
+def amount_parameter(tool: ToolSchema) -> str:
+    """The parameter that takes an amount; "" where there is none, or more than one."""
+    declared = tool.properties
+    numbers = [
+        name
+        for name, schema in declared.items()
+        if isinstance(schema, Mapping) and schema.get("type") in ("number", "integer")
+    ]
+    named = [name for name in declared if name_words(name) & words.AMOUNTS]
+    found = named or numbers
+    return found[0] if len(found) == 1 else ""
+
+
+def does_by_name(tool: ToolSchema, verb: str) -> bool:
+    """Whether a tool does by its name what a verb says. A shell may do anything."""
+    names = name_words(tool.name)
+    listed = [each for each in words.ACTIONS.values() if verb in each]
+    return not is_shell(tool) and any(names & each for each in listed)
 
 
 def is_named(name: str, sentence: str) -> bool:
@@ -298,13 +329,14 @@ def _verbs_and_objects(
         is_object = not values and not _objects_of(tool).isdisjoint(forms)
         if follows and not is_object and (fits or (verbs and not values)):
             last = at + is_pair
-            verbs, spoken = verbs | same, spoken.union(said[at : last + 1])
+            verbs = verbs | same
+            spoken = spoken.union(said[at : last + 1])
         elif last < 0 and not is_object and said[at] not in words.NOUNS:
             break
     return (
         frozenset(verbs),
         frozenset(spoken),
-        [w for at in content if (w := said[at]) not in spoken],
+        [said[at] for at in content if said[at] not in spoken],
     )
 
 

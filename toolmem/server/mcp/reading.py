@@ -51,7 +51,8 @@ class McpReading:
     """Lists and reads resources and the prompt. Raises RequestError for unknown ones."""
 
     def __init__(self, memory: ToolMem, workspace: str) -> None:
-        self.memory, self.workspace = memory, workspace
+        self.memory = memory
+        self.workspace = workspace
 
     def resources(self, cursor: str | None) -> types.ListResourcesResult:
         """The rules first, then the tools by name. `cursor`: `next_cursor` of the page before."""

@@ -43,13 +43,15 @@ class McpTools:
     """Raises ConfigError if `mcp.tools` names an unknown flow."""
 
     def __init__(self, memory: ToolMem, workspace: str) -> None:
-        self.memory, self.workspace = memory, workspace
+        self.memory = memory
+        self.workspace = workspace
         self.offers = {
             operation.agent.name: _operation_offer(operation, operation.agent)
             for operation in OPERATIONS.values()
             if operation.agent is not None
         }
-        flows, chosen = memory.engine.flows.ready, memory.engine.configuration.settings.mcp.tools
+        flows = memory.engine.flows.ready
+        chosen = memory.engine.configuration.settings.mcp.tools
         unknown = [name for name in chosen if name != ALL and name not in flows]
         if unknown:
             raise ConfigError([f"mcp.tools: {n!r} is no flow ({hint(n, flows)})" for n in unknown])

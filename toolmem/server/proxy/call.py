@@ -40,7 +40,8 @@ class ToolCall(Struct, kw_only=True):
     def read(cls, message: Mapping[str, Any]) -> ToolCall | None:
         """None if no tool is named: the server answers what is wrong with the message."""
         params = as_object(message.get("params"))
-        name, meta = params.get("name"), as_object(params.get("_meta"))
+        name = params.get("name")
+        meta = as_object(params.get("_meta"))
         if not isinstance(name, str) or not name:
             return None
         call_id = meta.get(_CALL_ID)

@@ -38,7 +38,9 @@ def run_remote(url: str, headers: Mapping[str, str], memory: ProxyMemory) -> int
 
 class _Remote:
     def __init__(self, url: str, headers: Mapping[str, str], memory: ProxyMemory) -> None:
-        self.url, self.headers, self.memory = url, headers, memory
+        self.url = url
+        self.headers = headers
+        self.memory = memory
         self._version = ""  # of the protocol, as the server chose it for a session
         self._initialize: Any = None  # id of the open `initialize` request
 
