@@ -17,10 +17,10 @@ import msgspec
 from toolmem.errors import StoreError
 from toolmem.guard.guard import HEAR_WAIT, Guard
 from toolmem.guard.rule_copies import CopiedRule, copy_records, put_records
+from toolmem.models.records import RULE_PREFIX
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
-from toolmem.rules.identity import RULE_PREFIX
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn, tell_operator
 from toolmem.store.sqlite import SqliteStore

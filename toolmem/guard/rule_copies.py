@@ -24,9 +24,8 @@ from msgspec.structs import replace
 from toolmem.config.sections import OWN_FOLDER
 from toolmem.errors import StoreError
 from toolmem.models.protocols import Store
-from toolmem.models.records import Record
+from toolmem.models.records import RULE_PREFIX, SESSION_RULES, TOOL_PREFIX, Record
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.rules.identity import RULE_PREFIX, SESSION_RULES, TOOL_PREFIX
 from toolmem.store.sqlite import SqliteStore, trust
 from toolmem.store.sqlite.database import RulesChanged
 from toolmem.store.sqlite.files import MEMORY, is_missing

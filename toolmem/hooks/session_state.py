@@ -17,6 +17,7 @@ from msgspec import Struct
 from toolmem.guard.stores import WORKSPACE
 from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
+from toolmem.models.records import SESSION_PREFIX, session_key
 from toolmem.store.storable import read_or_new, swap
 
 Result = TypeVar("Result")
@@ -75,7 +76,7 @@ class SessionState:
 
     def __init__(self, store: Store, session: str) -> None:
         self.store = store
-        self.key = f"session/{session}"[:500]
+        self.key = session_key(session)
 
     def read(self) -> tuple[Session, str]:
         """The session, and the stamp of the store's rules."""
@@ -99,7 +100,7 @@ class SessionState:
 
 def forget_old_sessions(store: Store, now: datetime) -> None:
     """Delete sessions that did nothing for a month."""
-    for record in store.list_records(WORKSPACE, NAMESPACE, key_prefix="session/"):
+    for record in store.list_records(WORKSPACE, NAMESPACE, key_prefix=SESSION_PREFIX):
         if now - record.time_modified > MAX_AGE:
             store.delete(WORKSPACE, NAMESPACE, record.key)
 

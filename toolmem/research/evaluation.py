@@ -31,6 +31,7 @@ from toolmem.llm.models import DryRunModel
 from toolmem.llm.usage import LedgerRow, Usage, read_ledger
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
+from toolmem.models.records import RULE_PREFIX, TOOL_PREFIX
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import CallFailure, LoggedCall, ToolRecord, ToolSchema
 from toolmem.operations import results
@@ -322,7 +323,9 @@ def clear(memory: ToolMem) -> None:
     with suppress(FileNotFoundError):
         drop_copy(store.location, memory.workspace_id)  # these rules are deleted on purpose
     store.delete_tools(memory.workspace_id)
-    for record in store.list_records(memory.workspace_id, prefix="tool-", key_prefix="rule/"):
+    for record in store.list_records(
+        memory.workspace_id, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX
+    ):
         store.delete(memory.workspace_id, record.namespace, record.key)
 
 

@@ -12,13 +12,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from toolmem.errors import RequestError
+from toolmem.models.records import RULE_PREFIX, TOOL_PREFIX
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.text.display import shown
 from toolmem.text.patterns import late_pattern
-
-TOOL_PREFIX = "tool-"  # namespaces of tools
-RULE_PREFIX = "rule/"  # keys of rules inside them
-SESSION_RULES = ".session-rules"  # the namespace of rules that hold in one session
 
 MAX_RULE = 2_000  # characters
 MAX_TOOL_NAME = 256

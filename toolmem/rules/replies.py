@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolmem.models.records import session_key
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.changes import ONLY_ASKS, Actor
 from toolmem.rules.identity import text_key
@@ -142,7 +143,7 @@ def may_say_else(message: str) -> bool:
 
 
 def _key_of(session: str) -> tuple[str, str]:
-    return _RECENT, f"session/{session}"[:500]
+    return _RECENT, session_key(session)
 
 
 def _recent(rules: ToolMemoryStore, session: str) -> Recent:
