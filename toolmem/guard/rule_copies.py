@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from toolmem.config.sections import OWN_FOLDER
 from toolmem.errors import StoreError
+from toolmem.files import replace_file
 from toolmem.models.protocols import Store
 from toolmem.models.records import RULE_PREFIX, SESSION_RULES, TOOL_PREFIX, Record
 from toolmem.models.rules import ToolMemoryRule
@@ -220,8 +221,6 @@ def keep_copy(store: Store, workspace: str, change: RulesChanged | None = None) 
 def _write_head(
     folder: Path, store: Store, stamp: str, newest: datetime, old: RuleCopy | None
 ) -> None:
-    from toolmem.formats.files import replace_file
-
     earlier = [*old.earlier, old.stamp] if old else []
     head = RuleCopy(
         _real_path(store.location),
@@ -236,8 +235,6 @@ def _write_head(
 
 def _write_rule(folder: Path, namespace: str, key: str, record: Record | None) -> Path:
     """Write the file of a rule, or remove it where the rule does not bind."""
-    from toolmem.formats.files import replace_file
-
     name = blake2b(f"{namespace}\0{key}".encode(), digest_size=16).hexdigest()
     file = folder / f"rule-{name}.json"
     rule = _rule(record.value) if record else None

@@ -25,7 +25,7 @@ from typing import Any
 from msgspec import Struct
 
 from toolmem.errors import RequestError, StoreUnavailable
-from toolmem.formats.files import replace_file
+from toolmem.files import replace_file
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.json_text import with_entries, without_entries, without_spans
 from toolmem.hooks.state import INSTALLS, FileNote, Install, installed, write_notes

@@ -16,13 +16,14 @@ from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.notes import tools_of
 from toolmem.hooks.outputs import last_lines
-from toolmem.hooks.protocol import Answer, Event, is_plain, typed
+from toolmem.hooks.protocol import Answer, Event
 from toolmem.hooks.session_state import Session, SessionState
 from toolmem.models.calls import SystemClock
 from toolmem.models.protocols import Store
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.prompt import ended_since
+from toolmem.rules.reader.pasted import is_plain, typed
 from toolmem.rules.replies import without_ways_out
 from toolmem.rules.turn import Captured, Turn, tools_called_here
 from toolmem.store.sqlite import SqliteStore

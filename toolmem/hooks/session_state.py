@@ -17,8 +17,7 @@ from msgspec import Struct
 from toolmem.guard.stores import WORKSPACE
 from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
-from toolmem.models.records import SESSION_PREFIX, session_key
-from toolmem.store.storable import read_or_new, swap
+from toolmem.store.storable import SESSION_PREFIX, read_or_new, session_key, swap
 
 Result = TypeVar("Result")
 NAMESPACE = ".hooks"

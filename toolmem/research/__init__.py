@@ -7,7 +7,7 @@
 those that a hook recorded, `import_runs` remembers each import, and `forgetting` takes one back.
 `older_failures` counts those that summaries do not read, and `backtest` asks guidance of older
 calls about newer ones.
-`csv_files` and `page` write them to files; `frames` and `charts` show them in notebooks.
+`report` writes them to files, `charts` shows them in notebooks.
 """
 
 from toolmem.research.costs import summarization_costs as summarization_costs

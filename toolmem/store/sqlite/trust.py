@@ -16,6 +16,7 @@ from pathlib import Path
 
 from toolmem.config.sections import OWN_FOLDER
 from toolmem.errors import StoreUnavailable
+from toolmem.files import replace_file
 
 _made_here: set[tuple[str, str]] = set()  # by this process, where no file can be written
 
@@ -88,9 +89,7 @@ def remember(path: str, store_id: str) -> None:
 
 def _write(entry: Path, path: str, store_id: str) -> None:
     entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    partial = entry.with_name(f"{entry.name}.{os.urandom(4).hex()}")
-    partial.write_bytes(_content(path, store_id))
-    partial.replace(entry)
+    replace_file(entry, _content(path, store_id))
 
 
 def state_folder() -> Path:
