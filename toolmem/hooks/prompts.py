@@ -30,7 +30,6 @@ from toolmem.store.sqlite import SqliteStore
 from toolmem.text.display import plain
 from toolmem.text.masking import Masker
 
-_REJECTED = "The user doesn't want to proceed with this tool use."  # Claude Code 2.1.330
 _SAID = "the user said:\n"
 
 
@@ -178,8 +177,8 @@ def rejection_replies(agent: Agent, event: Event) -> list[str]:
     """
     found: list[str] = []
     names: dict[str, str] = {}  # of tools, by call
-    for line in last_lines(event.transcript) if agent.name == "claude-code" else ():
-        if "tool_use" not in line and _REJECTED not in line:
+    for line in last_lines(event.transcript) if agent.rejected_output else ():
+        if "tool_use" not in line and agent.rejected_output not in line:
             continue
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             for block in loads(line)["message"]["content"]:
@@ -187,6 +186,6 @@ def rejection_replies(agent: Agent, event: Event) -> list[str]:
                     names[block["id"]] = block["name"]
                 elif block["type"] == "tool_result" and block.get("is_error") is True:
                     name, text = names.get(block["tool_use_id"], "mcp__"), block["content"]
-                    if text.startswith(_REJECTED) and not name.startswith("mcp__"):
+                    if text.startswith(agent.rejected_output) and not name.startswith("mcp__"):
                         found.append(typed(text.partition(_SAID)[2]))
     return [each for each in found if each]

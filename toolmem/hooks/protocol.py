@@ -69,13 +69,13 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
     """The event of a payload; None for events that toolmem does not handle."""
     given = {agent.rename.get(name, name): value for name, value in payload.items()}
     name = text_in(given, "hook_event_name")
-    if not name and agent.name == "copilot" and "agentName" in given:
-        name = "SubagentStart"  # the only event that Copilot does not name
+    if not name:
+        name = next((event for key, event in agent.unnamed_events.items() if key in given), "")
     claude_name = agent.events.get(name, "")
     if claude_name not in KINDS:
         return None
     kind = KINDS[claude_name]
-    if agent.name == "cursor":  # JSON as text
+    if agent.json_texts:
         given |= {key: read_json(given.get(key)) for key in ("tool_input", "tool_response")}
     parent = text_in(given, "parent_id")
     is_subagent = bool(parent or given.get("agent_id"))
@@ -94,8 +94,8 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
     # The prompt of a subagent was written by the model.
     if kind == "prompt" and not is_subagent and given.get("source") in (None, "", "user"):
         prompt = text_in(given, "prompt")
-        if agent.name == "opencode" and (quoted := re.fullmatch(r'"([^"]*)"', prompt)):
-            prompt = quoted[1]  # `opencode run "never push"` keeps the quotation marks
+        if agent.quotes_prompts and (quoted := re.fullmatch(r'"([^"]*)"', prompt)):
+            prompt = quoted[1]
         from toolmem.rules.reader.pasted import typed  # takes long to load
 
         event.prompt = typed(prompt)
@@ -105,13 +105,13 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
     if given.get("permission_mode") in _ASKING:
         event.asks_user = not _answers_itself(event, environment)
     if kind == "after_call":
-        event.output, event.failed = read_output(agent.name, claude_name, given, event.key)
+        event.output, event.failed = read_output(agent, claude_name, given, event.key)
         milliseconds: Any = given.get("duration_ms")
         if type(milliseconds) in (int, float) and 0 <= milliseconds < 1e12:
             event.seconds = milliseconds / 1000
         response = given.get("tool_response")
         stopped = isinstance(response, Mapping) and response.get("interrupted") is True
-        aborted = event.output == "Tool execution aborted"  # OpenCode
+        aborted = event.output != "" and event.output == agent.aborted_output
         event.interrupted = given.get("is_interrupt") is True or stopped or aborted
     return event
 
@@ -151,7 +151,7 @@ def _project(agent: Agent, given: Mapping[str, Any], environment: Mapping[str, s
     roots = given.get("workspace_roots")
     first = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else ""
     folder = text_in(given, "project") or first or environment.get(agent.project_variable, "")
-    return "" if folder == "/" else folder  # OpenCode, outside a repository
+    return "" if folder == "/" else folder  # outside a repository
 
 
 def own_tool(agent: Agent, name: str, given: Mapping[str, Any]) -> tuple[str, str]:
@@ -171,11 +171,11 @@ def write(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
         return {**_stop_fields(agent, event, answer), **message}
     context = answer.context[:MAX_CONTEXT] if event.kind in agent.context_at else ""
     if agent.dialect == "plugin":
-        if agent.name == "cline" and event.kind == "prompt":  # it shows its user no notice
+        if event.kind in agent.notice_in_context:
             context = "\n\n".join(filter(None, (context, answer.notice)))
         texts = {"context": context, "notice": notice}
         return {name: text for name, text in texts.items() if text}
-    if not context or event.name == "postToolUseFailure":  # Cursor's, which takes none
+    if not context or event.name in agent.no_context_at:
         return message
     if agent.dialect == "cursor":
         return {"additional_context": context}
