@@ -12,7 +12,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from msgspec.structs import replace
 
 from toolmem.errors import RequestError
 from toolmem.files import replacing
+from toolmem.formats.chat import json_digest
 from toolmem.formats.files import read_lines
 from toolmem.formats.records import REME_TIME, read_records, read_time
 from toolmem.models.calls import JudgeIdentity, ToolCallResult
@@ -204,7 +204,7 @@ def _calls_of_reme(results: list[Any], name: str, now: datetime) -> list[ToolCal
     for (_, call), raw in zip(read.calls, given, strict=True):
         call.metadata.pop("call_hash", None)
         parts = (call.tool_name, call.create_time, call.input, call.output)
-        digest = blake2b(msgspec.json.encode(parts), digest_size=12).hexdigest()
+        digest = json_digest(parts).hex()
         seen[digest] += 1
         calls.append(_with_verdict(replace(call, id=f"{digest}-{seen[digest]}"), raw))
     return calls

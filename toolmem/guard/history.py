@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from hashlib import blake2s
 
 from msgspec import Struct
 
+from toolmem.models.records import short_key
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.store.storable import micros
 from toolmem.text.forms import word_set
@@ -113,7 +113,7 @@ def _may_write_files(command: SimpleCommand) -> bool:
 
 def doubt_key(rule_id: str, doubt: Doubt) -> str:
     """The key of a question whether a rule means a call; one yes answers it for a conversation."""
-    return blake2s("\0".join((rule_id, *doubt)).encode(), digest_size=12).hexdigest()
+    return short_key(rule_id, *doubt)
 
 
 def count_key(rule_id: str, test: MoreThan) -> str:

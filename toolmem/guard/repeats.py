@@ -9,7 +9,6 @@ with only an exit code, per tool, programs and code, within its conversation.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import re
@@ -21,6 +20,7 @@ from msgspec import Struct
 from toolmem.guard.decision import Finding, Mode, quoted, times
 from toolmem.guard.failure_output import CHANGED, PENDING, TESTS_FAILED, occurs, without_exit_code
 from toolmem.models.decisions import Action, DecisionSource
+from toolmem.models.records import short_key
 from toolmem.text.error_lines import error_class_of, error_line
 from toolmem.text.patterns import late_pattern
 from toolmem.view.effects import CallEffects
@@ -177,7 +177,7 @@ def _failed_outcome(call: CallEffects, output: str) -> Outcome:
     line = error_line(text) if text else ""
     is_transient = error_class_of(line) in _TRANSIENT or _PASSING.search(line[:2_000]) is not None
     programs = [each.words[0] for each in call.view.commands if each.words]
-    mark = _mark(call.tool, line) if line else _HERE + _mark(call.tool, *programs, code)
+    mark = short_key(call.tool, line) if line else _HERE + short_key(call.tool, *programs, code)
     repairs = occurs(CHANGED, text)  # it failed because it changed what it found
     may_differ = occurs(TESTS_FAILED, text) or occurs(PENDING, text)
     failure = FailedCall(
@@ -193,9 +193,3 @@ def _failed_outcome(call: CallEffects, output: str) -> Outcome:
         casts_doubt=call.changes_though_failed(),
         failure=None if repairs else failure,
     )
-
-
-def _mark(*parts: str) -> str:
-    """Hash the parts of an error, so that the record reveals nothing of a call."""
-    text = "\0".join(parts).encode("utf-8", "surrogatepass")
-    return hashlib.blake2s(text, digest_size=12).hexdigest()

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -63,7 +62,7 @@ def copy_folder(store: str, workspace: str = DEFAULT) -> Path:
     """Where the copy of a store's rules is: named after the path, as the store may be gone."""
     named = os.fsencode(_real_path(store))
     named += b"" if workspace == DEFAULT else b"\0" + workspace.encode()
-    return trust.state_folder() / "rules" / blake2b(named, digest_size=16).hexdigest()
+    return trust.state_folder() / "rules" / trust.file_name(named)
 
 
 def _real_path(store: str) -> str:
@@ -235,7 +234,7 @@ def _write_head(
 
 def _write_rule(folder: Path, namespace: str, key: str, record: Record | None) -> Path:
     """Write the file of a rule, or remove it where the rule does not bind."""
-    name = blake2b(f"{namespace}\0{key}".encode(), digest_size=16).hexdigest()
+    name = trust.file_name(f"{namespace}\0{key}".encode())
     file = folder / f"rule-{name}.json"
     rule = _rule(record.value) if record else None
     if record is None or rule is None or rule.status != "active":
@@ -314,7 +313,7 @@ def _same_rules(rules: Sequence[CopiedRule], folder: Path) -> bool:
 
 def aside_file(store: str, session: str) -> Path:
     """Where hooks hold the demands of a session that a store could not take."""
-    name = blake2b(os.fsencode(f"{store}\0{session}"), digest_size=16).hexdigest()
+    name = trust.file_name(os.fsencode(f"{store}\0{session}"))
     return aside_folder() / f"{name}.json"
 
 

@@ -24,9 +24,9 @@ from toolmem.guard.stores import MAX_OUTPUT, WORKSPACE, Stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.notes import answer_note, note_in
 from toolmem.hooks.protocol import Answer, Event
-from toolmem.hooks.session_state import Session, SessionCall, SessionState, digest_of
+from toolmem.hooks.session_state import Session, SessionCall, SessionState
 from toolmem.hooks.state import installed
-from toolmem.models.calls import ToolCallResult, hook_call_id
+from toolmem.models.calls import ToolCallResult, call_digest, hook_call_id
 from toolmem.models.decisions import Decision
 from toolmem.store.sqlite import SqliteStore
 from toolmem.text.display import bounded
@@ -134,7 +134,7 @@ class Hook(Struct, kw_only=True):
             for guard in self.guards()[:1]:
                 turn.stopped_by = guard.stopped_before(event.session)
             return answer_note(self.stores.rules(), self.agent, note, session, event, turn)
-        digest = digest_of(event.tool, event.input)
+        digest = call_digest(event.tool, event.input)
         earlier = session.open_call(event.key, digest)
         if earlier and (earlier.key, earlier.digest) != (event.key, digest):
             earlier = None
@@ -193,7 +193,7 @@ class Hook(Struct, kw_only=True):
 
         False where that cannot be written, so that nothing is asked.
         """
-        digest = digest_of(event.tool, event.input)
+        digest = call_digest(event.tool, event.input)
         calls = [
             c for c in session.calls if c.is_question and (c.key, c.digest) != (event.key, digest)
         ]
@@ -218,7 +218,7 @@ class Hook(Struct, kw_only=True):
         return True
 
     def _after(self, event: Event, state: SessionState) -> Answer:
-        digest = digest_of(event.tool, event.input)
+        digest = call_digest(event.tool, event.input)
 
         def end(session: Session) -> SessionCall | None:
             call = session.open_call(event.key, digest, by_input=not self.agent.call_ids)

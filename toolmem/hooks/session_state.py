@@ -6,11 +6,9 @@ installs, or from an agent that asks again) acts once.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -102,9 +100,3 @@ def forget_old_sessions(store: Store, now: datetime) -> None:
     for record in store.list_records(WORKSPACE, NAMESPACE, key_prefix=SESSION_PREFIX):
         if now - record.time_modified > MAX_AGE:
             store.delete(WORKSPACE, NAMESPACE, record.key)
-
-
-def digest_of(tool: str, arguments: Any) -> str:
-    """Equal for equal tools and arguments."""
-    text = json.dumps([tool, arguments], sort_keys=True)
-    return blake2b(text.encode(), digest_size=12).hexdigest()

@@ -79,5 +79,5 @@ def format_of(call: ToolCallResult) -> str:
 
 
 def digest(value: object) -> bytes:
-    """Identify a value that can be written as JSON."""
+    """Identify a value that can be written as JSON. Stored: it stays the same for ever."""
     return blake2b(_encode(value), digest_size=8).digest()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from hashlib import blake2s
 from typing import Annotated, Any
 
 import msgspec
@@ -14,6 +13,7 @@ from msgspec import Meta, Struct
 from toolmem.errors import RequestError
 from toolmem.models.calls import IMPORT_ID, IMPORT_RUNS
 from toolmem.models.protocols import Store
+from toolmem.models.records import short_key
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
@@ -68,8 +68,7 @@ class Turn(Struct, kw_only=True):
         if not self.session_id:
             return ""
         content = f"{self.user_message}\0{self.ran}" if self.number is None else str(self.number)
-        text = f"{self.session_id}\0{content}".encode("utf-8", "surrogatepass")
-        return blake2s(text, digest_size=12).hexdigest()
+        return short_key(self.session_id, content)
 
 
 class Captured(Struct):

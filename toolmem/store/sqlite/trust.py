@@ -103,11 +103,19 @@ def state_folder() -> Path:
     return Path(base) / "toolmem"
 
 
-def _entry_paths(path: str) -> list[Path]:
-    """Two places: where one is lost, a store does not look like a stranger's."""
+def file_name(named: bytes) -> str:
+    """The name, without an ending, of the file on something whose own name is no file's.
+
+    Files are found by it again: it stays the same for ever.
+    """
     from hashlib import blake2b
 
-    name = blake2b(os.fsencode(os.path.realpath(path)), digest_size=16).hexdigest()
+    return blake2b(named, digest_size=16).hexdigest()
+
+
+def _entry_paths(path: str) -> list[Path]:
+    """Two places: where one is lost, a store does not look like a stranger's."""
+    name = file_name(os.fsencode(os.path.realpath(path)))
     folders = (state_folder(), Path(os.path.expanduser("~"), OWN_FOLDER))
     absolute = (folder for folder in folders if folder.is_absolute())  # else of a project
     return [folder / "trusted-stores" / f"{name}.json" for folder in absolute]
