@@ -11,10 +11,9 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from toolmem.models.records import short_key
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.store.storable import micros
-from toolmem.text.forms import word_set
+from toolmem.text.forms import short_key, word_set
 from toolmem.view.conditions import (
     SHOWS_ONLY,
     Conditions,

@@ -13,6 +13,7 @@ import hmac
 import json
 import re
 from collections.abc import Collection
+from hashlib import blake2b
 from typing import Any
 
 from msgspec import Struct
@@ -20,8 +21,8 @@ from msgspec import Struct
 from toolmem.guard.decision import Finding, Mode, quoted, times
 from toolmem.guard.failure_output import CHANGED, PENDING, TESTS_FAILED, occurs, without_exit_code
 from toolmem.models.decisions import Action, DecisionSource
-from toolmem.models.records import short_key
 from toolmem.text.error_lines import error_class_of, error_line
+from toolmem.text.forms import short_key
 from toolmem.text.patterns import late_pattern
 from toolmem.view.effects import CallEffects
 
@@ -71,6 +72,12 @@ class Failures(Struct, kw_only=True, omit_defaults=True):
     changed: int = 0  # how often something changed
     is_running: bool = False  # something was left running
     here: list[str] = []  # errors that are forgiven only in this conversation
+
+
+def call_digest(tool_name: str, arguments: Any) -> str:
+    """Equal for equal tools and arguments. Hooks store it: it stays the same for ever."""
+    text = json.dumps([tool_name, arguments], sort_keys=True)
+    return blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 def call_identity(tool_name: str, arguments: Any, key: bytes) -> str:

@@ -20,7 +20,7 @@ from toolmem.hooks.handle import guard_is_on
 from toolmem.hooks.installs import files_of, is_temporary, read_text
 from toolmem.hooks.session_state import NAMESPACE, Session, SessionState
 from toolmem.hooks.state import Install, installed
-from toolmem.store.storable import SESSION_PREFIX
+from toolmem.rules.identity import SESSION_PREFIX
 
 TIMEOUT = 20.0  # seconds that the hook has to answer
 _VARIABLES = ("HOME", "XDG_STATE_HOME", "USERPROFILE", "SYSTEMROOT")  # that the hook is given

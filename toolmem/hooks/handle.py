@@ -19,6 +19,7 @@ from toolmem.errors import StoreError, ToolMemError
 from toolmem.guard import Guard
 from toolmem.guard.decision import plain_allow, strictest, without_consent
 from toolmem.guard.guard import WRITE_WAIT
+from toolmem.guard.repeats import call_digest
 from toolmem.guard.rule_copies import aside_file
 from toolmem.guard.stores import MAX_OUTPUT, WORKSPACE, Stores
 from toolmem.hooks.agents import Agent
@@ -26,7 +27,7 @@ from toolmem.hooks.notes import answer_note, note_in
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.hooks.session_state import Session, SessionCall, SessionState
 from toolmem.hooks.state import installed
-from toolmem.models.calls import ToolCallResult, call_digest, hook_call_id
+from toolmem.models.calls import ToolCallResult, hook_call_id
 from toolmem.models.decisions import Decision
 from toolmem.store.sqlite import SqliteStore
 from toolmem.text.display import bounded

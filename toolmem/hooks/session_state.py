@@ -15,7 +15,8 @@ from msgspec import Struct
 from toolmem.guard.stores import WORKSPACE
 from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
-from toolmem.store.storable import SESSION_PREFIX, read_or_new, session_key, swap
+from toolmem.rules.identity import SESSION_PREFIX, session_key
+from toolmem.store.storable import read_or_new, swap
 
 Result = TypeVar("Result")
 NAMESPACE = ".hooks"

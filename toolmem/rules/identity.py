@@ -17,6 +17,7 @@ from toolmem.models.rules import ToolMemoryRule
 from toolmem.text.display import shown
 from toolmem.text.patterns import late_pattern
 
+SESSION_PREFIX = "session/"  # keys of what is kept of a session
 MAX_RULE = 2_000  # characters
 MAX_TOOL_NAME = 256
 MAX_ID = 128
@@ -43,6 +44,11 @@ def namespace_of(tool_name: str) -> str:
 
 def rule_key(rule_id: str) -> str:
     return RULE_PREFIX + rule_id
+
+
+def session_key(session: str) -> str:
+    """The key of what is kept of a session."""
+    return f"{SESSION_PREFIX}{session}"[:500]
 
 
 def text_key(text: str) -> str:

@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.changes import ONLY_ASKS, Actor
-from toolmem.rules.identity import text_key
+from toolmem.rules.identity import session_key, text_key
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn
-from toolmem.store.storable import read_or_new, session_key, swap
+from toolmem.store.storable import read_or_new, swap
 from toolmem.text.display import plain
 from toolmem.text.forms import word_set
 from toolmem.text.masking import Masker

@@ -13,11 +13,11 @@ from msgspec import Meta, Struct
 from toolmem.errors import RequestError
 from toolmem.models.calls import IMPORT_ID, IMPORT_RUNS
 from toolmem.models.protocols import Store
-from toolmem.models.records import short_key
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
 from toolmem.text.display import plain, shown_name
+from toolmem.text.forms import short_key
 
 log = logging.getLogger("toolmem.operator")
 _GUEST = "guest:"

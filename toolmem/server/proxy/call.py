@@ -12,8 +12,8 @@ from uuid import uuid4
 from msgspec import Struct, field
 
 from toolmem.guard.decision import quoted
+from toolmem.guard.repeats import call_digest
 from toolmem.guard.stores import MAX_OUTPUT
-from toolmem.models.calls import call_digest
 from toolmem.models.decisions import Decision
 from toolmem.text.display import bounded
 from toolmem.text.forms import as_object
