@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from toolmem.config.sections import OWN_FOLDER
+from toolmem.config.sections import OWN_FOLDER, WORKSPACE
 from toolmem.errors import StoreError
 from toolmem.files import replace_file
 from toolmem.models.protocols import Store
@@ -32,7 +32,6 @@ from toolmem.store.sqlite.files import MEMORY, is_missing
 
 log = logging.getLogger("toolmem.guard")
 _read_rule = msgspec.json.Decoder(ToolMemoryRule).decode
-DEFAULT = "default"  # the workspace of hooks
 HEAD = "head.json"
 MAX_EARLIER = 200  # stamps that a copy remembers
 KEPT_SECONDS = 90 * 24 * 3600  # that a copy outlives its project
@@ -58,10 +57,10 @@ class RuleCopy(Struct, frozen=True):
     project: int = 0  # inode of the folder that the store belongs to
 
 
-def copy_folder(store: str, workspace: str = DEFAULT) -> Path:
+def copy_folder(store: str, workspace: str = WORKSPACE) -> Path:
     """Where the copy of a store's rules is: named after the path, as the store may be gone."""
     named = os.fsencode(_real_path(store))
-    named += b"" if workspace == DEFAULT else b"\0" + workspace.encode()
+    named += b"" if workspace == WORKSPACE else b"\0" + workspace.encode()
     return trust.state_folder() / "rules" / trust.file_name(named)
 
 
@@ -80,7 +79,7 @@ def _project_of(store: str) -> str:
     return os.path.dirname(folder) if os.path.basename(folder) == OWN_FOLDER else folder
 
 
-def read_head(store: str, workspace: str = DEFAULT) -> RuleCopy | None:
+def read_head(store: str, workspace: str = WORKSPACE) -> RuleCopy | None:
     """The copy of a store's rules, without the rules; None where there is none to be read."""
     with suppress(OSError, ValueError):
         return _head_in(copy_folder(store, workspace))
@@ -92,7 +91,7 @@ def _head_in(folder: Path) -> RuleCopy:
     return msgspec.json.decode((folder / HEAD).read_bytes(), type=RuleCopy)
 
 
-def read_copy(store: str, workspace: str = DEFAULT) -> RuleCopy | None:
+def read_copy(store: str, workspace: str = WORKSPACE) -> RuleCopy | None:
     """The copy of a store's rules; None where there is none to be read."""
     head = read_head(store, workspace)
     return replace(head, rules=_rules_in(copy_folder(store, workspace))) if head else None
@@ -245,7 +244,7 @@ def _write_rule(folder: Path, namespace: str, key: str, record: Record | None) -
     return file
 
 
-def drop_copy(store: str, workspace: str = DEFAULT) -> None:
+def drop_copy(store: str, workspace: str = WORKSPACE) -> None:
     """Forget the copy of a store's rules. Raises OSError."""
     from shutil import rmtree
 

@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from toolmem.guard.stores import WORKSPACE, open_stores
+from toolmem.config.sections import WORKSPACE
+from toolmem.guard.stores import open_stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.handle import guard_is_on
 from toolmem.hooks.installs import files_of, is_temporary, read_text

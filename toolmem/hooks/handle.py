@@ -15,13 +15,14 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolmem.config.sections import WORKSPACE
 from toolmem.errors import StoreError, ToolMemError
 from toolmem.guard import Guard
 from toolmem.guard.decision import plain_allow, strictest, without_consent
 from toolmem.guard.guard import WRITE_WAIT
 from toolmem.guard.repeats import call_digest
 from toolmem.guard.rule_copies import aside_file
-from toolmem.guard.stores import MAX_OUTPUT, WORKSPACE, Stores
+from toolmem.guard.stores import MAX_OUTPUT, Stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.notes import answer_note, note_in
 from toolmem.hooks.protocol import Answer, Event

@@ -8,11 +8,12 @@ from json import loads
 
 from msgspec.structs import replace
 
+from toolmem.config.sections import WORKSPACE
 from toolmem.errors import StoreError
 from toolmem.guard import Guard
 from toolmem.guard.aside import Aside
 from toolmem.guard.guard import HEAR_WAIT
-from toolmem.guard.stores import WORKSPACE, Stores
+from toolmem.guard.stores import Stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.notes import tools_of
 from toolmem.hooks.outputs import last_lines

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from toolmem.guard.stores import WORKSPACE
+from toolmem.config.sections import WORKSPACE
 from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
 from toolmem.rules.identity import SESSION_PREFIX, session_key

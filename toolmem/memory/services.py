@@ -13,12 +13,19 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolmem.config.names import hint
-from toolmem.config.sections import GuardSection, ModelSection, OpSection, Settings, StoreSection
+from toolmem.config.sections import (
+    WORKSPACE,
+    GuardSection,
+    ModelSection,
+    OpSection,
+    Settings,
+    StoreSection,
+)
 from toolmem.errors import ConfigError, RequestError, StoreClosed
 from toolmem.guard import Guard
 from toolmem.guard.rule_copies import recognize
 from toolmem.guard.self_protection import own_paths
-from toolmem.guard.stores import UNTRUSTED, WORKSPACE, Stores, compare_with_copy
+from toolmem.guard.stores import UNTRUSTED, Stores, compare_with_copy
 from toolmem.guidance.card import CardWriter
 from toolmem.judge.check import RuleBasedJudge
 from toolmem.llm.budget import Budget
