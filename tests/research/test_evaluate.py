@@ -16,7 +16,7 @@ from toolmem.formats.csv_text import cell, csv_text
 from toolmem.pages.figures import wilson_interval
 from toolmem.research import tables
 from toolmem.research.evaluation import clear, evaluate, sample
-from toolmem.research.tables import frame
+from toolmem.research.frames import frame
 
 TABLES = ("bad_records", "calls", "errors", "lines", "rules", "skips", "tools")
 FILES = sorted([*(f"{each}.csv" for each in TABLES), "memory.db", "report.html", "summary.json"])

@@ -1,18 +1,15 @@
-"""The tables of an evaluation: rows for CSV files, the page and `frame`. None means unknown."""
+"""The tables of an evaluation: rows for CSV files, the page and `frames`. None means unknown."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from toolmem.config.names import hint
-from toolmem.errors import RequestError
-from toolmem.formats.data_frames import frame_of
 from toolmem.formats.recording import BadRecord
 from toolmem.guidance.shown import statistics, sums_of
 from toolmem.llm.usage import LedgerRow
@@ -21,9 +18,6 @@ from toolmem.models.rules import RANK
 from toolmem.ops.summary_tool_memory import SummaryToolMemoryOp
 from toolmem.research.evaluation import EvaluatedCall, Evaluation, agreement, agreement_of_worked
 from toolmem.research.rates import Errors, Told, errors_of, percentile, rate_of, rate_of_part
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MAX_DISPUTE = 0.03  # share of calls from which on flag and judge are both told
 MAX_DISPUTED = 10  # such calls to look at
@@ -348,19 +342,6 @@ class Table(NamedTuple):
 
     kind: type[Struct]
     rows: Callable[[Evaluation], Sequence[Struct]]
-
-
-def frame(found: Evaluation, table: str) -> pd.DataFrame:
-    """A table of TABLES as a DataFrame: calls, tools, groups, errors, lines, rules, skips,
-    bad_records, costs or ledger. Raises RequestError where there is none of this name.
-
-    Columns have the types of `toolmem.read_calls`, and its names where they mean the same. A table
-    without rows has its columns, too.
-    """
-    if table not in TABLES:
-        raise RequestError(f"table: there is no {table!r} ({hint(table, TABLES)})", "table")
-    kind, rows = TABLES[table]
-    return frame_of(kind, rows(found))[columns(kind)]
 
 
 def columns(kind: type[Struct]) -> list[str]:

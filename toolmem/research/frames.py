@@ -1,0 +1,24 @@
+"""The tables of an evaluation as pandas DataFrames, the same rows as in its CSV files."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from toolmem.config.names import hint
+from toolmem.errors import RequestError
+from toolmem.formats.data_frames import frame_of
+from toolmem.research.evaluation import Evaluation
+from toolmem.research.tables import TABLES, columns
+
+
+def frame(found: Evaluation, table: str) -> pd.DataFrame:
+    """A table of `tables.TABLES`: calls, tools, groups, errors, lines, rules, skips, bad_records,
+    costs or ledger. Raises RequestError where there is none of this name.
+
+    Columns have the types of `toolmem.read_calls`, and its names where they mean the same. A table
+    without rows has its columns, too.
+    """
+    if table not in TABLES:
+        raise RequestError(f"table: there is no {table!r} ({hint(table, TABLES)})", "table")
+    kind, rows = TABLES[table]
+    return frame_of(kind, rows(found))[columns(kind)]
