@@ -14,8 +14,8 @@ from typing import BinaryIO
 def replacing(target: Path, mode: int = 0o666, *, keeps_mode: bool = True) -> Iterator[BinaryIO]:
     """A file that takes the place of `target` where the block ends without an error.
 
-    Until then, and where it fails, the old file stays as it is and nothing is left beside it. The
-    data is not forced to the disk: a machine that stops may lose the new file. Raises OSError.
+    Else the old file stays as it is, and nothing is left beside it. A machine that stops may lose
+    the new file: data is not forced to the disk. Raises OSError.
 
     `mode`: of a new file. `keeps_mode`: one that is there keeps its mode and owner.
     """

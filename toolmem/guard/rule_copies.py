@@ -267,7 +267,7 @@ def _copy_folders() -> Iterator[Path]:
         yield from (trust.state_folder() / "rules").iterdir()
 
 
-def recognize(store: SqliteStore, workspace: str) -> str:
+def recognize(store: SqliteStore, workspace: str = WORKSPACE) -> str:
     """Trust a store of this user that is in another place now, and return what happened to it.
 
     It is recognized by its id, together with its file's inode, or with the stamp and the very rules

@@ -13,14 +13,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolmem.config.names import hint
-from toolmem.config.sections import (
-    WORKSPACE,
-    GuardSection,
-    ModelSection,
-    OpSection,
-    Settings,
-    StoreSection,
-)
+from toolmem.config.sections import GuardSection, ModelSection, OpSection, Settings, StoreSection
 from toolmem.errors import ConfigError, RequestError, StoreClosed
 from toolmem.guard import Guard
 from toolmem.guard.rule_copies import recognize
@@ -236,7 +229,7 @@ class MemoryServices:
         if section.backend == "elasticsearch":
             return _open_elasticsearch(section, name, mask)
         store = SqliteStore(store_path(section, name), mask=mask)
-        if moved := store.untrusted and recognize(store, WORKSPACE):
+        if moved := store.untrusted and recognize(store):
             logging.getLogger("toolmem").warning("%s", moved)
         elif reason := store.untrusted:
             command = f"toolmem store trust --store {quote(store.location)}"

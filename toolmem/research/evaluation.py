@@ -312,8 +312,8 @@ def clear(memory: ToolMem) -> None:
 
     Raises RequestError if the store has another workspace.
     """
-    store = memory.services.store()
-    others = [name for name in store.workspaces() if name != memory.workspace_id]
+    store, own = memory.services.store(), memory.workspace_id
+    others = [name for name in store.workspaces() if name != own]
     if others:
         raise RequestError(
             f"{store.location} holds the workspace {others[0]!r} and is not cleared; name it by "
@@ -321,12 +321,10 @@ def clear(memory: ToolMem) -> None:
             field="out",
         )
     with suppress(FileNotFoundError):
-        drop_copy(store.location, memory.workspace_id)  # these rules are deleted on purpose
-    store.delete_tools(memory.workspace_id)
-    for record in store.list_records(
-        memory.workspace_id, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX
-    ):
-        store.delete(memory.workspace_id, record.namespace, record.key)
+        drop_copy(store.location, own)  # these rules are deleted on purpose
+    store.delete_tools(own)
+    for record in store.list_records(own, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX):
+        store.delete(own, record.namespace, record.key)
 
 
 def _add(

@@ -104,10 +104,7 @@ def state_folder() -> Path:
 
 
 def file_name(named: bytes) -> str:
-    """The name, without an ending, of the file on something whose own name is no file's.
-
-    Files are found by it again: it stays the same for ever.
-    """
+    """The name of the file on a path or a key. It is found by it again: it never changes."""
     from hashlib import blake2b
 
     return blake2b(named, digest_size=16).hexdigest()
