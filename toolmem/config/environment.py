@@ -202,6 +202,11 @@ def host_of(address: str) -> str:
         return ""
 
 
+def is_local(address: str) -> bool:
+    """Whether an address is on this machine: no proxy of the environment leads there."""
+    return is_loopback(host_of(address))
+
+
 def is_loopback(host: str) -> bool:
     """Whether an address, a name or a `Host` header, with or without port, is this machine."""
     found = _HOST.fullmatch(host.strip())

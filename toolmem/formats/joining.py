@@ -15,13 +15,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from hashlib import blake2b
 from typing import Any
 
-import msgspec
 from msgspec import UNSET
 
-from toolmem.formats.chat import UserMessage, is_random, read_arguments, text_of
+from toolmem.formats.chat import UserMessage, is_random, json_digest, read_arguments, text_of
 from toolmem.formats.shapes import MAP_FIELDS, MAPPED, Event, Format, events_of, read_path
 from toolmem.formats.sources import looks_like
 
@@ -35,7 +33,6 @@ ORPHANS = "answers to no known call were left out"
 NAMELESS = "rows name no tool and were left out: --map name=... says where it stands"
 
 _CONVERSATION_KEYS = ("id", "conversation_id", "session_id", "thread_id", "task_id")
-_encode = msgspec.json.Encoder(enc_hook=str).encode
 Record = dict[str, Any]
 
 
@@ -51,7 +48,7 @@ class Histories:
         name = ""
         count = 0
         for number, message in enumerate(messages, 1):
-            digest = _digest((digest, _without_marks(message)))
+            digest = json_digest((digest, _without_marks(message)))
             if digest in self._names and number < len(messages):
                 count = number
                 name = self._names[digest]
@@ -265,7 +262,7 @@ class Joiner:
     def _record_id(self, call: Event, arguments: Any, output: str) -> str | None:
         """None: the file holds this very call again."""
         if (self.form.history or self.form.one_conversation) and is_random(call.id):
-            digest = _digest((self.form.name, call.id, call.name, arguments))
+            digest = json_digest((self.form.name, call.id, call.name, arguments))
             if digest in self._seen:
                 return None
             self._seen[digest] = 1
@@ -277,11 +274,11 @@ class Joiner:
         # A row's number is its id in this file alone, and files may have the same name.
         is_row = call.id and not call.time and place == self._file_name
         source = (call.id, *content) if is_row and not self.form.repeats_history else call.id
-        digest = _digest((self.form.name, source or content, when))
+        digest = json_digest((self.form.name, source or content, when))
         by_id = not self.form.history and (is_same_by_time or self.form.repeats_history)
         if call.id and (by_id or self.form.repeats_history or (call.end and not self.form.history)):
             content = (call.name, arguments, output, call.end)  # models use `call_0` again
-            same = digest if by_id else _digest((digest, content))
+            same = digest if by_id else json_digest((digest, content))
             if same in self._seen:
                 return None
             self._seen[same] = 0
@@ -309,7 +306,3 @@ def _limit(kept: dict[Any, Any], number: int) -> None:
     """Remove the oldest entry of a dictionary that has become too large."""
     if len(kept) > number:
         del kept[next(iter(kept))]
-
-
-def _digest(value: Any) -> bytes:
-    return blake2b(_encode(value), digest_size=12).digest()

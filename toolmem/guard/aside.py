@@ -15,12 +15,13 @@ from pathlib import Path
 import msgspec
 
 from toolmem.errors import StoreError
+from toolmem.files import replace_file
 from toolmem.guard.guard import HEAR_WAIT, Guard
 from toolmem.guard.rule_copies import CopiedRule, copy_records, put_records
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
-from toolmem.rules.identity import RULE_PREFIX
+from toolmem.rules.identity import rule_key
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn, tell_operator
 from toolmem.store.sqlite import SqliteStore
@@ -83,7 +84,7 @@ class Aside:
         ]  # the file may be anybody's, and replaces no rule
         put_records(new, target, workspace)
         keys = {each.key for each in new}
-        texts = dict.fromkeys(r.rule for r in self._given if f"{RULE_PREFIX}{r.id}" in keys)
+        texts = dict.fromkeys(r.rule for r in self._given if rule_key(r.id) in keys)
         return [f"Kept now: “{plain(text, 160)}”" for text in texts]
 
     def let_go(self) -> None:
@@ -99,8 +100,6 @@ class Aside:
         """Whether what is held binds in the processes that ask for it."""
         if self.file is None:
             return True
-        from toolmem.formats.files import replace_file
-
         try:
             self.file.parent.mkdir(mode=0o700, exist_ok=True)
             _require_own(self.file.parent)

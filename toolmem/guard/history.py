@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from hashlib import blake2s
 from threading import Lock
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from msgspec import Struct
 
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.store.storable import micros
-from toolmem.text.forms import word_set
+from toolmem.text.forms import short_key, word_set
 from toolmem.view.conditions import (
     SHOWS_ONLY,
     Conditions,
@@ -145,7 +144,7 @@ def _may_write_files(command: SimpleCommand) -> bool:
 
 def doubt_key(rule_id: str, doubt: Doubt) -> str:
     """The key of a question whether a rule means a call; one yes answers it for a conversation."""
-    return blake2s("\0".join((rule_id, *doubt)).encode(), digest_size=12).hexdigest()
+    return short_key(rule_id, *doubt)
 
 
 def count_key(rule_id: str, test: MoreThan) -> str:

@@ -9,11 +9,11 @@ with only an exit code, per tool, programs and code, within its conversation.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import re
 from collections.abc import Collection
+from hashlib import blake2b
 from typing import Any
 
 from msgspec import Struct
@@ -22,6 +22,7 @@ from toolmem.guard.decision import Finding, Mode, quoted, times
 from toolmem.guard.failure_output import CHANGED, PENDING, TESTS_FAILED, occurs, without_exit_code
 from toolmem.models.decisions import Action, DecisionSource
 from toolmem.text.error_lines import error_class_of, error_line
+from toolmem.text.forms import short_key
 from toolmem.text.patterns import late_pattern
 from toolmem.view.effects import CallEffects
 
@@ -71,6 +72,12 @@ class Failures(Struct, kw_only=True, omit_defaults=True):
     changed: int = 0  # how often something changed
     is_running: bool = False  # something was left running
     here: list[str] = []  # errors that are forgiven only in this conversation
+
+
+def call_digest(tool_name: str, arguments: Any) -> str:
+    """Equal for equal tools and arguments. Hooks store it: it stays the same for ever."""
+    text = json.dumps([tool_name, arguments], sort_keys=True)
+    return blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 def call_identity(tool_name: str, arguments: Any, key: bytes) -> str:
@@ -180,7 +187,7 @@ def _failed_outcome(call: CallEffects, output: str) -> Outcome:
     line = error_line(text) if text else ""
     is_transient = error_class_of(line) in _TRANSIENT or _PASSING.search(line[:2_000]) is not None
     programs = [each.words[0] for each in call.view.commands if each.words]
-    mark = _mark(call.tool, line) if line else _HERE + _mark(call.tool, *programs, code)
+    mark = short_key(call.tool, line) if line else _HERE + short_key(call.tool, *programs, code)
     repairs = occurs(CHANGED, text)  # it failed because it changed what it found
     may_differ = occurs(TESTS_FAILED, text) or occurs(PENDING, text)
     failure = FailedCall(
@@ -196,9 +203,3 @@ def _failed_outcome(call: CallEffects, output: str) -> Outcome:
         casts_doubt=call.changes_though_failed(),
         failure=None if repairs else failure,
     )
-
-
-def _mark(*parts: str) -> str:
-    """Hash the parts of an error, so that the record reveals nothing of a call."""
-    text = "\0".join(parts).encode("utf-8", "surrogatepass")
-    return hashlib.blake2s(text, digest_size=12).hexdigest()

@@ -14,26 +14,24 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from toolmem.config.sections import OWN_FOLDER
+from toolmem.config.sections import OWN_FOLDER, WORKSPACE
 from toolmem.errors import StoreError
+from toolmem.files import replace_file
 from toolmem.models.protocols import Store
-from toolmem.models.records import Record
+from toolmem.models.records import RULE_PREFIX, SESSION_RULES, TOOL_PREFIX, Record
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.rules.identity import RULE_PREFIX, SESSION_RULES, TOOL_PREFIX
 from toolmem.store.sqlite import SqliteStore, trust
 from toolmem.store.sqlite.database import RulesChanged
 from toolmem.store.sqlite.files import MEMORY, is_missing
 
 log = logging.getLogger("toolmem.guard")
 _read_rule = msgspec.json.Decoder(ToolMemoryRule).decode
-DEFAULT = "default"  # the workspace of hooks
 HEAD = "head.json"
 MAX_EARLIER = 200  # stamps that a copy remembers
 KEPT_SECONDS = 90 * 24 * 3600  # that a copy outlives its project
@@ -59,11 +57,11 @@ class RuleCopy(Struct, frozen=True):
     project: int = 0  # inode of the folder that the store belongs to
 
 
-def copy_folder(store: str, workspace: str = DEFAULT) -> Path:
+def copy_folder(store: str, workspace: str = WORKSPACE) -> Path:
     """Where the copy of a store's rules is: named after the path, as the store may be gone."""
     named = os.fsencode(_real_path(store))
-    named += b"" if workspace == DEFAULT else b"\0" + workspace.encode()
-    return trust.state_folder() / "rules" / blake2b(named, digest_size=16).hexdigest()
+    named += b"" if workspace == WORKSPACE else b"\0" + workspace.encode()
+    return trust.state_folder() / "rules" / trust.file_name(named)
 
 
 def _real_path(store: str) -> str:
@@ -81,7 +79,7 @@ def _project_of(store: str) -> str:
     return os.path.dirname(folder) if os.path.basename(folder) == OWN_FOLDER else folder
 
 
-def read_head(store: str, workspace: str = DEFAULT) -> RuleCopy | None:
+def read_head(store: str, workspace: str = WORKSPACE) -> RuleCopy | None:
     """The copy of a store's rules, without the rules; None where there is none to be read."""
     with suppress(OSError, ValueError):
         return _head_in(copy_folder(store, workspace))
@@ -93,7 +91,7 @@ def _head_in(folder: Path) -> RuleCopy:
     return msgspec.json.decode((folder / HEAD).read_bytes(), type=RuleCopy)
 
 
-def read_copy(store: str, workspace: str = DEFAULT) -> RuleCopy | None:
+def read_copy(store: str, workspace: str = WORKSPACE) -> RuleCopy | None:
     """The copy of a store's rules; None where there is none to be read."""
     head = read_head(store, workspace)
     return replace(head, rules=_rules_in(copy_folder(store, workspace))) if head else None
@@ -223,8 +221,6 @@ def keep_copy(store: Store, workspace: str, change: RulesChanged | None = None) 
 def _write_head(
     folder: Path, store: Store, stamp: str, newest: datetime, old: RuleCopy | None
 ) -> None:
-    from toolmem.formats.files import replace_file
-
     earlier = [*old.earlier, old.stamp] if old else []
     head = RuleCopy(
         _real_path(store.location),
@@ -239,9 +235,7 @@ def _write_head(
 
 def _write_rule(folder: Path, namespace: str, key: str, record: Record | None) -> Path:
     """Write the file of a rule, or remove it where the rule does not bind."""
-    from toolmem.formats.files import replace_file
-
-    name = blake2b(f"{namespace}\0{key}".encode(), digest_size=16).hexdigest()
+    name = trust.file_name(f"{namespace}\0{key}".encode())
     file = folder / f"rule-{name}.json"
     rule = _rule(record.value) if record else None
     if record is None or rule is None or rule.status != "active":
@@ -252,7 +246,7 @@ def _write_rule(folder: Path, namespace: str, key: str, record: Record | None) -
     return file
 
 
-def drop_copy(store: str, workspace: str = DEFAULT) -> None:
+def drop_copy(store: str, workspace: str = WORKSPACE) -> None:
     """Forget the copy of a store's rules. Raises OSError."""
     from shutil import rmtree
 
@@ -275,7 +269,7 @@ def _copy_folders() -> Iterator[Path]:
         yield from (trust.state_folder() / "rules").iterdir()
 
 
-def recognize(store: SqliteStore, workspace: str) -> str:
+def recognize(store: SqliteStore, workspace: str = WORKSPACE) -> str:
     """Trust a store of this user that is in another place now, and return what happened to it.
 
     It is recognized by its id, together with its file's inode, or with the stamp and the very rules
@@ -323,7 +317,7 @@ def _same_rules(rules: Sequence[CopiedRule], folder: Path) -> bool:
 
 def aside_file(store: str, session: str) -> Path:
     """Where hooks hold the demands of a session that a store could not take."""
-    name = blake2b(os.fsencode(f"{store}\0{session}"), digest_size=16).hexdigest()
+    name = trust.file_name(os.fsencode(f"{store}\0{session}"))
     return aside_folder() / f"{name}.json"
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolmem.config.sections import OWN_FOLDER, GuardSection
+from toolmem.config.sections import OWN_FOLDER, WORKSPACE, GuardSection
 from toolmem.errors import StoreError
 from toolmem.guard.guard import Guard
 from toolmem.guard.rule_copies import (
@@ -44,7 +44,6 @@ if TYPE_CHECKING:  # loaded where a demand could not be kept
     from toolmem.guard.aside import Aside
 
 log = logging.getLogger("toolmem.guard")
-WORKSPACE = "default"
 UNTRUSTED = "A store that is not trusted"
 OWN_STORE = os.path.join(OWN_FOLDER, "memory.db")
 KEPT_CALLS = 100  # of a tool

@@ -15,16 +15,18 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolmem.config.sections import WORKSPACE
 from toolmem.errors import StoreError, ToolMemError
 from toolmem.guard import Guard
 from toolmem.guard.decision import plain_allow, strictest, without_consent
 from toolmem.guard.guard import WRITE_WAIT
+from toolmem.guard.repeats import call_digest
 from toolmem.guard.rule_copies import aside_file
-from toolmem.guard.stores import MAX_OUTPUT, WORKSPACE, Stores
+from toolmem.guard.stores import MAX_OUTPUT, Stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.notes import NoteCommand, answer_note, note_in
 from toolmem.hooks.protocol import Answer, Event
-from toolmem.hooks.session_state import Session, SessionCall, SessionState, digest_of
+from toolmem.hooks.session_state import Session, SessionCall, SessionState
 from toolmem.hooks.state import installed
 from toolmem.models.calls import ToolCallResult, hook_call_id
 from toolmem.models.decisions import Decision
@@ -122,7 +124,7 @@ class Hook(Struct, kw_only=True):
         session, stamp = self._read_session(state)
         if note := note_in(self.agent, event):
             return self._answer_note(event, note, session)
-        digest = digest_of(event.tool, event.input)
+        digest = call_digest(event.tool, event.input)
         earlier = session.open_call(event.key, digest)
         if earlier and (earlier.key, earlier.digest) != (event.key, digest):
             earlier = None
@@ -203,7 +205,7 @@ class Hook(Struct, kw_only=True):
 
         False where that cannot be written, so that nothing is asked.
         """
-        digest = digest_of(event.tool, event.input)
+        digest = call_digest(event.tool, event.input)
         calls = [
             c for c in session.calls if c.is_question and (c.key, c.digest) != (event.key, digest)
         ]
@@ -228,7 +230,7 @@ class Hook(Struct, kw_only=True):
         return True
 
     def _after(self, event: Event, state: SessionState) -> Answer:
-        digest = digest_of(event.tool, event.input)
+        digest = call_digest(event.tool, event.input)
 
         def end(session: Session) -> SessionCall | None:
             call = session.open_call(event.key, digest, by_input=not self.agent.call_ids)

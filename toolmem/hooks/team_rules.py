@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from toolmem.config.sections import WORKSPACE
 from toolmem.errors import RequestError, ToolMemError
-from toolmem.guard.stores import WORKSPACE, Stores, store_path
+from toolmem.guard.stores import Stores, store_path
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.models.rules import TEAM_FILE, ToolMemoryRule
 from toolmem.rules.changes import Actor

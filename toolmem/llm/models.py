@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolmem.config.environment import host_of, is_loopback
+from toolmem.config.environment import host_of, is_local
 from toolmem.config.sections import EmbeddingSection, ModelSection
 from toolmem.errors import ConfigError, ModelError
 from toolmem.llm.budget import Budget
@@ -114,7 +114,7 @@ def open_client(
         problems.append(f"{setting}.params.base_url: expected an address with http:// or https://")
     elif address.username is not None or address.query or address.fragment:
         problems.append(f"{setting}.params.base_url: expected an address without user, '?' or '#'")
-    elif not params.api_key and (section.backend == "dashscope" or not is_loopback(host_of(url))):
+    elif not params.api_key and (section.backend == "dashscope" or not is_local(url)):
         variable = "OPENAI_API_KEY" if ".aliyuncs.com" not in url else "DASHSCOPE_API_KEY"
         problems.append(f"{setting}.params.api_key: missing; set {variable}, or this")
     if not (params.api_key.isascii() and params.api_key.isprintable()):

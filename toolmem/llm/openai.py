@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toolmem.config.environment import host_of, is_loopback
+from toolmem.config.environment import is_local
 from toolmem.errors import ModelError
 from toolmem.llm.client import Endpoint, NoAnswer, Reading
 from toolmem.llm.failures import Answer, PassingError
@@ -68,7 +68,7 @@ class OpenAIService:
                 headers["Authorization"] = f"Bearer {self._endpoint.key}"
             url = self._endpoint.base_url
             client = httpx.AsyncClient(
-                base_url=url, headers=headers, timeout=None, trust_env=not is_loopback(host_of(url))
+                base_url=url, headers=headers, timeout=None, trust_env=not is_local(url)
             )
             self._opened = (loop, client)
         return self._opened[1]

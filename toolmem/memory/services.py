@@ -18,7 +18,7 @@ from toolmem.errors import ConfigError, RequestError, StoreClosed
 from toolmem.guard import Guard
 from toolmem.guard.rule_copies import recognize
 from toolmem.guard.self_protection import own_paths
-from toolmem.guard.stores import UNTRUSTED, WORKSPACE, Stores, compare_with_copy
+from toolmem.guard.stores import UNTRUSTED, Stores, compare_with_copy
 from toolmem.guidance.card import CardWriter
 from toolmem.judge.check import RuleBasedJudge
 from toolmem.llm.budget import Budget
@@ -231,7 +231,7 @@ class MemoryServices:
         if section.backend == "elasticsearch":
             return _open_elasticsearch(section, name, mask)
         store = SqliteStore(store_path(section, name), mask=mask)
-        if moved := store.untrusted and recognize(store, WORKSPACE):
+        if moved := store.untrusted and recognize(store):
             logging.getLogger("toolmem").warning("%s", moved)
         elif reason := store.untrusted:
             command = f"toolmem store trust --store {quote(store.location)}"

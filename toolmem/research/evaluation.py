@@ -31,6 +31,7 @@ from toolmem.llm.models import DryRunModel
 from toolmem.llm.usage import LedgerRow, Usage, read_ledger
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
+from toolmem.models.records import RULE_PREFIX, TOOL_PREFIX
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import CallFailure, LoggedCall, ToolRecord, ToolSchema
 from toolmem.operations import results
@@ -311,8 +312,8 @@ def clear(memory: ToolMem) -> None:
 
     Raises RequestError if the store has another workspace.
     """
-    store = memory.services.store()
-    others = [name for name in store.workspaces() if name != memory.workspace_name]
+    store, own = memory.services.store(), memory.workspace_name
+    others = [name for name in store.workspaces() if name != own]
     if others:
         raise RequestError(
             f"{store.location} holds the workspace {others[0]!r} and is not cleared; name it by "
@@ -320,10 +321,10 @@ def clear(memory: ToolMem) -> None:
             field="out",
         )
     with suppress(FileNotFoundError):
-        drop_copy(store.location, memory.workspace_name)  # these rules are deleted on purpose
-    store.delete_tools(memory.workspace_name)
-    for record in store.list_records(memory.workspace_name, prefix="tool-", key_prefix="rule/"):
-        store.delete(memory.workspace_name, record.namespace, record.key)
+        drop_copy(store.location, own)  # these rules are deleted on purpose
+    store.delete_tools(own)
+    for record in store.list_records(own, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX):
+        store.delete(own, record.namespace, record.key)
 
 
 def _add(

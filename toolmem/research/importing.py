@@ -24,7 +24,7 @@ from toolmem.operations.guidance import records_shown
 from toolmem.research.backtest import LaterRepairs, later_repairs
 from toolmem.research.evaluation import BATCH
 from toolmem.research.hook_calls import HookCalls
-from toolmem.research.import_runs import ImportRun, format_of, keep_run, settled_runs
+from toolmem.research.import_runs import IMPORTS, ImportRun, format_of, keep_run, settled_runs
 from toolmem.research.import_runs import digest as _digest
 from toolmem.research.older_failures import count_older_failures
 from toolmem.text.display import bounded
@@ -33,7 +33,6 @@ MAX_BAD = 100  # bad records that are kept
 REPLAYED = 10_000  # newest calls
 REPLAYED_OUTPUT = 4_000  # characters of the outputs of these
 CARDS = 3  # of the tools with the most failures
-IMPORTS = "imports"  # the namespace of files that were read
 FORGOTTEN = "this import was forgotten while it ran; toolmem forget lists what it still added"
 MAX_OUTPUT = 100_000  # characters of an output that is kept, as of a hook's call
 MAX_BATCH = 8_000_000  # characters of the outputs of a batch

@@ -197,6 +197,8 @@ class ToolMemoryCaptureHook:
         return self.rules.put_rule(given, self.actor, captured=True)
 
     def _learn(self, turn: Turn) -> Captured:
+        if not turn.tool_calls:
+            return Captured()
         count_uses(self.rules.store, self.rules.workspace, turn.tool_calls)
         found = repeated_failures(self.rules.workspace, turn.tool_calls)
         return Captured([self.rules.put_rule(each) for each in found])

@@ -12,11 +12,9 @@ from toolmem.errors import RequestError
 from toolmem.guidance.shown import require_trusted
 from toolmem.models.calls import Moment
 from toolmem.models.protocols import Clock, Embedder, Store
-from toolmem.models.records import Document, Record
+from toolmem.models.records import RULE_PREFIX, TOOL_PREFIX, Document, Record
 from toolmem.models.rules import Priority, ToolMemoryRule
 from toolmem.rules.identity import (
-    RULE_PREFIX,
-    TOOL_PREFIX,
     derived_id,
     namespace_of,
     read_id,

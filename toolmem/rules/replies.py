@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.changes import ONLY_ASKS, Actor
-from toolmem.rules.identity import text_key
+from toolmem.rules.identity import session_key, text_key
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn
 from toolmem.store.storable import read_or_new, swap
@@ -131,7 +131,7 @@ def is_this_once(message: str) -> bool:
 
 
 def _key_of(session: str) -> tuple[str, str]:
-    return _RECENT, f"session/{session}"[:500]
+    return _RECENT, session_key(session)
 
 
 def _recent(rules: ToolMemoryStore, session: str) -> Recent:

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 from toolmem.errors import Conflict, RequestError
 from toolmem.models.calls import Moment
 from toolmem.models.protocols import Clock, Store
-from toolmem.models.records import Record
+from toolmem.models.records import RULE_PREFIX, SESSION_RULES, TOOL_PREFIX, Record
 from toolmem.models.rules import RANK, Effect, Priority, RuleChange, Said, Source, ToolMemoryRule
 from toolmem.rules.changes import (
     ACCEPTED,
@@ -30,9 +30,6 @@ from toolmem.rules.changes import (
     tombstone,
 )
 from toolmem.rules.identity import (
-    RULE_PREFIX,
-    SESSION_RULES,
-    TOOL_PREFIX,
     derived_id,
     folded_name,
     namespace_of,

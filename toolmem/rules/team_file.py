@@ -99,7 +99,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def digest_of(data: bytes) -> str:
-    """A digest of a file or an entry; "" of nothing."""
+    """A digest of a file or an entry, "" of nothing. Stored: it stays the same for ever."""
     return blake2b(data, digest_size=12).hexdigest() if data else ""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from hashlib import blake2s
 from typing import Annotated, Any
 
 import msgspec
@@ -18,6 +17,7 @@ from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
 from toolmem.text.display import plain, shown_name
+from toolmem.text.forms import short_key
 
 log = logging.getLogger("toolmem.operator")
 _GUEST = "guest:"
@@ -68,8 +68,7 @@ class Turn(Struct, kw_only=True):
         if not self.conversation_id:
             return ""
         content = f"{self.user_message}\0{self.ran}" if self.number is None else str(self.number)
-        text = f"{self.conversation_id}\0{content}".encode("utf-8", "surrogatepass")
-        return blake2s(text, digest_size=12).hexdigest()
+        return short_key(self.conversation_id, content)
 
 
 class Captured(Struct):

@@ -56,7 +56,7 @@ def _comparable(text: str) -> str:
 
 def _is_in_own_words(quote: str, message: str) -> bool:
     """Whether any word of the quote stands outside of pasted text and quotations."""
-    from toolmem.rules.reader.own_text import MASK, mask_pasted  # takes long to load
+    from toolmem.rules.reader.pasted import MASK, mask_pasted  # takes long to load
 
     own = _SEARCH_HIT.sub(lambda line: MASK * len(line[0]), mask_pasted(message))
     sought = [_comparable(piece[0]) for piece in _PIECE.finditer(quote)]

@@ -19,13 +19,8 @@ from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
 from toolmem.rules.reader.call_tests import CallTests
 from toolmem.rules.reader.conditions import find_conditions
-from toolmem.rules.reader.own_text import (
-    MAX_SENTENCE,
-    Sentence,
-    copied,
-    own_sentences,
-    takes_dot,
-)
+from toolmem.rules.reader.own_text import MAX_SENTENCE, Sentence, own_sentences, takes_dot
+from toolmem.rules.reader.pasted import copied
 from toolmem.rules.reader.tools import acting_tools, action_parameter, catalogue_of, tools_meant
 from toolmem.rules.reader.words import lower
 from toolmem.text.forms import word_set

@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
+from toolmem.config.sections import WORKSPACE
 from toolmem.errors import RequestError
 from toolmem.guard import Guard
 from toolmem.guard.decision import fallback_decision
-from toolmem.guard.stores import WORKSPACE, Stores
+from toolmem.guard.stores import Stores
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.models.tools import ToolSchema
