@@ -1,4 +1,7 @@
-"""Texts that agents store beside rules, in `global`, `skill-<id>` and `tool-<name>`."""
+"""Texts that agents store beside rules, in `global`, `skill-<id>` and `tool-<name>`.
+
+The namespace `tool_effectiveness` can be read as well: its figures are made from the stored calls.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from toolmem.models.calls import Moment
 from toolmem.models.protocols import Clock, Embedder, Store
 from toolmem.models.records import Document, Record
 from toolmem.models.rules import Priority, ToolMemoryRule
+from toolmem.rules.failures import NAMESPACE as EFFECTIVENESS
+from toolmem.rules.failures import tool_effectiveness
 from toolmem.rules.identity import (
     RULE_PREFIX,
     TOOL_PREFIX,
@@ -37,12 +42,12 @@ _MIN_SIMILARITY = 0.3  # of a memory that shares no word with the query
 
 
 class MemoryEntry(Struct, kw_only=True, omit_defaults=True):
-    """A memory, or a rule of a tool's namespace."""
+    """A memory, a rule of a tool's namespace, or the figures on a tool as JSON."""
 
     id: str
     namespace: str
     content: str
-    kind: Literal["memory", "rule"] = "memory"
+    kind: Literal["memory", "rule", "statistics"] = "memory"
     priority: Priority | None = None  # of a rule
     tags: list[str] = []
     created_at: Moment
@@ -103,10 +108,13 @@ class Memories:
     ) -> list[MemoryEntry]:
         """Find what fits a query best, by words and by meaning; without a query, the newest.
 
-        In the namespace of a tool, its rules are searched too.
+        In the namespace of a tool, its rules are searched too. In `tool_effectiveness` there are
+        the figures on each tool.
         """
-        where = read_namespace(namespace)
         require_trusted(self.store)
+        if namespace.strip() == EFFECTIVENESS:
+            return self._statistics(query)[:limit]
+        where = read_namespace(namespace)
         rules = self._entries(where, RULE_PREFIX) if where.startswith(TOOL_PREFIX) else []
         if not query.strip():
             found = [*rules, *self._entries(where, MEMORY_PREFIX)]
@@ -114,6 +122,23 @@ class Memories:
         words = query.casefold().split()
         rules.sort(key=lambda e: -sum(word in e.content.casefold() for word in words))
         return [*self._search(where, query, limit), *rules][:limit]
+
+    def _statistics(self, query: str) -> list[MemoryEntry]:
+        found = [
+            MemoryEntry(
+                id=record.key.removeprefix("tool/"),
+                namespace=EFFECTIVENESS,
+                content=bytes(record.value).decode(),
+                kind="statistics",
+                created_at=record.time_created,
+                updated_at=record.time_modified,
+            )
+            for record in tool_effectiveness(self.store, self.workspace)
+        ]
+        found.sort(key=lambda each: (-each.updated_at.timestamp(), each.id))
+        words = set(query.casefold().split())
+        found.sort(key=lambda each: -sum(word in f"{each.id} {each.content}" for word in words))
+        return found
 
     def _search(self, where: str, query: str, limit: int) -> Iterator[MemoryEntry]:
         if not self.store.list_records(self.workspace, where, key_prefix=MEMORY_PREFIX, newest=1):
