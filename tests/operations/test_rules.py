@@ -83,7 +83,6 @@ def test_the_figures_on_a_tool_are_made_from_the_calls_that_were_added(memory):
         "failures": 2,
         "avg_duration_ms": 1000.0,
         "common_error_patterns": ["timed out"],
-        "timed_calls": 2,
     }
     assert memory.services.store().namespaces("default") == []
     with pytest.raises(RequestError, match="namespace"):

@@ -30,8 +30,7 @@ def recall(
 ) -> list[MemoryEntry]:
     """What is remembered in a namespace and fits a query best, rules of its tool included.
 
-    In `tool_effectiveness` it is the figures on each tool, as JSON: how many of its calls there
-    were, succeeded and failed, how long they took, and the newest errors.
+    In `tool_effectiveness` it is the figures on each tool's calls and their errors, as JSON.
     """
     return _memories(memory).recall(query, namespace, limit)
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from toolmem.models.protocols import Store
 from toolmem.models.records import Record
-from toolmem.models.tools import CallSums, ToolRecord
+from toolmem.models.tools import ToolRecord
 from toolmem.rules.identity import derived_id, folded_name
 from toolmem.rules.store import RuleInput
 from toolmem.rules.turn import ToolUse
@@ -24,7 +24,8 @@ from toolmem.text.stopped_calls import was_stopped
 
 REPEATED_FAILURE = "repeated-failure"  # the tag of rules made here
 MIN_FAILURES = 2  # of one tool in one turn
-NAMESPACE = "tool_effectiveness"
+EFFECTIVENESS = "tool_effectiveness"  # a namespace
+EFFECTIVENESS_PREFIX = "tool/"  # of its keys
 MAX_PATTERNS = 5  # error lines of a tool
 _MAX_CHARACTERS = 80  # of one
 _KINDS = {  # classes of `text/error_lines.py` that get the same advice
@@ -93,7 +94,6 @@ class ToolEffectiveness(Struct):
     failures: int = 0
     avg_duration_ms: float = 0.0
     common_error_patterns: list[str] = []  # of the kept calls: the newest five, each once
-    timed_calls: int = 0  # that the average is made of
 
 
 def tool_effectiveness(store: Store, workspace: str) -> list[Record]:
@@ -101,34 +101,30 @@ def tool_effectiveness(store: Store, workspace: str) -> list[Record]:
 
     A record of an older toolmem, which stored them, stands only for a tool without stored calls.
     """
-    found = {each.key: each for each in store.list_records(workspace, NAMESPACE)}
+    found = {each.key: each for each in store.list_records(workspace, EFFECTIVENESS)}
     tools: dict[str, list[ToolRecord]] = defaultdict(list)
     for record in store.records(workspace, guidance=False):
-        tools[f"tool/{folded_name(record.tool_name)}"].append(record)
+        tools[EFFECTIVENESS_PREFIX + folded_name(record.tool_name)].append(record)
     for key, records in tools.items():
-        figures = _figures([record.counters for record in records])
-        failed = [record.tool_name for record in records if record.window.failures]
-        if failed:
-            figures.common_error_patterns = _error_lines(store, workspace, failed)
-        found[key] = Record(
-            NAMESPACE,
-            key,
-            msgspec.Raw(msgspec.json.encode(figures)),
-            version=max(record.version for record in records),
-            time_created=min(record.time_created for record in records),
-            time_modified=max(record.time_modified for record in records),
-        )
+        figures = _figures(store, workspace, records)
+        body = msgspec.Raw(msgspec.json.encode(figures))
+        created = min(record.time_created for record in records)
+        modified = max(record.time_modified for record in records)
+        found[key] = Record(EFFECTIVENESS, key, body, records[0].version, created, modified)
     return [found[key] for key in sorted(found)]
 
 
-def _figures(sums: Sequence[CallSums]) -> ToolEffectiveness:
+def _figures(store: Store, workspace: str, records: Sequence[ToolRecord]) -> ToolEffectiveness:
+    """The figures on one tool. `records`: also of names that differ in their case alone."""
+    sums = [record.counters for record in records]
     timed = sum(each.time_calls for each in sums)
+    failed = [record.tool_name for record in records if record.window.failures]
     return ToolEffectiveness(
         total_calls=sum(each.calls for each in sums),
         successes=sum(each.successes for each in sums),
         failures=sum(each.failures for each in sums),
         avg_duration_ms=1000 * sum(each.time_sum for each in sums) / timed if timed else 0.0,
-        timed_calls=timed,
+        common_error_patterns=_error_lines(store, workspace, failed) if failed else [],
     )
 
 

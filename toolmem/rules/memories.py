@@ -1,7 +1,4 @@
-"""Texts that agents store beside rules, in `global`, `skill-<id>` and `tool-<name>`.
-
-The namespace `tool_effectiveness` can be read as well: its figures are made from the stored calls.
-"""
+"""Texts that agents store beside rules, in `global`, `skill-<id>` and `tool-<name>`."""
 
 from __future__ import annotations
 
@@ -17,8 +14,7 @@ from toolmem.models.calls import Moment
 from toolmem.models.protocols import Clock, Embedder, Store
 from toolmem.models.records import Document, Record
 from toolmem.models.rules import Priority, ToolMemoryRule
-from toolmem.rules.failures import NAMESPACE as EFFECTIVENESS
-from toolmem.rules.failures import tool_effectiveness
+from toolmem.rules.failures import EFFECTIVENESS, EFFECTIVENESS_PREFIX, tool_effectiveness
 from toolmem.rules.identity import (
     RULE_PREFIX,
     TOOL_PREFIX,
@@ -108,25 +104,24 @@ class Memories:
     ) -> list[MemoryEntry]:
         """Find what fits a query best, by words and by meaning; without a query, the newest.
 
-        In the namespace of a tool, its rules are searched too. In `tool_effectiveness` there are
-        the figures on each tool.
+        In the namespace of a tool, its rules are searched too; in `tool_effectiveness`, figures.
         """
+        is_figures = namespace.strip() == EFFECTIVENESS
+        where = EFFECTIVENESS if is_figures else read_namespace(namespace)
         require_trusted(self.store)
-        if namespace.strip() == EFFECTIVENESS:
-            return self._statistics(query)[:limit]
-        where = read_namespace(namespace)
-        rules = self._entries(where, RULE_PREFIX) if where.startswith(TOOL_PREFIX) else []
+        rules = self._statistics() if is_figures else []
+        rules += self._entries(where, RULE_PREFIX) if where.startswith(TOOL_PREFIX) else []
         if not query.strip():
             found = [*rules, *self._entries(where, MEMORY_PREFIX)]
             return sorted(found, key=lambda e: (-e.updated_at.timestamp(), e.id))[:limit]
         words = query.casefold().split()
-        rules.sort(key=lambda e: -sum(word in e.content.casefold() for word in words))
+        rules.sort(key=lambda e: -sum(word in f"{e.id} {e.content}".casefold() for word in words))
         return [*self._search(where, query, limit), *rules][:limit]
 
-    def _statistics(self, query: str) -> list[MemoryEntry]:
-        found = [
+    def _statistics(self) -> list[MemoryEntry]:
+        return [
             MemoryEntry(
-                id=record.key.removeprefix("tool/"),
+                id=record.key.removeprefix(EFFECTIVENESS_PREFIX),
                 namespace=EFFECTIVENESS,
                 content=bytes(record.value).decode(),
                 kind="statistics",
@@ -135,10 +130,6 @@ class Memories:
             )
             for record in tool_effectiveness(self.store, self.workspace)
         ]
-        found.sort(key=lambda each: (-each.updated_at.timestamp(), each.id))
-        words = set(query.casefold().split())
-        found.sort(key=lambda each: -sum(word in f"{each.id} {each.content}" for word in words))
-        return found
 
     def _search(self, where: str, query: str, limit: int) -> Iterator[MemoryEntry]:
         if not self.store.list_records(self.workspace, where, key_prefix=MEMORY_PREFIX, newest=1):
