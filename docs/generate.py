@@ -369,7 +369,7 @@ def _picture() -> str:
         drawn.append(
             f'<text x="{left + 4}" y="18" text-anchor="middle" class="path">{title}</text>'
         )
-        drawn.append(_path(paths[path], places, left))
+        drawn.append(_path(paths[path].files, places, left))
     total = 40 + len(folders) * height
     style = (
         "text{font:12px sans-serif;fill:#1f2933}.name{font-weight:bold}.size{fill:#d9e2ec}"

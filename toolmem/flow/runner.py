@@ -83,12 +83,13 @@ def run_flow(
     Raises RequestError before anything runs. What an op raises goes on to the caller; where the
     op's `raise_exception` is false it is named in the response and the flow goes on.
     """
-    data = _checked_request(request, arguments, node)
+    ops = list(node.ops())
+    data = _checked_request(request, arguments, ops)
     if arguments is None:
         problems = check_flow(node, data, known_ops())
         if problems:
             raise RequestError("; ".join(problems))
-    reports = [OpReport(op.key) for op in node.ops()]
+    reports = [OpReport(op.key) for op in ops]
     report = RunReport(name, data[WORKSPACE_KEY], services.clock.now(), reports)
     cancellation = outer_cancellation.get() or Cancellation()
     return _Run(services, data, report, tuple(listeners), cancellation).run(node)
@@ -224,14 +225,14 @@ def _outcome(error: BaseException) -> str:
 
 
 def _checked_request(
-    request: Mapping[str, Any], schema: Mapping[str, Argument] | None, node: Node
+    request: Mapping[str, Any], schema: Mapping[str, Argument] | None, ops: Iterable[Op]
 ) -> dict[str, Any]:
     """The request without its None values, old names replaced.
 
     Raises RequestError with the `field` at fault. `schema`: the flow's `input_schema`; None allows
     every key that the ops read.
     """
-    read = {key for op in node.ops() for key in (*op.reads, *op.optional)}
+    read = {key for op in ops for key in (*op.reads, *op.optional)}
     known = set(read if schema is None else schema)
     request = with_new_names(request)
     for old, new in OLD_NAMES.items():

@@ -23,10 +23,15 @@ def recall(
     memory: Memory,
     query: Annotated[str, "What is looked for. Empty: the newest."] = "",
     *,
-    namespace: Namespace = GLOBAL,
+    namespace: Annotated[
+        str, "Where to look: global, skill-<id>, tool-<name>, or tool_effectiveness."
+    ] = GLOBAL,
     limit: Annotated[int, Meta(ge=1, le=100), "The most memories to return."] = LIMIT,
 ) -> list[MemoryEntry]:
-    """What is remembered in a namespace and fits a query best, rules of its tool included."""
+    """What is remembered in a namespace and fits a query best, rules of its tool included.
+
+    In `tool_effectiveness` it is the figures on each tool's calls and their errors, as JSON.
+    """
     return _memories(memory).recall(query, namespace, limit)
 
 

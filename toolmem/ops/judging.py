@@ -77,7 +77,7 @@ def calls_at(
 ) -> list[ToolCallResult]:
     """The stored calls with these seqs. `seqs`: by tool."""
     wanted = {tool: list(each) for tool, each in seqs.items() if each}
-    windows = store.windows(workspace, list(wanted), seqs=wanted)
+    windows = store.windows(workspace, list(wanted), seqs=wanted) if wanted else []
     return [call for window in windows for call in window.calls]
 
 

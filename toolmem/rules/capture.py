@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from toolmem.errors import ToolMemError
 from toolmem.models.rules import UNSCOPED, Said, ToolMemoryRule
 from toolmem.rules.changes import Actor
-from toolmem.rules.failures import count_uses, repeated_failures
+from toolmem.rules.failures import repeated_failures
 from toolmem.rules.identity import SURROGATE, text_key
 from toolmem.rules.replies import (
     excerpt,
@@ -199,7 +199,6 @@ class ToolMemoryCaptureHook:
     def _learn(self, turn: Turn) -> Captured:
         if not turn.tool_calls:
             return Captured()
-        count_uses(self.rules.store, self.rules.workspace, turn.tool_calls)
         found = repeated_failures(self.rules.workspace, turn.tool_calls)
         return Captured([self.rules.put_rule(each) for each in found])
 
