@@ -26,11 +26,12 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import click
 from msgspec import NODEFAULT, Struct
+from msgspec import inspect as kinds
 from msgspec.structs import fields
 
 import toolmem
 import toolmem.ops
-from toolmem import errors
+from toolmem import ToolMem, errors
 from toolmem.cli.main import commands as command_line
 from toolmem.config import sections
 from toolmem.flow.op import known_ops
@@ -38,9 +39,14 @@ from toolmem.formats import catalogue
 from toolmem.formats.shapes import Format, events_of
 from toolmem.formats.sources import read_units
 from toolmem.formats.spans import flat_span
+from toolmem.models.rules import Effect
 from toolmem.operations import OPERATIONS, results
 from toolmem.operations.operation import description_of
 from toolmem.research import backtest, tables
+from toolmem.view import conditions as language
+from toolmem.view.patterns import compiled
+from toolmem.view.shell import MAX_CHARACTERS
+from toolmem.view.tool_classes import CLASSES, example_tool
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -208,6 +214,242 @@ def _type(kind: Any) -> str:
         inside = ", ".join(map(_type, get_args(kind)))
         return f"{get_origin(kind).__name__}[{inside}]"
     return "None" if kind is type(None) else getattr(kind, "__name__", str(kind))
+
+
+# ---------------------------------------------------------------- conditions
+
+Calls = Sequence[tuple[str, dict[str, Any]]]  # in their order; the last one is checked
+
+
+def _shell(*lines: str) -> Calls:
+    return [("Bash", {"command": line}) for line in lines]
+
+
+def _mail(*given: dict[str, Any]) -> Calls:
+    return [("send_email", each) for each in given]
+
+
+PUSH = {"command": "^git push"}
+TESTED = {"earlier": {"command": "^pytest", "worked": True, "since": {"writes": True}}}
+ALWAYS = {"always": True}
+# By test: the tool of a rule, its `when` and `unless`, calls that it stops, calls that pass.
+EXAMPLES: dict[str, tuple[str, dict[str, Any], dict[str, Any] | None, Calls, Calls]] = {
+    "command": ("@shell", PUSH, None, _shell("cd app && sudo git push"), _shell("echo 'git push'")),
+    "word": (
+        "@shell",
+        {**PUSH, "word": "(.*:)?main"},
+        None,
+        _shell("git push origin HEAD:main"),
+        _shell("git push origin main-menu"),
+    ),
+    "path": (
+        "@shell",
+        {"path": "(^|/)migrations/"},
+        None,
+        _shell("cat migrations/1.sql"),
+        _shell("ls src"),
+    ),
+    "writes": (
+        "@shell",
+        {"writes": r"\.env$"},
+        None,
+        _shell("echo A=1 > .env"),
+        _shell("cat .env"),
+    ),
+    "target": (
+        "@mail",
+        {"target": "@"},
+        {"target": r"@acme\.com$"},
+        _mail({"to": "eve@example.org"}),
+        _mail({"to": "Ann <ann@acme.com>"}),
+    ),
+    "text": (
+        "@mail",
+        {"text": r"\bsalary\b"},
+        None,
+        _mail({"to": "ann@acme.com", "body": "her salary"}),
+        _mail({"to": "ann@acme.com", "body": "her desk"}),
+    ),
+    "tool": (
+        "@mail",
+        {"tool": "^reply_"},
+        None,
+        [("reply_email", {"body": "Yes"})],
+        _mail({"body": "Yes"}),
+    ),
+    "arg": (
+        "refund",
+        {"arg": [{"name": "amount", "over": 150}, {"name": "approved_by", "missing": True}]},
+        None,
+        [("refund", {"amount": "$1,200"})],
+        [("refund", {"amount": "$1,200", "approved_by": "Ann"})],
+    ),
+    "clock": (
+        "book",
+        {"clock": {"weekday": ["sat", "sun"], "from": "22:00", "to": "07:00", "of": "at"}},
+        None,
+        [("book", {"at": "2026-11-30T03:00"})],  # in the night of a Sunday
+        [("book", {"at": "2026-11-28T03:00"})],
+    ),
+    "earlier": (
+        "@shell",
+        {"command": "^git commit"},
+        TESTED,
+        _shell("pytest -q", "touch a.py", "git commit -m a"),
+        _shell("pytest -q", "git commit -m a"),
+    ),
+    "more_than": (
+        "@mail",
+        {**ALWAYS, "more_than": {"calls": 1, "per": "day"}},
+        None,
+        _mail({"to": "ann@acme.com"}, {"to": "bob@acme.com"}),
+        _mail({"to": "ann@acme.com"}),
+    ),
+    "always": ("@shell", ALWAYS, None, _shell("ls"), [("read_file", {"path": "a.txt"})]),
+}
+CONDITIONS = """# Conditions
+
+A condition says which calls a rule means. One meets it in `toolmem rules add`, in `tool_rule_put`,
+in notes, and in the rules of a team.
+
+* `when` is a list of alternatives. The rule means a call for which one of them holds.
+* `unless` is a list, too. A call for which one of them holds is let through.
+
+An alternative is an object of tests that must all hold. Each simple command, recipient and path of
+a call is tested by itself, so that an exception for one allows no other. Pipes, `&&`, `sudo`,
+`sh -c` and quotes are taken apart, and white space inside a word is U+00A0. Where a call does not
+show what it runs, [the user is asked](../concepts/guard.md#rules).
+
+## Effects
+"""
+TESTS = """# Tests
+
+Each example was tried when this page was made. Of several calls the last one is meant, and those
+before it worked.
+"""
+CLASSES_OF_TOOLS = """# Classes of tools
+
+A rule on a class holds for every tool of it, whichever agent has the tool. The class follows from
+the tool's name, else from its parameters, else from the arguments of the call. The test `tool`
+knows `@edit` and `@create` as well: a call of `@write` is one of them.
+
+The classes, each with a tool: {classes}.
+"""
+LIMITS = """# Limits
+
+* At most {when} alternatives in `when`, and {unless} in `unless`.
+* A pattern has at most {longest} characters. It is searched anywhere in the text, but `word` has to
+  match the whole word. Case does not count, except in short options (`-D`).
+* Patterns run in re2, in linear time. Look-around and back-references are refused:
+
+  ```text
+  {refused}
+  ```
+
+* A command line of over {characters:,} characters is not read. The user is asked about it.
+"""
+EFFECTS = {
+    "deny": "The call does not run, and the agent reads why.",
+    "ask": "The user is asked first.",
+    "remind": "The rule needs no condition: it only stands in the prompt.",
+}
+
+
+def conditions() -> str:
+    """The tests of conditions, each with an example that is tried here."""
+    effects = table(("effect", ""), ((code(name), EFFECTS[name]) for name in get_args(Effect)))
+    parts = [CONDITIONS, effects, TESTS]
+    comments = _comments(language.BaseTests) | _comments(language.Alternative)
+    for each in kinds.type_info(language.Alternative).fields:
+        told = f"{_capital(comments[each.name])} ({_json_type(each.type)})."
+        parts.append(f"## {each.name}\n\n{told}\n")
+        parts += [_inside(kind) for kind in _objects(each.type)]
+        parts.append(f"```text\n{_tried(*EXAMPLES[each.name])}\n```\n")
+    classes = ", ".join(f"{code(name)} ({code(example_tool(name))})" for name in CLASSES)
+    return "\n".join([*parts, CLASSES_OF_TOOLS.format(classes=classes), _limits()])
+
+
+def _comments(kind: type) -> dict[str, str]:
+    """What the comments of a class say of its fields."""
+    source = inspect.getsource(kind)
+    (node,) = ast.parse(source).body
+    assert isinstance(node, ast.ClassDef)
+    fields_ = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+    return {ast.unparse(each.target): _setting(each, source.splitlines())[-1] for each in fields_}
+
+
+def _objects(kind: Any) -> list[type]:
+    """The classes of objects that a value may be, without the tests of a call's own text."""
+    if isinstance(kind, kinds.StructType):
+        return [kind.cls]
+    inside = kind.types if isinstance(kind, kinds.UnionType) else [getattr(kind, "item_type", None)]
+    return list(dict.fromkeys(found for each in inside if each for found in _objects(each)))
+
+
+def _inside(kind: type) -> str:
+    """The fields of an object that is a test."""
+    rows, comments = [], _comments(kind)
+    for each in kinds.type_info(kind).fields:
+        if each.name in comments:
+            rows.append((code(each.encode_name), _json_type(each.type), comments[each.name]))
+    return f"{inspect.getdoc(kind)}\n\n" + table(("field", "type", ""), rows)
+
+
+def _json_type(kind: Any) -> str:
+    if isinstance(kind, kinds.UnionType):
+        return " or ".join(
+            _json_type(each) for each in kind.types if not isinstance(each, kinds.NoneType)
+        )
+    if isinstance(kind, kinds.LiteralType):
+        return "a text" if len(kind.values) > 1 else code(json.dumps(*kind.values))
+    if isinstance(kind, kinds.StrType):
+        return "a pattern" if kind.max_length else "a text"
+    if isinstance(kind, kinds.IntType):
+        return f"{kind.ge} to {kind.le}"
+    named = {
+        kinds.FloatType: "a number",
+        kinds.BoolType: "a boolean",
+        kinds.StructType: "an object",
+        kinds.ListType: "a list",
+    }
+    return named[type(kind)]
+
+
+def _tried(
+    rule_tool: str, when: dict[str, Any], unless: dict[str, Any] | None, *calls: Calls
+) -> str:
+    """An example, with what its rule makes of calls. Raises where that is not what is shown."""
+    lines = [f"tool    {rule_tool}", f"when    {json.dumps(when)}"]
+    lines += [f"unless  {json.dumps(unless)}"] if unless else []
+    conditions = {"when": [when], "unless": [unless] if unless else []}
+    for wanted, told, made in zip(("deny", "allow"), ("stops", "passes"), calls, strict=True):
+        with ToolMem(":memory:") as memory:
+            memory.tool_rule_put(rule_tool, "An example", effect="deny", **conditions)
+            for tool, arguments in made:
+                found = memory.check_tool_call(tool, arguments, conversation_id="example")
+                memory.tool_call_ended(found, arguments, output="done", success=True)
+        if found.action != wanted:
+            raise ValueError(f"{when}: {made[-1]} comes out as {found.action}, not {wanted}")
+        shown = (given.get("command") or f"{tool} {json.dumps(given)}" for tool, given in made)
+        lines.append(f"{told:8}{', then '.join(shown)}")
+    return "\n".join(lines)
+
+
+def _limits() -> str:
+    """From the code that holds them."""
+    when, unless = (each.type.max_length for each in kinds.type_info(language.Conditions).fields)
+    (longest,) = get_args(language.PatternText)[1:]
+    try:
+        compiled("(?!main)")
+    except ValueError as error:
+        refused = str(error)
+    return LIMITS.format(
+        when=when,
+        unless=unless,
+        longest=longest.max_length,
+        refused=refused,
+        characters=MAX_CHARACTERS,
+    )
 
 
 # ---------------------------------------------------------------- files
@@ -666,6 +908,7 @@ PAGES = {
     "configuration": configuration,
     "ops": ops,
     "operations": operations,
+    "conditions": conditions,
     "files": files,
     "python": python,
     "errors": errors_,
