@@ -388,10 +388,12 @@ def _objects(kind: Any) -> list[type]:
 
 def _inside(kind: type) -> str:
     """The fields of an object that is a test."""
-    rows, comments = [], _comments(kind)
-    for each in kinds.type_info(kind).fields:
-        if each.name in comments:
-            rows.append((code(each.encode_name), _json_type(each.type), comments[each.name]))
+    comments = _comments(kind)
+    rows = [
+        (code(each.encode_name), _json_type(each.type), comments[each.name])
+        for each in kinds.type_info(kind).fields
+        if each.name in comments
+    ]
     return f"{inspect.getdoc(kind)}\n\n" + table(("field", "type", ""), rows)
 
 
@@ -568,12 +570,11 @@ def benchmarks() -> str:
 def folders() -> str:
     """The folders in the order of imports, and the paths of a call and of a sentence."""
     (REFERENCE / "folders.svg").write_text(_picture(), encoding="utf-8")
-    rows = [(code(name), lines, told) for name, lines, told in _folders()]
     return (
         "# The folders\n\nA folder imports from those below it only. The left path is a call that "
         "is added, the right one a sentence of the user; a dot is a folder that it enters, and the "
-        "number the order.\n\n![The folders and both paths](folders.svg)\n\n"
-        + table(("folder", "lines", ""), rows)
+        "number the order. A bar is as long as the folder has lines. `CONTRIBUTING.md` has the same "
+        "list as text.\n\n![The folders and both paths](folders.svg)\n"
     )
 
 
@@ -599,8 +600,7 @@ def _picture() -> str:
     for row, (name, lines, told) in enumerate(folders):
         top = 30 + row * height
         places[name] = top + 10
-        label = told if len(told) < 84 else told[:82].rsplit(" ", 1)[0] + " …"
-        label = label.replace("&", "&amp;").replace("<", "&lt;")
+        label = told.replace("&", "&amp;").replace("<", "&lt;")
         width = 4 + lines / 50
         drawn.append(
             f'<rect x="150" y="{top}" width="{width:.0f}" height="20" class="size"/>'
@@ -645,11 +645,11 @@ MOST = 3  # elements of a list that are shown
 MAX_TEXT = 90  # characters of a text or a line that is shown
 LABELS = ("Written by", "Where", "A line", "Read", "Lost", "Verified")
 STATES = {
-    "by its program": "`make test-hosts` runs the program, and reads what it writes.",
-    "by its package": "The package itself wrote a recording, which the tests read.",
-    "by its types": "The package's own types were filled by hand; no service wrote them.",
-    "by hand": "Files of the program were compared by hand; the tests hold lines in their form.",
-    "by its documentation": "**No recording of it was seen here.**",
+    "by its program": "`make test-hosts` runs the program, and reads what it writes",
+    "by its package": "the package itself wrote a recording, which the tests read",
+    "by its types": "the package's types were filled by hand, so that a service may send more",
+    "by hand": "files of the program were compared by hand",
+    "by its documentation": "**no recording of it was seen here**",
 }
 COMMANDS = {
     "claude_code": "toolmem import --from-agents",
@@ -758,14 +758,14 @@ def formats() -> str:
         (f"[{name}](formats/{name}.md)", told["Written by"], code(_command(name)), told["Verified"])
         for name, told in notes_on_formats().items()
     ]
+    states = "\n".join(f"* {state}: {told}" for state, told in STATES.items())
     return (
         "# Formats of recordings\n\n`toolmem import PATH...` recognizes files by their content, "
         "also in folders and packed with gzip. `toolmem evaluate --input` and `toolmem guard "
         "replay --input` read the same files; `--map` describes a form that is not here. Secrets "
-        "are masked, and what was imported before adds nothing.\n\nThe last column is the newest "
-        "version that was tried. A program or a package wrote what the tests read; types were "
-        "filled by hand, so that a service may send more than was seen. Tokens are read from "
-        "`calls`, `table` and `reme` alone: others count them by message or by request.\n\n"
+        "are masked, and what was imported before adds nothing. Tokens are read from `calls`, "
+        "`table` and `reme` alone: others count them by message or by request.\n\nThe last column "
+        f"is the newest version that was tried, and how:\n\n{states}\n\n"
         + table(("format", "written by", "how to read it", "verified"), rows)
         + "\n```{toctree}\n:hidden:\n:glob:\n\nformats/*\n```\n"
     )
@@ -780,16 +780,15 @@ def format_page(name: str) -> str:
     told = notes_on_formats()[name]
     form = catalogue.BY_NAME.get(name)
     read = ([told["Read"]] if "Read" in told else []) + (_read(form) if form else [])
-    state = next(text for state, text in STATES.items() if state in told["Verified"])
     example = _example(name)
     shown = f"```text\n{example}\n```" if example else "None was written here to show."
     parts = {
         "Written by": _capital(told["Written by"]),
-        "Where it lies": _capital(told["Where"]),
+        "Where it is": _capital(told["Where"]),
         "A line": f"{_capital(told['A line'])}\n\n{shown}",
         "What is read": "\n".join(f"* {_capital(each)}" for each in read),
         "What is lost": _capital(told["Lost"]),
-        "Verified with": f"{told['Verified']} {state}",
+        "Verified with": _capital(told["Verified"]),
         "How to read it": f"```console\n$ {_command(name)}\n```\n",
     }
     return f"# {name}\n\n" + "\n\n".join(f"## {head}\n\n{text}" for head, text in parts.items())
@@ -829,8 +828,14 @@ def _read(form: Format) -> list[str]:
         ),
     }
     commands = form.names.commands if form.names else {}
-    pairs = ((name, ours) for name, (ours, _) in commands.items() if name != ours)
-    renamed = [f"{code(name)} is called {code(ours)}, as in its hook" for name, ours in pairs]
+    named_as = defaultdict[str, list[str]](list)
+    for name, (ours, _) in commands.items():
+        named_as[ours] += [code(name)] if name != ours else []
+    renamed = [
+        f"{code(ours)}, as in its hook: the name of {', '.join(names)}"
+        for ours, names in named_as.items()
+        if names
+    ]
     return [*fields, *(text for text, holds in switches.items() if holds), *renamed]
 
 
