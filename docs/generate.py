@@ -573,8 +573,8 @@ def folders() -> str:
     return (
         "# The folders\n\nA folder imports from those below it only. The left path is a call that "
         "is added, the right one a sentence of the user; a dot is a folder that it enters, and the "
-        "number the order. A bar is as long as the folder has lines. `CONTRIBUTING.md` has the same "
-        "list as text.\n\n![The folders and both paths](folders.svg)\n"
+        "number the order. A bar is as long as the folder has lines. `CONTRIBUTING.md` has the "
+        "same list as text.\n\n![The folders and both paths](folders.svg)\n"
     )
 
 
