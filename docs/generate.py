@@ -357,7 +357,7 @@ EFFECTS = {
 
 def conditions() -> str:
     """The tests of conditions, each with an example that is tried here."""
-    effects = table(("effect", ""), ((code(name), EFFECTS[name]) for name in get_args(Effect)))
+    effects = "".join(f"* {code(name)}: {EFFECTS[name]}\n" for name in get_args(Effect))
     parts = [CONDITIONS, effects, TESTS]
     comments = _comments(language.BaseTests) | _comments(language.Alternative)
     for each in kinds.type_info(language.Alternative).fields:
@@ -390,11 +390,11 @@ def _inside(kind: type) -> str:
     """The fields of an object that is a test."""
     comments = _comments(kind)
     rows = [
-        (code(each.encode_name), _json_type(each.type), comments[each.name])
+        f"* {code(each.encode_name)} ({_json_type(each.type)}): {comments[each.name]}"
         for each in kinds.type_info(kind).fields
         if each.name in comments
     ]
-    return f"{inspect.getdoc(kind)}\n\n" + table(("field", "type", ""), rows)
+    return "\n".join([f"{inspect.getdoc(kind)}\n", *rows, ""])
 
 
 def _json_type(kind: Any) -> str:
@@ -788,7 +788,7 @@ def format_page(name: str) -> str:
         "A line": f"{_capital(told['A line'])}\n\n{shown}",
         "What is read": "\n".join(f"* {_capital(each)}" for each in read),
         "What is lost": _capital(told["Lost"]),
-        "Verified with": _capital(told["Verified"]),
+        "Verified with": told["Verified"],
         "How to read it": f"```console\n$ {_command(name)}\n```\n",
     }
     return f"# {name}\n\n" + "\n\n".join(f"## {head}\n\n{text}" for head, text in parts.items())
