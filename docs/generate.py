@@ -346,7 +346,8 @@ LIMITS = """# Limits
   {refused}
   ```
 
-* A command line of over {characters:,} characters is not read. The user is asked about it.
+* A command line of over {characters:,} characters is not read. Under any ban on commands the user
+  is asked about it.
 """
 EFFECTS = {
     "deny": "The call does not run, and the agent reads why.",
