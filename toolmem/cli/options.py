@@ -96,7 +96,7 @@ def open_existing(**where: Any) -> ToolMem:
         if not os.path.exists(path):
             raise RequestError(f"there is no file {path} yet; name a store by --store", "store")
     if "workspace" in where:  # else the command is about the whole store
-        require_workspace(memory, memory.workspace_id)
+        require_workspace(memory, memory.workspace_name)
     return memory
 
 

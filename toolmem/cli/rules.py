@@ -359,7 +359,7 @@ def capture(
         for number, given in enumerate(found):
             turn = read_turn({**given, "tools": []})
             turn.tools = schemas_of(given.get("tools"))
-            turn.session_id = turn.session_id or f"turn {number}"
+            turn.conversation_id = turn.conversation_id or f"turn {number}"
             _print_captured(number, turn, hook.after_turn(turn), as_json)
 
 
