@@ -19,19 +19,21 @@ import msgspec
 from toolmem.errors import ConfigError, RequestError
 from toolmem.models.calls import with_all_fields
 from toolmem.rules.changes import Actor
-from toolmem.text.display import plain, visible
+from toolmem.text.display import counted, plain, visible
 
 if TYPE_CHECKING:
     from toolmem.formats.recording import BadRecord
 
 MAX_BAD = 20  # bad records, on the terminal
 Progress = Callable[[int, int], None]  # (done, in all)
+yes = click.option("--yes", is_flag=True, help="Go on without asking.")
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 on_error = click.option(
     "--on-error",
     type=click.Choice(["open", "closed"]),
     default="open",
-    help="What becomes of a call that cannot be checked.  [default: open]",
+    help="Let calls run (open), or stop them (closed), while the rules cannot be read.  "
+    "[default: open]",
 )
 
 
@@ -42,7 +44,7 @@ def _refuse_address(context: click.Context, option: click.Parameter, given: str 
 
 
 store_file = click.option(
-    "--store", callback=_refuse_address, help="A store file, in the place of the project's."
+    "--store", callback=_refuse_address, help="Use this store file instead of the project's."
 )
 
 
@@ -65,13 +67,16 @@ def print_error(message: str) -> None:
 
 
 def print_unread(
-    bad: Sequence[BadRecord], notes: Iterable[str] = (), count: int = 0, more: str = "more records"
+    bad: Sequence[BadRecord], notes: Iterable[str] = (), count: int = 0, more: str = ""
 ) -> None:
-    """Print the first bad records of `count`, and the notes of their reader, on stderr."""
+    """Print the first bad records of `count`, and the notes of their reader, on stderr.
+
+    `more`: where the others stand.
+    """
     for each in bad[:MAX_BAD]:
         click.echo(plain(f"{each.place}: {each.error}"), err=True)
     if count > MAX_BAD:
-        click.echo(f"and {count - MAX_BAD:,} {more}", err=True)
+        click.echo(f"and {counted(count - MAX_BAD, 'more bad record')}{more}", err=True)
     for note in notes:
         click.echo(plain(note), err=True)
 
