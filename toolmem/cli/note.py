@@ -55,7 +55,7 @@ def note(
       echo '{"quote": "never touch prod", "effect": "remind", "tools": ["@shell"]}' \\
           | toolmem note --said "please never touch prod" --conversation c1
     """
-    source = source or click.get_binary_stream("stdin")
+    source = source or sys.stdin.buffer
     note = read_json(source.read(MAX_LINE + 1))
     if not isinstance(note, dict):
         raise RequestError("a note is one JSON object")

@@ -189,7 +189,7 @@ def read_arguments(given: str, name: str) -> Any:
 
     Raises RequestError, which begins with `name`.
     """
-    text = sys.stdin.read() if given == "-" else given
+    text = sys.stdin.read().removesuffix("\n") if given == "-" else given
     return read_json(text, name) if text.lstrip().startswith("{") else text
 
 
