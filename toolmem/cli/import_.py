@@ -71,7 +71,7 @@ def read_mapping(text: str | None) -> dict[str, str] | None:
 @click.option(
     "--project",
     metavar="FOLDER",
-    help="With --from-agents: read the sessions of this other project, into its own store.",
+    help="Read the sessions of this other project into its own store. It needs --from-agents.",
 )
 @console.yes
 @click.option("--again", is_flag=True, help="Read files again that have not changed since.")

@@ -218,13 +218,11 @@ def _about(recorded: Recording, labels: Mapping[int, bool], by: str) -> list[_Ab
             field="labels",
         )
     if 0 < len(labels) < MIN_LABELS:
-        few = f"{len(labels)} labels are fewer than {MIN_LABELS}: they tell nothing of the judge's"
-        recorded.notes.append(f"{few} error, and count for their own calls alone")
+        few = f"fewer than {MIN_LABELS} labels ({len(labels)}): they tell nothing of the judge's"
+        recorded.notes.append(f"{few} errors, and count for their own calls alone")
     if left := sorted(labels.keys() - set(recorded.rows)):
         rows = ", ".join(map(str, left[:MAX_UNKEPT]))
-        recorded.notes.append(
-            f"{len(left)} labels belong to no call that could be read: rows {rows}"
-        )
+        recorded.notes.append(f"labels of no call that could be read ({len(left)}): rows {rows}")
     tools = {call.tool_name for call in recorded.calls}
     of = {
         c.tool_name for c, row in zip(recorded.calls, recorded.rows, strict=True) if row in labels
