@@ -81,16 +81,10 @@ def test_a_store_without_the_default_workspace_is_copied_and_looked_at_whole(tmp
         (["store", "import", "file", "guard.ruls=a"], "guard.ruls: unknown"),
         (["store", "restore", "guard.ruls=a"], "guard.ruls: unknown"),
         (["guard", "replay", "guard.ruls=a"], "guard.ruls: unknown"),
-        (
-            ["store", "trust", "guard.rules=off"],
-            "store trust takes no settings; leave guard.rules=off",
-        ),
+        (["store", "trust", "a.b=c"], "store trust takes no settings; leave a.b=c out"),
         (["hook", "install", "codex", "a.b=c"], "hook install takes no settings; leave a.b=c out"),
         (["mcp", "proxy", "--", "a.b=c", "npx"], "a.b: toolmem mcp proxy takes no settings"),
-        (
-            ["mcp", "wrap", "n", "--file", "file", "a.b=c"],
-            "mcp wrap takes no settings; leave a.b=c out",
-        ),
+        (["mcp", "wrap", "n", "--file", "file", "a.b=c"], "mcp wrap takes no settings"),
         (["evaluate", "--input", "-", "--labels", "-"], "standard input (-) can be read only once"),
     ],
 )
@@ -155,18 +149,17 @@ def commands_of(command, path="toolmem"):
             yield from commands_of(inner, f"{path} {name}")
 
 
+NO_VERBS = ("Of", "The", "A", "An", "So", "Those", "Also", "With", "In", "Where", "For", "Left")
+
+
 def test_every_help_text_is_a_sentence_that_begins_with_what_the_option_does():
     for path, command in commands_of(commands):
         options = [each for each in command.params if isinstance(each, click.Option)]
-        for name, text in [
-            (path, command.help),
-            *((f"{path} {o.opts[0]}", o.help) for o in options),
-        ]:
-            first, _, default = (text or "").partition("  [default")
-            assert first[:1].isupper() and (first.endswith((".", "]")) or "\b" in first), name
-            verb = first.split()[0]
-            nouns = ("Of", "The", "A", "An", "So", "Those", "Also", "With", "In", "Where", "For")
-            assert verb not in nouns or path == name, name
+        for option in options:
+            text = (option.help or "").partition("  [default")[0]
+            assert text[:1].isupper() and text[-1] == ".", (path, option.name)
+            assert text.split()[0] not in NO_VERBS, (path, option.name)
+        assert command.help, path
 
 
 def test_the_workspace_that_holds_something_is_read_where_none_is_named(tmp_path, records):
@@ -197,11 +190,7 @@ READING = [
     (("guard", "replay", "--input", "-"), CALL, "1 call, 0 failures"),
     (("config", "show", "guard.rules", "--config", "-"), "guard: {rules: shadow}", "shadow"),
     (("rules", "capture", "--turns", "-"), '{"user_message": "Never email Bob"}', "0: "),
-    (
-        ("rules", "try", "@shell", "Never push to main", "--call", "-"),
-        "git push origin main",
-        "yes",
-    ),
+    (("rules", "try", "@shell", "Never push", "--call", "-"), "git push origin main", "yes"),
     (("rules", "import", "-", "--yes"), "rules: []\n", "0 rules changed"),
     (("guard", "check", "Bash", "-"), "ls", "allow"),
     (("store", "import", "-"), "", "0 tools"),
@@ -297,7 +286,7 @@ def test_forget_lists_imports_and_asks_before_it_removes_one(tmp_path):
     assert refused.returncode == 2
     done = run(tmp_path, *forget, "--import", name, "--yes")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("1 calls were removed.")
+    assert done.stdout.startswith("1 call was removed.")
 
 
 def test_a_store_of_somebody_else_is_copied_only_with_trust(filled):

@@ -43,7 +43,7 @@ from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.replies import without_ways_out
 from toolmem.rules.turn import ToolUse, Turn
 from toolmem.store.copying import logged_calls
-from toolmem.text.display import plain
+from toolmem.text.display import counted, plain
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
 
@@ -360,7 +360,7 @@ def _add(
             done.stopped, done.budget_reached = added.stopped, added.budget_reached
             break
     if (left_out := total - counts.requested) > 0:
-        recorded.notes.append(f"{left_out} calls were left out by an op before they were judged")
+        recorded.notes.append(f"an op left out {counted(left_out, 'call')} before the judge saw it")
     return done, logged
 
 
