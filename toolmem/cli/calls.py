@@ -34,14 +34,14 @@ _WORDS: dict[OutcomeName, str] = {
 @click.option(
     "--outcome",
     type=click.Choice(get_args(OutcomeName)),
-    help="Show only calls that ended so. silent: failed without a flag; no_use: scored 0 without a "
-    "failure; lost: failed or no_use.",
+    help="Show only calls with this outcome. silent: failed without a flag; no_use: scored 0 "
+    "without a failure; lost: failed or of no use.",
 )
 @click.option("--text", help="Show only calls with this text in any field.")
 @click.option(
     "--before",
     type=click.IntRange(min=1),
-    help="Show older calls: the last line of a page names the number.",
+    help="Show the calls before this number, which the last line of a page names.",
 )
 @click.option(
     "--limit",

@@ -106,8 +106,8 @@ def show_log(
     "paths",
     multiple=True,
     type=options.InputFile(folders=True),
-    help="Replay this recording; may be given several times. Left out: the newest 10,000 calls "
-    "that the store has logged.",
+    help="Replay this recording; may be given several times. Without it, the newest 10,000 calls "
+    "that the store has logged are replayed.",
 )
 @form
 @mapping

@@ -30,12 +30,12 @@ def of_agent(command: options.Command) -> options.Command:
     @click.option(
         "--project",
         type=click.Path(exists=True, file_okay=False),
-        help="Use the project in this folder. Left out: the current folder.",
+        help="Use the project in this folder. Without it, the current folder is used.",
     )
     @click.option(
         "--user",
         is_flag=True,
-        help="Use your own settings of the agent, which hold in all your projects.",
+        help="Use the agent's settings of your user account, which hold in all projects.",
     )
     @wraps(command)
     def run(agent: str, project: str | None, user: bool, **others: Any) -> None:
@@ -68,13 +68,13 @@ def hook() -> None:
 @click.option(
     "--force",
     is_flag=True,
-    help="Install the hook for the project although your own settings have it, or the reverse.",
+    help="Install the hook for a project although it is installed for you, or the reverse.",
 )
 @click.option(
     "--learn/--no-learn",
     default=None,
-    help="Learn from the agent's earlier sessions in this project, or leave them. Left out: you "
-    "are asked in a terminal.",
+    help="Learn from the agent's earlier sessions in this project, or leave them. Without "
+    "either, you are asked in a terminal.",
 )
 def install(
     agent: Agent,

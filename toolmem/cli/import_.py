@@ -28,7 +28,7 @@ sources = click.option(
     multiple=True,
     type=options.InputFile(folders=True),
     help="Read this recording, or those in a folder, in a format that `toolmem import` reads; may "
-    "be given several times. Left out: the packaged sample.",
+    "be given several times. Without it, the packaged sample is read.",
 )
 mapping = click.option(
     "--map",
@@ -41,7 +41,7 @@ mapping = click.option(
 form = click.option(
     "--format",
     type=click.Choice(NAMES),
-    help="Read the recording in this format. Left out: it is recognized.",
+    help="Read the recording in this format. Without it, the format is recognized.",
 )
 
 

@@ -132,7 +132,7 @@ def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
     "--effect",
     type=click.Choice(get_args(Effect)),
     help="Stop calls (deny), have the user asked about them (ask), or only remind the agent "
-    "(remind). Left out, with no --when: the sentence decides.",
+    "(remind). Without it and --when, the sentence decides.",
 )
 @click.option(
     "--when", help="Hold the rule against calls that meet one of these conditions, a JSON list."

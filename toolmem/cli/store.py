@@ -140,7 +140,7 @@ def _restore_in_server(memory: ToolMem, workspace: str, drop: bool) -> None:
 @store.command("copy")
 @click.argument("source")
 @click.argument("target")
-@click.option("--workspace", help="Copy only this workspace. Left out: all are copied.")
+@click.option("--workspace", help="Copy only this workspace. Without it, all are copied.")
 @click.option("--trust", is_flag=True, help="Copy the store although it was made elsewhere.")
 @options.overrides
 def copy_store(
