@@ -30,7 +30,7 @@ _WORDS: dict[OutcomeName, str] = {
     multiple=True,
     help="Show only calls of this tool; may be given several times.",
 )
-@click.option("--conversation", "conversation_id", help="Show only calls of this conversation.")
+@options.conversation("Show only calls of this conversation.")
 @click.option(
     "--outcome",
     type=click.Choice(get_args(OutcomeName)),

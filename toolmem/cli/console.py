@@ -5,6 +5,7 @@ Text of calls is printed on one line and without invisible characters.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,8 +19,9 @@ import msgspec
 
 from toolmem.errors import ConfigError, RequestError
 from toolmem.models.calls import with_all_fields
+from toolmem.models.rules import RuleChange, ToolMemoryRule
 from toolmem.rules.changes import Actor
-from toolmem.text.display import counted, plain, visible
+from toolmem.text.display import counted, marked, plain, visible
 
 if TYPE_CHECKING:
     from toolmem.formats.recording import BadRecord
@@ -151,6 +153,53 @@ def print_items(
         print_table(columns, map(row, items), numbers=numbers)
     else:
         click.echo(nothing, err=True)
+
+
+_FIELDS = {  # of a rule, in its history
+    "when": "the conditions",
+    "unless": "the exceptions",
+    "expires_at": "the end",
+    "session": "the conversation",
+    "rule": "the sentence",
+    "said": "who said it",
+}
+
+
+def change_in_words(change: RuleChange) -> str:
+    """`2026-01-01T10:00:00+00:00: changed by user at a terminal; before, the effect: "ask"`."""
+    how = {"typed": ", who typed it", "terminal": " at a terminal"}.get(change.evidence, "")
+    text = f"{change.time.isoformat(timespec='seconds')}: {change.what} by {change.by}{how}"
+    text += f", in the words {_whole(change.words)}" if change.words else ""
+    before = [
+        f"{_FIELDS.get(name, f'the {name}')}: {_whole(value)}"
+        for name, value in msgspec.to_builtins(change.before).items()
+    ]
+    return f"{text}; before, {', '.join(before)}" if before else text
+
+
+_BINDING = ["priority", "effect", "when", "unless", "expires_at", "session", "tags", "replaces"]
+
+
+def print_request(rule: ToolMemoryRule) -> None:
+    """Print all that is asked for a rule, with what is invisible in it."""
+    given, asked = msgspec.to_builtins(rule), rule.request
+    if asked is None:
+        lines = [f"asked for: a new rule, by {rule.said.by}"]
+        lines += [f"{name}: {_whole(given[name])}" for name in _BINDING if given[name]]
+    else:
+        words = f", in its words: {_whole(asked.words)}" if asked.words else ""
+        lines = [f"asked for: a change, by {asked.by}{words}"]
+        for name, value in msgspec.to_builtins(asked.after).items():
+            change = f"{name}: {_whole(given[name])} -> {_whole(value)}"
+            lines.append("delete it" if (name, value) == ("status", "deleted") else change)
+    click.echo(f"{rule.id[:8]}  {_whole(rule.tool_name)}  {_whole(rule.rule)}")
+    for line in lines:
+        click.echo(f"    {line}")
+
+
+def _whole(value: Any) -> str:
+    """All of a value as JSON, with the code point in the place of each invisible character."""
+    return marked(json.dumps(value, ensure_ascii=False)).replace("\n", "\n      ")
 
 
 # Variables that agents set in the environment of their commands.

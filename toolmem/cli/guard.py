@@ -43,9 +43,7 @@ def guard() -> None:
 @guard.command("check")
 @click.argument("tool")
 @click.argument("arguments")
-@click.option(
-    "--conversation", "conversation_id", help="Check the call as one of this conversation."
-)
+@options.conversation("Check the call as one of this conversation.")
 @options.with_memory()
 @options.as_json
 def check(
@@ -76,7 +74,7 @@ def check(
 
 @guard.command("log")
 @click.option("--tool", help="Show only decisions about calls of this tool.")
-@click.option("--conversation", "conversation_id", help="Show only decisions of this conversation.")
+@options.conversation("Show only decisions of this conversation.")
 @click.option(
     "--limit",
     default=100,

@@ -29,7 +29,7 @@ _EXIT_CODES = {"kept": 0, "request": 1, "refused": 2}
 @click.option(
     "--said", multiple=True, help="Give a message that the user typed; may be given several times."
 )
-@click.option("--conversation", "conversation_id", help="Say in which conversation it was said.")
+@options.conversation("Say in which conversation it was said.")
 @click.option(
     "--tool", "tools", multiple=True, help="Name a tool of the agent; may be given several times."
 )

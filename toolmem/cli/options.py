@@ -143,6 +143,10 @@ def workspace(default: str = "default") -> Decorator:
     )
 
 
+def conversation(help: str) -> Decorator:
+    return click.option("--conversation", "conversation_id", help=help)
+
+
 def memory_options(command: Command) -> Command:
     """Decorator: the options of a command that writes into a workspace."""
     return overrides(config(store(workspace()(command))))

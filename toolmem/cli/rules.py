@@ -18,7 +18,7 @@ from toolmem.formats.chat import is_conversation, read_chat, text_of, typed_text
 from toolmem.formats.files import read_json, read_lines, replace_file
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import with_all_fields
-from toolmem.models.rules import Effect, Priority, RuleChange, ToolMemoryRule
+from toolmem.models.rules import Effect, Priority, ToolMemoryRule
 from toolmem.operations.rules import RuleOverview, State, schemas_of
 from toolmem.rules import team_file
 from toolmem.rules.capture import ToolMemoryCaptureHook, describe_effect
@@ -27,7 +27,7 @@ from toolmem.rules.identity import find_rule, folded_name
 from toolmem.rules.reader import too_long
 from toolmem.rules.review import Review
 from toolmem.rules.turn import Captured, Turn, read_turn
-from toolmem.text.display import counted, marked, plain, visible
+from toolmem.text.display import counted, plain, visible
 
 
 @click.group()
@@ -44,26 +44,14 @@ def rules() -> None:
     show_default=True,
     help="Show the rules that hold, that wait for you to decide on a request, or that have ended.",
 )
-@click.option(
-    "--effect", type=click.Choice(get_args(Effect)), help="Show only rules with this effect."
-)
+@click.option("--effect", type=click.Choice(get_args(Effect)), help="Show rules with this effect.")
 @click.option("--text", help="Show only rules with this in their sentence or their tool's name.")
-@click.option(
-    "--conversation",
-    "conversation_id",
-    default="",
-    help="Show also the rules that hold in this conversation alone.",
-)
-@click.option("--session", default="", hidden=True, help="Do the same as --conversation.")
+@options.conversation("Show also the rules that hold in this conversation alone.")
+@click.option("--session", hidden=True, help="Do the same as --conversation.")
 @options.with_memory(options.place_options)
 @options.as_json
 def list_rules(
-    memory: ToolMem,
-    tool: str | None,
-    conversation_id: str,
-    session: str,
-    as_json: bool,
-    **chosen: Any,
+    memory: ToolMem, tool: str | None, session: str | None, as_json: bool, **chosen: Any
 ) -> None:
     """List the rules of one TOOL or of all, with how often and when last each stopped a call.
 
@@ -75,10 +63,11 @@ def list_rules(
       toolmem rules list send_email --json
       toolmem rules list --state ended --text bob
     """
+    session = chosen.pop("conversation_id") or session
     found = [
         each
         for each in memory.tool_rules(**chosen)
-        if each.rule.session in ("", conversation_id or session)
+        if each.rule.session in ("", session)
         and (tool is None or folded_name(each.rule.tool_name) == folded_name(tool))
     ]
     if as_json:
@@ -113,7 +102,7 @@ def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
                 text = each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)
                 click.echo(f"{name:<11} {visible(text, 2_000)}")
     for change in rule.changes:
-        click.echo(f"{'changes':<11} {visible(_change_in_words(change), 2_000)}")
+        click.echo(f"{'changes':<11} {visible(console.change_in_words(change), 2_000)}")
     if rule.request is not None:
         click.echo("request     waits for you: toolmem rules review")
 
@@ -134,10 +123,8 @@ def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
     help="Stop calls (deny), have the user asked about them (ask), or only remind the agent "
     "(remind). Without it and --when, the sentence decides.",
 )
-@click.option(
-    "--when", help="Hold the rule against calls that meet one of these conditions, a JSON list."
-)
-@click.option("--unless", help="Let calls through that meet one of these conditions, a JSON list.")
+@click.option("--when", help="Let the rule mean calls that meet one of these conditions, as JSON.")
+@click.option("--unless", help="Let calls through that meet one of these conditions, as JSON.")
 @options.with_memory(exists=False)
 def add_rule(
     memory: ToolMem, tool: str, text: str, when: str | None, unless: str | None, **more: Any
@@ -198,7 +185,7 @@ def review(memory: ToolMem, as_json: bool) -> None:
         print_json(found)
         return
     for rule in found:
-        _print_request(rule)
+        console.print_request(rule)
     if not found:
         click.echo("nothing waits for you", err=True)
 
@@ -214,7 +201,7 @@ def approve(memory: ToolMem, rule_id: str, yes: bool) -> None:
     """
     rule = find_rule(memory.rules.requests(), rule_id)
     if user_actor().evidence:
-        _print_request(rule)
+        console.print_request(rule)
         confirm("Do this?", yes)
     after = _decided(memory, rule, "approve")
     _print_decided("done", rule, is_done=after.request is None and after.status != "request")
@@ -265,16 +252,8 @@ def restore(memory: ToolMem, rule_id: str) -> None:
 
 
 @rules.command("try")
-@click.argument(
-    "rule",
-    cls=options.Values,
-    required=True,
-    metavar="(ID | TOOL SENTENCE) [NAME=VALUE]...",
-)
-@click.option(
-    "--call",
-    help="Try the rule on one call: its arguments as JSON, a command line, or - for stdin.",
-)
+@click.argument("rule", cls=options.Values, required=True, metavar="(ID | TOOL SENTENCE)")
+@click.option("--call", help="Try this call: arguments as JSON, a command line, or - for stdin.")
 @click.option(
     "--recorded",
     type=click.IntRange(1, 10_000),
@@ -341,14 +320,13 @@ def export_rules(memory: ToolMem, file: Path) -> None:
     Example:
       toolmem rules export toolmem.rules.yaml
     """
-    to_stdout = str(file) == "-"
-    data = b"" if to_stdout or not file.exists() else team_file.read_bytes(file)
+    data = team_file.read_bytes(file) if file.exists() else b""
     entries, comments = team_file.read_team_file(data, file.name)
     rules = memory.rules.all_rules().rules
     entries += [team_file.entry_of(rule) for rule in rules if rule.is_checked]
     data = team_file.write_team_file(entries, comments).encode()
     entries, _ = team_file.read_team_file(data, file.name)  # raises for what nobody could import
-    if to_stdout:
+    if str(file) == "-":
         click.echo(data, nl=False)
         return
     try:
@@ -387,19 +365,15 @@ def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
         sys.exit(1)
     done = [each.apply(memory.rules, user if user.evidence else None) for each in changes]
     waiting = sum(rule.request is not None for rule in done)
-    changed, wait = counted(len(changes) - waiting, "rule"), "waits" if waiting == 1 else "wait"
-    click.echo(f"{changed} changed; {waiting:,} {wait} for `rules approve`")
+    changed = counted(len(changes) - waiting, "rule")
+    click.echo(f"{changed} changed; waiting for `rules approve`: {waiting:,}")
     sys.exit(1 if waiting else 0)
 
 
 @rules.command("capture")
+@click.option("--turns", type=options.InputFile(), help="Read turns from this JSON Lines file.")
 @click.option(
-    "--turns", type=options.InputFile(), help="Read turns from this file, a JSON object a line."
-)
-@click.option(
-    "--conversations",
-    type=options.InputFile(),
-    help="Read conversations from this file, an object with `messages` a line.",
+    "--conversations", type=options.InputFile(), help="Read conversations from this file."
 )
 @click.option("--apply", "applies", is_flag=True, help="Keep the rules that are found.")
 @options.memory_options
@@ -475,61 +449,3 @@ def _rule_row(found: RuleOverview) -> tuple[Any, ...]:
     when = None if last is None else last.isoformat(timespec="seconds")
     about = (rule.id[:8], rule.tool_name, rule.priority, rule.effect, rule.said.by)
     return *about, found.stopped, when, rule.rule
-
-
-_IN_WORDS = {
-    "priority": "its priority",
-    "effect": "its effect",
-    "when": "the conditions under which it holds",
-    "unless": "its exceptions",
-    "expires_at": "its end",
-    "session": "the conversation in which it holds",
-    "rule": "its sentence",
-    "tool_name": "its tool",
-    "said": "who said it",
-    "status": "its state",
-    "stops": "its examples of calls that it stops",
-    "passes": "its examples of calls that it lets through",
-    "replaces": "the earlier words that it corrects",
-    "unread": "its words of which no condition was made",
-    "source": "how it was made",
-    "request": "the request that waited",
-}
-
-
-def _change_in_words(change: RuleChange) -> str:
-    """`2026-01-01T10:00:00+00:00: changed by user at a terminal; before, its effect: "ask"`."""
-    how = {"typed": ", who typed it", "terminal": " at a terminal"}.get(change.evidence, "")
-    text = f"{change.time.isoformat(timespec='seconds')}: {change.what} by {change.by}{how}"
-    if change.words:
-        text += f", in these words: {json.dumps(change.words, ensure_ascii=False)}"
-    before = [
-        f"{_IN_WORDS.get(name, name)}: {json.dumps(value, ensure_ascii=False)}"
-        for name, value in msgspec.to_builtins(change.before).items()
-    ]
-    return f"{text}; before, {', '.join(before)}" if before else text
-
-
-_BINDING = ["priority", "effect", "when", "unless", "expires_at", "session", "tags", "replaces"]
-
-
-def _print_request(rule: ToolMemoryRule) -> None:
-    """Print all that is asked for a rule, with what is invisible in it."""
-    given, asked = msgspec.to_builtins(rule), rule.request
-    if asked is None:
-        lines = [f"asked for: a new rule, by {rule.said.by}"]
-        lines += [f"{name}: {_whole(given[name])}" for name in _BINDING if given[name]]
-    else:
-        words = f", in its words: {_whole(asked.words)}" if asked.words else ""
-        lines = [f"asked for: a change, by {asked.by}{words}"]
-        for name, value in msgspec.to_builtins(asked.after).items():
-            change = f"{name}: {_whole(given[name])} -> {_whole(value)}"
-            lines.append("delete it" if (name, value) == ("status", "deleted") else change)
-    click.echo(f"{rule.id[:8]}  {_whole(rule.tool_name)}  {_whole(rule.rule)}")
-    for line in lines:
-        click.echo(f"    {line}")
-
-
-def _whole(value: Any) -> str:
-    """All of a value as JSON, with the code point in the place of each invisible character."""
-    return marked(json.dumps(value, ensure_ascii=False)).replace("\n", "\n      ")
