@@ -56,7 +56,7 @@ def learnt(path: Path) -> tuple[Counter[object], dict[str, str]]:
     """The calls with their verdicts, and the cards, after an import."""
     with ToolMem(":memory:") as memory:
         import_recordings(memory, [path])
-        logged = logged_calls(memory.services.store(), memory.workspace_id)
+        logged = logged_calls(memory.services.store(), memory.workspace_name)
         calls = [each.call for each in logged]
         verdicts = Counter(
             (c.conversation_id, c.tool_name, str(c.input), c.output, c.failed) for c in calls

@@ -85,8 +85,8 @@ def main() -> None:
             ours, bare = (f"http://127.0.0.1:{port}" for port in ports)
             wait_for(client, f"{ours}/health")
             wait_for(client, f"{bare}/bare")
-            call = {"workspace_id": "default", "tool_name": "search", "input": {"q": "rain"}}
-            named = {"workspace_id": "default", "tool_names": ["search"]}
+            call = {"workspace": "default", "tool_name": "search", "input": {"q": "rain"}}
+            named = {"workspace": "default", "tool_names": ["search"]}
             asked = {
                 "a bare route": lambda: client.post(f"{bare}/bare", json=call),
                 "check_tool_call, 20 rules": lambda: client.post(

@@ -174,7 +174,7 @@ def operations() -> str:
     parts = ["# Operations\n"]
     parts.append(
         "Each is a method of `ToolMem`, `AsyncToolMem`, `Client` and `AsyncClient`, and "
-        "`POST /<name>` with these fields and `workspace_id` over HTTP.\n"
+        "`POST /<name>` with these fields and `workspace` over HTTP.\n"
     )
     for name, each in sorted(OPERATIONS.items()):
         roads = [f"JSON-RPC `{each.rpc}`"] if each.rpc else []

@@ -28,7 +28,7 @@ PAGES = [
     if not {"_build", "jupyter_execute", "notebooks", "reference"} & set(path.parts)
 ]
 MAX_WORDS = 45_000
-MAX_README_WORDS = 1_900
+MAX_README_WORDS = 1_750
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Client and AsyncClient: the methods of ToolMem over HTTP, answered by `toolmem serve`.
 
-with Client(workspace_id="team") as client:
+with Client(workspace="team") as client:
     client.add([{"tool_name": "search", "input": {"q": "rain"}, "output": "[]"}])
     print(client.guidance("search").text)
 """
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
+from toolmem.config.names import with_new_names
 from toolmem.errors import (
     Conflict,
     ModelError,
@@ -51,14 +52,15 @@ class Client(Methods):
         self,
         base_url: str = DEFAULT_URL,
         *,
-        workspace_id: str = "default",
+        workspace: str = "default",
         token: str | None = None,
         timeout: float | None = TIMEOUT,
     ) -> None:
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise RequestError(f"base_url: expected http://..., got {base_url!r}", "base_url")
-        self.base_url, self.workspace_id = base_url.rstrip("/"), workspace_id
+        self.base_url = base_url.rstrip("/")
+        self.workspace_name = workspace
         token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
         self._http: httpx.Client | None = httpx.Client(
             base_url=self.base_url,
@@ -68,10 +70,10 @@ class Client(Methods):
             trust_env=not _is_local(parts.hostname),  # no proxy of the environment on this machine
         )
 
-    def workspace(self, workspace_id: str) -> Client:
+    def workspace(self, name: str) -> Client:
         """Another workspace of the same service, over the same connections."""
         other = object.__new__(Client)
-        other.__dict__.update(self.__dict__, workspace_id=workspace_id)
+        other.__dict__.update(self.__dict__, workspace_name=name)
         return other
 
     def perform(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
@@ -98,7 +100,7 @@ class Client(Methods):
         return cast(dict[str, Any], self._send("GET", "/health", None)[0])
 
     def _post(self, name: str, arguments: Mapping[str, Any]) -> tuple[Any, httpx.Headers]:
-        body = {"workspace_id": self.workspace_id, **arguments}
+        body = {"workspace": self.workspace_name, **with_new_names(arguments)}
         try:
             content = msgspec.json.encode(body)
         except UnicodeEncodeError:

@@ -188,38 +188,38 @@ class DictStore(BaseStore):
             space, answers, changed = state.spaces.setdefault(workspace, Space()), {}, []
             for name, ask in asks.items():
                 found = Asked(self, space.tools.get(name), ask.ids)
-                change, answers[name] = ask.decide(found)
-                if change is DELETED:
+                commit, answers[name] = ask.decide(found)
+                if commit is DELETED:
                     self._delete_tool(space, name)
-                elif change is not None:
-                    changed.append((name, change))
+                elif commit is not None:
+                    changed.append((name, commit))
             self._write(state, space, changed)
             return answers
 
     def _write(self, state, space, changed):
         """Carry out what was decided. Positions follow the order of what was handed over."""
         new = []
-        for name, change in changed:
+        for name, commit in changed:
             tool = space.tools.setdefault(name, Tool())
-            tool.record = encode(replace(change.record, guidance=None))
-            if change.guidance is not None:
-                tool.guidance = encode(change.guidance)
-                self._index(state, space, (GUIDANCE, name), change.document)
-            for seq, body in change.rejudged.items():
+            tool.record = encode(replace(commit.record, guidance=None))
+            if commit.guidance is not None:
+                tool.guidance = encode(commit.guidance)
+                self._index(state, space, (GUIDANCE, name), commit.document)
+            for seq, body in commit.rejudged.items():
                 tool.calls[seq] = (*tool.calls[seq][:2], body)
-            for each in change.forgotten:
+            for each in commit.forgotten:
                 del tool.calls[tool.ids.pop(each)]
-            for seq, moved in change.moved.items():
+            for seq, moved in commit.moved.items():
                 tool.calls[moved] = tool.calls.pop(seq)
-            tool.ids = {each: change.moved.get(seq, seq) for each, seq in tool.ids.items()}
-            new += [(item.index, tool, seq, item) for seq, item in change.calls.items()]
+            tool.ids = {each: commit.moved.get(seq, seq) for each, seq in tool.ids.items()}
+            new += [(item.index, tool, seq, item) for seq, item in commit.calls.items()]
         for _, tool, seq, item in sorted(new, key=lambda each: each[0]):
             state.positions += 1
             tool.calls[seq] = (state.positions, item.call.conversation_id, item.body)
             tool.ids[item.call.id] = seq
-        for name, change in changed:
+        for name, commit in changed:
             calls = space.tools[name].calls
-            for seq in range(change.emptied[0], change.emptied[1] + 1):
+            for seq in range(commit.emptied[0], commit.emptied[1] + 1):
                 if seq in calls:
                     calls[seq] = (*calls[seq][:2], None)
 
@@ -227,8 +227,8 @@ class DictStore(BaseStore):
         self,
         workspace,
         *,
-        conversation=None,
-        tool=None,
+        conversation_id=None,
+        tool_names=None,
         contains="",
         ids=None,
         after=0,
@@ -239,14 +239,14 @@ class DictStore(BaseStore):
         text = searched_text(contains).lower()
         end = math.inf if before is None else before
         with self._state() as state:
-            names = None if tool is None else several(tool)
+            names = None if tool_names is None else several(tool_names)
             tools = self._found(state, workspace, names)
             rows = sorted(row for each in tools for row in each.calls.values() if row[2])
         found = [
             LoggedCall(position, decoder(ToolCallResult)(body))
             for position, made_in, body in rows
             if after < position < end
-            and (conversation is None or made_in in several(conversation))
+            and (conversation_id is None or made_in in several(conversation_id))
             and text in body.decode().lower()
         ]
         found = [each for each in found if ids is None or each.call.id in ids]

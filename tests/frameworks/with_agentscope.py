@@ -59,7 +59,7 @@ def run(memory, steps, *, say="go on", way="", conversation="c1", **options):
         system_prompt="You are an agent.",
         model=_Scripted(seen, steps, way == "stream"),
         toolkit=Toolkit(tools=[FunctionTool(tool, permission=allowed) for tool in TOOLS]),
-        middlewares=[ToolMemAgentScope(memory, conversation=conversation, **options)],
+        middlewares=[ToolMemAgentScope(memory, conversation_id=conversation, **options)],
     )
     try:
         asyncio.run(_stream(agent, say) if way == "stream" else agent.reply(_said(say)))

@@ -32,7 +32,7 @@ def run(memory, steps, *, say="go on", way="", conversation="c1", **options):
         *([Asked(f"mcp__tools__{named}", dict(args)) for named, args in step] for step in steps)
     )
     with tempfile.TemporaryDirectory() as home:
-        hooks = toolmem_hooks(memory, conversation=conversation, **options)
+        hooks = toolmem_hooks(memory, conversation_id=conversation, **options)
         try:
             asyncio.run(_run(say, way, _options(model.url, home, hooks)))
         except Exception as error:

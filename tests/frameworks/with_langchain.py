@@ -39,7 +39,7 @@ def run(memory, steps, *, say="go on", way="", conversation="c1", **options):
     seen = Seen()
     asked = [AIMessage("", tool_calls=[_call(*each) for each in step]) for step in steps]
     model = _Scripted(responses=[*asked, AIMessage("done")], seen=seen)
-    middleware = [ToolMemMiddleware(memory, conversation=conversation, **options)]
+    middleware = [ToolMemMiddleware(memory, conversation_id=conversation, **options)]
     agent = create_agent(
         model, list(TOOLS), middleware=middleware, system_prompt="You are an agent."
     )

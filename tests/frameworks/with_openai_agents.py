@@ -37,7 +37,7 @@ def run(memory, steps, *, say="go on", way="", conversation="c1", **options):
     )
     tools = [function_tool(tool) for tool in TOOLS]
     agent = Agent(name="helper", instructions="You are an agent.", model=model, tools=tools)
-    agent = with_toolmem(agent, memory, conversation=conversation, **options)
+    agent = with_toolmem(agent, memory, conversation_id=conversation, **options)
     try:
         if way == "stream":
             asyncio.run(_streamed(agent, say))

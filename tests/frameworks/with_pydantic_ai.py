@@ -47,7 +47,7 @@ def run(memory, steps, *, say="go on", way="", conversation="c1", **options):
                 }
 
     model = FunctionModel(answer, stream_function=streamed)
-    capability = ToolMemCapability(memory, conversation=conversation, **options)
+    capability = ToolMemCapability(memory, conversation_id=conversation, **options)
     agent = Agent(
         model, instructions="You are an agent.", tools=list(TOOLS), capabilities=[capability]
     )

@@ -192,7 +192,7 @@ def test_a_rule_of_one_session_withholds_in_it_alone(memory, session, is_shown):
     memory.summarize()
     given = {"effect": "deny", "when": [RULES[0][3]], "session": "s1"}
     memory.rules.put_rule(RuleInput(tool_name="shell", rule="Never publish", **given))
-    prompt = AgentSession.start(memory, tools=["shell"], session_id=session).system_prompt
+    prompt = AgentSession.start(memory, tools=["shell"], conversation_id=session).system_prompt
     assert (DENIED[0] in prompt) is is_shown
 
 

@@ -445,7 +445,7 @@ def test_the_message_of_a_loss_names_the_store_that_lost_its_rules(host, project
     with SqliteStore(path) as store:
         rules = ToolMemoryStore(store, "default", SystemClock())
         ToolMemoryCaptureHook(rules, actor=Actor("user", "typed")).after_turn(
-            Turn(user_message="Never use sudo.", session_id="s", number=1, tools=("Bash",))
+            Turn(user_message="Never use sudo.", conversation_id="s", number=1, tools=("Bash",))
         )
     host.prompt("Never push to main.")
     path.unlink()

@@ -71,7 +71,7 @@ def test_a_transcript_agrees_with_the_hook_and_no_call_is_counted_twice(session,
     recorded = host.calls()
     with ToolMem(str(tmp_path / "fresh.db")) as memory:
         import_recordings(memory, [path])
-        imported = [each.call for each in memory.services.store().call_log(memory.workspace_id)]
+        imported = [each.call for each in memory.services.store().call_log(memory.workspace_name)]
     of_server = [c for c in recorded if host.agent.name == "opencode" and "server" in c.metadata]
     unlike = {name for name, *_ in forms(recorded) - forms(imported)}
     assert unlike == {each.tool_name for each in of_server}  # its transcripts name no server

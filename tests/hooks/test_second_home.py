@@ -120,7 +120,7 @@ def test_a_program_is_told_at_once_what_a_locked_store_does_not_take(by, tmp_pat
                 sent = json.dumps(session.messages())
                 assert "Never use sudo" in sent
             else:
-                heard = {"session_id": session.session_id, "tools": ["Bash"]}
+                heard = {"conversation_id": session.conversation_id, "tools": ["Bash"]}
                 told = memory.capture_rules("Never use sudo.", **heard).told
             waited = time.monotonic() - began
             call = {"command": "sudo ls"}
@@ -128,7 +128,7 @@ def test_a_program_is_told_at_once_what_a_locked_store_does_not_take(by, tmp_pat
         assert waited < 10  # the store itself waits for 30 s
         assert "it binds in this session" in " ".join(told)
         assert decision.action == "deny"
-        told = memory.capture_rules("go on", session_id=session.session_id).told
+        told = memory.capture_rules("go on", conversation_id=session.conversation_id).told
         assert "Kept now" in " ".join(told)
         assert session.check("Bash", call).action == "deny"
 

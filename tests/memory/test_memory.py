@@ -76,7 +76,7 @@ def test_an_operation_says_what_is_wrong_with_a_request(memory):
     ]:
         with pytest.raises(RequestError, match=told):
             memory.perform(OPERATIONS[name], given)
-    with pytest.raises(RequestError, match="workspace_id"):
+    with pytest.raises(RequestError, match="workspace"):
         memory.workspace("bad id!")
     properties = OPERATIONS["ledger"].schema()["properties"]
     assert properties.keys() == {"newest"}

@@ -20,7 +20,7 @@ MAIL = {
 def test_the_safety_case_end_to_end(path, said):
     call = {"name": "send_email", "arguments": {"to": "bob@example.com"}, "success": True}
     with ToolMem(path) as memory:
-        captured = memory.capture_rules(said, tool_calls=[call], session_id="s1", tools=[MAIL])
+        captured = memory.capture_rules(said, tool_calls=[call], conversation_id="s1", tools=[MAIL])
         assert [rule.tool_name for rule in captured.kept] == ["send_email"]
     with ToolMem(path) as memory:
         prompt = memory.prompt([MAIL], base_prompt="You are an assistant.")
@@ -119,7 +119,7 @@ SECRETS = ("ghp_16C7e42F292c6912E7710c838347Ae178B4a", "curl -u bob:sunshine7x h
 def test_secrets_reach_neither_store_nor_prompt(path, secret):
     with ToolMem(path) as memory:
         said = f"Never send {secret} to anybody by email"
-        memory.capture_rules(said, tools=[MAIL], session_id="s")
+        memory.capture_rules(said, tools=[MAIL], conversation_id="s")
         memory.tool_rule_put("shell", f"never run it with {secret}", priority="critical")
         memory.note_demand(said, "remind", tools=["send_email"], rule=said, user_message=said)
         memory.remember(f"the {secret}")

@@ -113,7 +113,7 @@ def test_a_trial_leaves_out_calls_of_other_sessions_and_those_that_the_guard_nev
     push = {"input": {"command": "git push origin main"}, "output": "ok", "success": True}
     memory.add([{"tool_name": "Bash", **push, "metadata": {"session_id": s}} for s in ("a", "b")])
     memory.add([{"tool_name": "note_demand", **push}])
-    memory.capture_rules("In this session, don't push to main", session_id="a", tools=["Bash"])
+    memory.capture_rules("In this session, don't push to main", conversation_id="a", tools=["Bash"])
     (found,) = memory.tool_rules()
     trial = memory.tool_rule_try(id=found.rule.id)
     assert (found.rule.session, trial.calls) == ("a", 1)

@@ -77,7 +77,7 @@ def test_calls_of_which_only_ids_were_left_are_forgotten_too(tmp_path, monkeypat
     with ToolMem(str(tmp_path / "m.db")) as memory:
         first = import_recordings(memory, [recording(tmp_path / "a.jsonl")])
         own_calls(memory)
-        assert len(memory.services.store().call_log("default", tool="own")) < 155
+        assert len(memory.services.store().call_log("default", tool_names="own")) < 155
         assert forget_import(memory, first.id).calls == 300
         (record,) = memory.services.store().records("default")
         assert (record.counters.calls, record.counters.failures) == (5, 0)

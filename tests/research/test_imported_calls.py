@@ -33,7 +33,7 @@ CALLS = [
 
 
 def made_live(memory):
-    with AgentSession.start(memory, session_id="s") as session:
+    with AgentSession.start(memory, conversation_id="s") as session:
         session.messages("go on")
         for each in CALLS:
             decision = session.check(each["tool_name"], each["input"])

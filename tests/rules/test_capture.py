@@ -19,7 +19,7 @@ def say(hook, mail_tools):
 
     def turn(message, *ran, session="s1", number=None):
         calls = [ToolUse(name=name) for name in ran]
-        of = {"session_id": session, "number": number or next(numbers), "tools": mail_tools}
+        of = {"conversation_id": session, "number": number or next(numbers), "tools": mail_tools}
         return hook.after_turn(Turn(user_message=message, tool_calls=calls, **of))
 
     return turn

@@ -22,7 +22,7 @@ CALLS = [{"tool_name": "search", "input": {"q": "rain"}, "output": "[]", "succes
 
 @pytest.fixture
 def client(url, request):
-    with Client(url, workspace_id=request.node.name) as opened:
+    with Client(url, workspace=request.node.name) as opened:
         yield opened
 
 
@@ -48,7 +48,7 @@ def test_every_operation_is_a_documented_method_and_wrong_calls_are_refused(kind
 
 
 def test_what_works_over_the_client(serve, tmp_path):
-    client = Client(serve()[0], workspace_id="w")
+    client = Client(serve()[0], workspace="w")
     assert client.add(CALLS).evaluation.evaluated == 1
     assert client.summarize("search").summarized == ["search"]
     assert client.guidance("search").text.startswith("## `search`")
@@ -75,7 +75,7 @@ def test_older_calls_come_page_by_page_without_gap_or_repetition(client, url):
         page = client.calls(["a", "b"], outcome="failed", before=before, limit=7)
         seen, before = [each.input["q"] for each in page] + seen, page.next
     assert seen == list(range(0, 120, 3))
-    asked = {"workspace_id": client.workspace_id, "limit": 3}
+    asked = {"workspace": client.workspace_name, "limit": 3}
     answer = httpx.post(f"{url}/calls", json=asked, trust_env=False)
     assert [each["input"]["q"] for each in answer.json()] == [117, 118, 119]
     older = {**asked, "before": int(answer.headers["Toolmem-Next"])}
@@ -151,13 +151,13 @@ def test_errors_are_those_of_the_service(client, url, serve):
 
 def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(url, monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    with Client(url, workspace_id="proxy") as client:
+    with Client(url, workspace="proxy") as client:
         assert client.tools() == []
 
 
 def test_the_same_awaited(url):
     async def main():
-        async with AsyncClient(url, workspace_id="awaited") as client:
+        async with AsyncClient(url, workspace="awaited") as client:
             await client.add(CALLS * 2)
             names = [tool.tool_name for tool in await client.tools()]
             return names, (await client.calls(limit=1)).next is not None

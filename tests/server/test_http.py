@@ -62,7 +62,7 @@ def test_an_answer_holds_fields_with_their_defaults_too(url):
     ("name", "body", "status", "told"),
     [
         ("tool_rule_putt", {"workspace_id": "w"}, 404, "tool_rule_put"),
-        ("tools", {}, 422, "workspace_id"),
+        ("tools", {}, 422, "workspace"),
         ("tool_rule_put", {"workspace_id": "w", "tool_name": "t"}, 422, "rule: missing"),
         ("tools", b"{", 422, "no JSON"),
         ("tools", b"[1]", 422, "JSON object"),
@@ -126,6 +126,25 @@ def test_an_address_of_others_needs_a_token(serve, tmp_path):
     assert b"listening on 127.0.0.1" in process.stderr.read()
 
 
+@pytest.mark.parametrize("workspace", ["workspace", "workspace_id"])
+@pytest.mark.parametrize("conversation", ["conversation_id", "session_id"])
+def test_programs_may_use_the_names_of_reme_and_openhuman(url, workspace, conversation):
+    said = {"user_message": "For now, never use sudo.", "tools": ["shell"], conversation: "c1"}
+    kept = ask(url, "capture_rules", {workspace: "old", **said}).json()["kept"]
+    assert [rule["session"] for rule in kept] == ["c1"]
+    put = {workspace: "old", "tool_name": "shell", "rule": "Never use dd"}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "memory.tool_rule_put", "params": put}
+    assert ask(url, "rpc", body).json()["result"]["rule"] == "Never use dd"
+    rules = ask(url, "tool_rule_list", {workspace: "old", "tool_name": "shell"}).json()
+    assert "Never use dd" in [each["rule"] for each in rules]
+
+
+def test_two_names_for_one_thing_are_refused(url):
+    both = {"workspace": "w", "workspace_id": "x"}
+    refused = ask(url, "tools", both)
+    assert (refused.status_code, refused.json()["field"]) == (422, "workspace_id")
+
+
 @pytest.mark.parametrize(("command", "section"), [(["serve"], "http"), (["mcp"], "mcp")])
 def test_a_port_that_is_taken_is_told_with_the_setting_that_chooses_another(
     tmp_path, command, section
@@ -144,7 +163,7 @@ def test_the_description_names_every_flow_and_operation(url):
     assert {"/add_tool_call_result", "/tool_rule_put", "/note_demand"} <= document["paths"].keys()
     put = document["paths"]["/tool_rule_put"]["post"]["requestBody"]["content"]
     required = put["application/json"]["schema"]["required"]
-    assert required == ["rule", "tool_name", "workspace_id"]
+    assert required == ["rule", "tool_name", "workspace"]
     for path, kind in [
         ("/tool_rule_put", "ToolMemoryRule"),
         ("/check_tool_call", "FlowResponse"),

@@ -81,7 +81,7 @@ def test_errors_have_their_codes(rpc, value, code):
         ({"rule": "x"}, "tool_name"),
         ({"tool_name": "t", "rule": "x", "prio": "high"}, "prio"),
         ({"tool_name": "t", "rule": ["x"]}, "rule"),
-        ({"tool_name": "t", "rule": "x", "workspace_id": 7}, "workspace_id"),
+        ({"tool_name": "t", "rule": "x", "workspace": 7}, "workspace"),
     ],
 )
 def test_a_wrong_parameter_is_named(call, params, field):

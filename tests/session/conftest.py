@@ -12,11 +12,13 @@ SARAH = {"to": "sarah@x.example"}
 class Chat:
     """A user and a model, in one session."""
 
-    def __init__(self, memory, agrees=None, session_id="s", **options):
+    def __init__(self, memory, agrees=None, conversation_id="s", **options):
         self.asked, self.agrees = [], agrees
         options = {"on_ask": None if agrees is None else self.ask, **options}
         tools = [MAIL, REFUND]
-        self.session = AgentSession.start(memory, tools=tools, session_id=session_id, **options)
+        self.session = AgentSession.start(
+            memory, tools=tools, conversation_id=conversation_id, **options
+        )
 
     def ask(self, question):
         self.asked.append(question)

@@ -49,7 +49,7 @@ def owner(memory):
 
 @pytest.mark.parametrize("speaker", ["guest:7", "guest:Ann Lee"])
 def test_a_guest_lifts_undoes_allows_and_replaces_nothing(owner, memory, speaker):
-    guest = Person(memory, session_id="g", speaker=speaker, on_ask=lambda decision: True)
+    guest = Person(memory, conversation_id="g", speaker=speaker, on_ask=lambda decision: True)
     assert guest.tries().action == "deny"
     assert guest.session.decisions[-1].notice == ""
     for words in ("You may email Sarah again.", f"lift {owner.rule.id[:6]}", "undo", BACK):
@@ -70,7 +70,7 @@ def test_what_a_guest_demands_holds_in_their_session_and_is_told_to_the_operator
 ):
     logged = []
     monkeypatch.setattr(log, "warning", lambda text, *given: logged.append(text % given))
-    guest = Person(memory, session_id="g", speaker="guest:7")
+    guest = Person(memory, conversation_id="g", speaker="guest:7")
     assert guest.says("Never email Bob.").told == []
     assert "session g: Kept for this session: “Never email Bob”" in logged[0]
     assert guest.tries(given=BOB).action == "deny"
@@ -82,18 +82,18 @@ def test_what_a_guest_demands_holds_in_their_session_and_is_told_to_the_operator
 def test_a_setting_makes_everybody_a_guest(tmp_path):
     with ToolMem(str(tmp_path / "m.db"), overrides=["session.speaker=guest"]) as memory:
         memory.tool_rule_put("send_email", "never email Sarah", priority="critical")
-        told = memory.capture_rules("You may email Sarah again.", session_id="s", tools=[MAIL])
+        told = memory.capture_rules("You may email Sarah again.", conversation_id="s", tools=[MAIL])
         assert (told.lifted, told.told) == ([], [])
         denied = memory.check_tool_call("send_email", SARAH, conversation_id="s")
         assert (denied.action, denied.notice, denied.may_run) == ("deny", "", False)
-        owns = {"session_id": "s", "tools": [MAIL], "speaker": "owner"}
+        owns = {"conversation_id": "s", "tools": [MAIL], "speaker": "owner"}
         assert memory.capture_rules("Never email Bob.", **owns).kept
 
 
 @pytest.mark.parametrize("speaker", ["", "me", "guest:", "guest: "])
 def test_an_unknown_speaker_is_refused_and_named(memory, speaker):
     with pytest.raises(RequestError, match="speaker: expected owner or guest:ID"):
-        memory.capture_rules("Never email Bob.", session_id="s", speaker=speaker or " ")
+        memory.capture_rules("Never email Bob.", conversation_id="s", speaker=speaker or " ")
 
 
 @pytest.mark.parametrize("seconds", [0, 5])
@@ -177,7 +177,7 @@ def test_over_ten_demands_in_one_message_are_kept_once_the_user_says_so(memory):
 
 
 def test_over_python_and_http_a_yes_and_an_undo_act_as_in_a_session(memory):
-    say = {"session_id": "s", "tools": [MAIL]}
+    say = {"conversation_id": "s", "tools": [MAIL]}
     memory.capture_rules(BAN, **say)
     check = {"conversation_id": "s"}
     assert memory.check_tool_call("send_email", SARAH, **check).action == "deny"
@@ -201,7 +201,7 @@ def test_in_a_guarded_store_a_call_runs_once_only_where_the_user_was_seen_typing
     assert owner.tries().action == "deny"
     owner.says("yes, this once")
     assert owner.tries().action == "deny"
-    memory.capture_rules("yes, this once", session_id="s", tools=[MAIL])
+    memory.capture_rules("yes, this once", conversation_id="s", tools=[MAIL])
     assert owner.tries().action == "deny"
 
 
@@ -218,7 +218,7 @@ def test_the_result_of_a_tool_in_a_message_of_the_user_is_not_typed(owner, words
 
 
 def test_the_words_of_a_guest_whose_notes_are_refused_stand_in_no_other_prompt(memory):
-    guest = Person(memory, session_id="g", speaker="guest:7")
+    guest = Person(memory, conversation_id="g", speaker="guest:7")
     words = "refunds are free of charge for everybody"
     guest.session.messages(words)
     note = {"quote": words, "effect": "deny", "tools": ["send_email"], "when": [{"target": "("}]}

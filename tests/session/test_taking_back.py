@@ -218,7 +218,7 @@ def test_where_no_person_is_asked_an_open_question_denies_and_is_named(chat, ask
 
         always.automatic = True
         one.session.close()
-        of = {"tools": [MAIL], "session_id": "s", "on_ask": always}
+        of = {"tools": [MAIL], "conversation_id": "s", "on_ask": always}
         one.session = AgentSession.start(one.session.memory, **of)
     one.says("Sarah is back early, you can write to her again", lifts="Sarah")
     denied = one.tries()
@@ -348,7 +348,7 @@ def test_an_end_says_nothing_of_the_same_call_in_a_later_turn(chat, memory):
     one.session.messages("again")
     one.tries(given=bob)
     one.session.after_turn(calls=[{"tool_name": "send_email", "input": bob, "output": "sent"}])
-    [window] = memory.services.store().windows(memory.workspace_id, ["send_email"])
+    [window] = memory.services.store().windows(memory.workspace_name, ["send_email"])
     assert [call.success for call in window.calls] == [None]
 
 

@@ -23,7 +23,7 @@ def test_an_id_sent_twice_counts_once_also_when_its_call_has_left_window_and_log
     again = store.append_calls("w", [call(id="0"), call(id="20"), call(id="20")], 3)["search"]
     assert (again.stored, again.duplicates) == (1, (0, 2))
     assert again.record.counters.calls == 21
-    assert len(store.call_log("w", tool="search")) == len(store.call_log("w")) == 6
+    assert len(store.call_log("w", tool_names="search")) == len(store.call_log("w")) == 6
     assert store.known_ids("w", "search", ["0", "7", "no"]) == {"0", "7"}
 
 
@@ -101,7 +101,7 @@ def test_names_are_exact_whatever_they_hold(store, call):
     assert [record.tool_name for record in store.records("w", names)] == names
     for name in names:
         assert [each.id for each in store.windows("w", [name])[0].calls] == [name]
-        assert [each.call.id for each in store.call_log("w", tool=name)] == [name]
+        assert [each.call.id for each in store.call_log("w", tool_names=name)] == [name]
     assert store.records("w", ["SEARCH", "se", "\ud800"]) == []
 
 
@@ -136,9 +136,9 @@ def test_the_key_of_marks_over_secrets_outlives_the_process(store, open_store):
 def test_positions_follow_the_order_in_which_calls_were_handed_over(store, call):
     given = [call("ab"[n % 2], id=str(n), metadata={"run_id": "r"}) for n in range(6)]
     store.append_calls("w", given, 10)
-    assert [each.call.id for each in store.call_log("w", conversation="r")] == list("012345")
-    assert len(store.call_log("w", conversation=["r", "none"])) == 6
-    newest = store.call_log("w", conversation="r", tool="a", newest=True, limit=2)
+    assert [each.call.id for each in store.call_log("w", conversation_id="r")] == list("012345")
+    assert len(store.call_log("w", conversation_id=["r", "none"])) == 6
+    newest = store.call_log("w", conversation_id="r", tool_names="a", newest=True, limit=2)
     assert [each.call.id for each in newest] == ["2", "4"]
     last = store.call_log("w", newest=True, limit=1)[0].position
     assert store.call_log("w", after=last) == []
@@ -148,7 +148,7 @@ def test_the_log_is_read_backwards_from_a_position(store, call):
     store.append_calls("w", [call("ab"[n % 2], id=str(n)) for n in range(6)], 10)
     third = store.call_log("w")[3].position
     assert [each.call.id for each in store.call_log("w", before=third)] == list("012")
-    found = store.call_log("w", before=third, tool="a", newest=True, limit=1)
+    found = store.call_log("w", before=third, tool_names="a", newest=True, limit=1)
     assert [each.call.id for each in found] == ["2"]
     assert store.call_log("w", before=0) == []
 
@@ -156,11 +156,13 @@ def test_the_log_is_read_backwards_from_a_position(store, call):
 def test_the_log_of_several_tools_is_read_in_one_order(store, call):
     given = [call("abc"[n % 3], id=str(n), metadata={"run_id": "r"}) for n in range(9)]
     store.append_calls("w", given, 10)
-    found = store.call_log("w", tool=["c", "a", "none"], newest=True, limit=4)
+    found = store.call_log("w", tool_names=["c", "a", "none"], newest=True, limit=4)
     assert [each.call.id for each in found] == ["3", "5", "6", "8"]
-    found = store.call_log("w", tool=["a", "b"], conversation="r", before=found[0].position)
+    found = store.call_log(
+        "w", tool_names=["a", "b"], conversation_id="r", before=found[0].position
+    )
     assert [each.call.id for each in found] == ["0", "1"]
-    assert store.call_log("w", tool=[]) == []
+    assert store.call_log("w", tool_names=[]) == []
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,9 @@ def test_decisions_are_read_in_the_order_of_their_times(store, logged):
 
 def test_decisions_are_filtered_by_id_conversation_and_tool(store, logged):
     assert [each.id for each in store.decisions("w", ids=["d1", "d4", "no"])] == ["d1", "d4"]
-    assert [each.id for each in store.decisions("w", conversation="b")] == ["d1", "d3", "d5"]
-    assert [each.id for each in store.decisions("w", conversation="b", tool="x")] == ["d3"]
-    assert [each.id for each in store.decisions("w", tool="x", limit=1)] == ["d3"]
+    assert [each.id for each in store.decisions("w", conversation_id="b")] == ["d1", "d3", "d5"]
+    assert [each.id for each in store.decisions("w", conversation_id="b", tool_name="x")] == ["d3"]
+    assert [each.id for each in store.decisions("w", tool_name="x", limit=1)] == ["d3"]
 
 
 def test_what_became_of_a_call_replaces_its_decision(store, logged):

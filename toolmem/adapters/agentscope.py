@@ -2,7 +2,7 @@
 
     agent = Agent(name="helper", model=model, middlewares=[ToolMemAgentScope(memory)], ...)
 
-Without `conversation` each session of an agent's state is a conversation.
+Without `conversation_id` each session of an agent's state is a conversation.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from toolmem.session.recorder import RecordedCall
 class ToolMemAgentScope(MiddlewareBase):
     """Checks and records an agent's calls; puts rules and guidance into its system prompt."""
 
-    def __init__(self, memory: Workspace, conversation: str = "", **user: Unpack[User]) -> None:
-        self._chats = Conversations(memory, conversation, **user)
+    def __init__(self, memory: Workspace, conversation_id: str = "", **user: Unpack[User]) -> None:
+        self._chats = Conversations(memory, conversation_id, **user)
         self._calls: OrderedDict[str, RecordedCall] = OrderedDict()  # by the model's id
         self._newest: OrderedDict[str, str] = OrderedDict()  # message of the user, by session
         self._note_tools = [_NoteTool(tool, self._chats) for tool in AgentSession.tools("mcp")]

@@ -47,12 +47,12 @@ class User(TypedDict, total=False):
 
 
 class Conversations:
-    """The conversations by name. `conversation` "": each session of the framework is one."""
+    """The conversations by name. `conversation_id` "": each session of the framework is one."""
 
     def __init__(
         self,
         memory: Workspace,
-        conversation: str = "",
+        conversation_id: str = "",
         *,
         on_ask: OnAsk | None = None,
         on_told: Callable[[str], Any] | None = None,
@@ -60,7 +60,8 @@ class Conversations:
         if not isinstance(memory, Workspace):
             raise RequestError(f"memory: expected a ToolMem, got {type(memory).__name__}", "memory")
         self.memory, self.on_ask, self.on_told = memory, on_ask, on_told
-        self._given, self._default = conversation, uuid.uuid4().hex
+        self._given = conversation_id
+        self._default = uuid.uuid4().hex
         self._known: OrderedDict[str, Conversation] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -89,12 +90,12 @@ class Conversation:
             if self._session is None:
                 memory, services = self.memory, self.memory.services
                 session = AgentSession.start(
-                    memory, tools=tools, on_ask=self._chats.on_ask, session_id=self.name
+                    memory, tools=tools, on_ask=self._chats.on_ask, conversation_id=self.name
                 )
                 modes = services.settings.guard
                 if modes.repeats == "advise":  # advice would not stop a framework's loop
                     modes = replace(modes, repeats="enforce")
-                    session.recorder.guard = services.guard(memory.workspace_id, modes)
+                    session.recorder.guard = services.guard(memory.workspace_name, modes)
                 self._session = session
             return self._session
 

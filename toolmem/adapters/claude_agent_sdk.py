@@ -2,7 +2,7 @@
 
     options = ClaudeAgentOptions(hooks=toolmem_hooks(memory))
 
-Without `conversation` each session is a conversation. Payloads and answers are Claude Code's.
+Without `conversation_id` each session is a conversation. Payloads and answers are Claude Code's.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure",
 
 
 def toolmem_hooks(
-    memory: Workspace, conversation: str = "", **user: Unpack[User]
+    memory: Workspace, conversation_id: str = "", **user: Unpack[User]
 ) -> dict[Any, list[HookMatcher]]:
     """The hooks, by event. Hooks of others may be added to the lists."""
-    hooks = _Hooks(Conversations(memory, conversation, **user))
+    hooks = _Hooks(Conversations(memory, conversation_id, **user))
     return {event: [HookMatcher(hooks=[hooks.handle])] for event in EVENTS}
 
 
@@ -55,7 +55,7 @@ class _Hooks:
         if event.kind == "prompt":
             # The SDK does not pass the tools: every class, and every tool in the store.
             memory = chat.memory
-            names = memory.services.store().tool_names(memory.workspace_id)
+            names = memory.services.store().tool_names(memory.workspace_name)
             tools = dict.fromkeys([*CLASSES, *names, *memory.rules.list_tool_names()])
             section = chat.prompt(list(tools), event.prompt)
             if section == self._shown.get(event.session, ""):

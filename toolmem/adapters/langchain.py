@@ -2,7 +2,7 @@
 
     agent = create_agent(model, tools, middleware=[ToolMemMiddleware(memory)])
 
-Without `conversation` each `thread_id` is a conversation.
+Without `conversation_id` each `thread_id` is a conversation.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from toolmem.session.recorder import RecordedCall
 class ToolMemMiddleware(AgentMiddleware):
     """Checks and records an agent's calls; puts rules and guidance into its prompt."""
 
-    def __init__(self, memory: Workspace, conversation: str = "", **user: Unpack[User]) -> None:
+    def __init__(self, memory: Workspace, conversation_id: str = "", **user: Unpack[User]) -> None:
         super().__init__()
-        self._chats = Conversations(memory, conversation, **user)
+        self._chats = Conversations(memory, conversation_id, **user)
         self.tools = [
             StructuredTool(
                 name=each["name"],

@@ -24,13 +24,13 @@ from toolmem.session import AgentSession
 
 
 def with_toolmem(
-    agent: Agent[Any], memory: Workspace, conversation: str = "", **user: Unpack[User]
+    agent: Agent[Any], memory: Workspace, conversation_id: str = "", **user: Unpack[User]
 ) -> Agent[Any]:
     """A clone whose calls are checked and recorded, with rules and guidance in its instructions.
 
-    Agents that hand a conversation over to each other need the same `conversation`.
+    Agents that hand a conversation over to each other need the same `conversation_id`.
     """
-    chat = Conversations(memory, conversation, **user).of()
+    chat = Conversations(memory, conversation_id, **user).of()
     tools = [_checked(t, chat) if isinstance(t, FunctionTool) else t for t in agent.tools]
     tools += [_note_tool(each, chat) for each in AgentSession.tools("mcp")]
     own = [each for each in tools if isinstance(each, FunctionTool)]

@@ -2,7 +2,7 @@
 
     agent = Agent(model, tools=[...], capabilities=[ToolMemCapability(memory)])
 
-Without `conversation` each `conversation_id` is a conversation.
+Without a `conversation_id` each one of the framework is a conversation.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from toolmem.session.agent_session import NOTE_TOOLS, AgentSession
 class ToolMemCapability(AbstractCapability[Any]):
     """Checks and records an agent's calls; puts rules and guidance into its instructions."""
 
-    def __init__(self, memory: Workspace, conversation: str = "", **user: Unpack[User]) -> None:
-        self._chats = Conversations(memory, conversation, **user)
+    def __init__(self, memory: Workspace, conversation_id: str = "", **user: Unpack[User]) -> None:
+        self._chats = Conversations(memory, conversation_id, **user)
 
     def get_toolset(self) -> FunctionToolset[Any]:
         """The tools that note demands."""

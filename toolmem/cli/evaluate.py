@@ -97,7 +97,7 @@ def evaluate(
                 by=by,
                 limit=limit,
                 progress=progress,
-                begin_anew=not names_store and memory.workspace_id == evaluation.WORKSPACE,
+                begin_anew=not names_store and memory.workspace_name == evaluation.WORKSPACE,
             )
     _print_result(found, [write_page(found, out), *write_csv_files(found, out)])
     has_failed = found.failed_evaluations or found.bad_records

@@ -40,7 +40,7 @@ def forget(memory: ToolMem, import_id: str | None, yes: bool, as_json: bool) -> 
             print_json(found)
             return
         columns = ("import", "began", "calls", "tools", "formats", "sources")
-        nothing = f"nothing was imported into workspace {memory.workspace_id!r}"
+        nothing = f"nothing was imported into workspace {memory.workspace_name!r}"
         print_items([*found.items()], False, columns, _row, nothing=nothing)
         return
     ids = Traces(memory, import_id).ids

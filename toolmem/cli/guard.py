@@ -143,7 +143,7 @@ def replay_recording(
     rules, calls = [], recording.calls
     if any(where.values()) or not paths:
         with options.open_existing(**where) as memory:
-            store, workspace = memory.services.store(), memory.workspace_id
+            store, workspace = memory.services.store(), memory.workspace_name
             rules = store.list_records(workspace, prefix="tool-", key_prefix="rule/")
             logged = [] if paths else store.call_log(workspace, limit=10_000, newest=True)
             calls = [*calls, *(each.call for each in logged)]

@@ -231,7 +231,7 @@ def open_existing(**where: Any) -> ToolMem:
     if named:
         require_workspace(memory, named)
     if named != "":  # else the command is about the whole store
-        memory.workspace_id = named or _usual_workspace(memory)
+        memory.workspace_name = named or _usual_workspace(memory)
     return memory
 
 

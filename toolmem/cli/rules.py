@@ -372,9 +372,7 @@ def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
 
 @rules.command("capture")
 @click.option("--turns", type=options.InputFile(), help="Read turns from this JSON Lines file.")
-@click.option(
-    "--conversations", type=options.InputFile(), help="Read conversations from this file."
-)
+@click.option("--conversations", type=options.InputFile(), help="Read turns from conversations.")
 @click.option("--apply", "applies", is_flag=True, help="Keep the rules that are found.")
 @options.memory_options
 @options.as_json
@@ -398,7 +396,7 @@ def capture(
         for number, given in enumerate(found):
             turn = read_turn({**given, "tools": []})
             turn.tools = schemas_of(given.get("tools"))
-            turn.session_id = turn.session_id or f"turn {number}"
+            turn.conversation_id = turn.conversation_id or f"turn {number}"
             _print_captured(number, turn, hook.after_turn(turn), as_json)
 
 

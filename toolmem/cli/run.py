@@ -9,6 +9,7 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_json, progress_bar
+from toolmem.config.names import WORKSPACE_KEY, with_new_names
 from toolmem.errors import RequestError
 from toolmem.flow.report import Event
 from toolmem.formats.files import MAX_LINE, read_json
@@ -47,10 +48,11 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
             f"--request: expected a JSON object, got {type(request).__name__}; calls stand in it "
             'as {"tool_call_results": [...]}'
         )
+    request = with_new_names(request)
     if workspace is not None:
-        request.setdefault("workspace_id", workspace)
-    if "workspace_id" not in request:
-        raise RequestError("workspace_id: missing; name it in the request or by --workspace")
+        request.setdefault(WORKSPACE_KEY, workspace)
+    if WORKSPACE_KEY not in request:
+        raise RequestError("workspace: missing; name it in the request or by --workspace")
     with options.open_memory(**where) as memory, progress_bar(flow) as progress:
 
         def show(event: Event) -> None:
@@ -60,14 +62,12 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
         memory.engine.listeners.append(show)
         flows = memory.engine.flows
         if flow in OPERATIONS and flow not in {*flows.ready, *flows.left_out}:
-            place = memory.workspace(request.pop("workspace_id"))
+            place = memory.workspace(request.pop(WORKSPACE_KEY))
             response = with_all_fields(place.perform(OPERATIONS[flow], request))
         else:
             if "tool_call_results" not in request:
-                named_by = (
-                    "`workspace_id`" if workspace != request["workspace_id"] else "--workspace"
-                )
-                options.require_workspace(memory, request["workspace_id"], named_by)
+                named_by = "`workspace`" if workspace != request[WORKSPACE_KEY] else "--workspace"
+                options.require_workspace(memory, request[WORKSPACE_KEY], named_by)
             response = with_all_fields(memory.run(flow, **request))
     print_json(response)
     sys.exit(_exit_code(response if isinstance(response, dict) else {}))

@@ -50,7 +50,7 @@ def list_tools(memory: ToolMem, as_json: bool, **wanted: Any) -> None:
     found = memory.tools(**wanted, guidance=as_json)
     columns = ("tool", "calls", "kept", "failed", "lost", "worked", "score", "seconds", "new")
     which = "tool with this text in its name" if wanted["text"] else "tools"
-    nothing = f"workspace {memory.workspace_id!r} has no {which}"
+    nothing = f"workspace {memory.workspace_name!r} has no {which}"
     print_items(found, as_json, columns, _row, nothing=nothing, numbers=True)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from toolmem.config.names import OLD_WORKSPACE_KEY, WORKSPACE_KEY
 from toolmem.flow.op import Node, Op, Parallel, Sequential
-
-WORKSPACE_KEY = "workspace_id"
 
 
 def check_flow(node: Node, available_keys: Iterable[str], ops: Mapping[str, type[Op]]) -> list[str]:
@@ -40,7 +39,7 @@ def check_flow(node: Node, available_keys: Iterable[str], ops: Mapping[str, type
         visited.append((node, available))
         return available | set(node.leaves)
 
-    visit(node, frozenset(available_keys) | {WORKSPACE_KEY})
+    visit(node, frozenset(available_keys) | {WORKSPACE_KEY, OLD_WORKSPACE_KEY})
     return problems + _out_of_order(visited)
 
 

@@ -169,7 +169,7 @@ class Context(Struct):
 
     @property
     def workspace(self) -> str:
-        return cast(str, self["workspace_id"])
+        return cast(str, self["workspace"])
 
     def __getitem__(self, key: str) -> Any:
         try:

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from toolmem.config.names import hint, lower_first
+from toolmem.config.names import OLD_NAMES, WORKSPACE_KEY, hint, lower_first, with_new_names
 from toolmem.config.sections import Argument
 from toolmem.errors import RequestError, RunCancelled
-from toolmem.flow.checks import WORKSPACE_KEY, check_flow
+from toolmem.flow.checks import check_flow
 from toolmem.flow.op import (
     Cancellation,
     Context,
@@ -209,12 +209,18 @@ def _outcome(error: BaseException) -> str:
 def _checked_request(
     request: Mapping[str, Any], schema: Mapping[str, Argument] | None, node: Node
 ) -> dict[str, Any]:
-    """The request without its None values. Raises RequestError with the `field` at fault.
+    """The request without its None values, old names replaced.
 
-    `schema`: the flow's `input_schema`; None allows every key that the ops read.
+    Raises RequestError with the `field` at fault. `schema`: the flow's `input_schema`; None allows
+    every key that the ops read.
     """
     read = {key for op in node.ops() for key in (*op.reads, *op.optional)}
-    known = read if schema is None else set(schema)
+    known = set(read if schema is None else schema)
+    request = with_new_names(request)
+    for old, new in OLD_NAMES.items():
+        if old in known and new in request:  # a flow or an op was written for the old name
+            known.add(new)
+            request[old] = request[new]
     for key in request:
         if key not in known and key != WORKSPACE_KEY:
             raise RequestError(f"{key}: unknown ({hint(str(key), known)})", field=str(key))

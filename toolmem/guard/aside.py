@@ -53,7 +53,7 @@ class Aside:
         """
         bound: set[str] = set()
         with suppress(StoreError):
-            bound = {rule.rule for rule in self._target.all_rules(turn.session_id).rules}
+            bound = {rule.rule for rule in self._target.all_rules(turn.conversation_id).rules}
         bound |= {rule.rule for rule in self.held}
         kept = ToolMemoryCaptureHook(self.rules, actor=Actor("user")).after_turn(turn).kept
         missing = dict.fromkeys(plain(each.rule, 160) for each in kept if each.rule not in bound)
@@ -116,7 +116,7 @@ def hear_in_time(guard: Guard, turn: Turn, hear: Callable[[], Captured]) -> Capt
     Where the store takes nothing, the message's demands bind in its session alone, and that is
     what the user is told.
     """
-    aside, heard = guard.asides.get(turn.session_id), Captured()
+    aside, heard = guard.asides.get(turn.conversation_id), Captured()
     try:
         with guard.store.transaction(HEAR_WAIT):
             if aside is not None:
@@ -126,11 +126,11 @@ def hear_in_time(guard: Guard, turn: Turn, hear: Callable[[], Captured]) -> Capt
             aside.let_go()
     except StoreError as error:
         aside = aside or Aside(guard.rules)
-        heard = Captured(told=aside.take(turn, error, binds=bool(turn.session_id)))
-        if turn.session_id:
-            guard.asides[turn.session_id] = aside
+        heard = Captured(told=aside.take(turn, error, binds=bool(turn.conversation_id)))
+        if turn.conversation_id:
+            guard.asides[turn.conversation_id] = aside
         if turn.is_guests:
-            tell_operator(turn.session_id, heard.told)
+            tell_operator(turn.conversation_id, heard.told)
             heard.told = []
     return heard
 

@@ -89,7 +89,7 @@ class Trial:
         before: int | None = None
         while number > 0:
             size = min(number, CALLS_AT_ONCE)
-            where: Any = {"tool": names, "before": before, "newest": True}
+            where: Any = {"tool_names": names, "before": before, "newest": True}
             page = store.call_log(workspace, **where, limit=size)
             yield from (logged.call for logged in reversed(page))
             if len(page) < size:

@@ -76,7 +76,10 @@ def _how_much(one: Failure) -> tuple[int, int, int]:
 def known_of(store: Store, workspace: str, tool: str) -> Known:
     """The newest calls in the log, and the history behind the tool's card."""
     own, around = (
-        [each.call for each in store.call_log(workspace, tool=t, newest=True, limit=MAX_CALLS)]
+        [
+            each.call
+            for each in store.call_log(workspace, tool_names=t, newest=True, limit=MAX_CALLS)
+        ]
         for t in (tool, None)
     )
     guidance = next((each.guidance for each in store.records(workspace, [tool])), None)

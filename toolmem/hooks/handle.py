@@ -130,7 +130,7 @@ class Hook(Struct, kw_only=True):
             from toolmem.rules.turn import Turn
 
             self.stores.rules_changed = True
-            turn = Turn(session_id=event.session, number=session.turn)
+            turn = Turn(conversation_id=event.session, number=session.turn)
             for guard in self.guards()[:1]:
                 turn.stopped_by = guard.stopped_before(event.session)
             return answer_note(self.stores.rules(), self.agent, note, session, event, turn)

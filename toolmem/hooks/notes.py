@@ -111,7 +111,7 @@ def answer_note(
         said_at=session.said_at,
         stopped_by=turn.stopped_by,
         tools=[*tools_of(agent, own), *map(ToolSchema, agent.tools)],
-        session=turn.session_id,
+        session=turn.conversation_id,
         turn=turn.mark,
         noted_by=agent.title,
         evidence="typed",
@@ -127,7 +127,7 @@ def answer_note(
             fields.pop("replaces", None)
     if note.lifts:
         lifted = str(fields.get("lifted", ""))
-        actor = Actor("user", "typed", quote, turn.session_id, agent.title)
+        actor = Actor("user", "typed", quote, turn.conversation_id, agent.title)
         done = keep.lift_demand(rules, quote, lifted, context, actor)
     else:
         done = keep.note_demand(rules, fields, context)

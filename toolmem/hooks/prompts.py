@@ -51,7 +51,7 @@ def answer_prompt(
     except StoreError as error:
         if isinstance(stores.main, SqliteStore):
             stores.main.wait_no_longer()
-        turn = Turn(session_id=event.session, number=1, tools=tools_of(agent))
+        turn = Turn(conversation_id=event.session, number=1, tools=tools_of(agent))
         turn.user_message = event.prompt
         told = stores.aside(event.session).take(turn, error)
         answer = Answer(notice="\n".join(f"toolmem: {line}" for line in told))
@@ -97,7 +97,7 @@ def _act_on(
     session, read = added
     notices = [*session.notices, *aside.give_back()]
     stores.mark_guarded(agent.name)
-    turn = Turn(session_id=event.session, number=session.turn)
+    turn = Turn(conversation_id=event.session, number=session.turn)
     turn.tools = tools_of(agent, tools_called_here(stores.main, WORKSPACE))
     if event.prompt:
         stopped: dict[str, list[str]] = {}  # by the location of a store
@@ -119,7 +119,7 @@ def _act_on(
 
 def _capture(stores: Stores, turn: Turn, stopped: dict[str, list[str]]) -> list[str]:
     """Make rules of demands, do `undo` and the like; returns the notices for the user."""
-    actor = Actor("user", "typed", session=turn.session_id)
+    actor = Actor("user", "typed", session=turn.conversation_id)
     is_typed = is_plain(turn.user_message)
     captured = Captured()
     for store in stores.all:
@@ -128,7 +128,7 @@ def _capture(stores: Stores, turn: Turn, stopped: dict[str, list[str]]) -> list[
         with _told_unless_main(stores, store, captured.told):
             is_main = store is stores.main
             captured.add(capture.after_turn(turn) if is_main else capture.follow(turn))
-            captured.told += ended_since(stores.rules(store), turn.session_id)
+            captured.told += ended_since(stores.rules(store), turn.conversation_id)
     if stores.foreign is not None and captured.kept:
         told = f"That is in {stores.main.location}, as this folder's store is not trusted: it binds"
         captured.told.append(f"{told} in every project")

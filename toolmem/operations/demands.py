@@ -92,7 +92,7 @@ def note_demand(
     context.turn, context.tools = turn or "", schemas
     names = [*(tools or ()), *(schema.name for schema in schemas)]
     context.kept_calls = _kept_calls(memory, names[:20])
-    rules = memory.services.rules(memory.workspace_id)
+    rules = memory.services.rules(memory.workspace_name)
     with rules.store.transaction(HEAR_WAIT):
         done = keep.note_demand(rules, note, context)
     return _told_to_whom(done, context)
@@ -116,10 +116,10 @@ def lift_demand(
     """Lift a demand if the user's words surely take it back (`outcome` is kept); if not, ask."""
     context = _context(memory, user_message, said_at, conversation_id, noted_by, speaker)
     if context.session:
-        guard = memory.services.guard(memory.workspace_id)
+        guard = memory.services.guard(memory.workspace_name)
         context.stopped_by = guard.stopped_before(context.session)
     actor = Actor("user", memory.actor.evidence, quote, context.session, context.noted_by)
-    rules = memory.services.rules(memory.workspace_id)
+    rules = memory.services.rules(memory.workspace_name)
     with rules.store.transaction(HEAR_WAIT):
         return keep.lift_demand(rules, quote, lifted, context, actor)
 
@@ -147,8 +147,8 @@ def demands(
     ] = None,
 ) -> list[BindingDemand]:
     """What the user demands now in their words, and how often and when last it stopped a call."""
-    rules = memory.services.rules(memory.workspace_id)
-    stops = rule_stops(rules.store, memory.workspace_id)
+    rules = memory.services.rules(memory.workspace_name)
+    stops = rule_stops(rules.store, memory.workspace_name)
     found: dict[str, BindingDemand] = {}
     for rule in rules.all_rules(conversation_id or "").rules:
         if not rule.is_users:
@@ -197,7 +197,7 @@ def _told_to_whom(result: NoteResult, context: NoteContext) -> NoteResult:
 def _kept_calls(memory: Memory, names: list[str]) -> list[Call]:
     """Calls of these tools that were recorded here and worked, the newest first."""
     store = memory.services.store()
-    windows = store.windows(memory.workspace_id, list(dict.fromkeys(names)))
+    windows = store.windows(memory.workspace_name, list(dict.fromkeys(names)))
     worked = (call for window in windows for call in window.calls if call.failed is False)
     calls = [call for call in worked if not call.imported]
     calls.sort(key=lambda call: call.create_time, reverse=True)

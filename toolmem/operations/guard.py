@@ -47,7 +47,7 @@ def check_tool_call(
     `tool_call_ended`.
     """
     schemas = {folded_name(schema.name): schema for schema in schemas_of(tools)}
-    decision = memory.services.guard(memory.workspace_id).before(
+    decision = memory.services.guard(memory.workspace_name).before(
         tool_name,
         {} if input is None else input,
         conversation=conversation_id or "",
@@ -71,7 +71,7 @@ def tool_call_ended(
     call_id: Annotated[str | None, "The host's own id of the call."] = None,
 ) -> bool:
     """Say how a call ended that was let through: later calls are compared with it. Always True."""
-    memory.services.guard(memory.workspace_id).after(
+    memory.services.guard(memory.workspace_name).after(
         decision,
         {} if input is None else input,
         output=output,
@@ -98,10 +98,10 @@ def decisions(
     They are chosen among the newest 2,000. `.to_frame()` makes a pandas DataFrame of them.
     """
     found = memory.services.store().decisions(
-        memory.workspace_id,
+        memory.workspace_name,
         ids=ids,
-        conversation=conversation_id,
-        tool=tool_name,
+        conversation_id=conversation_id,
+        tool_name=tool_name,
         limit=DECISIONS_READ,
     )
     chosen = [
@@ -122,8 +122,8 @@ def mark_decision(
 ) -> Decision:
     """Keep with a decision that the user finds it wrong. That changes nothing by itself."""
     store = memory.services.store()
-    found = store.decisions(memory.workspace_id, ids=[id])
+    found = store.decisions(memory.workspace_name, ids=[id])
     if not found:
         raise RequestError(f"id: there is no decision {id[:80]!r} among the newest 2,000", "id")
     mark = partial(replace, is_wrong=wrong)
-    return change_decision(store, memory.workspace_id, found[0], mark)
+    return change_decision(store, memory.workspace_name, found[0], mark)

@@ -54,4 +54,4 @@ def forget(
 def _memories(memory: Memory) -> Memories:
     op, services = OpSection(), memory.services
     store = services.store(op)
-    return Memories(store, memory.workspace_id, services.clock, lambda: services.embedder(op))
+    return Memories(store, memory.workspace_name, services.clock, lambda: services.embedder(op))

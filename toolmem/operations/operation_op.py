@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from toolmem.config.names import hint
+from toolmem.config.names import WORKSPACE_KEY, hint
 from toolmem.errors import ConfigError, RequestError
 from toolmem.flow.op import Context, Op, register
 from toolmem.models.calls import with_all_fields
@@ -43,7 +43,7 @@ class OperationOp(Op):
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("workspace_id", *self._names(needed=True))
+        return (WORKSPACE_KEY, *self._names(needed=True))
 
     @property
     def optional(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -66,7 +66,7 @@ class _FlowMemory:
 
     def __init__(self, context: Context) -> None:
         self.services = context.services
-        self.workspace_id = context.workspace
+        self.workspace_name = context.workspace
 
     def run_flow(self, flow: str, **request: Any) -> FlowResponse:
         raise RequestError(f"operation: {flow!r} is a flow itself; name its ops", "operation")

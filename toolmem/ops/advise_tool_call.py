@@ -30,7 +30,7 @@ class AdviseToolCallOp(Op):
     class Params(Struct, frozen=True):
         budget_tokens: Annotated[int, Meta(ge=1)] = BUDGET  # of all lines
 
-    reads = ("workspace_id", "tool_name")
+    reads = ("workspace", "tool_name")
     optional = ("input", "error", "conversation_id", "budget_tokens")
     params: Params
 

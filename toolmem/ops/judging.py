@@ -197,7 +197,7 @@ class _JudgeAgainOp(Op):
         evaluation_sleep_interval: Annotated[float, Meta(ge=0)] = 1.0  # seconds between requests
         force: bool = False  # ask again what the verdict cache knows
 
-    reads = ("workspace_id",)
+    reads = ("workspace",)
     optional = ("tool_names", "tools", "force")
     params: Params
 

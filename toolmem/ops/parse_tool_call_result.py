@@ -35,7 +35,7 @@ class ParseToolCallResultOp(Op):
         evaluation_sleep_interval: Annotated[float, Meta(ge=0)] = 1.0  # seconds between requests
         force: bool = False  # judge again what the verdict cache knows
 
-    reads = ("workspace_id", "tool_call_results")
+    reads = ("workspace", "tool_call_results")
     optional = ("tools", "force")
     leaves = ("judged_calls", "keep_calls")
     takes_results = True
@@ -111,7 +111,7 @@ class UpdateVectorStoreOp(Op):
     Without judged calls it does nothing: ReMe's flows end in it after a summary as well.
     """
 
-    reads = ("workspace_id",)
+    reads = ("workspace",)
     optional = ("judged_calls", "keep_calls")
 
     def run(self, context: Context) -> None:

@@ -30,7 +30,7 @@ class RetrieveToolMemoryOp(Op):
         top_k: Annotated[int, Meta(ge=1)] = 5  # hits of a query
         include_calls: bool = False  # answer the kept calls as well
 
-    reads = ("workspace_id",)
+    reads = ("workspace",)
     optional = ("tool_names", "query", "top_k", "include_calls")
     params: Params
 

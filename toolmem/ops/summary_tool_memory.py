@@ -64,7 +64,7 @@ class SummaryToolMemoryOp(Op):
         def __post_init__(self) -> None:
             _moment(self.data_from)
 
-    reads = ("workspace_id",)
+    reads = ("workspace",)
     optional = ("tool_names", "force", "data_from")
     params: Params
 
@@ -272,7 +272,7 @@ class _SummaryRun:
             return []
         log = self._store.call_log(
             self._context.workspace,
-            conversation=list(names)[:MAX_CONVERSATIONS],
+            conversation_id=list(names)[:MAX_CONVERSATIONS],
             newest=True,
             limit=MAX_AROUND,
         )

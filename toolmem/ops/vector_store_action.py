@@ -37,7 +37,7 @@ class VectorStoreActionOp(Op):
     memories; `delete_workspace` removes everything, with the workspace named again as `confirm`.
     """
 
-    reads = ("workspace_id", "action")
+    reads = ("workspace", "action")
     optional = ("path", "src_workspace_id", "memory_ids", "confirm", "replace")
 
     def run(self, context: Context) -> None:

@@ -171,7 +171,7 @@ def _conversations(calls: Sequence[ToolCallResult]) -> Iterator[list[ToolCallRes
 
 
 def _replay(memory: ToolMem, calls: Sequence[ToolCallResult], watch: Watch) -> PolicyCost:
-    cost, workspace = PolicyCost(), memory.workspace_id
+    cost, workspace = PolicyCost(), memory.workspace_name
     store = memory.services.store(memory.engine.configuration.settings.op[OP])
     held: dict[str, Guidance] = {}
     made: Counter[str] = Counter()  # calls of each tool

@@ -175,7 +175,7 @@ def evaluate(
         asked = [] if added.stopped else names
         summary, second = (used.summarize(asked) if asked else Summarized() for _ in range(2))
         usage = added.usage.plus(summary.usage).plus(second.usage)
-        requests = read_ledger(used.services.store(), used.workspace_id, usage.requests)
+        requests = read_ledger(used.services.store(), used.workspace_name, usage.requests)
         return Evaluation(
             source=", ".join(os.path.basename(path) for path in files),
             calls=calls,
@@ -254,11 +254,11 @@ def _summary_tokens(memory: ToolMem, names: Sequence[str]) -> dict[str, int]:
     model would have got.
     """
     store = memory.services.store()
-    records = store.records(memory.workspace_id, names)
+    records = store.records(memory.workspace_name, names)
     guidance = {each.tool_name: each.guidance for each in records if each.guidance}
     sent = {name: each.prompt_tokens for name, each in guidance.items()}
     seqs = {name: each.covered for name, each in guidance.items() if not each.prompt_tokens}
-    windows = store.windows(memory.workspace_id, list(seqs), seqs=seqs)
+    windows = store.windows(memory.workspace_name, list(seqs), seqs=seqs)
     model = DryRunModel("", Budget(BudgetSection(), {}))
     language = memory.engine.configuration.settings.language
     writer = ModelWriter(model, CardWriter(), language, max_tokens=0)
@@ -278,7 +278,7 @@ def _capture(memory: ToolMem, recorded: Recording, tools: Sequence[Any]) -> list
         known.setdefault(call.tool_name, ToolSchema(call.tool_name))
     schemas = list(known.values())
     turns = {
-        each: Turn(user_message=each.text, session_id=each.conversation, tools=schemas)
+        each: Turn(user_message=each.text, conversation_id=each.conversation, tools=schemas)
         for each in recorded.messages
         if each.conversation
     }
@@ -310,7 +310,7 @@ def clear(memory: ToolMem) -> None:
     Raises RequestError if the store has another workspace.
     """
     store = memory.services.store()
-    others = [name for name in store.workspaces() if name != memory.workspace_id]
+    others = [name for name in store.workspaces() if name != memory.workspace_name]
     if others:
         raise RequestError(
             f"{store.location} holds the workspace {others[0]!r} and is not cleared; name it by "
@@ -318,10 +318,10 @@ def clear(memory: ToolMem) -> None:
             field="out",
         )
     with suppress(FileNotFoundError):
-        drop_copy(store.location, memory.workspace_id)  # these rules are deleted on purpose
-    store.delete_tools(memory.workspace_id)
-    for record in store.list_records(memory.workspace_id, prefix="tool-", key_prefix="rule/"):
-        store.delete(memory.workspace_id, record.namespace, record.key)
+        drop_copy(store.location, memory.workspace_name)  # these rules are deleted on purpose
+    store.delete_tools(memory.workspace_name)
+    for record in store.list_records(memory.workspace_name, prefix="tool-", key_prefix="rule/"):
+        store.delete(memory.workspace_name, record.namespace, record.key)
 
 
 def _add(
@@ -331,7 +331,7 @@ def _add(
 
     After a stop the rest is neither judged nor stored.
     """
-    store, workspace = memory.services.store(), memory.workspace_id
+    store, workspace = memory.services.store(), memory.workspace_name
     newest, logged = store.call_log(workspace, newest=True, limit=1), list[LoggedCall]()
     total = len(recorded.calls)
     counts = results.Evaluation(requested=total, evaluated=0, reused=0, duplicates=0, failed=0)

@@ -31,7 +31,7 @@ class Forgotten(Struct):
 
 def imports(memory: ToolMem) -> dict[str, ImportRun]:
     """The imports by id, oldest first."""
-    return settled_runs(memory.services.store(), memory.workspace_id)
+    return settled_runs(memory.services.store(), memory.workspace_name)
 
 
 def forget_import(memory: ToolMem, import_id: str) -> Forgotten:
@@ -41,7 +41,7 @@ def forget_import(memory: ToolMem, import_id: str) -> Forgotten:
     anew at once where that asks no model. May be repeated where it was interrupted. Raises
     RequestError where the import is not known.
     """
-    store, workspace = memory.services.store(), memory.workspace_id
+    store, workspace = memory.services.store(), memory.workspace_name
     found = Forgotten()
     with store.transaction():
         traces = Traces(memory, import_id)
@@ -82,7 +82,7 @@ class Traces:
     """What a workspace holds of an import. Raises RequestError where the import is not known."""
 
     def __init__(self, memory: ToolMem, import_id: str) -> None:
-        store, workspace, runs = memory.services.store(), memory.workspace_id, imports(memory)
+        store, workspace, runs = memory.services.store(), memory.workspace_name, imports(memory)
         if import_id not in runs:
             known = f"there are {', '.join([*runs][-10:])}" if runs else "there is none"
             raise RequestError(f"no import is called {import_id!r}: {known}", "import")
@@ -96,7 +96,7 @@ class Traces:
         for record in store.records(workspace, list(self.run.tools), guidance=False):
             name = record.tool_name
             others = []
-            for call in (each.call for each in logged_calls(store, workspace, tool=name)):
+            for call in (each.call for each in logged_calls(store, workspace, name)):
                 if call.metadata.get(IMPORT_ID) != import_id:
                     others.append((call.create_time, call.id or ""))
                     continue

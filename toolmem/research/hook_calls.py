@@ -21,7 +21,7 @@ class HookCalls:
     """Finds the calls that a hook recorded, so that none is counted twice."""
 
     def __init__(self, memory: ToolMem) -> None:
-        self._store, self._workspace = memory.services.store(), memory.workspace_id
+        self._store, self._workspace = memory.services.store(), memory.workspace_name
         self._first: dict[int, int] = {}  # hash of a hook's id: that of the first record with it
         self._numbers: Counter[str] = Counter()  # how often a session had an id again
         self._numbered: dict[tuple[str, str | None], int] = {}  # by hook's id and record's id
@@ -82,7 +82,9 @@ class HookCalls:
             return False
         session = call.conversation_id
         if session not in self._without_ids:
-            logged = self._store.call_log(self._workspace, conversation=session, limit=MAX_SESSION)
+            logged = self._store.call_log(
+                self._workspace, conversation_id=session, limit=MAX_SESSION
+            )
             recorded = [e.call for e in logged if e.call.id and is_hook_call_id(e.call.id)]
             self._without_ids[session] = Counter(map(self._content, recorded))
         left, content = self._without_ids[session], self._content(call)

@@ -142,7 +142,7 @@ def import_recordings(
     found.notes = reader.all_notes()
     found.unchanged, found.unreadable = reader.notes[UNCHANGED], len(reader.unreadable)
     if counter.names:  # also tools of an import that was interrupted before this
-        newest = _newest_calls(memory.services.store(), memory.workspace_id)
+        newest = _newest_calls(memory.services.store(), memory.workspace_name)
         counter.summarize(newest)
         if found.calls:
             _conclude(memory, found, newest)
@@ -206,7 +206,7 @@ class _Files:
     """Which files were imported whole, by their size and the time of their last change."""
 
     def __init__(self, memory: ToolMem, reads_all: bool) -> None:
-        self._store, self._workspace = memory.services.store(), memory.workspace_id
+        self._store, self._workspace = memory.services.store(), memory.workspace_name
         self._reads_all = reads_all
         self._runs = settled_runs(self._store, self._workspace).keys()
         self._states: dict[Path, list[int]] = {}  # before a file is read
@@ -307,7 +307,7 @@ class _Counter:
 
     def _count_new(self) -> None:
         """Count the calls that the log has since, and note their figures and ids."""
-        workspace, run = self._memory.workspace_id, self._run
+        workspace, run = self._memory.workspace_name, self._run
         with self._store.transaction():
             if self._is_forgotten():  # its last calls can be forgotten, too
                 self._run = ImportRun(run.began, run.sources, pending=run.pending)
@@ -317,7 +317,7 @@ class _Counter:
 
     def summarize(self, newest: list[ToolCallResult]) -> None:
         """Summarize the tools. An import that was interrupted before this is counted, too."""
-        workspace = self._memory.workspace_id
+        workspace = self._memory.workspace_name
         runs = self._store.list_records(workspace, IMPORT_RUNS)
         uncounted = {each.key: run for each in runs if (run := each.read(ImportRun)).is_open}
         counted = count_older_failures(self._memory, newest, uncounted)
@@ -336,7 +336,7 @@ class _Counter:
         self._hook_calls = HookCalls(self._memory)
         self._failed.clear()
         if self._is_announced and not self.found.id:
-            self._store.delete(self._memory.workspace_id, IMPORT_RUNS, self._id)
+            self._store.delete(self._memory.workspace_name, IMPORT_RUNS, self._id)
 
     def _announce(self, batch: list[ReadCall]) -> bool:
         """Mark the calls, and note where the log ends: they are found if the import is killed.
@@ -345,7 +345,7 @@ class _Counter:
         """
         for each in batch:
             each.call.metadata = {**each.call.metadata, IMPORT_ID: self._id}
-        workspace = self._memory.workspace_id
+        workspace = self._memory.workspace_name
         with self._store.transaction():
             if self._is_forgotten():
                 return False
@@ -357,7 +357,7 @@ class _Counter:
         return True
 
     def _is_forgotten(self) -> bool:
-        workspace = self._memory.workspace_id
+        workspace = self._memory.workspace_name
         if self._is_announced and not self._store.get(workspace, IMPORT_RUNS, self._id):
             self.is_stopped, self.found.stopped, self.found.id = True, FORGOTTEN, ""
         return self.is_stopped

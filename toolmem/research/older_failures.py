@@ -44,7 +44,7 @@ def count_older_failures(memory: ToolMem, calls: Calls, imports: Collection[str]
             by_tool[call.tool_name].append(call)
         if call.conversation_id:
             by_conversation[call.conversation_id].append(call)
-    for window in store.windows(memory.workspace_id, sorted(by_tool)):
+    for window in store.windows(memory.workspace_name, sorted(by_tool)):
         record, read = window.record, window.calls[-read_next:]
         known = {call.id for call in (*read, *(c for c in window.calls if c.is_summarized))}
         own = [call for call in by_tool[record.tool_name] if call.id not in known]

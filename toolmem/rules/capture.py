@@ -108,12 +108,12 @@ class ToolMemoryCaptureHook:
                 captured.told.append(f"not kept: {plain(str(error), 300)}")
                 log.warning("a turn was not read: %s", type(error).__name__)
         if turn.is_guests:
-            tell_operator(turn.session_id, captured.told)
+            tell_operator(turn.conversation_id, captured.told)
             captured.told = []
         return captured
 
     def _follow(self, turn: Turn) -> Captured:
-        words, session = turn.user_message, turn.session_id
+        words, session = turn.user_message, turn.conversation_id
         actor = replace(self.actor, kind="user", words=words, session=session)
         if not self.may_lift:
             actor = replace(actor, evidence="")
@@ -135,7 +135,7 @@ class ToolMemoryCaptureHook:
                 captured.told += [unmeant] if is_last else []
                 continue
             is_limited = turn.is_guests or (demand.session and not demand.today)
-            if is_limited and not turn.session_id:
+            if is_limited and not turn.conversation_id:
                 why = "as it holds for a session that is not named"
                 captured.told.append(f"not kept, {why}: {excerpt(demand.sentence)}")
                 continue
@@ -153,7 +153,7 @@ class ToolMemoryCaptureHook:
                 by_text.setdefault(rule.rule, []).append(rule)
         undo = undo_words(message, set(by_text))
         captured.told += (_confirmation(self.rules, each, undo) for each in by_text.values())
-        remember_made(self.rules, turn.session_id, captured.kept, message)
+        remember_made(self.rules, turn.conversation_id, captured.kept, message)
         waits = {rule.rule: rule for rule in captured.kept if rule.status == "request"}
         captured.told += (waiting(rule, "nobody saw you type it") for rule in waits.values())
         captured.kept = [rule for rule in captured.kept if rule.status != "request"]
@@ -162,7 +162,7 @@ class ToolMemoryCaptureHook:
     def _hold(self, turn: Turn, number: int) -> Captured:
         """Keep none of very many demands until the user wants it: they may be somebody else's."""
         held = Masker(self.rules.store.secret_key()).text(turn.user_message)
-        remember(self.rules, turn.session_id, lambda recent: setattr(recent, "held", held))
+        remember(self.rules, turn.conversation_id, lambda recent: setattr(recent, "held", held))
         return Captured(
             told=[f'{number} demands in one message: say "keep them" to have them read']
         )
@@ -190,8 +190,8 @@ class ToolMemoryCaptureHook:
         is_users = self.actor.kind == "user"
         given.priority, given.source = "critical", "user_explicit" if is_users else "programmatic"
         given.tags = [USER_EDICT] if is_users else []
-        given.session = turn.session_id if turn.is_guests else given.session
-        given.said = Said(self.actor.kind, turn.session_id, (turn.mark,) if turn.mark else ())
+        given.session = turn.conversation_id if turn.is_guests else given.session
+        given.said = Said(self.actor.kind, turn.conversation_id, (turn.mark,) if turn.mark else ())
         return self.rules.put_rule(given, self.actor, captured=True)
 
     def _learn(self, turn: Turn) -> Captured:
@@ -240,7 +240,7 @@ def _rule_input(demand: Demand, tool: str, turn: Turn) -> RuleInput:
         when=found.when if found else [],
         unless=found.unless if found else [],
         unread=demand.unread,
-        session=turn.session_id if demand.session else "",
+        session=turn.conversation_id if demand.session else "",
     )
 
 

@@ -205,7 +205,7 @@ def _asks_more(message: str, kept: set[str]) -> bool:
 
 def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
     """Do what a reply asks for, or lift the rule that a sentence takes back."""
-    recent, captured = _recent(rules, turn.session_id), Captured()
+    recent, captured = _recent(rules, turn.conversation_id), Captured()
     replies = replies_in(turn.user_message)
     for reply in replies:
         if reply.kind in ("undo", "undo_rule"):
@@ -222,14 +222,14 @@ def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
         _say_what_was_not_done(rules, recent, turn, captured)
         _take_back(rules, turn, actor, captured)
 
-    if not turn.session_id:  # nothing is known of it at the next message
+    if not turn.conversation_id:  # nothing is known of it at the next message
         captured.told = [line.removesuffix(_BACK) for line in captured.told]
 
     def begin(now: Recent) -> None:
         now.made, now.lifted, now.held, now.asks_more = [], captured.lifted, "", False
 
     if captured.lifted or recent.made or recent.lifted or recent.held:
-        remember(rules, turn.session_id, begin)
+        remember(rules, turn.conversation_id, begin)
     return captured
 
 
@@ -255,7 +255,7 @@ def _undo(
 
 def _every_rule_of(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemoryRule]:
     """Rules that hold or wait for the user, with those of this session."""
-    return [rule for rule in rules.every_rule() if rule.session in ("", turn.session_id)]
+    return [rule for rule in rules.every_rule() if rule.session in ("", turn.conversation_id)]
 
 
 def _say_what_was_not_done(
@@ -302,7 +302,7 @@ def _stop_always(
     rules: ToolMemoryStore, recent: Recent, turn: Turn, actor: Actor, captured: Captured
 ) -> None:
     """Let the bans of the last message that only ask stop calls, as the user wants it."""
-    for rule in rules.all_rules(turn.session_id).rules:
+    for rule in rules.all_rules(turn.conversation_id).rules:
         if rule.id in recent.made and ONLY_ASKS in rule.tags:
             tags = [tag for tag in rule.tags if tag != ONLY_ASKS]
             _tell(captured, rule, rules.change(rule, actor, effect="deny", tags=tags), "stops")
@@ -311,10 +311,10 @@ def _stop_always(
 def _keep_for_session(
     rules: ToolMemoryStore, recent: Recent, turn: Turn, actor: Actor, captured: Captured
 ) -> None:
-    for rule in rules.all_rules(turn.session_id).rules:
+    for rule in rules.all_rules(turn.conversation_id).rules:
         if rule.id in recent.made and not rule.session:
             given = {name: getattr(rule, name) for name in RuleInput.__struct_fields__}
-            given |= {"id": "", "session": turn.session_id, "expires_at": None}
+            given |= {"id": "", "session": turn.conversation_id, "expires_at": None}
             rules.put_rule(RuleInput(**given), actor)
             _tell(captured, rule, rules.delete(rule, actor), "holds in this session")
 
@@ -360,7 +360,7 @@ def _take_back(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captu
         if len(meant_ones) > 1:
             captured.told.append(several_meant(meant_ones))
             return
-        asking = replace(actor, words=sentence, session=turn.session_id)
+        asking = replace(actor, words=sentence, session=turn.conversation_id)
         asked = [r for r in known if r.rule == meant_ones[0].rule and r.is_checked]
         if asked:
             is_open = open_question(rules, asked, asking, "deleted", turn.user_message)

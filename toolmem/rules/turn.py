@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from toolmem.config.names import with_new_names
 from toolmem.errors import RequestError
 from toolmem.models.calls import IMPORT_ID, IMPORT_RUNS
 from toolmem.models.protocols import Store
@@ -47,7 +48,7 @@ class Turn(Struct, kw_only=True):
 
     user_message: str = ""
     tool_calls: list[ToolUse] = []
-    session_id: str = ""
+    conversation_id: str = ""
     number: int | None = None  # in the session
     tools: list[ToolSchema] = []
     is_guests: bool = False  # a guest typed it: it binds in this session alone, and lifts nothing
@@ -65,10 +66,10 @@ class Turn(Struct, kw_only=True):
     @property
     def mark(self) -> str:
         """Identify the turn, also when it is replayed; "" where it belongs to no session."""
-        if not self.session_id:
+        if not self.conversation_id:
             return ""
         content = f"{self.user_message}\0{self.ran}" if self.number is None else str(self.number)
-        text = f"{self.session_id}\0{content}".encode("utf-8", "surrogatepass")
+        text = f"{self.conversation_id}\0{content}".encode("utf-8", "surrogatepass")
         return blake2s(text, digest_size=12).hexdigest()
 
 
@@ -102,7 +103,7 @@ def read_turn(given: Any) -> Turn:
         raise RequestError("user_message: expected an object with user_message, tool_calls or both")
     tools = [{"name": t} if isinstance(t, str) else t for t in given.get("tools") or []]
     try:
-        return msgspec.convert({**given, "tools": tools}, Turn)
+        return msgspec.convert({**with_new_names(given), "tools": tools}, Turn)
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
         raise RequestError(f"{place.strip('.`') or 'turn'}: {what[:1].lower()}{what[1:]}") from None

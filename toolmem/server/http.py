@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from toolmem import __version__
-from toolmem.config.names import hint
+from toolmem.config.names import WORKSPACE_KEY, hint, with_new_names
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.files import read_json
 from toolmem.memory.toolmem import ToolMem
@@ -103,9 +103,10 @@ class Service:
         arguments = read_json(body)
         if not isinstance(arguments, dict):
             raise RequestError("body: expected a JSON object", "body")
-        workspace = arguments.pop("workspace_id", None)
+        arguments = with_new_names(arguments)
+        workspace = arguments.pop(WORKSPACE_KEY, None)
         if not isinstance(workspace, str) or not workspace:
-            raise RequestError("workspace_id: expected the name of a workspace", "workspace_id")
+            raise RequestError("workspace: expected the name of a workspace", WORKSPACE_KEY)
         memory = self.memory.workspace(workspace)
         if name in flows:
             return memory.run(name, **arguments)
@@ -142,7 +143,7 @@ class Service:
         store = self.memory.services.store()
         if isinstance(store, KeepsRuleCopies):
             return "; ".join(store.rule_losses().values())
-        return self.memory.services.guard(self.memory.workspace_id).lost
+        return self.memory.services.guard(self.memory.workspace_name).lost
 
     async def describe(self, request: Request) -> Response:
         return _json(self.document)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from toolmem import __version__
+from toolmem.config.names import WORKSPACE_KEY
 from toolmem.config.sections import Argument
 from toolmem.flow.binding import Flow
 from toolmem.models.decisions import Decision
@@ -57,8 +58,8 @@ def _post(
     name: str, summary: str, schema: dict[str, Any], answer: dict[str, Any]
 ) -> dict[str, Any]:
     workspace = {"type": "string", "description": "The workspace."}
-    properties = {**schema["properties"], "workspace_id": workspace}
-    required = sorted({*schema.get("required", ()), "workspace_id"})
+    properties = {**schema["properties"], WORKSPACE_KEY: workspace}
+    required = sorted({*schema.get("required", ()), WORKSPACE_KEY})
     body = {**schema, "properties": properties, "required": required}
     return {
         "post": {

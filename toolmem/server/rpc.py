@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from toolmem.config.names import hint
+from toolmem.config.names import WORKSPACE_KEY, hint, with_new_names
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.files import read_json
 from toolmem.memory.toolmem import Workspace
@@ -94,10 +94,10 @@ class Rpc:
         if not isinstance(params, dict | list | None):
             raise RpcError(-32600, "Invalid Request: params: expected an object or a list")
         try:
-            arguments = _named_params(operation, params or {})
-            workspace = arguments.pop("workspace_id", None) or "default"
+            arguments = with_new_names(_named_params(operation, params or {}))
+            workspace = arguments.pop(WORKSPACE_KEY, None) or "default"
             if not isinstance(workspace, str):
-                raise RequestError("workspace_id: expected a text", "workspace_id")
+                raise RequestError("workspace: expected the name of a workspace", WORKSPACE_KEY)
             done = self._workspace_of(workspace).perform(operation, arguments)
             result = with_all_fields(done)
         except RequestError as error:
@@ -118,7 +118,7 @@ def _named_params(operation: Operation, params: dict[str, Any] | list[Any]) -> d
     """Parameters by name. In a list they are positional, the workspace last."""
     if isinstance(params, dict):
         return dict(params)
-    names = [*operation.signature.parameters, "workspace_id"]
+    names = [*operation.signature.parameters, WORKSPACE_KEY]
     if len(params) > len(names):
         raise RequestError(f"{len(params)} parameters; there are {len(names)}", "params")
     return dict(zip(names, params, strict=False))

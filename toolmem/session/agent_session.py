@@ -84,7 +84,7 @@ class AgentSession:
         self.rules = rules_memory.rules
         self.recorder = recorder
         self.tool = recorder.tool  # decorator: calls are checked, and recorded for `after_turn`
-        self.session_id = recorder.conversation_id
+        self.conversation_id = recorder.conversation_id
         self.system_prompt = ""
         self.buffer: list[Message] = []
         self.errors: list[str] = []  # of judging
@@ -93,7 +93,7 @@ class AgentSession:
         self._compressor, self._count_tokens = compressor, count_tokens
         self._hook = ToolMemoryCaptureHook(
             self.rules,
-            actor=Actor("user", session=self.session_id),
+            actor=Actor("user", session=self.conversation_id),
             enabled=None if memory.services.settings.rules.capture else False,
         )
         # (message, when it was typed)
@@ -122,7 +122,7 @@ class AgentSession:
         on_error: Literal["raise", "empty"] = "raise",
         on_denied: OnDenied = "raise",
         on_ask: OnAsk | None = None,
-        session_id: str = "",
+        conversation_id: str = "",
         speaker: str | None = None,
     ) -> Self:
         """Fetch rules and guidance, and freeze the system prompt.
@@ -135,13 +135,13 @@ class AgentSession:
         Raises StoreError where the store gives no rules within `timeout` seconds: a session without
         its critical rules is unsafe. `on_error="empty"` goes without.
         """
-        own = Workspace(memory.engine, workspace or memory.workspace_id)
-        rules = Workspace(memory.engine, rules_workspace or own.workspace_id)
+        own = Workspace(memory.engine, workspace or memory.workspace_name)
+        rules = Workspace(memory.engine, rules_workspace or own.workspace_name)
         require_trusted(rules.rules.store)
         guest = is_guest(speaker, memory.services.settings.session.speaker)
         recorder = CallRecorder(
             rules,
-            conversation_id=session_id,
+            conversation_id=conversation_id,
             tools=tools,
             on_denied=on_denied,
             on_ask=on_ask,
@@ -170,9 +170,11 @@ class AgentSession:
         if on_error == "raise":
             self._guard.load()
             if names and budget:
-                records = self.memory.services.store().records(self.memory.workspace_id, names)
-                guards = [self._guard, self.memory.services.guard(self.memory.workspace_id)]
-                records = permitted_records(records, guards, settings.language, self.session_id)
+                records = self.memory.services.store().records(self.memory.workspace_name, names)
+                guards = [self._guard, self.memory.services.guard(self.memory.workspace_name)]
+                records = permitted_records(
+                    records, guards, settings.language, self.conversation_id
+                )
                 guidance = guidance_section(records, budget, settings.language)
         parts = (base_prompt.strip(), section.text, guidance)
         self.system_prompt = "\n\n".join(filter(None, parts))
@@ -195,8 +197,8 @@ class AgentSession:
         if self._open_message is not None:
             found.append({"role": "user", "content": self._open_message})
         try:
-            self._listing = self.rules.all_rules(self.session_id)
-            if aside := self._guard.asides.get(self.session_id):
+            self._listing = self.rules.all_rules(self.conversation_id)
+            if aside := self._guard.asides.get(self.conversation_id):
                 self._listing.rules.extend(aside.held)
         except ToolMemError as error:
             log.error("the rules could not be read again: %s", error)
@@ -214,9 +216,9 @@ class AgentSession:
             self._unreported.told += [guard.lost] if guard.lost else []
 
         def hear() -> Captured:
-            told = guard.user_spoke(self.session_id, message, is_guests=turn.is_guests)
-            turn.stopped_by = guard.stopped_before(self.session_id)
-            heard = Captured(told=[told, *ended_since(self.rules, self.session_id)])
+            told = guard.user_spoke(self.conversation_id, message, is_guests=turn.is_guests)
+            turn.stopped_by = guard.stopped_before(self.conversation_id)
+            heard = Captured(told=[told, *ended_since(self.rules, self.conversation_id)])
             heard.add(self._hook.hear(turn))
             return heard
 
@@ -231,7 +233,7 @@ class AgentSession:
         return Turn(
             user_message=message,
             tool_calls=calls,
-            session_id=self.session_id,
+            conversation_id=self.conversation_id,
             number=self._turns + 1,
             tools=list(self.recorder.schemas.values()),
             is_guests=self.recorder.is_guests,
@@ -304,7 +306,7 @@ class AgentSession:
         """The result of one of `tools`, as JSON for the model. Raises RequestError, StoreError."""
         if name not in NOTE_TOOLS:
             raise RequestError(f"name: expected {' or '.join(NOTE_TOOLS)}, got {name!r}", "name")
-        given = read_object(arguments) | {"conversation_id": self.session_id}
+        given = read_object(arguments) | {"conversation_id": self.conversation_id}
         given["user_message"] = [message for message, _ in self._user_messages]
         given["said_at"] = [time.isoformat() for _, time in self._user_messages]
         given["speaker"] = "guest" if self.recorder.is_guests else "owner"
@@ -388,7 +390,7 @@ class AgentSession:
                 unmatched.remove(same)
             own.append({**each, **(same or {})})
         named = [
-            {"context": user_text, "conversation_id": self.session_id, **record}
+            {"context": user_text, "conversation_id": self.conversation_id, **record}
             for record in (*own, *unmatched)
         ]
         read = read_records(named, self.memory.services.clock.now())
@@ -407,7 +409,7 @@ class AgentSession:
             self._checked_calls.remove(checked)
             if checked.has_ended:
                 return {"success": checked.success, **record}
-        plain = plain_allow(name, self.session_id, self.memory.services.clock.now())
+        plain = plain_allow(name, self.conversation_id, self.memory.services.clock.now())
         decision = checked.decision if checked else plain
         self.recorder.report_end(decision, given, judged_record(name, given, record))
         return record
@@ -419,7 +421,7 @@ class AgentSession:
         memory = self.memory
         params, _ = memory.engine.params().get("parse_tool_call_result_op", (None, {}))
         keep = getattr(params, "max_history_tool_call_cnt", DEFAULT_WINDOW)
-        kept = memory.services.store().append_calls(memory.workspace_id, calls, keep)
+        kept = memory.services.store().append_calls(memory.workspace_name, calls, keep)
         self._tools_to_judge.update(dict.fromkeys(kept))
         if memory.services.settings.session.judging == "background":
             self._judge()
@@ -440,8 +442,8 @@ class AgentSession:
     def close(self) -> None:
         """Wait until every call is judged (or failed to be: see `errors`). Session rules end."""
         self._judge().result()
-        self.rules.end_session(self.session_id)
-        forget_session(self.rules, self.session_id)
+        self.rules.end_session(self.conversation_id)
+        forget_session(self.rules, self.conversation_id)
 
     def __enter__(self) -> Self:
         return self

@@ -31,7 +31,7 @@ class AsyncAgentSession:
 
     def __init__(self, plain: AgentSession) -> None:
         self.plain = plain
-        self.system_prompt, self.session_id = plain.system_prompt, plain.session_id
+        self.system_prompt, self.conversation_id = plain.system_prompt, plain.conversation_id
         self.tool = plain.tool  # for plain and async functions
         self.tools = plain.tools
 

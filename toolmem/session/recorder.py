@@ -103,7 +103,7 @@ class CallRecorder:
         self.conversation_id = conversation_id or (uuid.uuid4().hex if memory else "")
         self.schemas = {folded_name(each.name): each for each in schemas_of(list(tools))}
         self.decisions: deque[Decision] = deque(maxlen=MAX_DECISIONS)
-        self.guard = memory.services.guard(memory.workspace_id) if memory else None
+        self.guard = memory.services.guard(memory.workspace_name) if memory else None
         self._returns_reason = on_denied == "return"
         self.is_guests = is_guests
         self._on_ask = on_ask

@@ -70,8 +70,8 @@ class BaseStore(Store):
         limit: int,
         newest: bool,
         *,
-        conversation: str | Sequence[str] | None = None,
-        tool: str | Sequence[str] | None = None,
+        conversation_id: str | Sequence[str] | None = None,
+        tool_names: str | Sequence[str] | None = None,
         contains: str = "",
         ids: Collection[str] | None = None,
     ) -> tuple[list[LoggedCall], int | None]:
@@ -206,8 +206,8 @@ class BaseStore(Store):
         workspace: str,
         *,
         ids: Collection[str] | None = None,
-        conversation: str | None = None,
-        tool: str | None = None,
+        conversation_id: str | None = None,
+        tool_name: str | None = None,
         limit: int = 100,
     ) -> list[Decision]:
         read = storable.decoder(Decision)
@@ -216,8 +216,8 @@ class BaseStore(Store):
             each
             for each in (read(record.value) for record in newest)
             if (ids is None or each.id in ids)
-            and conversation in (None, each.conversation_id)
-            and tool in (None, each.tool_name)
+            and conversation_id in (None, each.conversation_id)
+            and tool_name in (None, each.tool_name)
         ]
         return found[-limit:] if limit > 0 else []
 

@@ -36,7 +36,7 @@ def copy_workspace(
     for name in names:
         for window in source.windows(workspace, [name]):
             kept = {call.id for call in window.calls}
-            logged = (each.call for each in logged_calls(source, workspace, tool=name))
+            logged = (each.call for each in logged_calls(source, workspace, name))
             older = [call for call in logged if call.id not in kept]
             keep = KEEP_ALL if name in existing else max(window.record.kept, 1)
             whole = Window(window.record, [*older, *window.calls])
@@ -56,10 +56,10 @@ def copy_workspace(
 
 
 def logged_calls(
-    store: Store, workspace: str, *, tool: str | None = None, after: int = 0
+    store: Store, workspace: str, tool_name: str | None = None, *, after: int = 0
 ) -> Iterator[LoggedCall]:
     """The calls of the log after a position, oldest first, read page by page."""
-    while page := store.call_log(workspace, tool=tool, after=after, limit=PAGE):
+    while page := store.call_log(workspace, tool_names=tool_name, after=after, limit=PAGE):
         yield from page
         after = page[-1].position
 

@@ -112,7 +112,7 @@ def test_a_rule_that_the_user_withdrew_is_restored_as_it_was(browse, memory, use
     browser = browse(token="secret-token")
     browser.sign_in("secret-token")
     assert "The change waits" in browser.send("delete", id=user_rule.id).text
-    memory.capture_rules(user_rule.rule, tools=["send_email"], session_id="s")
+    memory.capture_rules(user_rule.rule, tools=["send_email"], conversation_id="s")
     assert memory.tool_rule_list("send_email")  # said again, it holds again
     user.tool_rule_review(user_rule.id, "withdraw")
     rule = user.tool_rule_review(user_rule.id, "restore")
@@ -121,7 +121,7 @@ def test_a_rule_that_the_user_withdrew_is_restored_as_it_was(browse, memory, use
 
 
 def test_what_nobody_saw_the_user_type_is_not_said_to_be_theirs(browser, memory, user_rule):
-    memory.capture_rules("Never email eve@x.org", tools=["send_email"], session_id="s")
+    memory.capture_rules("Never email eve@x.org", tools=["send_email"], conversation_id="s")
     page = browser.open("rules", state="waiting")
     assert "a program asks to keep it" in page and "you asks" not in page
     (waiting,) = memory.tool_rules(state="waiting")

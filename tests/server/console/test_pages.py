@@ -156,7 +156,7 @@ def test_text_of_calls_and_rules_is_text_on_every_page(browser, memory):
     user = memory.acting_as(Actor("user", "typed", EVIL, EVIL, EVIL))
     rule = user.tool_rule_put(EVIL, f"Never {EVIL}", **more)
     decision = memory.check_tool_call(EVIL, {"x": EVIL}, conversation_id=EVIL)
-    (logged,) = memory.services.store().call_log("default", tool=EVIL)
+    (logged,) = memory.services.store().call_log("default", tool_names=EVIL)
     asked = dict.fromkeys(("name", "tool", "q", "conversation", "rule"), EVIL)
     asked["id"] = logged.call.id
     for name in VIEWS:

@@ -61,7 +61,7 @@ def begin(monkeypatch):
 def ended(retries, memory, threads):
     for thread in threads:
         thread.join(10)
-    return retries.newest(memory.workspace_id)
+    return retries.newest(memory.workspace_name)
 
 
 def test_what_a_judge_that_fails_says_is_told(memory, begin, caplog):

@@ -290,7 +290,9 @@ def test_rules_that_are_damaged_or_very_long_have_pages(browser, memory, user_ru
 
 def test_a_rule_of_one_session_can_be_withdrawn_and_not_edited(browser, memory):
     memory.acting_as(USER).capture_rules(
-        "For this session, never email user5@example.com", session_id="talk", tools=["send_email"]
+        "For this session, never email user5@example.com",
+        conversation_id="talk",
+        tools=["send_email"],
     )
     (row,) = memory.tool_rules()
     assert row.rule.session == "talk"

@@ -57,7 +57,7 @@ def test_eight_processes_that_write_at_once_lose_nothing(server, prefix):
         records = {each.tool_name: each for each in store.records("w")}
         assert (records["shared"].counters.calls, records["shared"].kept) == (200, 100)
         assert all(records[f"own{n}"].counters.calls == 25 for n in range(8))
-        log = store.call_log("w", tool="shared")
+        log = store.call_log("w", tool_names="shared")
         assert len({each.call.id for each in log}) == 200
 
 
@@ -116,7 +116,7 @@ def everything_is_there(store, ids):
         record = window.record
         seqs = [each.seq for each in window.calls]
         assert seqs == list(range(record.first_seq, record.last_seq + 1))
-        log = store.call_log("w", tool=record.tool_name, limit=10**5)
+        log = store.call_log("w", tool_names=record.tool_name, limit=10**5)
         assert len({each.call.id for each in log}) == len(log)
         assert len(log) == record.counters.calls or len(log) >= LOG_CALLS  # older ones were dropped
 

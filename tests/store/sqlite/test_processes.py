@@ -45,7 +45,7 @@ def test_eight_processes_that_make_and_fill_one_store_at_once_lose_nothing(path)
         assert records["shared"].counters.calls == 400
         assert records["shared"].kept == 100
         assert all(records[f"own{n}"].counters.calls == 50 for n in range(8))
-        log = store.call_log("w", tool="shared", limit=1000)
+        log = store.call_log("w", tool_names="shared", limit=1000)
         assert len({each.call.id for each in log}) == 400
         assert store.untrusted == ""
 
@@ -112,7 +112,7 @@ def test_a_killed_writer_loses_nothing_that_it_acknowledged_and_leaves_whole_bat
             for window in store.windows("w"):
                 seqs = [each.seq for each in window.calls]
                 assert seqs == list(range(window.record.first_seq, window.record.last_seq + 1))
-                log = store.call_log("w", tool=window.record.tool_name, limit=10**6)
+                log = store.call_log("w", tool_names=window.record.tool_name, limit=10**6)
                 assert len(log) == window.record.counters.calls
 
 

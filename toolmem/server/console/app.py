@@ -153,7 +153,7 @@ class Console:
 
     def _workspace(self, request: Request) -> Workspace:
         """The workspace of a page. Raises Refused where the store has none of its name."""
-        own = self.memory.workspace_id
+        own = self.memory.workspace_name
         name = request.path_params.get("workspace") or own
         found = self.memory.workspace(name)
         if name != own and name not in self.memory.services.store().workspaces():
@@ -161,7 +161,7 @@ class Console:
         return found
 
     def _start(self, request: Request, visit: Visit, body: bytes) -> Response:
-        found, own = self.memory.services.store().workspaces(), self.memory.workspace_id
+        found, own = self.memory.services.store().workspaces(), self.memory.workspace_name
         name = own if own in found or not found else found[0]
         return RedirectResponse(_root(visit, name), 303)
 
@@ -173,7 +173,7 @@ class Console:
         self, name: str, request: Request, visit: Visit, shown: dict[str, Any], status: int = 200
     ) -> Response:
         query = dict(request.query_params)
-        workspace = request.path_params.get("workspace") or self.memory.workspace_id
+        workspace = request.path_params.get("workspace") or self.memory.workspace_name
         root = _root(visit, workspace)
 
         def url(page: str = "", /, **given: Any) -> str:
@@ -216,7 +216,7 @@ class Console:
         try:
             self.visitors.require_reader(request, visit)
             workspace = self._workspace(request)
-            name, every = workspace.workspace_id, workspace.services.store().workspaces()
+            name, every = workspace.workspace_name, workspace.services.store().workspaces()
             count = self._count_waiting(workspace) if name in every else 0
         except (Refused, ToolMemError):
             return NO_FRAME
@@ -224,7 +224,7 @@ class Console:
 
     def _count_waiting(self, workspace: Workspace) -> int:
         """Count the rules that wait for the user, again only where a rule was written since."""
-        name = workspace.workspace_id
+        name = workspace.workspace_name
         stamp = workspace.services.store().get_many(name, []).rules_stamp
         if self._waiting.get(name, ("",))[0] != stamp or not stamp:
             self._waiting[name] = (stamp, len(workspace.rules.requests()))

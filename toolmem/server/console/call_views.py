@@ -87,7 +87,7 @@ def call(memory: Workspace, query: Query) -> dict[str, Any]:
     around: list[LoggedCall] = []
     decided: list[Decision] = []
     if conversation:
-        log = partial(store.call_log, memory.workspace_id, conversation=conversation)
+        log = partial(store.call_log, memory.workspace_name, conversation_id=conversation)
         around = log(before=logged.position, newest=True, limit=NEIGHBOURS)
         around += log(after=logged.position - 1, limit=NEIGHBOURS + 1)
         decided = memory.decisions(conversation_id=conversation, tool_name=shown.tool_name)
@@ -113,9 +113,9 @@ def _neighbour(memory: Workspace, listed: Query, place: dict[str, Any]) -> ToolC
     line, fits = _line_of(memory, listed), OUTCOMES.get(listed["outcome"])
     log = partial(
         memory.services.store().call_log,
-        memory.workspace_id,
-        tool=listed["of"] or None,
-        conversation=listed["conversation"] or None,
+        memory.workspace_name,
+        tool_names=listed["of"] or None,
+        conversation_id=listed["conversation"] or None,
         contains=listed["q"],
         ids=line.call_ids if line else None,
         limit=CALLS_AT_ONCE if fits else 1,
@@ -140,7 +140,7 @@ def _rules_against(memory: Workspace, call: ToolCallResult) -> list[Any]:
 def logged_call(memory: Workspace, query: Query) -> LoggedCall:
     """The call of this tool and id, with its position. Raises Refused."""
     found = memory.services.store().call_log(
-        memory.workspace_id, tool=query.get("tool", ""), ids=[query.get("id", "")]
+        memory.workspace_name, tool_names=query.get("tool", ""), ids=[query.get("id", "")]
     )
     if not found:
         raise Refused(404, "this call is not kept any more")

@@ -114,9 +114,9 @@ def _sentences(decision: Decision, rules: Mapping[str, ToolMemoryRule]) -> list[
 def _alarms(memory: Workspace) -> list[str]:
     """What a person must know before all else: rules were lost, or nobody vouches for the store."""
     store = memory.services.store()
-    lost = memory.services.guard(memory.workspace_id).lost
+    lost = memory.services.guard(memory.workspace_name).lost
     if isinstance(store, KeepsRuleCopies):
-        lost = store.rule_losses().get(memory.workspace_id, "")
+        lost = store.rule_losses().get(memory.workspace_name, "")
     return [each for each in (lost, store.untrusted) if each]
 
 
@@ -178,7 +178,7 @@ def _add_trends(memory: Workspace, rows: Sequence[ToolRow]) -> None:
     """Add which of the newest calls failed."""
     names = [row.tool_name for row in rows]
     found = memory.services.store().windows(
-        memory.workspace_id, names, recent=TREND, type=CallFigures
+        memory.workspace_name, names, recent=TREND, type=CallFigures
     )
     calls = {each.record.tool_name: each.calls for each in found}
     for row in rows:

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 import mcp_types as types
 
-from toolmem.config.names import hint
+from toolmem.config.names import WORKSPACE_KEY, hint, with_new_names
 from toolmem.errors import RequestError
 from toolmem.memory.toolmem import ToolMem
 from toolmem.text.display import shown_name
@@ -39,7 +39,7 @@ PROMPTS = [
             types.PromptArgument(
                 name="tools", description="Names, with commas. Left out: all rules."
             ),
-            types.PromptArgument(name="workspace_id", description="The workspace."),
+            types.PromptArgument(name=WORKSPACE_KEY, description="The workspace."),
         ],
     )
 ]
@@ -86,9 +86,9 @@ class McpReading:
     def prompt(self, name: str, arguments: Mapping[str, str] | None) -> types.GetPromptResult:
         if name != PROMPT:
             raise RequestError(f"there is no prompt {shown_name(name)} ({hint(name, [PROMPT])})")
-        given = dict(arguments or {})
+        given = with_new_names(arguments or {})
         tools = [tool.strip() for tool in given.get("tools", "").split(",") if tool.strip()]
-        workspace = self.memory.workspace(given.get("workspace_id") or self.workspace)
+        workspace = self.memory.workspace(given.get(WORKSPACE_KEY) or self.workspace)
         nothing = "No rule is pinned, and nothing is known of these tools."
         text = workspace.prompt(tools or None) or nothing
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))

@@ -13,7 +13,7 @@ from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolmem.config.names import hint
+from toolmem.config.names import WORKSPACE_KEY, hint, with_new_names
 from toolmem.errors import ConfigError, RequestError
 from toolmem.flow.binding import Flow
 from toolmem.memory.toolmem import ToolMem, Workspace
@@ -55,13 +55,14 @@ class McpTools:
             self.offers.setdefault(name, _flow_offer(name, flows[name]))
         for offer in self.offers.values():
             schema = {"type": "string", "default": workspace}
-            offer.tool.input_schema["properties"]["workspace_id"] = schema
+            offer.tool.input_schema["properties"][WORKSPACE_KEY] = schema
 
     def call(self, name: str, arguments: Mapping[str, Any] | None, client: str) -> CallToolResult:
         """Run a tool as the agent `client`. Refusals are results. Raises StoreError, ModelError."""
         given = {key: value for key, value in (arguments or {}).items() if value is not None}
-        workspace = given.pop("workspace_id", None) or self.workspace
         try:
+            given = with_new_names(given)
+            workspace = given.pop(WORKSPACE_KEY, None) or self.workspace
             offer = self.offers.get(name)
             if offer is None:
                 raise RequestError(f"there is no tool {name!r} ({hint(name, self.offers)})")
@@ -70,7 +71,7 @@ class McpTools:
                 if key not in known:
                     raise RequestError(f"{key}: unknown ({hint(key, known)})", key)
             if not isinstance(workspace, str):
-                raise RequestError("workspace_id: expected the name of a workspace", "workspace_id")
+                raise RequestError("workspace: expected the name of a workspace", WORKSPACE_KEY)
             actor = Actor("agent", name=client)
             done = offer.run(self.memory.workspace(workspace).acting_as(actor), given)
         except RequestError as error:
@@ -101,7 +102,7 @@ def _operation_offer(operation: Operation, agent: AgentTool) -> Offer:
 
 def _flow_offer(name: str, flow: Flow) -> Offer:
     """Without `confirm`: only the user may delete a workspace, so agents are not offered it."""
-    hidden = ("confirm", "workspace_id")
+    hidden = ("confirm", WORKSPACE_KEY)
     schema = flow_schema({key: each for key, each in flow.arguments.items() if key not in hidden})
     for each in schema["properties"].values():
         if "enum" in each:

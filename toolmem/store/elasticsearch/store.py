@@ -191,13 +191,13 @@ class ElasticsearchStore(SearchStore):
         limit: int,
         newest: bool,
         *,
-        conversation: str | Sequence[str] | None = None,
-        tool: str | Sequence[str] | None = None,
+        conversation_id: str | Sequence[str] | None = None,
+        tool_names: str | Sequence[str] | None = None,
         contains: str = "",
         ids: Collection[str] | None = None,
     ) -> tuple[list[LoggedCall], int | None]:
         # A call stays in the outbox until its document is written, so tools are read first.
-        tools = self._settled(workspace, None if tool is None else several(tool))
+        tools = self._settled(workspace, None if tool_names is None else several(tool_names))
         if not tools:
             return [], None
         is_search = bool(contains) or ids is not None  # no index has texts and ids
@@ -207,8 +207,8 @@ class ElasticsearchStore(SearchStore):
             {"terms": {"stem": [each.state.stem for each in tools]}},
             {"range": {"position": {"gt": after, "lt": end}}},
         ]
-        if conversation is not None:
-            filters.append({"terms": {"conversation": several(conversation)}})
+        if conversation_id is not None:
+            filters.append({"terms": {"conversation": several(conversation_id)}})
         order, fields = [{"position": "desc" if newest else "asc"}], ["body", "position"]
         latest: dict[str, tuple[int, int, str]] = {  # version, position and body, by document
             doc.id: (doc.version, doc.source["position"], doc.source["body"])
@@ -218,7 +218,7 @@ class ElasticsearchStore(SearchStore):
             for entry, text in found.outbox.values():
                 fits = after < entry.position < end
                 fits = fits and (
-                    conversation is None or entry.conversation in several(conversation)
+                    conversation_id is None or entry.conversation in several(conversation_id)
                 )
                 if text and entry.seq and fits and entry.version > latest.get(entry.id, (0,))[0]:
                     latest[entry.id] = entry.version, entry.position, text
