@@ -190,7 +190,11 @@ READING = [
     (("guard", "replay", "--input", "-"), CALL, "1 call, 0 failures"),
     (("config", "show", "guard.rules", "--config", "-"), "guard: {rules: shadow}", "shadow"),
     (("rules", "capture", "--turns", "-"), '{"user_message": "Never email Bob"}', "0: "),
-    (("rules", "try", "@shell", "Never push", "--call", "-"), "git push origin main", "yes"),
+    (
+        ("rules", "try", "mail", "Never email bob@x.org", "--call", "-"),
+        '{"to": "bob@x.org"}',
+        "yes",
+    ),
     (("rules", "import", "-", "--yes"), "rules: []\n", "0 rules changed"),
     (("guard", "check", "Bash", "-"), "ls", "allow"),
     (("store", "import", "-"), "", "0 tools"),

@@ -228,7 +228,7 @@ def test_a_recording_is_replayed_against_the_rules_of_a_store(run, add, tmp_path
 
 def test_rules_of_a_conversation_are_listed_by_either_option(run, tmp_path):
     with ToolMem(str(tmp_path / "m.db")) as memory:
-        heard = Turn(user_message="Don't email Sarah yet.", session_id="c1")
+        heard = Turn(user_message="Don't email Sarah yet.", conversation_id="c1")
         heard.tools = schemas_of(["send_email"])
         ToolMemoryCaptureHook(memory.rules, enabled=True).after_turn(heard)
     assert "no rule fits" in run("rules", "list", *STORE).stderr
@@ -242,7 +242,7 @@ def test_the_history_of_a_rule_is_told_in_words(run, add, tmp_path):
     with ToolMem(str(tmp_path / "m.db")) as memory:
         memory.tool_rule_put("@shell", "Never push to main", effect="ask", id=made)
     shown = run("rules", "show", made, *STORE).stdout
-    assert ': changed by program; before, its effect: "deny"' in shown
+    assert ': changed by program; before, the effect: "deny"' in shown
     assert '"before"' not in shown
 
 
