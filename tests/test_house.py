@@ -15,7 +15,7 @@ TESTS = Path(__file__).parent
 KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
 BUDGETS = {  # lines of each folder: what is there, and some air
     "models": 1100,
-    "text": 1600,
+    "text": 1650,
     "config": 1250,
     "store": 4350,
     "llm": 1650,

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
-from toolmem.config.names import with_new_names
 from toolmem.errors import (
     Conflict,
     ModelError,
@@ -25,6 +24,7 @@ from toolmem.errors import (
     StoreUnavailable,
     ToolMemError,
 )
+from toolmem.flow.runner import with_new_names
 from toolmem.formats.chat import change_texts
 from toolmem.models.decisions import Decision
 from toolmem.models.tools import FlowResponse

@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from toolmem.config.layers import Layer, Setting, names_in
-from toolmem.config.names import snake_case
+from toolmem.text.forms import snake_case
 
 # Settings of those toolkits' loggers, thread pools and clients.
 IGNORED = (

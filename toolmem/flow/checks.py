@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from toolmem.config.names import OLD_WORKSPACE_KEY, WORKSPACE_KEY
 from toolmem.flow.op import Node, Op, Parallel, Sequential
+
+WORKSPACE_KEY = "workspace"
+OLD_WORKSPACE_KEY = "workspace_id"  # in ReMe and OpenHuman
 
 
 def check_flow(node: Node, available_keys: Iterable[str], ops: Mapping[str, type[Op]]) -> list[str]:

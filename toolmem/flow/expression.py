@@ -18,9 +18,10 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import Any
 
-from toolmem.config.names import hint, snake_case
+from toolmem.config.names import hint
 from toolmem.errors import ConfigError, FlowSyntaxError
 from toolmem.flow.op import Node, Op, Parallel, Sequential
+from toolmem.text.forms import snake_case
 
 MAX_CHARACTERS = 20_000
 MAX_LINES = 500

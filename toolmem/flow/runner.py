@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from toolmem.config.names import OLD_NAMES, WORKSPACE_KEY, hint, lower_first, with_new_names
+from toolmem.config.names import hint, lower_first
 from toolmem.config.sections import Argument
 from toolmem.errors import RequestError, RunCancelled
-from toolmem.flow.checks import check_flow
+from toolmem.flow.checks import OLD_WORKSPACE_KEY, WORKSPACE_KEY, check_flow
 from toolmem.flow.op import (
     Cancellation,
     Context,
@@ -35,6 +35,10 @@ log = logging.getLogger("toolmem.flow")
 
 WORKSPACE_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
+# What flows of ReMe and methods of OpenHuman call the same thing. Taken at every door that other
+# programs use; Python has the new names alone.
+OLD_NAMES = {OLD_WORKSPACE_KEY: WORKSPACE_KEY, "session_id": "conversation_id"}
+
 _TYPES: Mapping[str, Any] = {
     "string": str | list[str],  # ReMe declares `tool_names: string` and sends lists as well
     "array": list[Any],
@@ -45,6 +49,17 @@ _TYPES: Mapping[str, Any] = {
 }
 _RECORDS = "tool_call_results"
 _ALWAYS_RAISED = (RequestError, RunCancelled)  # whatever `raise_exception` says
+
+
+def with_new_names(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The request with OLD_NAMES replaced. Raises RequestError where it has both names."""
+    renamed = {}
+    for key, value in request.items():
+        new = OLD_NAMES.get(key, key)
+        if new != key and new in request:
+            raise RequestError(f"{key}: `{new}` says the same; give one of them", key)
+        renamed[new] = value
+    return renamed
 
 
 class FlowRun(Struct):

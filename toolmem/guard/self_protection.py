@@ -27,7 +27,7 @@ from toolmem.view.effects import CallEffects
 from toolmem.view.known_programs import only_reads
 from toolmem.view.parameters import words_of
 from toolmem.view.shell import SimpleCommand
-from toolmem.view.shell_programs import PRINTERS, WRITING_PROGRAMS
+from toolmem.view.shell_programs import INTERPRETERS, PRINTERS, WRITING_PROGRAMS
 from toolmem.view.shell_words import UNKNOWN
 from toolmem.view.view import CallView
 
@@ -42,10 +42,7 @@ _READS: dict[str, frozenset[str]] = {
     "config": word_set("show"),
 }
 _READING_COMMANDS = word_set("tools evaluate testing")  # whatever follows but "forget-line"
-_INTERPRETERS = late_pattern(
-    r"(?:python|pypy|node|deno|bun|perl|ruby|php|lua|rscript|osascript|pwsh|powershell|sqlite3)"
-    r"[\d.]*"
-)
+_INTERPRETERS = late_pattern(rf"(?:{'|'.join(sorted(INTERPRETERS))}|pwsh|powershell|sqlite3)[\d.]*")
 _UNINSTALLERS = word_set("pip pip3 uv pipx conda mamba poetry pdm rm del")
 _REMOVES = word_set("uninstall remove -e")
 # Programs that only read the files they name, whatever their options.

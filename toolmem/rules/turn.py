@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from toolmem.config.names import with_new_names
 from toolmem.errors import RequestError
 from toolmem.models.calls import IMPORT_ID, IMPORT_RUNS
 from toolmem.models.protocols import Store
@@ -103,7 +102,7 @@ def read_turn(given: Any) -> Turn:
         raise RequestError("user_message: expected an object with user_message, tool_calls or both")
     tools = [{"name": t} if isinstance(t, str) else t for t in given.get("tools") or []]
     try:
-        return msgspec.convert({**with_new_names(given), "tools": tools}, Turn)
+        return msgspec.convert({**given, "tools": tools}, Turn)
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
         raise RequestError(f"{place.strip('.`') or 'turn'}: {what[:1].lower()}{what[1:]}") from None

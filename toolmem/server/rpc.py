@@ -14,8 +14,10 @@ from typing import Any
 
 import msgspec
 
-from toolmem.config.names import WORKSPACE_KEY, hint, with_new_names
+from toolmem.config.names import hint
 from toolmem.errors import RequestError, ToolMemError
+from toolmem.flow.checks import WORKSPACE_KEY
+from toolmem.flow.runner import with_new_names
 from toolmem.formats.files import read_json
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import with_all_fields

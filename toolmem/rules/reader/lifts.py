@@ -27,7 +27,7 @@ from toolmem.rules.reader.words import (
     lower,
     stems,
 )
-from toolmem.text.forms import word_set
+from toolmem.text.forms import spaced, word_set
 from toolmem.view.parameters import scalars
 
 _LEAD = (
@@ -356,7 +356,7 @@ def _meaning(rule: ToolMemoryRule) -> _Rule:
     one name more than the user forbade.
     """
     said, values = _REASON.sub("", rule.rule), _words(_text_of(rule.when))
-    own, tool = _words(lower(said)), re.sub(r"[_@]|(?<=[a-z])(?=[A-Z])", " ", rule.tool_name)
+    own, tool = _words(lower(said)), spaced(re.sub("[_@]", " ", rule.tool_name))
     used = {part for word in values for part in (word, *re.findall(r"\w+", word))}
     prefixes = tuple(each for each in used if len(each) > 2)  # "prod" of "production"
     checked = {word for word in own if _has(word, used) or word.startswith(prefixes)}

@@ -13,8 +13,10 @@ from urllib.parse import quote, unquote
 
 import mcp_types as types
 
-from toolmem.config.names import WORKSPACE_KEY, hint, with_new_names
+from toolmem.config.names import hint
 from toolmem.errors import RequestError
+from toolmem.flow.checks import WORKSPACE_KEY
+from toolmem.flow.runner import with_new_names
 from toolmem.memory.toolmem import ToolMem
 from toolmem.text.display import shown_name
 

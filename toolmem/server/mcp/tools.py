@@ -13,9 +13,11 @@ from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolmem.config.names import WORKSPACE_KEY, hint, with_new_names
+from toolmem.config.names import hint
 from toolmem.errors import ConfigError, RequestError
 from toolmem.flow.binding import Flow
+from toolmem.flow.checks import WORKSPACE_KEY
+from toolmem.flow.runner import with_new_names
 from toolmem.memory.toolmem import ToolMem, Workspace
 from toolmem.models.decisions import Decision
 from toolmem.models.tools import FlowResponse
