@@ -195,7 +195,7 @@ def test_a_file_may_alternate_between_formats(tmp_path):
 
 
 def test_bad_records_before_the_first_call_are_held_in_limited_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(recording, "MAX_HELD", 3)
+    monkeypatch.setattr(recording, "MAX_WAITING", 3)
     path = write(tmp_path / "a.jsonl", *"x" * 10, CALL)
     found = read(path)
     assert [bad.line for bad in found.bad] == [1, 2, 3]

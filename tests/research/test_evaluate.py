@@ -85,7 +85,7 @@ def test_a_bad_line_is_named_and_the_others_are_judged(recording):
         (5, "last"),
     ]
     assert [each.line for each in found.bad_records] == [2, 5, 6]
-    assert found.notes == ["no call names its conversation, so no repair is told"]
+    assert found.notes == ["no call names its conversation, so no repair can be found"]
     assert "time_cost" in found.bad_records[1].error
     assert "create_time" in found.bad_records[2].error
 
