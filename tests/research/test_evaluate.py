@@ -163,6 +163,15 @@ def test_a_withheld_flag_is_not_seen_by_the_judge(recording):
     assert (found.call.success, found.call.score) == (None, 1.0)
 
 
+def test_a_call_that_the_memory_refuses_is_named_with_its_file(tmp_path):
+    deep = json.loads("[" * 300 + "]" * 300)
+    paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for path, given in zip(paths, ({}, {"a": deep}), strict=True):
+        path.write_text(json.dumps({"tool_name": "look", "input": given, "output": "seen"}))
+    (bad,) = evaluate(paths).bad_records
+    assert bad.place == "b.jsonl, line 1"
+
+
 def test_a_limit_counts_records(recording):
     path = recording(*({"tool_name": "search", "output": str(n)} for n in range(5)))
     assert [each.call.output for each in evaluate(path, limit=2).calls] == ["0", "1"]

@@ -27,24 +27,15 @@ from toolmem.models.calls import JudgeIdentity, ToolCallResult
 from toolmem.models.guidance import Guidance
 from toolmem.models.tools import ToolRecord, Window
 from toolmem.text.display import plain_line, plain_lines
+from toolmem.text.forms import word_set
 
 EXACT = "toolmem"  # the key under `metadata`
 MAX_TEXT = 20_000  # characters of a tool's guidance
 MAX_SEQ = 2**53
 MAX_PROBLEMS = 20  # that one error lists
-_EXACT_FIELDS = (
-    "id",
-    "create_time",
-    "input",
-    "success",
-    "time_cost",
-    "token_cost",
-    "context",
-    "score",
-    "evaluation_status",
-    "execution_failed",
-    "error_class",
-    "judge",
+_EXACT_FIELDS = word_set(
+    "id create_time input success time_cost token_cost context score evaluation_status"
+    " execution_failed error_class judge"
 )
 _JUDGE = JudgeIdentity("imported", "unknown", "")
 
@@ -71,7 +62,7 @@ def dump_line(window: Window[ToolCallResult], score: float | None) -> bytes:
 
 def _call_object(call: ToolCallResult) -> dict[str, Any]:
     whole = msgspec.to_builtins(call)
-    exact = {name: whole[name] for name in _EXACT_FIELDS if name in whole}
+    exact = {name: value for name, value in whole.items() if name in _EXACT_FIELDS}
     is_list = isinstance(call.input, list)
     return {
         "create_time": call.create_time.strftime(REME_TIME),

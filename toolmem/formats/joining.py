@@ -87,21 +87,14 @@ class Joiner:
             fields["conversation"] = next(iter(shape.conversation), "")
             self._lacking = {name: path for name, path in fields.items() if path}
 
-    def _look_for_fields(self, unit: Any) -> None:
-        """Note the paths of --map at which no row so far has a value."""
-        self._rows += 1
-        self._lacking = {
-            field: path
-            for field, path in self._lacking.items()
-            if read_path(path, unit, unit) is UNSET
-        }
-
     def read(self, unit: Any) -> Iterator[tuple[Record | UserMessage | None, str]]:
         """The calls that this unit ends, its messages of the user, and why parts cannot be read."""
         if self.form.history:
             unit = self._without_history(unit)
-        if self._lacking:
-            self._look_for_fields(unit)
+        self._rows += 1
+        for field, path in list(self._lacking.items()):
+            if read_path(path, unit, unit) is not UNSET:
+                del self._lacking[field]
         problems: dict[str, None] = {}  # each once
         orphans = self._notes[ORPHANS]
         has_calls = False

@@ -66,7 +66,7 @@ class BadRecord(Struct, frozen=True):
 
 
 class ReadCall(Struct, frozen=True):
-    """A call, its row (from 0, bad records counted) and its line."""
+    """A call, its row (from 0, bad records included) and its line."""
 
     call: ToolCallResult
     row: int
@@ -78,15 +78,17 @@ Read = ReadCall | BadRecord | UserMessage
 
 
 class Recording(Struct):
-    """The readable calls, each with its row (from 0, bad records counted) and its line."""
+    """What was read of recordings."""
 
-    calls: list[ToolCallResult] = msgspec.field(default_factory=list)
-    rows: list[int] = msgspec.field(default_factory=list)
-    lines: list[int] = msgspec.field(default_factory=list)
+    read: list[ReadCall] = msgspec.field(default_factory=list)
     bad: list[BadRecord] = msgspec.field(default_factory=list)
     tools: list[Any] = msgspec.field(default_factory=list)  # declarations in conversations
     messages: dict[UserMessage, None] = msgspec.field(default_factory=dict)  # in their order
     notes: list[str] = msgspec.field(default_factory=list)  # what was left out or guessed
+
+    @property
+    def calls(self) -> list[ToolCallResult]:
+        return [each.call for each in self.read]
 
 
 def read_recording(
@@ -116,13 +118,11 @@ def read_recording(
                 reader.notes[LATE_MESSAGES] += each not in found.messages
         else:
             found.messages[UserMessage(each.call.conversation_id, each.call.context)] = None
-            found.calls.append(each.call)
-            found.rows.append(each.row)
-            found.lines.append(each.line)
+            found.read.append(each)
     found.bad.sort(key=lambda bad: (bad.file, bad.line))
     found.tools = list(reader.tools.values())
     found.notes = reader.all_notes()
-    if found.calls and not any(call.conversation_id for call in found.calls):
+    if found.read and not any(each.call.conversation_id for each in found.read):
         found.notes.append("no call names its conversation, so no repair can be found")
     return found
 

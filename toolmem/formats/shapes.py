@@ -222,7 +222,8 @@ def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
     arguments = read_path(shape.arguments, part, unit) if shape.arguments else UNSET
     if name and form.marks and (arguments is UNSET or arguments is None or arguments == ""):
         arguments = read_path(f"{shape.arguments}|{USUAL_ARGUMENTS}", part, unit)
-    if arguments is UNSET and name and tool_part(part) and any(map(_is_object, part.values())):
+    has_object = any(isinstance(value, dict) and value for value in part.values())
+    if arguments is UNSET and name and tool_part(part) and has_object:
         return Event(problem=f"no arguments of {_label(name)[:60]!r} in {looks_like(part)}")
     return Event(
         id=_label(at(shape.id)),
@@ -246,10 +247,6 @@ def _typed_text(content: Any) -> str:
         texts = (each.get("text") if isinstance(each, dict) else each for each in content)
         return "\n".join(text for text in texts if isinstance(text, str))
     return content if isinstance(content, str) else ""
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict) and bool(value)
 
 
 def _label(value: Any) -> str:

@@ -1,8 +1,8 @@
 """Measure guidance on recorded calls: made of earlier conversations, asked about later ones.
 
-The calls are split at a moment, with no task on both sides. A card is written from the earlier part,
-as while the tool was in use; no model is asked. For each later failure that the tool's next calls
-repaired, the card must name the kind of repair.
+The calls are split at a moment, with no task on both sides. A card is written from the earlier
+part, as while the tool was in use; no model is asked. For each later failure that the tool's next
+calls repaired, the card must name the kind of repair.
 """
 
 from __future__ import annotations

@@ -213,29 +213,29 @@ def _flags_and_labels(
     recorded: Recording, labels: Mapping[int, bool], by: str
 ) -> list[_FlagAndLabel]:
     """The flag and label of each call. Raises RequestError if labels, or `by`, fit no call."""
-    if not (recorded.calls or recorded.bad):
+    if not (recorded.read or recorded.bad):
         raise RequestError("input: the recording holds no call; name another by --input", "input")
-    if labels and not labels.keys() & set(recorded.rows):
+    rows = {each.row for each in recorded.read}
+    if labels and rows.isdisjoint(labels):
         raise RequestError(
             f"labels: none of the {len(labels)} rows is a call of the recording; `index` counts "
-            f"its records from 0 ({len(recorded.calls)} calls here)",
+            f"its records from 0 ({len(rows)} calls here)",
             field="labels",
         )
     if 0 < len(labels) < MIN_LABELS:
         few = f"fewer than {MIN_LABELS} labels ({len(labels)}): they say nothing of the judge's"
         recorded.notes.append(f"{few} errors, and count for their own calls alone")
-    if left := sorted(labels.keys() - set(recorded.rows)):
-        rows = ", ".join(map(str, left[:MAX_QUOTED]))
-        recorded.notes.append(f"labels of no call that could be read ({len(left)}): rows {rows}")
-    tools = {call.tool_name for call in recorded.calls}
-    rows_and_calls = list(zip(recorded.rows, recorded.calls, strict=True))
-    labelled = {call.tool_name for row, call in rows_and_calls if row in labels}
+    if left := sorted(labels.keys() - rows):
+        shown = ", ".join(map(str, left[:MAX_QUOTED]))
+        recorded.notes.append(f"labels of no call that could be read ({len(left)}): rows {shown}")
+    tools = {each.call.tool_name for each in recorded.read}
+    labelled = {each.call.tool_name for each in recorded.read if each.row in labels}
     if len(labelled) == 1 and len(tools) > 1 and len(labels) >= MIN_LABELS:
         recorded.notes.append(f"all labels are of 1 of {len(tools)} tools, and no random draw")
-    if by and recorded.calls and not any(_group(call, by) for call in recorded.calls):
+    if by and recorded.read and not any(_group(each.call, by) for each in recorded.read):
         known = {"day", *(name for call in recorded.calls for name in call.metadata)}
         raise RequestError(f"by: no call has a field {by!r} ({hint(by, known)})", "by")
-    return [(call.success, labels.get(row)) for row, call in rows_and_calls]
+    return [(each.call.success, labels.get(each.row)) for each in recorded.read]
 
 
 def _group(call: ToolCallResult, by: str) -> str:
@@ -335,7 +335,8 @@ def _add(
     workspace = memory.workspace_name
     newest = store.call_log(workspace, newest=True, limit=1)
     logged = list[LoggedCall]()
-    total = len(recorded.calls)
+    calls = recorded.calls
+    total = len(calls)
     counts = results.Evaluation(requested=total, evaluated=0, reused=0, duplicates=0, failed=0)
     done = Added(evaluation=counts)
     for start in range(0, total, BATCH):
@@ -346,7 +347,7 @@ def _add(
 
         memory.engine.listeners.append(report)
         try:
-            added = memory.add(recorded.calls[start : start + BATCH], tools=tools)
+            added = memory.add(calls[start : start + BATCH], tools=tools)
         finally:
             memory.engine.listeners.remove(report)
         done.usage = done.usage.plus(added.usage)
@@ -356,7 +357,7 @@ def _add(
         for name in ("evaluated", "reused", "duplicates", "failed"):
             setattr(counts, name, getattr(counts, name) + getattr(added.evaluation, name))
         failures = added.evaluation.failures
-        counts.requested -= len(recorded.calls[start : start + BATCH]) - added.evaluation.requested
+        counts.requested -= len(calls[start : start + BATCH]) - added.evaluation.requested
         counts.failures += [replace(each, index=start + each.index) for each in failures]
         if added.stopped:
             done.stopped = added.stopped
@@ -380,38 +381,39 @@ def _results(
     refused: list[BadRecord] = []
     by_index = {each.index: each for each in failures}
     stored = {(each.call.tool_name, each.call.id): each.call for each in logged}
-    for index, (row, call) in enumerate(zip(recorded.rows, recorded.calls, strict=True)):
+    for index, read in enumerate(recorded.read):
+        call = read.call
         # A repeated id was judged once.
         judged = stored.pop((call.tool_name, call.id), None)
         failure = by_index.get(index)
         if judged is None and failure is not None and failure.tool_name == call.tool_name:
-            refused.append(BadRecord(recorded.lines[index], failure.tool_name, failure.error))
+            refused.append(BadRecord(read.line, failure.tool_name, failure.error, read.file))
             continue
         if judged is not None and judged.evaluation_status == "failed":
-            failed.append(row)
+            failed.append(read.row)
         if judged is None:
             status: Any = "denied" if was_stopped(call.output) else "pending"
             judged = replace(
                 call, input={}, output="", context="", metadata={}, evaluation_status=status
             )
         group = _group(judged, by)  # by the stored call: secrets are masked
-        calls.append(EvaluatedCall(row, judged, *known[index], group))
+        calls.append(EvaluatedCall(read.row, judged, *known[index], group))
     return calls, failed, refused
 
 
-def agreement(found: Evaluation, labels: Mapping[int, bool] | None = None) -> Agreement:
+def agreement(evaluation: Evaluation, labels: Mapping[int, bool] | None = None) -> Agreement:
     """How the judge's score agrees with labels by row; None: the labels of the evaluation."""
     pairs = []
-    for each in found.calls:
+    for each in evaluation.calls:
         label = each.label if labels is None else labels.get(each.row)
         if label is not None and each.call.score is not None:
             pairs.append((bool(label), each.call.score >= 0.5))
     return _agreement(pairs)
 
 
-def agreement_of_worked(found: Evaluation) -> Agreement:
+def agreement_of_worked(evaluation: Evaluation) -> Agreement:
     """How `worked`, from which rates are counted, agrees with the labels of the evaluation."""
-    return _agreement((each.label, each.worked) for each in found.calls)
+    return _agreement((each.label, each.worked) for each in evaluation.calls)
 
 
 def _agreement(labels_and_verdicts: Iterable[tuple[bool | None, bool | None]]) -> Agreement:
