@@ -32,7 +32,7 @@ _BLOCK_ANSWER = Shape(
 _TYPED_BY_A_PERSON = {"^isMeta": None, "^isSidechain": None}
 
 # Written by: Claude Code.
-# Where: `~/.claude/projects/<folder>/<session>.jsonl`, of sub-agents in `<session>/subagents/`.
+# Where: `~/.claude/projects/<folder>/<session>.jsonl`; sub-agents in `<session>/subagents/`.
 # A line: one block of a message. Results are in lines of the type `user`, beside much that no
 # person typed. A session that continues in another file repeats its earlier calls; ids identify
 # them. As in hooks, a sub-agent belongs to the session that started it; a model wrote its prompts.
@@ -144,7 +144,7 @@ GEMINI = Format(
 )
 
 # Written by: OpenCode, one database for all sessions; and `opencode export`.
-# Where: `$XDG_DATA_HOME/opencode/opencode.db`; copy the files `-wal` and `-shm` beside it, too.
+# Where: `$XDG_DATA_HOME/opencode/opencode.db`; also copy the files `-wal` and `-shm` beside it.
 # A line: a row of the table `part`. A failed command is also `completed`; its exit code shows the
 # failure. As in hooks, a sub-agent belongs to the session that started it.
 # Lost: the server of an MCP tool: `mail_send` stays one name, but hooks get `send` of `mail`.

@@ -206,7 +206,7 @@ class Joiner:
         """The record of a call, or why there is none."""
         output = text_of(call.output)
         if self.form.refused and output.startswith(self.form.refused):
-            self._notes["calls that were not let run were left out"] += 1
+            self._notes["calls that were not allowed to run were left out"] += 1
             return
         if call.arguments is None and self.form.gives_arguments:
             yield f"no arguments of {str(call.name)[:60]!r} where {self.form.name} has them"

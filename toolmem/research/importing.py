@@ -270,6 +270,7 @@ class _Import:
         self._paths: dict[int, Path] = {}  # files of the batch, by row
         self._size = 0  # characters of the outputs in the batch
         self._memory = memory
+        self._workspace = memory.workspace_name
         self._hook_calls = HookCalls(memory)
         self._id = f"{now:%Y%m%d}-{os.urandom(3).hex()}"
         self._run = ImportRun(now, sources, is_open=True)
@@ -318,26 +319,24 @@ class _Import:
 
     def _count_new(self) -> None:
         """Count the calls that the log has got since, and store their figures and ids."""
-        workspace = self._memory.workspace_name
         run = self._run
         with self._store.transaction():
             if self._is_forgotten():  # so that its last calls can be forgotten too
                 self._run = ImportRun(run.began, run.sources, pending=run.pending)
-            new = keep_run(self._store, workspace, self._id, self._run)
+            new = keep_run(self._store, self._workspace, self._id, self._run)
         for call in new:
             self._count(call)
 
     def summarize(self, newest: list[ToolCallResult]) -> None:
         """Summarize the tools, and count older failures, also of imports that were interrupted."""
-        workspace = self._memory.workspace_name
-        runs = self._store.list_records(workspace, IMPORT_RUNS)
+        runs = self._store.list_records(self._workspace, IMPORT_RUNS)
         uncounted = {each.key: run for each in runs if (run := each.read(ImportRun)).is_open}
         counted = count_older_failures(self._memory, newest, uncounted)
         with self._store.transaction():
-            for each in self._store.list_records(workspace, IMPORT_RUNS):
+            for each in self._store.list_records(self._workspace, IMPORT_RUNS):
                 if each.key in uncounted:
                     run = replace(each.read(ImportRun), is_open=False)
-                    self._store.put(workspace, IMPORT_RUNS, each.key, run)
+                    self._store.put(self._workspace, IMPORT_RUNS, each.key, run)
         # Without force a summary would skip tools that have only older calls.
         for names, force in ((self.names - counted, False), (counted, True)):
             if names:
@@ -348,7 +347,7 @@ class _Import:
         self._hook_calls = HookCalls(self._memory)
         self._failed.clear()
         if self._is_stored and not self.found.id:
-            self._store.delete(self._memory.workspace_name, IMPORT_RUNS, self._id)
+            self._store.delete(self._workspace, IMPORT_RUNS, self._id)
 
     def _store_run(self, batch: list[ReadCall]) -> bool:
         """Mark the calls, and store the log's end: they can be found if the import is killed.
@@ -357,20 +356,18 @@ class _Import:
         """
         for each in batch:
             each.call.metadata = {**each.call.metadata, IMPORT_ID: self._id}
-        workspace = self._memory.workspace_name
         with self._store.transaction():
             if self._is_forgotten():
                 return False
-            newest = self._store.call_log(workspace, newest=True, limit=1)
+            newest = self._store.call_log(self._workspace, newest=True, limit=1)
             self._run.pending = newest[-1].position if newest else 0
-            self._store.put(workspace, IMPORT_RUNS, self._id, self._run)
+            self._store.put(self._workspace, IMPORT_RUNS, self._id, self._run)
         self._is_stored = True
         self.names |= {each.call.tool_name for each in batch}
         return True
 
     def _is_forgotten(self) -> bool:
-        workspace = self._memory.workspace_name
-        if self._is_stored and not self._store.get(workspace, IMPORT_RUNS, self._id):
+        if self._is_stored and not self._store.get(self._workspace, IMPORT_RUNS, self._id):
             self.is_stopped = True
             self.found.stopped = FORGOTTEN
             self.found.id = ""
