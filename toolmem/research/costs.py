@@ -131,7 +131,7 @@ def bill(
     for policy, key in replayed.items():
         if key not in replays:
             params = {**json.loads(key), "summary_sleep_interval": 0}
-            more = [f"op.{OP}.params.{name}={json.dumps(it)}" for name, it in params.items()]
+            more = [f"op.{OP}.params.{name}={json.dumps(value)}" for name, value in params.items()]
             stores = dict.fromkeys(settings.vector_store, SqliteStore(":memory:"))
             with ToolMem(
                 config, overrides=[*overrides, *more], llms=counting, stores=stores

@@ -116,13 +116,13 @@ def forget_import(memory: ToolMem, import_id: str) -> Forgotten:
     """
     store = memory.services.store()
     workspace = memory.workspace_name
-    found = Forgotten()
+    forgotten = Forgotten()
     with store.transaction():
         traces = Traces(memory, import_id)
         for name, ids in traces.ids.items():
             sums = traces.run.tools.get(name)
             others = traces.others.get(name, ())
-            found.calls += store.delete_calls(workspace, name, ids, back=others, sums=sums)
+            forgotten.calls += store.delete_calls(workspace, name, ids, back=others, sums=sums)
         for each in store.list_records(workspace, VERDICTS):
             verdict = each.read(Verdict)
             if (verdict.summary, verdict.evaluation) in traces.verdicts:
@@ -132,19 +132,19 @@ def forget_import(memory: ToolMem, import_id: str) -> Forgotten:
             for each in store.list_records(workspace, namespace, key_prefix=prefix):
                 store.delete(workspace, namespace, each.key)
     left = store.tool_names(workspace)
-    found.gone = [name for name in traces.ids if name not in left]
-    found.out_of_date = _out_of_date(store, workspace, traces.ids)
-    if found.out_of_date and not summary_writer(memory).asks_model:
-        memory.summarize(found.out_of_date, force=True)
-        found.out_of_date = _out_of_date(store, workspace, found.out_of_date)
+    forgotten.gone = [name for name in traces.ids if name not in left]
+    forgotten.out_of_date = _out_of_date(store, workspace, traces.ids)
+    if forgotten.out_of_date and not summary_writer(memory).asks_model:
+        memory.summarize(forgotten.out_of_date, force=True)
+        forgotten.out_of_date = _out_of_date(store, workspace, forgotten.out_of_date)
     if isinstance(store, SqliteStore):
         try:
             store.overwrite_free_space()
         except StoreUnavailable as error:
-            found.left = str(error)
+            forgotten.left = str(error)
             empty = ImportRun(traces.run.began, traces.run.sources)  # so that this can be repeated
             store.put(workspace, IMPORT_RUNS, import_id, empty)
-    return found
+    return forgotten
 
 
 def summary_writer(memory: ToolMem) -> GuidanceWriter:

@@ -104,7 +104,7 @@ def import_recordings(
     again: bool = False,
     folders: Mapping[Path, Collection[str]] | None = None,
     sources: Sequence[str] = (),
-    progress: Callable[[Imported], None] = lambda found: None,
+    progress: Callable[[Imported], None] = lambda result: None,
 ) -> Imported:
     """Judge and keep the calls of files and folders, and summarize their tools.
 
@@ -122,67 +122,67 @@ def import_recordings(
     ids = _Ids(now)
     names = [each[:MAX_NAME] for each in sources or map(_name, map(Path, paths))]
     run = _Import(memory, now, names)
-    found = run.found
-    progress(found)
+    result = run.result
+    progress(result)
     try:
         for each in reader.read(paths, searched):
             if isinstance(each, UserMessage):
                 continue
             if isinstance(each, BadRecord):
-                found.add_bad(each)
+                result.add_bad(each)
                 continue
             ids.give(each, reader.path)
             run.take(each, reader.path)
             if run.is_full:
                 run.add(list(reader.tools.values()))
-                progress(found)
-            if found.stopped:
+                progress(result)
+            if result.stopped:
                 break
     except RequestError as error:
-        if not (found.read or run.batch):
+        if not (result.read or run.batch):
             raise
-        found.stopped = str(error)
+        result.stopped = str(error)
     run.add(list(reader.tools.values()))
     run.close()
-    found.notes = reader.all_notes()
-    found.unchanged = reader.notes[UNCHANGED]
-    found.unreadable = len(reader.unreadable)
+    result.notes = reader.all_notes()
+    result.unchanged = reader.notes[UNCHANGED]
+    result.unreadable = len(reader.unreadable)
     if run.names:  # also without a new call: an earlier import may have been interrupted
         _conclude(memory, run)
     if not run.is_stopped:  # otherwise the next import reads all files again
         files.keep(run.refused)
-    return found
+    return result
 
 
 def _conclude(memory: ToolMem, run: _Import) -> None:
     """Summarize the tools, and add to the result what the memory would do for the newest calls."""
-    found = run.found
+    result = run.result
     newest = _newest_calls(memory.services.store(), memory.workspace_name)
     run.summarize(newest)
-    if not found.calls:
+    if not result.calls:
         return
-    found.replay = replay(newest)
-    found.later_repairs = later_repairs(newest)
-    for record in records_shown(memory, found.worst(CARDS)):
+    result.replay = replay(newest)
+    result.later_repairs = later_repairs(newest)
+    for record in records_shown(memory, result.worst(CARDS)):
         lines = record.guidance.lines if record.guidance else []
-        found.cards[record.tool_name] = [
+        result.cards[record.tool_name] = [
             line.text for line in lines if line.kind not in ("rate", "left_out", "withheld")
         ][:3]
 
 
 def _newest_calls(store: Store, workspace: str) -> list[ToolCallResult]:
     """The newest calls, oldest first, with both ends of long outputs."""
-    found: list[ToolCallResult] = []
+    calls: list[ToolCallResult] = []
     before = None
-    while len(found) < REPLAYED:
+    while len(calls) < REPLAYED:
         page = store.call_log(workspace, before=before, limit=BATCH, newest=True)
         if not page:
             break
         for each in page:
             each.call.output = bounded(each.call.output, REPLAYED_OUTPUT)
-        found[:0] = [each.call for each in page]
+        calls[:0] = [each.call for each in page]
         before = page[0].position
-    return found
+    return calls
 
 
 class _Ids:
@@ -262,7 +262,7 @@ class _Import:
     """Adds calls to a memory, and counts the new ones as the memory judged them."""
 
     def __init__(self, memory: ToolMem, now: datetime, sources: list[str]) -> None:
-        self.found = Imported()
+        self.result = Imported()
         self.is_stopped = False  # by the judge, or because the import was forgotten
         self.names: set[str] = set()  # of the tools
         self.batch: list[ReadCall] = []
@@ -292,30 +292,30 @@ class _Import:
     def add(self, tools: list[object]) -> None:
         """Add the batch to the memory."""
         batch = self._hook_calls.not_recorded(self.batch)
-        self.found.read += len(self.batch) - len(batch)
-        self.found.duplicates += len(self.batch) - len(batch)
+        self.result.read += len(self.batch) - len(batch)
+        self.result.duplicates += len(self.batch) - len(batch)
         paths = self._paths
         self._paths = {}
         self.batch = []
         self._size = 0
         if not batch or self.is_stopped or not self._store_run(batch):
             return
-        found = self.found
+        result = self.result
         try:
             added = self._memory.add([each.call for each in batch], tools=tools or None)
             self._count_new()
         except KeyboardInterrupt:
             self._count_new()  # some calls may have been added
             raise
-        found.read += len(batch)
-        found.duplicates += added.evaluation.duplicates
+        result.read += len(batch)
+        result.duplicates += added.evaluation.duplicates
         for failure in added.evaluation.failures:
             read = batch[failure.index]
             self.refused.add(paths[read.row])
-            found.add_bad(BadRecord(read.line, failure.tool_name, failure.error, read.file))
+            result.add_bad(BadRecord(read.line, failure.tool_name, failure.error, read.file))
         if added.stopped:
             self.is_stopped = True
-            found.stopped = added.stopped
+            result.stopped = added.stopped
 
     def _count_new(self) -> None:
         """Count the calls that the log has got since, and store their figures and ids."""
@@ -346,7 +346,7 @@ class _Import:
         """Free memory, and delete the stored run of an import without new calls."""
         self._hook_calls = HookCalls(self._memory)
         self._failed.clear()
-        if self._is_stored and not self.found.id:
+        if self._is_stored and not self.result.id:
             self._store.delete(self._workspace, IMPORT_RUNS, self._id)
 
     def _store_run(self, batch: list[ReadCall]) -> bool:
@@ -369,23 +369,23 @@ class _Import:
     def _is_forgotten(self) -> bool:
         if self._is_stored and not self._store.get(self._workspace, IMPORT_RUNS, self._id):
             self.is_stopped = True
-            self.found.stopped = FORGOTTEN
-            self.found.id = ""
+            self.result.stopped = FORGOTTEN
+            self.result.id = ""
         return self.is_stopped
 
     def _count(self, call: ToolCallResult) -> None:
-        found = self.found
-        found.id = self._id
+        result = self.result
+        result.id = self._id
         conversation = call.conversation_id
         if conversation:
-            found.conversations.add(sorted_digest(conversation))
-        found.formats[format_of(call)] += 1
-        tool = found.tools.setdefault(call.tool_name, ToolFigures())
+            result.conversations.add(sorted_digest(conversation))
+        result.formats[format_of(call)] += 1
+        tool = result.tools.setdefault(call.tool_name, ToolFigures())
         tool.calls += 1
         if call.failed:
             tool.failures += 1
             tool.classes[call.error_class or "error"] += 1
             if conversation:
                 digest = sorted_digest((conversation, call.tool_name, call.input))
-                found.repeats += digest in self._failed
+                result.repeats += digest in self._failed
                 self._failed.add(digest)
