@@ -71,10 +71,7 @@ CODEX = Format(
     marks=({"payload/type": ANY, "timestamp": ANY}, {"type": "session_meta", "payload": ANY}),
     inside=("payload", "item"),
     shapes=(
-        Shape(
-            where={"type": "session_meta"},
-            conversation=("payload/session_id|payload/id",),
-        ),
+        Shape(where={"type": "session_meta"}, conversation=("payload/session_id|payload/id",)),
         Shape(
             where={"type": ("function_call", "custom_tool_call"), "^type": "response_item"},
             id="call_id",

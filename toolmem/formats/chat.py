@@ -23,6 +23,7 @@ from toolmem.models.calls import ToolCallResult
 from toolmem.text.display import plain
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
+_encode_sorted = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
 _ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}  # LangChain's `type`
 _ARGUMENTS = ("arguments", "input", "args")
 _ABOUT_A_CALL = frozenset(
@@ -285,6 +286,11 @@ def json_digest(value: Any, size: int = 12) -> bytes:
     Ids of stored calls are made of it, so it must never change.
     """
     return blake2b(_encode(value), digest_size=size).digest()
+
+
+def sorted_digest(value: Any) -> bytes:
+    """Like `json_digest` with 8 bytes, whatever the order of keys. It must never change either."""
+    return blake2b(_encode_sorted(value), digest_size=8).digest()
 
 
 def is_random(call_id: str) -> bool:

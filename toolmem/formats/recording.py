@@ -182,7 +182,7 @@ class RecordingReader:
         """
         named = set(map(Path, paths))
         by_real_path: dict[str, Path] = {}
-        for path in [*find_files(paths, self._note_folder), *searched]:
+        for path in [*find_files(paths, self._note_unreadable_folder), *searched]:
             by_real_path.setdefault(os.path.realpath(path), path)
         files = list(by_real_path.values())
         for path in files:
@@ -200,7 +200,7 @@ class RecordingReader:
                 reason = f"{path}: {error.strerror}" if isinstance(error, OSError) else str(error)
                 self.unreadable.append(reason)
 
-    def _note_folder(self, error: OSError) -> None:
+    def _note_unreadable_folder(self, error: OSError) -> None:
         self.notes["folders could not be read"] += 1
         self.unreadable.append(f"{error.filename}: {error.strerror}")
 

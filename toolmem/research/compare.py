@@ -149,7 +149,8 @@ def compare(a: Calls, b: Calls) -> Comparison:
 
 def named(names: Sequence[str]) -> str:
     """The first ten names, separated by commas; `...` where there are more."""
-    return ", ".join([*names[:MAX_SHOWN], *(["..."] if len(names) > MAX_SHOWN else [])])
+    first = ", ".join(names[:MAX_SHOWN])
+    return f"{first}, ..." if len(names) > MAX_SHOWN else first
 
 
 def _is_same(one: ComparedCall | CallRow, other: ComparedCall | CallRow) -> bool:
@@ -188,11 +189,5 @@ def _shares(a: Sequence[bool | None], b: Sequence[bool | None], is_paired: bool)
         return Shares(a=one.rate, b=other.rate)
     low, high = paired_difference(pairs) if is_paired else difference(one, other)
     changed = sum(x is not y for x, y in pairs) if is_paired else None
-    return Shares(
-        a=one.rate,
-        b=other.rate,
-        change=other.rate - one.rate,
-        low=low,
-        high=high,
-        changed=changed,
-    )
+    change = other.rate - one.rate
+    return Shares(a=one.rate, b=other.rate, change=change, low=low, high=high, changed=changed)

@@ -6,11 +6,11 @@ import re
 from collections import Counter, defaultdict
 
 from toolmem.formats.catalogue import GEMINI
-from toolmem.formats.chat import is_random
+from toolmem.formats.chat import is_random, sorted_digest
 from toolmem.formats.recording import ReadCall
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult, hook_call_id, is_hook_call_id
-from toolmem.research.import_runs import OWN, format_of, sorted_digest
+from toolmem.research.import_runs import OWN, format_of
 from toolmem.text.masking import mask_call
 
 FORMAT_ID = r"[0-9a-f]{24}(-\d+)?"  # an id that formats.joining gave to a record
@@ -34,12 +34,12 @@ class HookCalls:
     def not_recorded(self, batch: list[ReadCall]) -> list[ReadCall]:
         """The calls of a batch that no hook recorded."""
         ids = [self._ids(each.call) for each in batch]
-        by_tool: defaultdict[str, set[str]] = defaultdict(set)
+        ids_by_tool: defaultdict[str, set[str]] = defaultdict(set)
         for each, given in zip(batch, ids, strict=True):
-            by_tool[each.call.tool_name] |= given
+            ids_by_tool[each.call.tool_name] |= given
         known = {
             tool: self._store.known_ids(self._workspace, tool, asked) if asked else asked
-            for tool, asked in by_tool.items()
+            for tool, asked in ids_by_tool.items()
         }
         fresh = []
         for each, given in zip(batch, ids, strict=True):

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
-from hashlib import blake2b
 
-import msgspec
 from msgspec import Struct
 
 from toolmem.config.sections import OpSection
@@ -29,8 +27,6 @@ OWN = "toolmem's or OpenAI's form"
 IMPORTS = "imports"  # the namespace of the files that were read
 IDS = ".imported-ids"  # the namespace of the ids of new calls, by import and batch
 OP = SummaryToolMemoryOp.name
-
-_encode = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
 
 
 class ImportRun(Struct, omit_defaults=True):
@@ -87,11 +83,6 @@ def format_of(call: ToolCallResult) -> str:
     """The format in which a call was read."""
     form = call.metadata.get("format")
     return form if form in FOREIGN else OWN
-
-
-def sorted_digest(value: object) -> bytes:
-    """A digest of a value that JSON can hold, whatever the order of keys. It must never change."""
-    return blake2b(_encode(value), digest_size=8).digest()
 
 
 class Forgotten(Struct):

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import RequestError
-from toolmem.formats.chat import UserMessage
+from toolmem.formats.chat import UserMessage, sorted_digest
 from toolmem.formats.recording import UNCHANGED, BadRecord, ReadCall, RecordingReader
 from toolmem.guard.replay import Replay, replay
 from toolmem.memory.toolmem import ToolMem
@@ -24,14 +24,7 @@ from toolmem.operations.guidance import records_shown
 from toolmem.research.backtest import LaterRepairs, later_repairs
 from toolmem.research.evaluation import BATCH
 from toolmem.research.hook_calls import HookCalls
-from toolmem.research.import_runs import (
-    IMPORTS,
-    ImportRun,
-    format_of,
-    keep_run,
-    settled_runs,
-    sorted_digest,
-)
+from toolmem.research.import_runs import IMPORTS, ImportRun, format_of, keep_run, settled_runs
 from toolmem.research.older_failures import count_older_failures
 from toolmem.text.display import bounded
 
@@ -291,16 +284,16 @@ class _Import:
 
     def add(self, tools: list[object]) -> None:
         """Add the batch to the memory."""
+        result = self.result
         batch = self._hook_calls.not_recorded(self.batch)
-        self.result.read += len(self.batch) - len(batch)
-        self.result.duplicates += len(self.batch) - len(batch)
+        result.read += len(self.batch) - len(batch)
+        result.duplicates += len(self.batch) - len(batch)
         paths = self._paths
         self._paths = {}
         self.batch = []
         self._size = 0
         if not batch or self.is_stopped or not self._store_run(batch):
             return
-        result = self.result
         try:
             added = self._memory.add([each.call for each in batch], tools=tools or None)
             self._count_new()

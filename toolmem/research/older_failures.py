@@ -8,7 +8,7 @@ older than those in the history.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from msgspec.structs import replace
 
@@ -19,11 +19,10 @@ from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import IMPORT_ID, ToolCallResult
 from toolmem.models.guidance import Guidance, ToolHistory
 from toolmem.ops.summary_tool_memory import MAX_AROUND, MAX_CONVERSATIONS, store_guidance
+from toolmem.research.backtest import Calls, by_tool
 from toolmem.research.import_runs import OP, summary_writer
 
 STEP = 30  # calls that are counted at once, read together with as many before them
-
-Calls = Sequence[ToolCallResult]
 
 
 def count_older_failures(memory: ToolMem, calls: Calls, imports: Collection[str]) -> set[str]:
@@ -37,18 +36,17 @@ def count_older_failures(memory: ToolMem, calls: Calls, imports: Collection[str]
     writer = summary_writer(memory)
     params = memory.engine.params()
     read_next = params[OP][0].recent_call_count if OP in params else STEP
-    by_tool: defaultdict[str, list[ToolCallResult]] = defaultdict(list)
+    ordered = sorted(calls, key=lambda call: call.create_time)
+    imported = by_tool([call for call in ordered if call.metadata.get(IMPORT_ID) in imports])
     by_conversation: defaultdict[str, list[ToolCallResult]] = defaultdict(list)
-    for call in sorted(calls, key=lambda each: each.create_time):
-        if call.metadata.get(IMPORT_ID) in imports:
-            by_tool[call.tool_name].append(call)
+    for call in ordered:
         if call.conversation_id:
             by_conversation[call.conversation_id].append(call)
-    for window in store.windows(memory.workspace_name, sorted(by_tool)):
+    for window in store.windows(memory.workspace_name, sorted(imported)):
         record = window.record
         read = window.calls[-read_next:]
         known = {call.id for call in (*read, *(c for c in window.calls if c.is_summarized))}
-        own = [call for call in by_tool[record.tool_name] if call.id not in known]
+        own = [call for call in imported[record.tool_name] if call.id not in known]
         first = record.last_seq - len(read) - len(own) + 1  # the calls that are read next follow
         numbered = [replace(call, seq=seq) for seq, call in enumerate(own, first) if seq > 0]
         old = record.guidance or Guidance(text="", author=writer.author)
