@@ -77,6 +77,10 @@ class Chat(Struct):
     user_texts: list[tuple[int, str]] = msgspec.field(default_factory=list)  # and calls before
     by_order: int = 0  # answers that were assigned to one of several calls by order alone
 
+    @property
+    def unanswered(self) -> int:
+        return sum(call.output is None for call in self.calls)
+
 
 def is_conversation(value: Any) -> bool:
     """Whether it is an object with `messages`, or a list of messages."""
@@ -133,7 +137,7 @@ def _foreign_part(message: Mapping[str, Any]) -> str:
 
 
 def tool_part(part: Mapping[str, Any]) -> str:
-    """The type or key that marks a part as a call or answer in another provider's form, else ""."""
+    """The type or key of a part that is a call or answer, not in OpenAI's chat form; else ""."""
     kind = part.get("type")
     if isinstance(kind, str) and kind in _FOREIGN_PARTS:
         return kind
@@ -248,7 +252,7 @@ _PART_KEYS = frozenset({"type", "text", "refusal", "content"})
 
 
 def text_of(content: Any) -> str:
-    """A text, or the texts of a list of parts; in place of an image or a sound stands its type."""
+    """A text, or the texts of a list of parts; an image or a sound is replaced by its type."""
     if content is None:
         return ""
     if isinstance(content, str):

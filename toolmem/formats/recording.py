@@ -282,7 +282,7 @@ class RecordingReader:
         for problem in chat.problems[len(earlier.problems) :]:
             self.row -= 1  # a message is no record
             yield None, problem
-        self.notes[UNANSWERED] += _unanswered(chat) - _unanswered(earlier)
+        self.notes[UNANSWERED] += chat.unanswered - earlier.unanswered
         by_order = "answers without an id were assigned by order alone"
         self.notes[by_order] += chat.by_order - earlier.by_order
         self._declare(value.get("tools") if isinstance(value, Mapping) else None)
@@ -318,10 +318,6 @@ def _new_records(records: list[Any], chat: Chat, earlier: Chat) -> list[tuple[in
     answered = (number for number, call in enumerate(chat.calls) if call.output is not None)
     pairs = zip(answered, records, strict=True)
     return [(number, record) for number, record in pairs if number not in known]
-
-
-def _unanswered(chat: Chat) -> int:
-    return sum(call.output is None for call in chat.calls)
 
 
 class _FileReader:

@@ -138,7 +138,7 @@ def _copied(file: BinaryIO | Unpacked) -> memoryview:
 
 
 def _is_document(name: str, start: bytes) -> bool:
-    """Whether the file may be one JSON document: its first line is no value, or the only line."""
+    """Whether the file may be one JSON document: its first line is no whole value, or alone."""
     text = start.removeprefix(BYTE_ORDER_MARK).lstrip()
     first, newline, rest = text.partition(b"\n")
     if not first.startswith((b"{", b"[")):

@@ -173,9 +173,7 @@ def evaluate(
         calls, failed, refused = _results(recorded, known, by, logged, added.evaluation.failures)
         recorded.notes += _capture(used, recorded, tools) if memory is None or begin_anew else []
         names = sorted({call.tool_name for call in recorded.calls})
-        asked = [] if added.stopped else names
-        summary = used.summarize(asked) if asked else Summarized()
-        second = used.summarize(asked) if asked else Summarized()
+        summary, second = _summarize_twice(used, [] if added.stopped else names)
         usage = added.usage.plus(summary.usage).plus(second.usage)
         requests = read_ledger(used.services.store(), used.workspace_name, usage.requests)
         return Evaluation(
@@ -244,6 +242,12 @@ def _group(call: ToolCallResult, by: str) -> str:
         return f"{call.create_time.astimezone(UTC):%Y-%m-%d}"
     value = call.metadata.get(by)
     return "" if value is None else plain(str(value), MAX_GROUP)
+
+
+def _summarize_twice(memory: ToolMem, names: list[str]) -> tuple[Summarized, Summarized]:
+    if not names:
+        return Summarized(), Summarized()
+    return memory.summarize(names), memory.summarize(names)
 
 
 def _later_repairs(calls: Sequence[EvaluatedCall]) -> LaterRepairs:

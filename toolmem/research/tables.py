@@ -273,7 +273,7 @@ def rule_rows(evaluation: Evaluation) -> list[RuleRow]:
 
 
 def line_rows(evaluation: Evaluation) -> list[LineRow]:
-    """A row for each line of guidance, by tool."""
+    """A row for each line of guidance, by tool, the most valuable line first."""
     return [
         LineRow(record.tool_name, line.kind, line.text, line.k, line.n, " ".join(line.call_ids))
         for record in evaluation.tools
