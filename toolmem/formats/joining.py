@@ -268,12 +268,13 @@ class Joiner:
         content: Any = (call.name, arguments, output)
         # A row's number is its id in this file alone, and files may have the same name.
         is_row = call.id and not call.time and place == self._file_name
-        source = (call.id, *content) if is_row and not self.form.repeats_history else call.id
-        digest = json_digest((self.form.name, source or content, when))
+        is_row = is_row and not self.form.repeats_history
+        source = (call.id, *content) if is_row else call.id or content
+        digest = json_digest((self.form.name, source, when))
         by_id = not self.form.history and (is_timed or self.form.repeats_history)
         if call.id and (by_id or self.form.repeats_history or (call.end and not self.form.history)):
-            content = (call.name, arguments, output, call.end)  # models use `call_0` again
-            same = digest if by_id else json_digest((digest, content))
+            # Models use ids such as `call_0` again, for calls with another content.
+            same = digest if by_id else json_digest((digest, (*content, call.end)))
             if same in self._seen:
                 return None
             self._seen[same] = 0
