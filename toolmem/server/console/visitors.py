@@ -147,9 +147,9 @@ class Visitors:
 
     def require_reader(self, request: Request, visit: Visit) -> None:
         """Raises Refused; 401 where signing in with the token is needed."""
-        if not self.access.has_token:
+        if not self.access.needs_token:
             self.access.check(request.headers)
-        elif not (visit.level or self.access.knows(request.headers)):
+        elif not (visit.level or self.access.has_token(request.headers)):
             raise Refused(401, "Sign in with the configured token.")
 
     def sign_in(self, secret: str, form: str, then: str) -> Visit | None:
@@ -174,7 +174,9 @@ class Visitors:
                 self._asked = new
                 self._keep(self._used, digest, new)
                 self._terminal.ask(new.words, lambda is_let_in: self._answered(new, is_let_in))
-            elif self.access.has_token and self.access.knows({"authorization": f"Bearer {secret}"}):
+            elif self.access.needs_token and self.access.has_token(
+                {"authorization": f"Bearer {secret}"}
+            ):
                 new.level = "token"
                 if not self.read_only:
                     new.may_change_again()
