@@ -64,13 +64,11 @@ class Access:
             raise Refused(403, f"Host: expected 127.0.0.1, [::1] or localhost; {remedy}")
         origin = headers.get("origin", "")
         if origin and not is_loopback(origin.partition("://")[2]):
-            raise Refused(
-                403, f"Origin: a web page of another host may not send requests; {remedy}"
-            )
+            raise Refused(403, f"Origin: a web page of another host is refused; {remedy}")
 
 
 def read_token(auth: AuthSection) -> str:
-    """Read the token from `auth.token_file`, else `auth.token_env`; "": none. Raises ConfigError."""
+    """Read the token from `auth.token_file`, else `auth.token_env`. Raises ConfigError."""
     where = auth.token_env
     token = os.environ.get(auth.token_env, "").strip()
     if auth.token_file:
