@@ -29,9 +29,8 @@ class ToolMemAgentScope(MiddlewareBase):
         self._conversations = Conversations(memory, conversation_id, **user)
         self._calls: OrderedDict[str, RecordedCall] = OrderedDict()  # by the model's id
         self._newest: OrderedDict[str, str] = OrderedDict()  # message of the user, by session
-        self._note_tools = [
-            _NoteTool(tool, self._conversations) for tool in AgentSession.tools("mcp")
-        ]
+        described = AgentSession.tools("mcp")
+        self._note_tools = [_NoteTool(each, self._conversations) for each in described]
 
     async def on_reply(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
         """Remember the user's message, of which the agent's context may hold only a summary."""
@@ -58,20 +57,21 @@ class ToolMemAgentScope(MiddlewareBase):
 
     async def on_check_permission(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
         """Check a call before it runs."""
-        tool_call, conversation = input_kwargs["tool_call"], self._conversation(agent)
+        tool_call = input_kwargs["tool_call"]
+        conversation = self._conversation(agent)
         if tool_call.name not in NOTE_TOOLS:
-            call = await asyncio.to_thread(
-                conversation.begin, tool_call.name, input_kwargs["tool_input"]
-            )
+            given = input_kwargs["tool_input"]
+            call = await asyncio.to_thread(conversation.begin, tool_call.name, given)
             if call.is_denied:
-                denied = PermissionBehavior.DENY
-                return PermissionDecision(denied, call.reason, decision_reason="toolmem")
-            remember(self._calls, tool_call.id, call)  # AgentScope's user may deny it
+                action = PermissionBehavior.DENY
+                return PermissionDecision(action, call.reason, decision_reason="toolmem")
+            remember(self._calls, tool_call.id, call)  # until it ends; the user may still deny it
         return await next_handler(**input_kwargs)
 
     async def on_acting(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
         """Record how a permitted call ended."""
-        tool_call, conversation = input_kwargs["tool_call"], self._conversation(agent)
+        tool_call = input_kwargs["tool_call"]
+        conversation = self._conversation(agent)
         call = self._calls.pop(tool_call.id, None)
         if call is None and tool_call.name not in NOTE_TOOLS:  # no permission was asked
             call = await asyncio.to_thread(conversation.begin, tool_call.name, tool_call.input)
@@ -90,12 +90,14 @@ class ToolMemAgentScope(MiddlewareBase):
 
 
 class _NoteTool(ToolBase):
-    is_concurrency_safe = is_read_only = False
+    is_concurrency_safe = False
+    is_read_only = False
     is_state_injected = True
 
     def __init__(self, tool: dict[str, Any], conversations: Conversations) -> None:
         super().__init__()
-        self.name, self.description = tool["name"], tool["description"]
+        self.name = tool["name"]
+        self.description = tool["description"]
         self.input_schema = tool["inputSchema"]
         self._conversations = conversations
 

@@ -58,7 +58,9 @@ class Conversations:
     ) -> None:
         if not isinstance(memory, Workspace):
             raise RequestError(f"memory: expected a ToolMem, got {type(memory).__name__}", "memory")
-        self.memory, self.on_ask, self.on_told = memory, on_ask, on_told
+        self.memory = memory
+        self.on_ask = on_ask
+        self.on_told = on_told
         self._given = conversation_id
         self._default = uuid.uuid4().hex
         self._known: OrderedDict[str, Conversation] = OrderedDict()
@@ -77,8 +79,10 @@ class Conversation:
     """One conversation. Threads may share it."""
 
     def __init__(self, conversations: Conversations, name: str) -> None:
-        self.memory, self.name = conversations.memory, name
-        self._conversations = conversations
+        self.memory = conversations.memory
+        self.name = name
+        self._on_ask = conversations.on_ask
+        self._on_told = conversations.on_told
         self._session: AgentSession | None = None
         self._newest = ""  # message of the user
         self._lock = threading.RLock()
@@ -87,17 +91,14 @@ class Conversation:
         """Return the session, started at the first use. Raises StoreError."""
         with self._lock:
             if self._session is None:
-                memory, services = self.memory, self.memory.services
                 session = AgentSession.start(
-                    memory,
-                    tools=tools,
-                    on_ask=self._conversations.on_ask,
-                    conversation_id=self.name,
+                    self.memory, tools=tools, on_ask=self._on_ask, conversation_id=self.name
                 )
+                services = self.memory.services
                 modes = services.settings.guard
                 if modes.repeats == "advise":  # advice would not stop a framework's loop
                     modes = replace(modes, repeats="enforce")
-                    session.recorder.guard = services.guard(memory.workspace_name, modes)
+                    session.recorder.guard = services.guard(self.memory.workspace_name, modes)
                 self._session = session
             return self._session
 
@@ -121,10 +122,10 @@ class Conversation:
         return ""
 
     def _show_messages(self, session: AgentSession) -> None:
-        if self._conversations.on_told is not None:
+        if self._on_told is not None:
             with logged("the user was not shown a message"):
                 for line in session.take_told():
-                    self._conversations.on_told(line)
+                    self._on_told(line)
 
     def begin(self, tool_name: str, arguments: Any) -> RecordedCall:
         """Check a call before it runs. `arguments`: a mapping, or its JSON."""

@@ -45,7 +45,7 @@ class ToolMemMiddleware(AgentMiddleware):
         return handler(self._with_prompt(request))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Like the method without `a`, in an async run."""
+        """`wrap_model_call` of an async run."""
         return await handler(await asyncio.to_thread(self._with_prompt, request))
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
@@ -64,7 +64,7 @@ class ToolMemMiddleware(AgentMiddleware):
         return _end(conversation, call, result)
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Like the method without `a`, in an async run."""
+        """`wrap_tool_call` of an async run."""
         conversation = self._conversation(request)
         call = await asyncio.to_thread(_begin, conversation, request)
         if isinstance(call, ToolMessage):
@@ -76,9 +76,8 @@ class ToolMemMiddleware(AgentMiddleware):
         config = getattr(request.runtime, "config", None) or {}
         info = getattr(request.runtime, "execution_info", None)
         thread = getattr(info, "thread_id", "")
-        return self._conversations.of(
-            thread or (config.get("configurable") or {}).get("thread_id", "")
-        )
+        configurable = config.get("configurable") or {}
+        return self._conversations.of(thread or configurable.get("thread_id", ""))
 
     def _with_prompt(self, request: Any) -> Any:
         messages = [
@@ -86,9 +85,8 @@ class ToolMemMiddleware(AgentMiddleware):
             for message in request.messages
             if isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs
         ]
-        section = self._conversation(request).prompt(
-            _schemas(request.tools), "".join(messages[-1:])
-        )
+        newest = messages[-1] if messages else ""
+        section = self._conversation(request).prompt(_schemas(request.tools), newest)
         base = request.system_message.text if request.system_message else ""
         return request.override(system_message=SystemMessage(joined(base, section)))
 

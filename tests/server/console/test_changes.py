@@ -64,7 +64,7 @@ def test_a_draft_of_a_rule_that_is_known_leads_to_it(browser, memory):
 def test_a_trial_says_that_earlier_calls_are_not_known_to_it(browser, memory):
     more = {"effect": "deny", "when": [{"more_than": {"calls": 2, "per": "day"}}]}
     rule = memory.tool_rule_put("send_email", "At most two a day", **more)
-    assert "earlier calls knew of none" in browser.open("rule", id=rule.id, replay=1)
+    assert "as if there were none" in browser.open("rule", id=rule.id, replay=1)
 
 
 def test_what_was_changed_since_it_was_shown_is_not_approved(browser, memory, user_rule):

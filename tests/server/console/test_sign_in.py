@@ -291,7 +291,7 @@ def test_the_page_to_sign_in_tells_a_stranger_nothing(browse, memory):
     pages.append(client.post("/w/default/rule").text)
     for page in pages:
         assert "project-x" not in page and 'href="/w/' not in page
-    assert "These pages only read" in browse(has_terminal=False).client.get("/sign-in").text
+    assert "These pages are read-only" in browse(has_terminal=False).client.get("/sign-in").text
 
 
 def test_a_console_that_only_reads_takes_no_code_and_follows_no_form(browse, memory):

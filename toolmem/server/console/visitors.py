@@ -17,6 +17,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from time import time
 from typing import Any, Protocol
 
@@ -160,8 +161,8 @@ class Visitors:
         """
         digest = hashlib.sha256(secret.encode("utf-8", "replace")).digest()
         header = {"authorization": f"Bearer {secret}"}
-        new = Visit(form=form, then=then)
-        new.id, new.key, new.wait = (secrets.token_urlsafe(24) for _ in range(3))
+        token = partial(secrets.token_urlsafe, 24)
+        new = Visit(id=token(), key=token(), wait=token(), form=form, then=then)
         with self._lock:
             if used := self._used.get(digest):
                 if form and hmac.compare_digest(form.encode(), used.form.encode()):
