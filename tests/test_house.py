@@ -6,7 +6,10 @@ import ast
 import runpy
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
 
 import pytest
 
@@ -98,6 +101,15 @@ def test_a_folder_imports_only_from_those_below_it() -> None:
     command = [linter, "--no-cache"]
     done = subprocess.run(command, cwd=PACKAGE.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+def test_no_function_or_class_of_a_package_hides_a_module() -> None:
+    for init in PACKAGE.rglob("__init__.py"):
+        folder = ".".join(init.parent.relative_to(PACKAGE.parent).parts)
+        package = import_module(folder)
+        for module in iter_modules(package.__path__):
+            found = getattr(package, module.name, None)
+            assert found is None or isinstance(found, ModuleType), f"{folder}.{module.name}"
 
 
 def test_an_operation_enters_few_files() -> None:

@@ -125,6 +125,7 @@ def test_an_address_of_others_needs_a_token(serve, tmp_path):
     assert process.wait(timeout=40) is not None
     assert b"listening on 127.0.0.1" in process.stderr.read()
 
+
 @pytest.mark.parametrize("workspace", ["workspace", "workspace_id"])
 @pytest.mark.parametrize("conversation", ["conversation_id", "session_id"])
 def test_programs_may_use_the_names_of_reme_and_openhuman(url, workspace, conversation):

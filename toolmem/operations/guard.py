@@ -24,6 +24,7 @@ Arguments = Annotated[Any, "The arguments of the call."]
 
 @operation(
     rpc="memory.tool_call_check",
+    flow="check_tool_call",
     agent=AgentTool(
         "check_tool_call",
         "Whether a call may run: allow, advise, ask (the user first) or deny, and why.",

@@ -27,9 +27,10 @@ def openapi_document(flows: Mapping[str, Flow]) -> dict[str, Any]:
     for name, flow in flows.items():
         paths[f"/{name}"] = _post(name, flow.description, flow_schema(flow.arguments), of_flow)
     for (name, operation), answer in zip(OPERATIONS.items(), answers, strict=True):
-        doc = (operation.__doc__ or "").partition("\n\n")[0]
         place = f"/operations/{name}" if name in flows else f"/{name}"
-        paths[place] = _post(place.strip("/").replace("/", "_"), doc, operation.schema(), answer)
+        paths[place] = _post(
+            place.strip("/").replace("/", "_"), operation.summary, operation.schema(), answer
+        )
         if operation.signature.return_annotation is Calls:
             told = "`before` of a request for older calls; absent where there are none."
             header = {NEXT_HEADER: {"description": told, "schema": {"type": "integer"}}}
