@@ -4,7 +4,7 @@ consists of these ops unless the user's configuration composes it otherwise.
 
     @operation(rpc="memory.tool_rule_list", reads_only=True)
     def tool_rule_list(memory: Memory, tool_name: Annotated[str, "The tool."]) -> list[Rule]:
-        \"\"\"The rules of a tool by priority.\"\"\"
+        \"\"\"Return the rules of a tool by priority.\"\"\"
 
 The name then stands for a method that classes with `perform` have as their own.
 """
@@ -29,7 +29,7 @@ from toolmem.flow.services import Memory
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Conversation = Annotated[str | None, "The conversation that it belongs to."]
+Conversation = Annotated[str | None, "The id of the conversation."]
 Count = Annotated[int, Meta(ge=1)]
 
 OPERATIONS: dict[str, Operation] = {}

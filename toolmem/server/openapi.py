@@ -32,7 +32,7 @@ def openapi_document(flows: Mapping[str, Flow]) -> dict[str, Any]:
             place.strip("/").replace("/", "_"), operation.summary, operation.schema(), answer
         )
         if operation.signature.return_annotation is Calls:
-            told = "`before` of a request for older calls; absent where there are none."
+            told = "Pass it as `before` to read older calls. It is absent where there are none."
             header = {NEXT_HEADER: {"description": told, "schema": {"type": "integer"}}}
             paths[place]["post"]["responses"]["200"]["headers"] = header
     info = {"title": "toolmem", "version": __version__}
@@ -58,7 +58,7 @@ def flow_schema(arguments: Mapping[str, Argument]) -> dict[str, Any]:
 def _post(
     name: str, summary: str, schema: dict[str, Any], answer: dict[str, Any]
 ) -> dict[str, Any]:
-    workspace = {"type": "string", "description": "The workspace."}
+    workspace = {"type": "string", "description": "The name of the workspace."}
     properties = {**schema["properties"], WORKSPACE_KEY: workspace}
     required = sorted({*schema.get("required", ()), WORKSPACE_KEY})
     body = {**schema, "properties": properties, "required": required}
