@@ -26,11 +26,12 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import click
 from msgspec import NODEFAULT, Struct
+from msgspec import inspect as kinds
 from msgspec.structs import fields
 
 import toolmem
 import toolmem.ops
-from toolmem import errors
+from toolmem import ToolMem, errors
 from toolmem.cli.main import commands as command_line
 from toolmem.config import sections
 from toolmem.flow.op import known_ops
@@ -38,9 +39,14 @@ from toolmem.formats import catalogue
 from toolmem.formats.shapes import Format, events_of
 from toolmem.formats.sources import read_units
 from toolmem.formats.spans import flat_span
+from toolmem.models.rules import Effect
 from toolmem.operations import OPERATIONS, results
 from toolmem.operations.operation import description_of
 from toolmem.research import backtest, tables
+from toolmem.view import conditions as language
+from toolmem.view.patterns import compiled
+from toolmem.view.shell import MAX_CHARACTERS
+from toolmem.view.tool_classes import CLASSES, example_tool
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -210,6 +216,245 @@ def _type(kind: Any) -> str:
     return "None" if kind is type(None) else getattr(kind, "__name__", str(kind))
 
 
+# ---------------------------------------------------------------- conditions
+
+Calls = Sequence[tuple[str, dict[str, Any]]]  # in their order; the last one is checked
+
+
+def _shell(*lines: str) -> Calls:
+    return [("Bash", {"command": line}) for line in lines]
+
+
+def _mail(*given: dict[str, Any]) -> Calls:
+    return [("send_email", each) for each in given]
+
+
+PUSH = {"command": "^git push"}
+TESTED = {"earlier": {"command": "^pytest", "worked": True, "since": {"writes": True}}}
+ALWAYS = {"always": True}
+# By test: the tool of a rule, its `when` and `unless`, calls that it stops, calls that pass.
+EXAMPLES: dict[str, tuple[str, dict[str, Any], dict[str, Any] | None, Calls, Calls]] = {
+    "command": ("@shell", PUSH, None, _shell("cd app && sudo git push"), _shell("echo 'git push'")),
+    "word": (
+        "@shell",
+        {**PUSH, "word": "(.*:)?main"},
+        None,
+        _shell("git push origin HEAD:main"),
+        _shell("git push origin main-menu"),
+    ),
+    "path": (
+        "@shell",
+        {"path": "(^|/)migrations/"},
+        None,
+        _shell("cat migrations/1.sql"),
+        _shell("ls src"),
+    ),
+    "writes": (
+        "@shell",
+        {"writes": r"\.env$"},
+        None,
+        _shell("echo A=1 > .env"),
+        _shell("cat .env"),
+    ),
+    "target": (
+        "@mail",
+        {"target": "@"},
+        {"target": r"@acme\.com$"},
+        _mail({"to": "eve@example.org"}),
+        _mail({"to": "Ann <ann@acme.com>"}),
+    ),
+    "text": (
+        "@mail",
+        {"text": r"\bsalary\b"},
+        None,
+        _mail({"to": "ann@acme.com", "body": "her salary"}),
+        _mail({"to": "ann@acme.com", "body": "her desk"}),
+    ),
+    "tool": (
+        "@mail",
+        {"tool": "^reply_"},
+        None,
+        [("reply_email", {"body": "Yes"})],
+        _mail({"body": "Yes"}),
+    ),
+    "arg": (
+        "refund",
+        {"arg": [{"name": "amount", "over": 150}, {"name": "approved_by", "missing": True}]},
+        None,
+        [("refund", {"amount": "$1,200"})],
+        [("refund", {"amount": "$1,200", "approved_by": "Ann"})],
+    ),
+    "clock": (
+        "book",
+        {"clock": {"weekday": ["sat", "sun"], "from": "22:00", "to": "07:00", "of": "at"}},
+        None,
+        [("book", {"at": "2026-11-30T03:00"})],  # in the night of a Sunday
+        [("book", {"at": "2026-11-28T03:00"})],
+    ),
+    "earlier": (
+        "@shell",
+        {"command": "^git commit"},
+        TESTED,
+        _shell("pytest -q", "touch a.py", "git commit -m a"),
+        _shell("pytest -q", "git commit -m a"),
+    ),
+    "more_than": (
+        "@mail",
+        {**ALWAYS, "more_than": {"calls": 1, "per": "day"}},
+        None,
+        _mail({"to": "ann@acme.com"}, {"to": "bob@acme.com"}),
+        _mail({"to": "ann@acme.com"}),
+    ),
+    "always": ("@shell", ALWAYS, None, _shell("ls"), [("read_file", {"path": "a.txt"})]),
+}
+CONDITIONS = """# Conditions
+
+A condition says which calls a rule means. One meets it in `toolmem rules add`, in `tool_rule_put`,
+in notes, and in the rules of a team.
+
+* `when` is a list of alternatives. The rule means a call for which one of them holds.
+* `unless` is a list, too. A call for which one of them holds is let through.
+
+An alternative is an object of tests that must all hold. Each simple command, recipient and path of
+a call is tested by itself, so that an exception for one allows no other. Pipes, `&&`, `sudo`,
+`sh -c` and quotes are taken apart, and white space inside a word is U+00A0. Where a call does not
+show what it runs, [the user is asked](../concepts/guard.md#rules).
+
+## Effects
+"""
+TESTS = """# Tests
+
+Each example was tried when this page was made. Of several calls the last one is meant, and those
+before it worked.
+"""
+CLASSES_OF_TOOLS = """# Classes of tools
+
+A rule on a class holds for every tool of it, whichever agent has the tool. The class follows from
+the tool's name, else from its parameters, else from the arguments of the call. The test `tool`
+knows `@edit` and `@create` as well: a call of `@write` is one of them.
+
+The classes, each with a tool: {classes}.
+"""
+LIMITS = """# Limits
+
+* At most {when} alternatives in `when`, and {unless} in `unless`.
+* A pattern has at most {longest} characters. It is searched anywhere in the text, but `word` has to
+  match the whole word. Case does not count, except in short options (`-D`).
+* Patterns run in re2, in linear time. Look-around and back-references are refused:
+
+  ```text
+  {refused}
+  ```
+
+* A command line of over {characters:,} characters is not read. Under any ban on commands the user
+  is asked about it.
+"""
+EFFECTS = {
+    "deny": "The call does not run, and the agent reads why.",
+    "ask": "The user is asked first.",
+    "remind": "The rule needs no condition: it only stands in the prompt.",
+}
+
+
+def conditions() -> str:
+    """The tests of conditions, each with an example that is tried here."""
+    effects = "".join(f"* {code(name)}: {EFFECTS[name]}\n" for name in get_args(Effect))
+    parts = [CONDITIONS, effects, TESTS]
+    comments = _comments(language.BaseTests) | _comments(language.Alternative)
+    for each in kinds.type_info(language.Alternative).fields:
+        told = f"{_capital(comments[each.name])} ({_json_type(each.type)})."
+        parts.append(f"## {each.name}\n\n{told}\n")
+        parts += [_inside(kind) for kind in _objects(each.type)]
+        parts.append(f"```text\n{_tried(*EXAMPLES[each.name])}\n```\n")
+    classes = ", ".join(f"{code(name)} ({code(example_tool(name))})" for name in CLASSES)
+    return "\n".join([*parts, CLASSES_OF_TOOLS.format(classes=classes), _limits()])
+
+
+def _comments(kind: type) -> dict[str, str]:
+    """What the comments of a class say of its fields."""
+    source = inspect.getsource(kind)
+    (node,) = ast.parse(source).body
+    assert isinstance(node, ast.ClassDef)
+    fields_ = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+    return {ast.unparse(each.target): _setting(each, source.splitlines())[-1] for each in fields_}
+
+
+def _objects(kind: Any) -> list[type]:
+    """The classes of objects that a value may be, without the tests of a call's own text."""
+    if isinstance(kind, kinds.StructType):
+        return [kind.cls]
+    inside = kind.types if isinstance(kind, kinds.UnionType) else [getattr(kind, "item_type", None)]
+    return list(dict.fromkeys(found for each in inside if each for found in _objects(each)))
+
+
+def _inside(kind: type) -> str:
+    """The fields of an object that is a test."""
+    comments = _comments(kind)
+    rows = [
+        f"* {code(each.encode_name)} ({_json_type(each.type)}): {comments[each.name]}"
+        for each in kinds.type_info(kind).fields
+        if each.name in comments
+    ]
+    return "\n".join([f"{inspect.getdoc(kind)}\n", *rows, ""])
+
+
+def _json_type(kind: Any) -> str:
+    if isinstance(kind, kinds.UnionType):
+        return " or ".join(
+            _json_type(each) for each in kind.types if not isinstance(each, kinds.NoneType)
+        )
+    if isinstance(kind, kinds.LiteralType):
+        return "a text" if len(kind.values) > 1 else code(json.dumps(*kind.values))
+    if isinstance(kind, kinds.StrType):
+        return "a pattern" if kind.max_length else "a text"
+    if isinstance(kind, kinds.IntType):
+        return f"{kind.ge} to {kind.le}"
+    named = {
+        kinds.FloatType: "a number",
+        kinds.BoolType: "a boolean",
+        kinds.StructType: "an object",
+        kinds.ListType: "a list",
+    }
+    return named[type(kind)]
+
+
+def _tried(
+    rule_tool: str, when: dict[str, Any], unless: dict[str, Any] | None, *calls: Calls
+) -> str:
+    """An example, with what its rule makes of calls. Raises where that is not what is shown."""
+    lines = [f"tool    {rule_tool}", f"when    {json.dumps(when)}"]
+    lines += [f"unless  {json.dumps(unless)}"] if unless else []
+    conditions = {"when": [when], "unless": [unless] if unless else []}
+    for wanted, told, made in zip(("deny", "allow"), ("stops", "passes"), calls, strict=True):
+        with ToolMem(":memory:") as memory:
+            memory.tool_rule_put(rule_tool, "An example", effect="deny", **conditions)
+            for tool, arguments in made:
+                found = memory.check_tool_call(tool, arguments, conversation_id="example")
+                memory.tool_call_ended(found, arguments, output="done", success=True)
+        if found.action != wanted:
+            raise ValueError(f"{when}: {made[-1]} comes out as {found.action}, not {wanted}")
+        shown = (given.get("command") or f"{tool} {json.dumps(given)}" for tool, given in made)
+        lines.append(f"{told:8}{', then '.join(shown)}")
+    return "\n".join(lines)
+
+
+def _limits() -> str:
+    """From the code that holds them."""
+    when, unless = (each.type.max_length for each in kinds.type_info(language.Conditions).fields)
+    (longest,) = get_args(language.PatternText)[1:]
+    try:
+        compiled("(?!main)")
+    except ValueError as error:
+        refused = str(error)
+    return LIMITS.format(
+        when=when,
+        unless=unless,
+        longest=longest.max_length,
+        refused=refused,
+        characters=MAX_CHARACTERS,
+    )
+
+
 # ---------------------------------------------------------------- files
 
 
@@ -326,12 +571,11 @@ def benchmarks() -> str:
 def folders() -> str:
     """The folders in the order of imports, and the paths of a call and of a sentence."""
     (REFERENCE / "folders.svg").write_text(_picture(), encoding="utf-8")
-    rows = [(code(name), lines, told) for name, lines, told in _folders()]
     return (
         "# The folders\n\nA folder imports from those below it only. The left path is a call that "
         "is added, the right one a sentence of the user; a dot is a folder that it enters, and the "
-        "number the order.\n\n![The folders and both paths](folders.svg)\n\n"
-        + table(("folder", "lines", ""), rows)
+        "number the order. A bar is as long as the folder has lines. `CONTRIBUTING.md` has the "
+        "same list as text.\n\n![The folders and both paths](folders.svg)\n"
     )
 
 
@@ -357,8 +601,7 @@ def _picture() -> str:
     for row, (name, lines, told) in enumerate(folders):
         top = 30 + row * height
         places[name] = top + 10
-        label = told if len(told) < 84 else told[:82].rsplit(" ", 1)[0] + " …"
-        label = label.replace("&", "&amp;").replace("<", "&lt;")
+        label = told.replace("&", "&amp;").replace("<", "&lt;")
         width = 4 + lines / 50
         drawn.append(
             f'<rect x="150" y="{top}" width="{width:.0f}" height="20" class="size"/>'
@@ -369,7 +612,7 @@ def _picture() -> str:
         drawn.append(
             f'<text x="{left + 4}" y="18" text-anchor="middle" class="path">{title}</text>'
         )
-        drawn.append(_path(paths[path], places, left))
+        drawn.append(_path(paths[path].files, places, left))
     total = 40 + len(folders) * height
     style = (
         "text{font:12px sans-serif;fill:#1f2933}.name{font-weight:bold}.size{fill:#d9e2ec}"
@@ -403,11 +646,11 @@ MOST = 3  # elements of a list that are shown
 MAX_TEXT = 90  # characters of a text or a line that is shown
 LABELS = ("Written by", "Where", "A line", "Read", "Lost", "Verified")
 STATES = {
-    "by its program": "`make test-hosts` runs the program, and reads what it writes.",
-    "by its package": "The package itself wrote a recording, which the tests read.",
-    "by its types": "The package's own types were filled by hand; no service wrote them.",
-    "by hand": "Files of the program were compared by hand; the tests hold lines in their form.",
-    "by its documentation": "**No recording of it was seen here.**",
+    "by its program": "`make test-hosts` runs the program, and reads what it writes",
+    "by its package": "the package itself wrote a recording, which the tests read",
+    "by its types": "the package's types were filled by hand, so that a service may send more",
+    "by hand": "files of the program were compared by hand",
+    "by its documentation": "**no recording of it was seen here**",
 }
 COMMANDS = {
     "claude_code": "toolmem import --from-agents",
@@ -516,14 +759,14 @@ def formats() -> str:
         (f"[{name}](formats/{name}.md)", told["Written by"], code(_command(name)), told["Verified"])
         for name, told in notes_on_formats().items()
     ]
+    states = "\n".join(f"* {state}: {told}" for state, told in STATES.items())
     return (
         "# Formats of recordings\n\n`toolmem import PATH...` recognizes files by their content, "
         "also in folders and packed with gzip. `toolmem evaluate --input` and `toolmem guard "
         "replay --input` read the same files; `--map` describes a form that is not here. Secrets "
-        "are masked, and what was imported before adds nothing.\n\nThe last column is the newest "
-        "version that was tried. A program or a package wrote what the tests read; types were "
-        "filled by hand, so that a service may send more than was seen. Tokens are read from "
-        "`calls`, `table` and `reme` alone: others count them by message or by request.\n\n"
+        "are masked, and what was imported before adds nothing. Tokens are read from `calls`, "
+        "`table` and `reme` alone: others count them by message or by request.\n\nThe last column "
+        f"is the newest version that was tried, and how:\n\n{states}\n\n"
         + table(("format", "written by", "how to read it", "verified"), rows)
         + "\n```{toctree}\n:hidden:\n:glob:\n\nformats/*\n```\n"
     )
@@ -538,16 +781,15 @@ def format_page(name: str) -> str:
     told = notes_on_formats()[name]
     form = catalogue.BY_NAME.get(name)
     read = ([told["Read"]] if "Read" in told else []) + (_read(form) if form else [])
-    state = next(text for state, text in STATES.items() if state in told["Verified"])
     example = _example(name)
     shown = f"```text\n{example}\n```" if example else "None was written here to show."
     parts = {
         "Written by": _capital(told["Written by"]),
-        "Where it lies": _capital(told["Where"]),
+        "Where it is": _capital(told["Where"]),
         "A line": f"{_capital(told['A line'])}\n\n{shown}",
         "What is read": "\n".join(f"* {_capital(each)}" for each in read),
         "What is lost": _capital(told["Lost"]),
-        "Verified with": f"{told['Verified']} {state}",
+        "Verified with": told["Verified"],
         "How to read it": f"```console\n$ {_command(name)}\n```\n",
     }
     return f"# {name}\n\n" + "\n\n".join(f"## {head}\n\n{text}" for head, text in parts.items())
@@ -587,8 +829,14 @@ def _read(form: Format) -> list[str]:
         ),
     }
     commands = form.names.commands if form.names else {}
-    pairs = ((name, ours) for name, (ours, _) in commands.items() if name != ours)
-    renamed = [f"{code(name)} is called {code(ours)}, as in its hook" for name, ours in pairs]
+    named_as = defaultdict[str, list[str]](list)
+    for name, (ours, _) in commands.items():
+        named_as[ours] += [code(name)] if name != ours else []
+    renamed = [
+        f"{code(ours)}, as in its hook: the name of {', '.join(names)}"
+        for ours, names in named_as.items()
+        if names
+    ]
     return [*fields, *(text for text, holds in switches.items() if holds), *renamed]
 
 
@@ -666,6 +914,7 @@ PAGES = {
     "configuration": configuration,
     "ops": ops,
     "operations": operations,
+    "conditions": conditions,
     "files": files,
     "python": python,
     "errors": errors_,

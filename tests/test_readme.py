@@ -13,10 +13,9 @@ def test_its_examples_run_and_print_what_they_say(tmp_path, monkeypatch, capsys)
         exec(compile(example, "README.md", "exec"), {})
     printed = capsys.readouterr().out
     assert "deny toolmem: not run. The user said on" in printed
-    assert "- **[critical]** never email Sarah at sarah@example.com" in printed
-    assert 'worth nothing: {"q": "rain"}' in printed or 'worked: {"q": "rain"}' in printed
-    assert "## What is known of your tools" in printed
-    assert "tool_name" in printed
+    assert "Never email Sarah at sarah@example.com" in printed
+    assert 'failed: {"day": "3 May"}: "day must be YYYY-MM-DD"' in printed
+    assert 'worked: {"day": "2027-05-03"}' in printed
 
 
 def test_its_make_targets_exist():

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from toolmem.client import AsyncClient, Client
     from toolmem.errors import CallDenied
     from toolmem.formats.data_frames import read_calls
-    from toolmem.memory.async_toolmem import AsyncToolMem
-    from toolmem.memory.toolmem import ToolMem
+    from toolmem.memory.toolmem import AsyncToolMem, ToolMem
     from toolmem.models.calls import ToolCallResult
     from toolmem.models.rules import ToolMemoryRule
     from toolmem.rules.capture import ToolMemoryCaptureHook
@@ -35,7 +34,7 @@ _MODULES = {
     "AgentSession": "toolmem.session.agent_session",
     "AsyncClient": "toolmem.client",
     "AsyncAgentSession": "toolmem.session.async_session",
-    "AsyncToolMem": "toolmem.memory.async_toolmem",
+    "AsyncToolMem": "toolmem.memory.toolmem",
     "CallDenied": "toolmem.errors",
     "Client": "toolmem.client",
     "CallRecorder": "toolmem.session.recorder",

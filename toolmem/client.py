@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
-from toolmem.config.names import with_new_names
+from toolmem.config.environment import is_local
 from toolmem.errors import (
     Conflict,
     ModelError,
@@ -25,6 +25,7 @@ from toolmem.errors import (
     StoreUnavailable,
     ToolMemError,
 )
+from toolmem.flow.runner import with_new_names
 from toolmem.formats.chat import change_texts
 from toolmem.models.decisions import Decision
 from toolmem.models.tools import FlowResponse
@@ -38,7 +39,6 @@ TIMEOUT = 300.0  # seconds without a byte from the service: a model takes its ti
 CONNECT_TIMEOUT = 5.0  # seconds
 RETRIES = 2  # attempts to connect; a request that may have arrived is never sent again
 TOKEN_VARIABLE = "TOOLMEM_TOKEN"
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class Client(Methods):
@@ -66,8 +66,8 @@ class Client(Methods):
             base_url=self.base_url,
             headers={"Authorization": f"Bearer {token}"} if token else {},
             timeout=httpx.Timeout(timeout, connect=CONNECT_TIMEOUT),
-            transport=httpx.HTTPTransport(retries=RETRIES) if _is_local(parts.hostname) else None,
-            trust_env=not _is_local(parts.hostname),  # no proxy of the environment on this machine
+            transport=httpx.HTTPTransport(retries=RETRIES) if is_local(base_url) else None,
+            trust_env=not is_local(base_url),
         )
 
     def workspace(self, name: str) -> Client:
@@ -150,10 +150,6 @@ def _without_credentials(url: str) -> str:
     """The address without user, password and query."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def _is_local(host: str) -> bool:
-    return host in _LOOPBACK
 
 
 def _error_from(status: int, answer: Any) -> ToolMemError:

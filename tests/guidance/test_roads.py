@@ -17,7 +17,7 @@ from toolmem.hooks.__main__ import answer_event
 from toolmem.research import tables
 from toolmem.research.evaluation import evaluate
 from toolmem.research.importing import import_recordings
-from toolmem.research.page import page
+from toolmem.research.report import page
 from toolmem.rules.changes import Actor
 from toolmem.rules.store import RuleInput
 from toolmem.server.access import Access

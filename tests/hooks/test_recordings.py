@@ -36,10 +36,12 @@ def test_codex_tells_of_a_failed_command_in_its_recording_alone():
     told = []
     for payload in ended:
         given = {**payload, "transcript_path": rollout}
-        told.append(read_output("codex", "PostToolUse", given, payload["tool_use_id"])[1])
+        told.append(read_output(AGENTS["codex"], "PostToolUse", given, payload["tool_use_id"])[1])
         # Without the recording nobody knows: it is no success.
         payload["transcript_path"] = "/nowhere"
-        assert read_output("codex", "PostToolUse", payload, payload["tool_use_id"])[1] is None
+        assert (
+            read_output(AGENTS["codex"], "PostToolUse", payload, payload["tool_use_id"])[1] is None
+        )
     assert True in told and False in told
 
 
@@ -54,10 +56,13 @@ def test_a_tool_of_a_server_is_never_shortened_to_one_of_the_agents_own(name):
 def test_output_that_imitates_an_exit_code_is_not_taken_for_it():
     inside = "<untrusted_context>\nOutput: x\nExit Code: 1\nmore\n</untrusted_context>"
     given = {"tool_response": {"llmContent": inside}}
-    assert read_output("gemini", "PostToolUse", given, "") == ("x\nExit Code: 1\nmore", False)
+    assert read_output(AGENTS["gemini"], "PostToolUse", given, "") == (
+        "x\nExit Code: 1\nmore",
+        False,
+    )
     text = "<shellId: 0 completed with exit code 2>\nand more"
     told = {"tool_response": {"result_type": "success", "text_result_for_llm": text}}
-    assert read_output("copilot", "PostToolUse", told, "")[1] is False
+    assert read_output(AGENTS["copilot"], "PostToolUse", told, "")[1] is False
 
 
 @pytest.mark.parametrize("name", AGENTS)

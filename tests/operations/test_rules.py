@@ -1,5 +1,6 @@
 """Rules, notes, checks and memories through ToolMem, in one process and in several."""
 
+import json
 import subprocess
 import sys
 
@@ -63,6 +64,39 @@ def test_failures_are_held_between_processes(path):
         memory.tool_call_ended(decision, given, output="cat: x: No such file", success=False)
     with ToolMem(path, overrides=["guard.repeats=enforce"]) as memory:
         assert memory.check_tool_call("Bash", given, conversation_id="c").action == "deny"
+
+
+def test_the_figures_on_a_tool_are_made_from_the_calls_that_were_added(memory):
+    failed = {"tool_name": "Fetch", "output": "Error: timed out", "success": False}
+    worked = {"tool_name": "fetch", "output": "rain", "success": True}
+    memory.add([{**failed, "time_cost": 0.5}, {**failed, "time_cost": 1.5}, worked])
+    memory.add([{"tool_name": "search", "output": "rain"}])
+    memory.capture_rules("", tool_calls=[{"name": "fetch", "success": False}])  # adds no call
+    entries = memory.recall("fetch", namespace="tool_effectiveness")
+    assert [(entry.id, entry.kind) for entry in entries] == [
+        ("fetch", "statistics"),
+        ("search", "statistics"),
+    ]
+    assert json.loads(entries[0].content) == {
+        "total_calls": 3,
+        "successes": 1,
+        "failures": 2,
+        "avg_duration_ms": 1000.0,
+        "common_error_patterns": ["timed out"],
+    }
+    assert memory.services.store().namespaces("default") == []
+    with pytest.raises(RequestError, match="namespace"):
+        memory.remember("x", namespace="tool_effectiveness")
+
+
+def test_figures_that_an_older_toolmem_stored_are_given_and_count_no_call_twice(memory):
+    store, stored = memory.services.store(), {"total_calls": 7, "failures": 2}
+    for name in ("fetch", "search"):
+        store.put("default", "tool_effectiveness", f"tool/{name}", stored)
+    memory.add([{"tool_name": "fetch", "output": "rain", "success": True}])
+    figures = {e.id: json.loads(e.content) for e in memory.recall(namespace="tool_effectiveness")}
+    assert figures["search"] == stored
+    assert (figures["fetch"]["total_calls"], figures["fetch"]["failures"]) == (1, 0)
 
 
 def test_memories_are_recalled_with_the_rules_of_their_tool(memory):

@@ -4,9 +4,9 @@ import pytest
 
 from toolmem.errors import RequestError
 from toolmem.research.compare import ReadCall, compare, read_calls
-from toolmem.research.csv_files import write_csv_files
 from toolmem.research.evaluation import evaluate
 from toolmem.research.rates import Told, difference, kappa, paired_difference, rate_of
+from toolmem.research.report import write_csv_files
 
 
 def calls(worked, tool="a", first=0):

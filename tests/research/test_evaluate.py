@@ -10,9 +10,9 @@ import pytest
 
 from toolmem import ToolMem, read_calls
 from toolmem.errors import RequestError
+from toolmem.files import replace_file
 from toolmem.flow.op import Op, register
 from toolmem.formats.csv_text import cell, csv_text
-from toolmem.formats.files import replace_file
 from toolmem.pages.figures import wilson_interval
 from toolmem.research import tables
 from toolmem.research.evaluation import clear, evaluate, sample

@@ -9,7 +9,7 @@ import pytest
 from toolmem import ToolMem
 from toolmem.errors import RequestError
 from toolmem.research import importing
-from toolmem.research.forgetting import forget_import, imports
+from toolmem.research.import_runs import forget_import, imports
 from toolmem.research.importing import import_recordings
 from toolmem.rules.turn import tools_called_here
 from toolmem.store import changes

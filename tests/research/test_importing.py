@@ -13,7 +13,7 @@ import pytest
 from toolmem import ToolMem, read_calls
 from toolmem.cli.import_ import first_page
 from toolmem.errors import RequestError
-from toolmem.research.forgetting import forget_import, imports
+from toolmem.research.import_runs import forget_import, imports
 from toolmem.research.importing import import_recordings
 
 RUN = {"run_type": "tool", "name": "look", "inputs": {"a": 1}, "trace_id": "t"}

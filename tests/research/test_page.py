@@ -13,7 +13,7 @@ from sentences import long_sentences
 
 from toolmem.research.backtest import LaterRepairs
 from toolmem.research.evaluation import evaluate, sample
-from toolmem.research.page import MAX_TOOLS, page
+from toolmem.research.report import MAX_TOOLS, page
 
 HOSTILE = "</script></code><img src=x onerror=alert(1)><svg onload=alert(2)>\x1b[31m\u202e"
 STRUCTURE = {"html", "head", "meta", "title", "style", "body", "header", "section", "div", "span"}

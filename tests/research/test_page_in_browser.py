@@ -6,7 +6,7 @@ import pytest
 from console_site.pages import violations
 
 from toolmem.research.evaluation import evaluate
-from toolmem.research.page import write_page
+from toolmem.research.report import write_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 HOSTILE = (

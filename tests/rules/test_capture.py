@@ -6,7 +6,6 @@ import pytest
 
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
-from toolmem.rules.failures import ToolEffectiveness
 from toolmem.rules.store import GUARDED
 from toolmem.rules.turn import ToolUse, Turn, read_turn
 
@@ -111,8 +110,7 @@ def test_repeated_failures_make_one_normal_rule_for_each_class(hook, rules, stor
     [rule] = rules.all_rules().rules
     assert (rule.priority, rule.source, rule.tags) == ("normal", "post_turn", ["repeated-failure"])
     assert rule.rule.startswith("Tool failed 2 times in one turn (timeout).")
-    told = store.get("default", "tool_effectiveness", "tool/fetch").read(ToolEffectiveness)
-    assert (told.total_calls, told.failures, len(told.common_error_patterns)) == (4, 4, 1)
+    assert store.namespaces("default") == ["tool-fetch"]
 
 
 def test_one_failure_and_a_call_that_was_stopped_teach_nothing(hook, rules):

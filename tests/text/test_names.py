@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from toolmem import ToolMem
 from toolmem.cli.main import commands
 from toolmem.research.evaluation import evaluate
-from toolmem.research.page import write_page
+from toolmem.research.report import write_page
 from toolmem.server.access import Access
 from toolmem.server.http import application
 from toolmem.server.mcp.reading import McpReading

@@ -27,7 +27,6 @@ from msgspec.structs import replace
 from toolmem.errors import RequestError
 from toolmem.formats.chat import read_arguments
 from toolmem.guard.decision import fallback_decision
-from toolmem.hooks.protocol import typed
 from toolmem.memory.toolmem import Workspace
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.identity import folded_name
@@ -105,6 +104,8 @@ class Conversation:
             session = self.session(tools)
             for each in schemas_of(tools):
                 session.recorder.schemas.setdefault(folded_name(each.name), each)
+            from toolmem.rules.reader.pasted import typed  # takes long to load
+
             words = typed(message)
             with self._lock:
                 is_new = bool(words) and message != self._newest

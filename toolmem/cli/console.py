@@ -20,6 +20,7 @@ from toolmem.errors import ConfigError, RequestError
 from toolmem.models.calls import with_all_fields
 from toolmem.rules.changes import Actor
 from toolmem.text.display import plain, visible
+from toolmem.text.forms import word_set
 
 if TYPE_CHECKING:
     from toolmem.formats.recording import BadRecord
@@ -149,10 +150,9 @@ def print_items(
 
 
 # Variables that agents set in the environment of their commands.
-_AGENT_VARIABLES = (
-    *("CLAUDECODE", "CLAUDE_CODE_CHILD_SESSION", "GEMINI_CLI", "COPILOT_CLI", "CURSOR_AGENT"),
-    *("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "CODEX_CI"),
-    *("OPENCODE", "CLINE_ACTIVE", "GOOSE_TERMINAL"),
+_AGENT_VARIABLES = word_set(
+    "CLAUDECODE CLAUDE_CODE_CHILD_SESSION GEMINI_CLI COPILOT_CLI CURSOR_AGENT CODEX_SANDBOX"
+    " CODEX_SANDBOX_NETWORK_DISABLED CODEX_THREAD_ID CODEX_CI OPENCODE CLINE_ACTIVE GOOSE_TERMINAL"
 )
 
 

@@ -16,8 +16,7 @@ from toolmem.cli.import_ import form, mapping, sources
 from toolmem.errors import RequestError
 from toolmem.formats.recording import read_labels
 from toolmem.research import evaluation, tables
-from toolmem.research.csv_files import write_csv_files
-from toolmem.research.page import write_page
+from toolmem.research.report import write_csv_files, write_page
 from toolmem.text.display import plain
 
 MAX_ROWS = 20  # of calls whose evaluation failed, on the terminal

@@ -9,8 +9,7 @@ import click
 from toolmem.cli import options
 from toolmem.cli.console import confirm, print_error, print_items, print_json
 from toolmem.memory.toolmem import ToolMem
-from toolmem.research.forgetting import Traces, forget_import, imports
-from toolmem.research.import_runs import ImportRun
+from toolmem.research.import_runs import ImportRun, Traces, forget_import, imports
 from toolmem.text.display import plain, shown_name
 
 

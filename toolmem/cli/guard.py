@@ -24,6 +24,7 @@ from toolmem.formats.recording import read_recording
 from toolmem.guard.replay import replay
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.decisions import Decision
+from toolmem.models.records import RULE_PREFIX, TOOL_PREFIX
 from toolmem.text.display import plain
 
 
@@ -112,7 +113,7 @@ def replay_recording(
     if rules_of or not paths:
         with options.open_existing(store=rules_of) as memory:
             store, workspace = memory.services.store(), memory.workspace_name
-            rules = store.list_records(workspace, prefix="tool-", key_prefix="rule/")
+            rules = store.list_records(workspace, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX)
             logged = [] if paths else store.call_log(workspace, limit=10_000, newest=True)
             calls = [*calls, *(each.call for each in logged)]
     with progress_bar("replaying calls") as progress:

@@ -13,10 +13,11 @@ import click
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_unread, progress_bar
 from toolmem.cli.transcripts import Chosen, agree, choose, require_own_store, without_hook
+from toolmem.config.sections import WORKSPACE
 from toolmem.errors import RequestError
 from toolmem.formats.recording import NAMES
 from toolmem.formats.shapes import MAP_FIELDS, mapped
-from toolmem.guard.stores import OWN_STORE, WORKSPACE, store_path
+from toolmem.guard.stores import OWN_STORE, store_path
 from toolmem.guidance.shown import require_trusted
 from toolmem.memory.toolmem import ToolMem
 from toolmem.research.importing import Imported, import_recordings

@@ -14,8 +14,10 @@ import msgspec
 from toolmem.cli import options
 from toolmem.cli.console import confirm, print_error, print_items, print_json, user_actor
 from toolmem.errors import RequestError
+from toolmem.files import replace_file
+from toolmem.flow.runner import with_new_names
 from toolmem.formats.chat import is_conversation, read_chat, text_of, typed_text
-from toolmem.formats.files import read_json, read_lines, replace_file
+from toolmem.formats.files import read_json, read_lines
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import with_all_fields
 from toolmem.models.rules import Effect, Priority, ToolMemoryRule
@@ -357,7 +359,7 @@ def capture(
     with options.open_memory(**(where if applies else {**where, "store": ":memory:"})) as memory:
         hook = ToolMemoryCaptureHook(memory.rules, enabled=True)
         for number, given in enumerate(found):
-            turn = read_turn({**given, "tools": []})
+            turn = read_turn({**with_new_names(given), "tools": []})
             turn.tools = schemas_of(given.get("tools"))
             turn.conversation_id = turn.conversation_id or f"turn {number}"
             _print_captured(number, turn, hook.after_turn(turn), as_json)

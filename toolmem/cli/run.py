@@ -9,9 +9,10 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_json, progress_bar
-from toolmem.config.names import WORKSPACE_KEY, with_new_names
 from toolmem.errors import RequestError
+from toolmem.flow.checks import WORKSPACE_KEY
 from toolmem.flow.report import Event
+from toolmem.flow.runner import with_new_names
 from toolmem.formats.files import MAX_LINE, read_json
 from toolmem.models.calls import with_all_fields
 from toolmem.operations import OPERATIONS

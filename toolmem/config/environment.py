@@ -20,7 +20,8 @@ from toolmem.config.layers import Layer, Loader, Setting
 
 MAX_DOTENV = 100_000  # bytes
 GUARD_SOURCES = ("rules", "repeats", "names", "schema")
-_OFF, _ON = ("off", "false", "no", "0"), ("on", "true", "yes", "1")
+_OFF = ("off", "false", "no", "0")
+_ON = ("on", "true", "yes", "1")
 OPENAI = "https://api.openai.com/v1"
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^#]*))")
 _REFERENCE = re.compile(r"\$\{oc\.env:\s*([A-Za-z_]\w*)\s*(?:,([^}]*))?\}")
@@ -134,7 +135,8 @@ def _address_and_key(
     problems: list[str],
 ) -> Layer:
     added: Layer = {}
-    url_path, key_path = (*model, "params", "base_url"), (*model, "params", "api_key")
+    url_path = (*model, "params", "base_url")
+    key_path = (*model, "params", "api_key")
     given = layer.get(url_path)
     variable, address = ("", str(given.value)) if given else env.first(_ADDRESSES[kind])
     if variable:
@@ -198,6 +200,11 @@ def host_of(address: str) -> str:
         return urlsplit(address).hostname or ""
     except ValueError:  # half an IPv6 address
         return ""
+
+
+def is_local(address: str) -> bool:
+    """Whether an address is on this machine: no proxy of the environment leads there."""
+    return is_loopback(host_of(address))
 
 
 def is_loopback(host: str) -> bool:

@@ -10,16 +10,19 @@ from pathlib import Path
 import yaml
 
 from toolmem.config.layers import Layer, Setting, names_in
-from toolmem.config.names import snake_case
+from toolmem.text.forms import snake_case, word_set
 
 # Settings of those toolkits' loggers, thread pools and clients.
-IGNORED = (
-    *("enable_logo", "init_logger", "thread_pool_max_workers", "ray_max_workers"),
-    *("token_count", "external_mcp"),
+IGNORED = word_set(
+    "enable_logo init_logger thread_pool_max_workers ray_max_workers token_count external_mcp"
 )
 JSON_TYPES = {
-    **{"str": "string", "list": "array", "int": "integer"},
-    **{"float": "number", "bool": "boolean", "dict": "object"},
+    "str": "string",
+    "list": "array",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "dict": "object",
 }
 _NAME = re.compile(r"[A-Za-z_]\w*")
 

@@ -41,7 +41,8 @@ def bind_flows(configuration: Configuration, ops: Mapping[str, type[Op]]) -> Flo
     """Build every flow of the configuration. Raises ConfigError with all problems of settings."""
     problems = list(configuration.problems)
     known = _with_aliases(configuration, ops, problems)
-    flows, left_out = {}, _left_out(configuration, ops)
+    flows = {}
+    left_out = _left_out(configuration, ops)
     make = partial(bind_op, configuration)
     for name, section in configuration.settings.flow.items():
         if name in left_out:
@@ -62,7 +63,8 @@ def bind_flows(configuration: Configuration, ops: Mapping[str, type[Op]]) -> Flo
 
 def _left_out(configuration: Configuration, ops: Mapping[str, type[Op]]) -> dict[str, str]:
     """Flows that are switched off, or use ops of ReMe that toolmem does not have."""
-    settings, left_out = configuration.settings, {}
+    settings = configuration.settings
+    left_out = {}
     for name, section in settings.flow.items():
         foreign = foreign_ops_of(section.flow_content, ops)
         if name in settings.disabled_flows:
@@ -138,6 +140,8 @@ def bind_op(
 
     checked = checked_params(op_class, key, params, origin_of)
     op = op_class.__new__(op_class)
-    op.key, op.literals, op.params = key, dict(literals), checked
+    op.key = key
+    op.literals = dict(literals)
+    op.params = checked
     op.settings = configuration.settings.op.get(key, OpSection())
     return op

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from toolmem.config.names import OLD_WORKSPACE_KEY, WORKSPACE_KEY
 from toolmem.flow.op import Node, Op, Parallel, Sequential
+
+WORKSPACE_KEY = "workspace"
+OLD_WORKSPACE_KEY = "workspace_id"  # in ReMe and OpenHuman
 
 
 def check_flow(node: Node, available_keys: Iterable[str], ops: Mapping[str, type[Op]]) -> list[str]:
@@ -59,7 +61,8 @@ def _branch_by_key(node: Parallel, problems: list[str]) -> dict[str, Node]:
 
 def _out_of_order(visited: list[tuple[Op, frozenset[str]]]) -> list[str]:
     """Ops that miss an optional key because the op that leaves it, for nobody else, runs later."""
-    problems, ops = [], [op for op, _ in visited]
+    problems = []
+    ops = [op for op, _ in visited]
     for place, (op, available) in enumerate(visited):
         for later, later_op in enumerate(ops[place + 1 :], place + 1):
             read_after = {key for each in ops[later + 1 :] for key in (*each.reads, *each.optional)}

@@ -18,9 +18,10 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import Any
 
-from toolmem.config.names import hint, snake_case
+from toolmem.config.names import hint
 from toolmem.errors import ConfigError, FlowSyntaxError
 from toolmem.flow.op import Node, Op, Parallel, Sequential
+from toolmem.text.forms import snake_case
 
 MAX_CHARACTERS = 20_000
 MAX_LINES = 500
@@ -60,7 +61,8 @@ def _split(lines: list[str]) -> tuple[list[ast.stmt], ast.expr, int]:
     likely_start = len(list(takewhile(_ASSIGNMENT.match, lines)))
     likely_error = SyntaxError("the last line must be the flow itself")
     for start in range(len(lines)):
-        before, rest = "\n" * start, "\n".join(lines[start:])
+        before = "\n" * start
+        rest = "\n".join(lines[start:])
         try:
             flow = ast.parse(f"{before}(\n{rest}\n)", mode="eval").body
             ast.parse(f"{before}[\n{rest}\n]", mode="eval")  # refuses `a) >> (b`, unlike the above
@@ -179,10 +181,12 @@ class _Reader:
             return None
 
     def _has_room(self, node: ast.expr, more: int) -> bool:
+        had_room = self._op_count <= MAX_OPS
         self._op_count += more
-        if self._op_count > MAX_OPS >= self._op_count - more:
+        has_room = self._op_count <= MAX_OPS
+        if had_room and not has_room:  # reported once
             self._reject(node, f"more than {MAX_OPS} ops")
-        return self._op_count <= MAX_OPS
+        return has_room
 
     def _reject(self, node: ast.stmt | ast.expr, reason: str) -> Op | None:
         """Report a problem at the node's position in the original text."""

@@ -15,12 +15,12 @@ import msgspec
 from msgspec import Struct
 
 from toolmem.config.check import OriginOf, check
-from toolmem.config.names import snake_case
 from toolmem.config.sections import OpSection
 from toolmem.errors import ConfigError, RequestError, RunCancelled
 from toolmem.flow.report import Event, OpReport
 from toolmem.flow.services import Services
 from toolmem.models.tools import FlowResponse
+from toolmem.text.forms import snake_case
 
 
 class Node:

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from toolmem.config.names import OLD_NAMES, WORKSPACE_KEY, hint, lower_first, with_new_names
+from toolmem.config.names import hint, lower_first
 from toolmem.config.sections import Argument
 from toolmem.errors import RequestError, RunCancelled
-from toolmem.flow.checks import check_flow
+from toolmem.flow.checks import OLD_WORKSPACE_KEY, WORKSPACE_KEY, check_flow
 from toolmem.flow.op import (
     Cancellation,
     Context,
@@ -35,6 +35,10 @@ log = logging.getLogger("toolmem.flow")
 
 WORKSPACE_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
+# What flows of ReMe and methods of OpenHuman call the same thing. Taken at every door that other
+# programs use; Python has the new names alone.
+OLD_NAMES = {OLD_WORKSPACE_KEY: WORKSPACE_KEY, "session_id": "conversation_id"}
+
 _TYPES: Mapping[str, Any] = {
     "string": str | list[str],  # ReMe declares `tool_names: string` and sends lists as well
     "array": list[Any],
@@ -45,6 +49,17 @@ _TYPES: Mapping[str, Any] = {
 }
 _RECORDS = "tool_call_results"
 _ALWAYS_RAISED = (RequestError, RunCancelled)  # whatever `raise_exception` says
+
+
+def with_new_names(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The request with OLD_NAMES replaced. Raises RequestError where it has both names."""
+    renamed = {}
+    for key, value in request.items():
+        new = OLD_NAMES.get(key, key)
+        if new != key and new in request:
+            raise RequestError(f"{key}: `{new}` says the same; give one of them", key)
+        renamed[new] = value
+    return renamed
 
 
 class FlowRun(Struct):
@@ -68,12 +83,13 @@ def run_flow(
     Raises RequestError before anything runs. What an op raises goes on to the caller; where the
     op's `raise_exception` is false it is named in the response and the flow goes on.
     """
-    data = _checked_request(request, arguments, node)
+    ops = list(node.ops())
+    data = _checked_request(request, arguments, ops)
     if arguments is None:
         problems = check_flow(node, data, known_ops())
         if problems:
             raise RequestError("; ".join(problems))
-    reports = [OpReport(op.key) for op in node.ops()]
+    reports = [OpReport(op.key) for op in ops]
     report = RunReport(name, data[WORKSPACE_KEY], services.clock.now(), reports)
     cancellation = outer_cancellation.get() or Cancellation()
     return _Run(services, data, report, tuple(listeners), cancellation).run(node)
@@ -90,7 +106,8 @@ class _Run(Struct):
     _missing_keys: set[str] = set()  # that failed ops would have left
 
     def run(self, node: Node) -> FlowRun:
-        clock, report = self._services.clock, self._report
+        clock = self._services.clock
+        report = self._report
         started = clock.monotonic()
         self._emit(Event("flow_started", total=len(report.ops)))
         try:
@@ -179,7 +196,8 @@ class _Run(Struct):
             self._missing_keys.update(op.leaves)
         finally:
             report.seconds = clock.monotonic() - started
-            outcome, seconds = report.outcome, report.seconds
+            outcome = report.outcome
+            seconds = report.seconds
             self._emit(Event("op_finished", op.key, message=outcome, seconds=seconds))
 
 
@@ -207,14 +225,14 @@ def _outcome(error: BaseException) -> str:
 
 
 def _checked_request(
-    request: Mapping[str, Any], schema: Mapping[str, Argument] | None, node: Node
+    request: Mapping[str, Any], schema: Mapping[str, Argument] | None, ops: Iterable[Op]
 ) -> dict[str, Any]:
     """The request without its None values, old names replaced.
 
     Raises RequestError with the `field` at fault. `schema`: the flow's `input_schema`; None allows
     every key that the ops read.
     """
-    read = {key for op in node.ops() for key in (*op.reads, *op.optional)}
+    read = {key for op in ops for key in (*op.reads, *op.optional)}
     known = set(read if schema is None else schema)
     request = with_new_names(request)
     for old, new in OLD_NAMES.items():

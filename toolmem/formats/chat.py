@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from toolmem.models.calls import ToolCallResult
 from toolmem.text.display import plain
 
+_encode = msgspec.json.Encoder(enc_hook=str).encode
 _ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}  # LangChain's `type`
 _ARGUMENTS = ("arguments", "input", "args")
 _ABOUT_A_CALL = frozenset(
@@ -86,7 +87,8 @@ def is_conversation(value: Any) -> bool:
 
 def read_chat(messages: list[Any]) -> Chat:
     """Read all messages. What is wrong with one goes to `problems`, and the others are read."""
-    chat, context = Chat(), ""
+    chat = Chat()
+    context = ""
     # Calls without an answer, those of one message together: by ids, by names, and all under "".
     waiting: dict[str, list[list[ChatCall]]] = {}
     for position, message in enumerate(messages):
@@ -197,7 +199,7 @@ def records_of(value: Any, seen: dict[str, int]) -> tuple[list[dict[str, Any]], 
     chat = read_chat(body["messages"])
     answered = [call for call in chat.calls if call.output is not None]
     given = _label(body.get("id"))
-    digest = blake2b(msgspec.json.encode(answered), digest_size=8).hexdigest()
+    digest = json_digest(answered, 8).hex()
     conversation = _unique(given or f"conversation-{digest}", seen)
     records = []
     for call in answered:
@@ -213,8 +215,7 @@ def records_of(value: Any, seen: dict[str, int]) -> tuple[list[dict[str, Any]], 
         if call.id:
             metadata["tool_call_id"] = call.id
             if is_random(call.id):
-                content = msgspec.json.encode((call.id, call.name, record["input"]))
-                record["id"] = blake2b(content, digest_size=12).hexdigest()
+                record["id"] = json_digest((call.id, call.name, record["input"])).hex()
             elif given:
                 record["id"] = _unique(f"{given}/{call.id}", seen)
         records.append(record)
@@ -274,6 +275,14 @@ def _part_text(part: Any) -> str:
         return part
     texts = (part.get(key) for key in ("text", "refusal", "content"))
     return next((text for text in texts if isinstance(text, str)), f"[{part.get('type')}]")
+
+
+def json_digest(value: Any, size: int = 12) -> bytes:
+    """Identify a value that can be written as JSON, by `size` bytes; the order of keys counts.
+
+    Stored in ids of calls: it stays the same for ever.
+    """
+    return blake2b(_encode(value), digest_size=size).digest()
 
 
 def is_random(call_id: str) -> bool:

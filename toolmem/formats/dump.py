@@ -12,7 +12,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +19,8 @@ import msgspec
 from msgspec.structs import replace
 
 from toolmem.errors import RequestError
+from toolmem.files import replacing
+from toolmem.formats.chat import json_digest
 from toolmem.formats.files import read_lines
 from toolmem.formats.records import REME_TIME, read_records, read_time
 from toolmem.models.calls import JudgeIdentity, ToolCallResult
@@ -32,8 +33,18 @@ MAX_TEXT = 20_000  # characters of a tool's guidance
 MAX_SEQ = 2**53
 MAX_PROBLEMS = 20  # that one error lists
 _EXACT_FIELDS = (
-    *("id", "create_time", "input", "success", "time_cost", "token_cost", "context", "score"),
-    *("evaluation_status", "execution_failed", "error_class", "judge"),
+    "id",
+    "create_time",
+    "input",
+    "success",
+    "time_cost",
+    "token_cost",
+    "context",
+    "score",
+    "evaluation_status",
+    "execution_failed",
+    "error_class",
+    "judge",
 )
 _JUDGE = JudgeIdentity("imported", "unknown", "")
 
@@ -79,19 +90,13 @@ def _call_object(call: ToolCallResult) -> dict[str, Any]:
 
 
 def write_dump(path: Path, lines: Iterable[bytes]) -> int:
-    """Write a file in one step: readers see the old one or the whole new one. Returns its lines."""
+    """Replace a file, which only this user can read then. Returns the number of its lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
     count = 0
-    try:
-        with unfinished.open("xb") as out:
-            unfinished.chmod(0o600)
-            for line in lines:
-                out.write(line + b"\n")
-                count += 1
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replacing(path, 0o600, keeps_mode=False) as out:
+        for line in lines:
+            out.write(line + b"\n")
+            count += 1
     return count
 
 
@@ -209,7 +214,7 @@ def _calls_of_reme(results: list[Any], name: str, now: datetime) -> list[ToolCal
     for (_, call), raw in zip(read.calls, given, strict=True):
         call.metadata.pop("call_hash", None)
         parts = (call.tool_name, call.create_time, call.input, call.output)
-        digest = blake2b(msgspec.json.encode(parts), digest_size=12).hexdigest()
+        digest = json_digest(parts).hex()
         seen[digest] += 1
         calls.append(_with_verdict(replace(call, id=f"{digest}-{seen[digest]}"), raw))
     return calls

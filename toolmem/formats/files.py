@@ -1,14 +1,13 @@
-"""Read JSON Lines, also gzipped, and report each bad line; replace a file in one step."""
+"""Read JSON Lines, also gzipped, and report each bad line."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import os
-import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -56,7 +55,8 @@ class Unpacked(gzip.GzipFile):
 
     def __init__(self, packed: BinaryIO) -> None:
         super().__init__(fileobj=packed)
-        self._packed, self._lines = packed, 0
+        self._packed = packed
+        self._lines = 0
 
     def read(self, size: int | None = -1) -> bytes:
         data = super().read(size)
@@ -115,22 +115,3 @@ def read_line(number: int, line: bytes | memoryview | msgspec.Raw) -> Line:
         return Line(number, None, f"no UTF-8 text: {error.reason} at byte {error.start}")
     except (ValueError, RecursionError) as error:
         return Line(number, None, f"no JSON: {error}")
-
-
-def replace_file(target: Path, data: bytes, mode: int = 0o666) -> None:
-    """Readers see the old file or the whole new one. Raises OSError.
-
-    `mode`: of a new file; one that is there keeps its mode and owner.
-    """
-    partial = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
-    try:
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT, mode), "wb") as file:
-            file.write(data)
-        if target.exists():
-            status = target.stat()
-            partial.chmod(stat.S_IMODE(status.st_mode))
-            with suppress(PermissionError):
-                os.chown(partial, status.st_uid, status.st_gid)
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -15,13 +15,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from hashlib import blake2b
 from typing import Any
 
-import msgspec
 from msgspec import UNSET
 
-from toolmem.formats.chat import UserMessage, is_random, read_arguments, text_of
+from toolmem.formats.chat import UserMessage, is_random, json_digest, read_arguments, text_of
 from toolmem.formats.shapes import MAP_FIELDS, MAPPED, Event, Format, events_of, read_path
 from toolmem.formats.sources import looks_like
 
@@ -35,7 +33,6 @@ ORPHANS = "answers to no known call were left out"
 NAMELESS = "rows name no tool and were left out: --map name=... says where it stands"
 
 _CONVERSATION_KEYS = ("id", "conversation_id", "session_id", "thread_id", "task_id")
-_encode = msgspec.json.Encoder(enc_hook=str).encode
 Record = dict[str, Any]
 
 
@@ -47,12 +44,14 @@ class Histories:
 
     def known(self, messages: list[Any], own_name: str = "") -> tuple[int, str]:
         """How many of the messages an earlier line held, and the name of the conversation."""
-        digest, name = b"", ""
+        digest = b""
+        name = ""
         count = 0
         for number, message in enumerate(messages, 1):
-            digest = _digest((digest, _without_marks(message)))
+            digest = json_digest((digest, _without_marks(message)))
             if digest in self._names and number < len(messages):
-                count, name = number, self._names[digest]
+                count = number
+                name = self._names[digest]
         if count and digest in self._names:
             count = len(messages)  # a request that was sent twice
         name = name or own_name or f"conversation-{digest.hex()}"
@@ -102,7 +101,8 @@ class Joiner:
         if self._lacking:
             self._look_for_fields(unit)
         problems: dict[str, None] = {}  # each once
-        orphans, has_calls = self._notes[ORPHANS], False
+        orphans = self._notes[ORPHANS]
+        has_calls = False
         for event in events_of(self.form, unit):
             if event.problem:
                 problems[event.problem] = None
@@ -124,7 +124,8 @@ class Joiner:
     def _follow(self, event: Event) -> None:
         """Give an event to the conversation that begins with it; a fork names its parents next."""
         if self._has_begun or not self._own_conversation:
-            self._own_conversation, self._forked_from = event.conversation, ""
+            self._own_conversation = event.conversation
+            self._forked_from = ""
             self._has_begun = False
         elif event.conversation != self._own_conversation:
             self._forked_from = event.conversation
@@ -249,7 +250,8 @@ class Joiner:
 
     def _as_in_hooks(self, call: Event) -> tuple[Any, Any, str]:
         """The tool, its arguments and its MCP server, as a hook of the program gets them."""
-        names, arguments = self.form.names, read_arguments(call.arguments)
+        names = self.form.names
+        arguments = read_arguments(call.arguments)
         if names is None or not isinstance(call.name, str):
             return call.name, arguments, ""
         name, arguments = names.in_hook(call.name, arguments)
@@ -260,7 +262,7 @@ class Joiner:
     def _record_id(self, call: Event, arguments: Any, output: str) -> str | None:
         """None: the file holds this very call again."""
         if (self.form.history or self.form.one_conversation) and is_random(call.id):
-            digest = _digest((self.form.name, call.id, call.name, arguments))
+            digest = json_digest((self.form.name, call.id, call.name, arguments))
             if digest in self._seen:
                 return None
             self._seen[digest] = 1
@@ -272,11 +274,11 @@ class Joiner:
         # A row's number is its id in this file alone, and files may have the same name.
         is_row = call.id and not call.time and place == self._file_name
         source = (call.id, *content) if is_row and not self.form.repeats_history else call.id
-        digest = _digest((self.form.name, source or content, when))
+        digest = json_digest((self.form.name, source or content, when))
         by_id = not self.form.history and (is_same_by_time or self.form.repeats_history)
         if call.id and (by_id or self.form.repeats_history or (call.end and not self.form.history)):
             content = (call.name, arguments, output, call.end)  # models use `call_0` again
-            same = digest if by_id else _digest((digest, content))
+            same = digest if by_id else json_digest((digest, content))
             if same in self._seen:
                 return None
             self._seen[same] = 0
@@ -304,7 +306,3 @@ def _limit(kept: dict[Any, Any], number: int) -> None:
     """Remove the oldest entry of a dictionary that has become too large."""
     if len(kept) > number:
         del kept[next(iter(kept))]
-
-
-def _digest(value: Any) -> bytes:
-    return blake2b(_encode(value), digest_size=12).digest()

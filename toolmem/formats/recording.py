@@ -337,7 +337,8 @@ class _FileReader:
             columns = line.value.keys()
             if columns >= OWN_COLUMNS and columns.isdisjoint(FOREIGN_COLUMNS):
                 filled = {key: value for key, value in line.value.items() if value != ""}
-                form, line = "calls", line._replace(value={"output": "", **filled})
+                form = "calls"
+                line = line._replace(value={"output": "", **filled})
         try:
             yield from list(self._read(form, line))
         except RecursionError:
@@ -413,7 +414,8 @@ def read_labels(path: str | os.PathLike[str]) -> dict[int, bool]:
     left out, so the `calls.csv` of an evaluation can be filled in. Raises RequestError.
     """
     labels: dict[int, bool] = {}
-    name, number = os.fspath(path), 1  # the heading
+    name = os.fspath(path)
+    number = 1  # the heading
     problem = "expected the columns `index`, a row from 0, and `label`, separated by commas"
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
@@ -427,7 +429,8 @@ def read_labels(path: str | os.PathLike[str]) -> dict[int, bool]:
                 label = (line["label"] or "").strip().lower()
                 if label:
                     problem = "expected `label` 1 or 0, and a row's number"
-                    row, worked = int(line[place]), LABELS[label]
+                    row = int(line[place])
+                    worked = LABELS[label]
                     problem = f"row {row} has another label above"
                     if labels.setdefault(row, worked) is not worked:
                         raise ValueError

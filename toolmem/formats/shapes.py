@@ -198,7 +198,8 @@ def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
         return None if found is UNSET else found
 
     error = read_path(shape.error, part, unit) if shape.error else UNSET
-    status, output = at(shape.status), at(shape.output)
+    status = at(shape.status)
+    output = at(shape.output)
     failed = failure_of(error, status, at(shape.success))
     if failed is False and not form.trusts_success:
         failed = None
@@ -212,7 +213,8 @@ def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
     if form.not_typed:
         request = _ADDED.sub("", request)
     names = [str(name) for path in shape.conversation if (name := at(path))]
-    name, space = at(shape.name), at(shape.namespace)
+    name = at(shape.name)
+    space = at(shape.namespace)
     arguments = read_path(shape.arguments, part, unit) if shape.arguments else UNSET
     if name and form.marks and (arguments is UNSET or arguments is None or arguments == ""):
         arguments = read_path(f"{shape.arguments}|{USUAL_ARGUMENTS}", part, unit)

@@ -61,7 +61,8 @@ def _tool(span: dict[str, Any], attributes: dict[str, Any]) -> dict[str, Any]:
     failed = failed or attributes.get("langfuse.observation.level") == "ERROR"
     told = _first(attributes, ("langfuse.observation.status_message", "error.type"))
     told = status.get("message") or status.get("description") or told
-    arguments, result = _first(attributes, _ARGUMENTS), _first(attributes, _RESULTS)
+    arguments = _first(attributes, _ARGUMENTS)
+    result = _first(attributes, _RESULTS)
     word = "ok" if code in (1, "STATUS_CODE_OK", "OK") else ""
     if failed:
         word = "error"

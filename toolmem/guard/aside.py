@@ -15,12 +15,13 @@ from pathlib import Path
 import msgspec
 
 from toolmem.errors import StoreError
+from toolmem.files import replace_file
 from toolmem.guard.guard import HEAR_WAIT, Guard
 from toolmem.guard.rule_copies import CopiedRule, copy_records, put_records
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
-from toolmem.rules.identity import RULE_PREFIX
+from toolmem.rules.identity import rule_key
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn, tell_operator
 from toolmem.store.sqlite import SqliteStore
@@ -74,7 +75,8 @@ class Aside:
         It is held on until `let_go`, as a transaction around this may still fail.
         """
         self._given = self.held
-        target, workspace = self._target.store, self.rules.workspace
+        target = self._target.store
+        workspace = self.rules.workspace
         new = [
             each
             for each in copy_records(self.rules.store, workspace)
@@ -82,7 +84,7 @@ class Aside:
         ]  # the file may be anybody's, and replaces no rule
         put_records(new, target, workspace)
         keys = {each.key for each in new}
-        texts = dict.fromkeys(r.rule for r in self._given if f"{RULE_PREFIX}{r.id}" in keys)
+        texts = dict.fromkeys(r.rule for r in self._given if rule_key(r.id) in keys)
         return [f"Kept now: “{plain(text, 160)}”" for text in texts]
 
     def let_go(self) -> None:
@@ -98,8 +100,6 @@ class Aside:
         """Whether what is held binds in the processes that ask for it."""
         if self.file is None:
             return True
-        from toolmem.formats.files import replace_file
-
         try:
             self.file.parent.mkdir(mode=0o700, exist_ok=True)
             _require_own(self.file.parent)
@@ -116,7 +116,8 @@ def hear_in_time(guard: Guard, turn: Turn, hear: Callable[[], Captured]) -> Capt
     Where the store takes nothing, the message's demands bind in its session alone, and that is
     what the user is told.
     """
-    aside, heard = guard.asides.get(turn.conversation_id), Captured()
+    aside = guard.asides.get(turn.conversation_id)
+    heard = Captured()
     try:
         with guard.store.transaction(HEAR_WAIT):
             if aside is not None:

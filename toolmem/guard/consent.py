@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,14 +17,21 @@ from toolmem.rules.replies import (
     MIN_ID_LENGTH,
     excerpt,
     is_this_once,
-    may_say_else,
     remember_lifted,
 )
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured
 from toolmem.store.storable import micros
+from toolmem.text.patterns import late_pattern
 
 ONCE_LASTS = timedelta(hours=1)  # after `yes, this once`
+# Words that may set a condition to a yes, take it back, or speak of a text.
+_UNSURE = late_pattern(
+    r"\b(?:if|unless|only if|until|when|after|before|once the|provided|don['’]?t|do not|not|never"
+    r"|wait|actually|translate|says?|said|wrote|reply|message|text|line|title|this reads)\b"
+    r"|如果|只有|等|不|别|翻译|说|写",
+    re.I,
+)
 
 
 def hear(
@@ -34,9 +42,11 @@ def hear(
     It frees the one call that rules stopped since the user's last message, as it was shown.
     `is_heard`: the user is known to have typed the message.
     """
-    stops, old = state.stops, state.failures
+    stops = state.stops
+    old = state.failures
     state.failures = Failures(changed=old.changed + 1, here=old.here)
-    state.stopped_before, state.stopped_by = state.stopped_by, []
+    state.stopped_before = state.stopped_by
+    state.stopped_by = []
     state.stops = {}
     state.once = ""
     state.is_guests |= is_guests
@@ -44,7 +54,7 @@ def hear(
         return ""
     if not is_heard:
         return "Nothing is let through, as it is not sure that you typed this"
-    if may_say_else(message):
+    if _UNSURE.search(message):
         return "Nothing is let through yet: say `yes, this once` alone, as the whole message"
     if len(stops) > 1:
         calls = "; ".join(call or "a call that is too long to be shown" for call in stops.values())
@@ -55,7 +65,8 @@ def hear(
     [(identity, call)] = stops.items()
     if not call:
         return "Nothing is let through: the call is too long to be shown whole"
-    state.once, state.once_until = identity, micros(now + ONCE_LASTS)
+    state.once = identity
+    state.once_until = micros(now + ONCE_LASTS)
     return f"This call may run once, within an hour: {call}"
 
 
@@ -77,7 +88,9 @@ def follow_answer(
 
     `change`: edits the record of the conversation. Raises RequestError where a rule is gone.
     """
-    captured, session, now = Captured(), decision.conversation_id, rules.local_time()
+    captured = Captured()
+    session = decision.conversation_id
+    now = rules.local_time()
     doubted = [source for source in decision.sources if source.unknown]
     if decision.action == "ask" and agreed and doubted:
         change(partial(_remember_agreed, [source.unknown for source in doubted]))
@@ -90,7 +103,8 @@ def follow_answer(
     every = rules.all_rules(session).rules
     lifts = {text_key(rule.rule): asked[rule.id] for rule in every if rule.id in asked}
     for rule in every:  # one sentence may have rules on several tools
-        key, question = text_key(rule.rule), rule.question_at(now)
+        key = text_key(rule.rule)
+        question = rule.question_at(now)
         is_open = question is not None and question.session == session
         if (rule.id not in asked and not (is_open and key in lifts)) or not (agreed or is_open):
             continue

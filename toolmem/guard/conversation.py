@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -29,7 +29,6 @@ STOPS = "stops/"  # keys of what each rule stopped
 MAX_FORGIVEN = 500  # errors
 MAX_STOPS = 20  # of a conversation, since the user spoke
 MAX_AGREED = 200  # of a conversation, the newest
-MAX_RUNNING = 1_000  # calls in this process
 
 
 class Conversation(Struct, kw_only=True, omit_defaults=True):
@@ -90,7 +89,8 @@ def count_stop(store: Store, workspace: str, rule_id: str, now: datetime) -> Non
     """Count that a rule stopped a call."""
 
     def change(stops: RuleStops) -> None:
-        stops.number, stops.last = stops.number + 1, now
+        stops.number += 1
+        stops.last = now
 
     swap(store, workspace, (NAMESPACE, f"{STOPS}{rule_id}"), RuleStops, change)
 
@@ -99,14 +99,6 @@ def rule_stops(store: Store, workspace: str) -> dict[str, RuleStops]:
     """How often each rule stopped a call, by its id."""
     records = store.list_records(workspace, NAMESPACE, key_prefix=STOPS)
     return {r.key.removeprefix(STOPS): read_or_new(r, RuleStops) for r in records}
-
-
-class RunningCall(NamedTuple):
-    """A call that was allowed and has not ended."""
-
-    view: CallView
-    identity: str
-    changed: int  # `Failures.changed` when the call began
 
 
 class PlannedCall(Struct):

@@ -206,7 +206,9 @@ def rule_finding(
     if asked is not None and action == "deny" and asks_user and sure:
         said = quoted(asked.words.rstrip(" ."))
         text += f" You said: {said}. Let it through, and lift the rule?"
-        action, remedy, notice = "ask", "", ""
+        action = "ask"
+        remedy = ""
+        notice = ""
     elif asked is not None and asked.what != "replaced":
         text += f" Later they said: {quoted(asked.words)}. Whether that ends it is not decided."
         remedy = "Ask the user whether the rule still holds."
@@ -276,7 +278,8 @@ def call_in_words(view: CallView, key: bytes) -> str:
     """
     texts = [value for _, _, value in view.scalars if isinstance(value, str)]
     if view.shells and len(texts) == 1:
-        given, is_whole = texts[0], len(texts[0]) <= MAX_WHOLE
+        given = texts[0]
+        is_whole = len(texts[0]) <= MAX_WHOLE
     else:
         left = [_MAX_READ]
         masked = Masker(key).value(_first_values(view.arguments, left))

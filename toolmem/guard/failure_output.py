@@ -50,13 +50,17 @@ CHANGED = late_pattern(
 
 def without_exit_code(output: str) -> tuple[str, str]:
     """Split an output into its text without exit-code lines, and the first such line."""
-    text, code = output.strip(), ""
+    text = output.strip()
+    code = ""
     for _ in range(_MAX_CODE_LINES):
-        first, last = text[:_ENDS].partition("\n")[0], text[-_ENDS:].rpartition("\n")[2]
+        first = text[:_ENDS].partition("\n")[0]
+        last = text[-_ENDS:].rpartition("\n")[2]
         if text and _is_exit_code(first):
-            text, code = text[len(first) :].lstrip(), code or first
+            text = text[len(first) :].lstrip()
+            code = code or first
         elif text and _is_exit_code(last):
-            text, code = text[: len(text) - len(last)].rstrip(), code or last
+            text = text[: len(text) - len(last)].rstrip()
+            code = code or last
         else:
             break
     return text, code.strip()

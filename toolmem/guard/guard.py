@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from functools import cached_property, partial
@@ -23,13 +22,11 @@ from toolmem.errors import StoreError
 from toolmem.guard import consent
 from toolmem.guard.conversation import (
     CONVERSATION,
-    MAX_RUNNING,
     NAMESPACE,
     OWN_TOOLS,
     Conversation,
     Forgiveness,
     PlannedCall,
-    RunningCall,
     count_call,
     count_stop,
 )
@@ -46,6 +43,7 @@ from toolmem.guard.decision import (
 )
 from toolmem.guard.history import (
     KnownHistory,
+    RunningCalls,
     count_key,
     doubt_key,
     record_call,
@@ -105,17 +103,19 @@ class Guard:
         copies: Sequence[Store] = (),
         lost: str = "",
     ) -> None:
-        self.store, self.workspace, self.clock = store, workspace, clock
+        self.store = store
+        self.workspace = workspace
+        self.clock = clock
         self.modes = modes or GuardSection()
         self.protected = protected
-        self._serves_guests, self._only_asks = serves_guests, only_asks
+        self._serves_guests = serves_guests
+        self._only_asks = only_asks
         self.lost = lost
         self.asides: dict[str, Aside] = {}  # by conversation: demands that the store did not take
         self._copied = [RuleSet(ToolMemoryStore(c, workspace, clock, zone), "") for c in copies]
         self.rules = ToolMemoryStore(store, workspace, clock, zone)
         self._rule_set: RuleSet | None = None
-        self._running: dict[str, RunningCall] = {}  # by the id of the decision
-        self._lock = threading.Lock()
+        self._running = RunningCalls()
 
     @cached_property
     def _secret(self) -> bytes:
@@ -176,25 +176,26 @@ class Guard:
         """
         view = CallView(tool_name, arguments, schema.parameters if schema else None, folder)
         call = PlannedCall(view, arguments, conversation, schema, force, asks_user)
-        decision_id, now = os.urandom(16).hex(), self.clock.now()
+        decision_id = os.urandom(16).hex()
+        now = self.clock.now()
+        is_read = False
         try:
-            findings, is_read = self._findings(call, decision_id), True
+            findings = self._findings(call, decision_id)
+            is_read = True
         except StoreError as error:
-            findings, is_read = self._without_store(call, error), False
+            findings = self._without_store(call, error)
         except Exception as error:  # an odd call must not pass for want of an answer
             log.warning("a call cannot be read: %s", type(error).__name__)  # it may hold secrets
-            findings, is_read = [unreadable_call(error, self.modes.rules)], False
+            findings = [unreadable_call(error, self.modes.rules)]
         decision = decide(decision_id, now, tool_name, conversation, findings)
         if self.lost and not (decision.may_run or self._serves_guests):
-            decision = replace(
-                decision, reason=f"{decision.reason} Also tell the user: {self.lost}"
-            )
+            reason = f"{decision.reason} Also tell the user: {self.lost}"
+            decision = replace(decision, reason=reason)
         if not findings or not is_read:  # what it uses up is written already
             return decision, (lambda: None) if call.uses_up else None
         shown = shown_arguments(view.arguments, self._secret)
-        decision = replace(decision, call=shown, call_id=plain(call_id, 100))
-        if self._serves_guests or call.known.is_guests:
-            decision = replace(decision, notice="")
+        notice = "" if self._serves_guests or call.known.is_guests else decision.notice
+        decision = replace(decision, call=shown, call_id=plain(call_id, 100), notice=notice)
 
         def remember() -> None:
             self._remember_stop(decision, call)
@@ -207,7 +208,8 @@ class Guard:
 
         A rule that may mean what is cut off counts as broken. Raises StoreError.
         """
-        rule_set, now = self._read_state(conversation)[2], self.rules.local_time()
+        _, _, rule_set = self._read_state(conversation)
+        now = self.rules.local_time()
         others = conversation in self.asides or self._copied
         known = {} if others else rule_set.foreseen(now)
         for each in calls:
@@ -230,27 +232,23 @@ class Guard:
         return findings + self._rule_findings(call, rule_set)
 
     def _findings(self, call: PlannedCall, decision_id: str) -> list[Finding]:
-        view, modes = call.view, self.modes
+        view = call.view
         if folded_name(view.tool) in OWN_TOOLS:
             return []
-        known, call.forgiven, rule_set = self._read_state(call.conversation)
-        call.known, call.identity = known, call_identity(view.tool, call.arguments, self._secret)
+        call.known, call.forgiven, rule_set = self._read_state(call.conversation)
+        call.identity = call_identity(view.tool, call.arguments, self._secret)
         call.once = call_identity(view.tool, [call.arguments, view.folder], self._secret)
-        is_once = bool(known.once) and known.once == call.once and self._use_once(call)
+        is_once = bool(call.known.once) and call.known.once == call.once and self._use_once(call)
         findings = [] if is_once else self._rule_findings(call, rule_set)
-        if modes.rules != "off":
+        if self.modes.rules != "off":
             for each in (view, *view.nested):
-                findings += check_self(each, self.protected, modes.rules)
+                findings += check_self(each, self.protected, self.modes.rules)
         findings += self._repeat_findings(call)
-        failures = known.failures
-        if modes.names != "off" and (statement := statement_in(call.arguments)):
-            findings += known.names.check(statement, modes.names)
-        findings += schema_findings(call.arguments, call.schema, modes.schema, self._secret)
+        if self.modes.names != "off" and (statement := statement_in(call.arguments)):
+            findings += call.known.names.check(statement, self.modes.names)
+        findings += schema_findings(call.arguments, call.schema, self.modes.schema, self._secret)
         if not any(f.effective in ("ask", "deny") for f in findings):
-            with self._lock:
-                self._running[decision_id] = RunningCall(view, call.identity, failures.changed)
-                while len(self._running) > MAX_RUNNING:
-                    del self._running[next(iter(self._running))]
+            self._running.begin(decision_id, view, call.identity, call.known.failures.changed)
         return findings
 
     def _rule_findings(self, call: PlannedCall, rule_set: RuleSet | None) -> list[Finding]:
@@ -274,9 +272,10 @@ class Guard:
         """The rules that a call breaks, and the tests that count it where it breaks none."""
         if self.modes.rules == "off":
             return [], []
-        view, known, now = call.view, call.known, self.rules.local_time()
-        counts = {**call.forgiven.counted, **known.counted}
-        history = KnownHistory(known.history, counts, now, known.agreed)
+        view = call.view
+        now = self.rules.local_time()
+        counts = {**call.forgiven.counted, **call.known.counted}
+        history = KnownHistory(call.known.history, counts, now, call.known.agreed)
         found: list[Finding] = []
         counted: list[tuple[ToolMemoryRule, MoreThan]] = []
         aside = self.asides.get(call.conversation)
@@ -285,7 +284,7 @@ class Guard:
             for each, rule, conditions in rules.rules_for(view, call.conversation):
                 if not rule.holds_at(now):
                     continue
-                match, need = history.match(rule, conditions, each), required_call(conditions)
+                match = history.match(rule, conditions, each)
                 is_unknown = match is Match.MAYBE and not (history.is_unsure or view.is_cut)
                 unknown = doubt_key(rule.id, each.doubt) if is_unknown else ""
                 if unknown and self.modes.unknown == "allow" and not self.rules.is_guarded():
@@ -293,6 +292,7 @@ class Guard:
                 if match is not Match.NO:
                     sure = match is Match.YES or view.is_cut
                     is_copy = rules is not rule_set or rule.id in rules.copied
+                    need = required_call(conditions)
                     found.append(self._finding(rule, call, need, sure, unknown, is_copy=is_copy))
                 elif rules is rule_set:
                     tests = conditions.counting_tests(each, now, history)
@@ -337,9 +337,11 @@ class Guard:
         return call.uses_up
 
     def _repeat_findings(self, call: PlannedCall) -> list[Finding]:
-        failures, forgiven, mode = call.known.failures, call.forgiven.errors, self.modes.repeats
+        failures = call.known.failures
+        mode = self.modes.repeats
         if mode == "off" or call.identity not in failures.failures:
             return []
+        forgiven = call.forgiven.errors
         effects = CallEffects(call.view.tool, call.view.arguments)
         return check_repeat(failures, call.identity, forgiven, mode, effects, call.force)
 
@@ -367,13 +369,11 @@ class Guard:
 
         `worked`: where the host does not know, what the output says; it proves a failure alone.
         """
-        with self._lock:
-            running = self._running.pop(decision.id, None)
+        running = self._running.end(decision.id)
         if was_stopped(output):
             return
-        tool = decision.tool_name
-        effects = CallEffects(tool, arguments, hints)
-        call = running.identity if running else call_identity(tool, arguments, self._secret)
+        effects = CallEffects(decision.tool_name, arguments, hints)
+        call = running.identity if running else call_identity(effects.tool, arguments, self._secret)
         view = running.view if running else effects.view
         outcome = outcome_of(effects, output, failed=failed)
         if outcome.failure is not None:

@@ -1,4 +1,4 @@
-"""Record the earlier calls that rules ask for in their tests `earlier` and `more_than`.
+"""Record calls that run, and the earlier ones that tests `earlier` and `more_than` ask for.
 
 Of an earlier call only this is stored: which of these tests it met, whether it worked, and its
 place among the writes of files. Where nothing is known, the tests do not hold.
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from hashlib import blake2s
+from threading import Lock
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.store.storable import micros
-from toolmem.text.forms import word_set
+from toolmem.text.forms import short_key, word_set
 from toolmem.view.conditions import (
     SHOWS_ONLY,
     Conditions,
@@ -28,6 +29,7 @@ from toolmem.view.effects import CallEffects, command_may_write
 from toolmem.view.shell import SimpleCommand
 from toolmem.view.view import CallView
 
+MAX_RUNNING = 1_000  # calls in this process
 _CHECKERS = word_set("ruff mypy eslint flake8 pylint tsc pyright shellcheck gh pytest tox jest")
 _CHECKS = word_set("test lint check typecheck clippy vet status view list")
 _GIT_NOT_WRITING = word_set("add commit fetch push tag remote config branch")
@@ -62,7 +64,9 @@ class KnownHistory(History):
         now: datetime,
         agreed: Sequence[str] = (),
     ) -> None:
-        self.calls, self.counted, self.now = calls, counted, now
+        self.calls = calls
+        self.counted = counted
+        self.now = now
         self.agreed = agreed  # keys of doubts in spite of which the user let calls through
         self.rule_id = ""  # of the rule that asks: each counts its own calls
         self._assumes_worked = self.is_unsure = False
@@ -71,9 +75,8 @@ class KnownHistory(History):
         met = self.calls.met.get(test.key)
         if met is None:
             return False
-        place, after = met.worked if test.worked else met.ended, 0
-        if test.since:
-            after = self.calls.wrote
+        place = met.worked if test.worked else met.ended
+        after = self.calls.wrote if test.since else 0
         if test.worked and place <= after < met.unknown:
             self.is_unsure = True
             return self._assumes_worked
@@ -81,7 +84,8 @@ class KnownHistory(History):
 
     def match(self, rule: ToolMemoryRule, conditions: Conditions, view: CallView) -> Match:
         """Whether a rule means a call; MAYBE where that depends on what is not known."""
-        self.rule_id, self.is_unsure = rule.id, False
+        self.rule_id = rule.id
+        self.is_unsure = False
         found = conditions.check(view, self.now, self)
         if self.is_unsure:
             self._assumes_worked = True
@@ -96,6 +100,33 @@ class KnownHistory(History):
     def exceeded(self, test: MoreThan) -> bool:
         times = self.counted.get(count_key(self.rule_id, test), ())
         return len(still_counted(times, test, self.now)) >= test.calls
+
+
+class RunningCall(NamedTuple):
+    """A call that was allowed and has not ended."""
+
+    view: CallView
+    identity: str
+    changed: int  # `Failures.changed` when the call began
+
+
+class RunningCalls:
+    """The calls of this process that run, by the ids of their decisions; the newest alone."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, RunningCall] = {}
+        self._lock = Lock()
+
+    def begin(self, decision_id: str, view: CallView, identity: str, changed: int) -> None:
+        with self._lock:
+            self._calls[decision_id] = RunningCall(view, identity, changed)
+            while len(self._calls) > MAX_RUNNING:
+                oldest = next(iter(self._calls))
+                del self._calls[oldest]
+
+    def end(self, decision_id: str) -> RunningCall | None:
+        with self._lock:
+            return self._calls.pop(decision_id, None)
 
 
 def _may_write_files(command: SimpleCommand) -> bool:
@@ -113,7 +144,7 @@ def _may_write_files(command: SimpleCommand) -> bool:
 
 def doubt_key(rule_id: str, doubt: Doubt) -> str:
     """The key of a question whether a rule means a call; one yes answers it for a conversation."""
-    return blake2s("\0".join((rule_id, *doubt)).encode(), digest_size=12).hexdigest()
+    return short_key(rule_id, *doubt)
 
 
 def count_key(rule_id: str, test: MoreThan) -> str:
@@ -169,6 +200,6 @@ def required_call(conditions: Conditions) -> str:
     first = next((each.earlier for each in conditions.unless if each.earlier is not None), None)
     if first is None:
         return ""
-    what = next((v for n in ("command", "tool", "target") if (v := getattr(first, n))), "that call")
+    what = first.command or first.tool or first.target or "that call"
     since = " after the last change of files" if first.since else ""
     return f"First a call that matches {what!r} has to {'work' if first.worked else 'run'}{since}."

@@ -9,11 +9,11 @@ with only an exit code, per tool, programs and code, within its conversation.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import re
 from collections.abc import Collection
+from hashlib import blake2b
 from typing import Any
 
 from msgspec import Struct
@@ -22,6 +22,7 @@ from toolmem.guard.decision import Finding, Mode, quoted, times
 from toolmem.guard.failure_output import CHANGED, PENDING, TESTS_FAILED, occurs, without_exit_code
 from toolmem.models.decisions import Action, DecisionSource
 from toolmem.text.error_lines import error_class_of, error_line
+from toolmem.text.forms import short_key
 from toolmem.text.patterns import late_pattern
 from toolmem.view.effects import CallEffects
 
@@ -73,6 +74,12 @@ class Failures(Struct, kw_only=True, omit_defaults=True):
     here: list[str] = []  # errors that are forgiven only in this conversation
 
 
+def call_digest(tool_name: str, arguments: Any) -> str:
+    """Equal for equal tools and arguments. Hooks store it: it stays the same for ever."""
+    text = json.dumps([tool_name, arguments], sort_keys=True)
+    return blake2b(text.encode(), digest_size=12).hexdigest()
+
+
 def call_identity(tool_name: str, arguments: Any, key: bytes) -> str:
     """A keyed hash of the tool and its canonical input; "" where the input cannot be written."""
     try:
@@ -94,7 +101,8 @@ def check_repeat(
     failure = state.failures.get(call)
     if failure is None or failure.error in forgiven or failure.error in state.here:
         return []
-    line, n = quoted(failure.line), failure.times
+    line = quoted(failure.line)
+    n = failure.times
     action: Action = "advise"
     is_forced = False
     if failure.is_transient and n <= len(PAUSES):
@@ -104,7 +112,8 @@ def check_repeat(
         since = "It may fail again"
         way_out = ""
         if not (failure.is_uncertain or state.is_running or effects.asks_outside()):
-            action, since = "deny", "Nothing that could change the outcome has changed since"
+            action = "deny"
+            since = "Nothing that could change the outcome has changed since"
             is_forced = failure.is_denied and not failure.is_forced if force is None else force
             if mode == "enforce" and force is not None:
                 way_out = ", or repeat it with force"
@@ -155,7 +164,8 @@ def _remember(
     new.call_ids = [call_id[:100]] if call_id else []
     if before is not None:
         new.times = before.times + 1
-        new.is_denied, new.is_forced = before.is_denied, before.is_forced
+        new.is_denied = before.is_denied
+        new.is_forced = before.is_forced
         new.call_ids = [*before.call_ids, *new.call_ids][-MAX_IDS:]
     state.failures[call] = new
 
@@ -177,7 +187,7 @@ def _failed_outcome(call: CallEffects, output: str) -> Outcome:
     line = error_line(text) if text else ""
     is_transient = error_class_of(line) in _TRANSIENT or _PASSING.search(line[:2_000]) is not None
     programs = [each.words[0] for each in call.view.commands if each.words]
-    mark = _mark(call.tool, line) if line else _HERE + _mark(call.tool, *programs, code)
+    mark = short_key(call.tool, line) if line else _HERE + short_key(call.tool, *programs, code)
     repairs = occurs(CHANGED, text)  # it failed because it changed what it found
     may_differ = occurs(TESTS_FAILED, text) or occurs(PENDING, text)
     failure = FailedCall(
@@ -193,9 +203,3 @@ def _failed_outcome(call: CallEffects, output: str) -> Outcome:
         casts_doubt=call.changes_though_failed(),
         failure=None if repairs else failure,
     )
-
-
-def _mark(*parts: str) -> str:
-    """Hash the parts of an error, so that the record reveals nothing of a call."""
-    text = "\0".join(parts).encode("utf-8", "surrogatepass")
-    return hashlib.blake2s(text, digest_size=12).hexdigest()

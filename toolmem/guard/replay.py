@@ -79,7 +79,8 @@ def replay(
     progress: Callable[[int], None] = lambda done: None,
 ) -> Replay:
     """Replay calls. `rules`: records of a store. `progress`: called with the number done so far."""
-    done, clock = Replay(), _Clock()
+    done = Replay()
+    clock = _Clock()
     ordered = sorted(enumerate(calls), key=lambda each: (each[1].create_time, each[0]))
     with SqliteStore(":memory:") as store:
         for rule in rules:

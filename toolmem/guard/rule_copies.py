@@ -14,26 +14,24 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from toolmem.config.sections import OWN_FOLDER
+from toolmem.config.sections import OWN_FOLDER, WORKSPACE
 from toolmem.errors import StoreError
+from toolmem.files import replace_file
 from toolmem.models.protocols import Store
-from toolmem.models.records import Record
+from toolmem.models.records import RULE_PREFIX, SESSION_RULES, TOOL_PREFIX, Record
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.rules.identity import RULE_PREFIX, SESSION_RULES, TOOL_PREFIX
 from toolmem.store.sqlite import SqliteStore, trust
 from toolmem.store.sqlite.database import RulesChanged
 from toolmem.store.sqlite.files import MEMORY, is_missing
 
 log = logging.getLogger("toolmem.guard")
 _read_rule = msgspec.json.Decoder(ToolMemoryRule).decode
-DEFAULT = "default"  # the workspace of hooks
 HEAD = "head.json"
 MAX_EARLIER = 200  # stamps that a copy remembers
 KEPT_SECONDS = 90 * 24 * 3600  # that a copy outlives its project
@@ -59,11 +57,11 @@ class RuleCopy(Struct, frozen=True):
     project: int = 0  # inode of the folder that the store belongs to
 
 
-def copy_folder(store: str, workspace: str = DEFAULT) -> Path:
+def copy_folder(store: str, workspace: str = WORKSPACE) -> Path:
     """Where the copy of a store's rules is: named after the path, as the store may be gone."""
     named = os.fsencode(_real_path(store))
-    named += b"" if workspace == DEFAULT else b"\0" + workspace.encode()
-    return trust.state_folder() / "rules" / blake2b(named, digest_size=16).hexdigest()
+    named += b"" if workspace == WORKSPACE else b"\0" + workspace.encode()
+    return trust.state_folder() / "rules" / trust.file_name(named)
 
 
 def _real_path(store: str) -> str:
@@ -81,7 +79,7 @@ def _project_of(store: str) -> str:
     return os.path.dirname(folder) if os.path.basename(folder) == OWN_FOLDER else folder
 
 
-def read_head(store: str, workspace: str = DEFAULT) -> RuleCopy | None:
+def read_head(store: str, workspace: str = WORKSPACE) -> RuleCopy | None:
     """The copy of a store's rules, without the rules; None where there is none to be read."""
     with suppress(OSError, ValueError):
         return _head_in(copy_folder(store, workspace))
@@ -93,7 +91,7 @@ def _head_in(folder: Path) -> RuleCopy:
     return msgspec.json.decode((folder / HEAD).read_bytes(), type=RuleCopy)
 
 
-def read_copy(store: str, workspace: str = DEFAULT) -> RuleCopy | None:
+def read_copy(store: str, workspace: str = WORKSPACE) -> RuleCopy | None:
     """The copy of a store's rules; None where there is none to be read."""
     head = read_head(store, workspace)
     return replace(head, rules=_rules_in(copy_folder(store, workspace))) if head else None
@@ -146,7 +144,8 @@ def only_lost(store: SqliteStore, copy: RuleCopy, workspace: str) -> RuleCopy:
 
 
 def _holds(record: Raw, copied: CopiedRule) -> bool:
-    rule, other = _rule(record), _rule(copied.value)
+    rule = _rule(record)
+    other = _rule(copied.value)
     if rule is None or other is None:
         return rule is not None
     return rule == other or rule.updated_at > other.updated_at
@@ -159,7 +158,7 @@ def is_elsewhere(copy: RuleCopy, store: SqliteStore) -> bool:
     a store was made again by toolmem, after the project was deleted.
     """
     with suppress(StoreError):
-        if store.store_id() == copy.store_id != "":
+        if copy.store_id and store.store_id() == copy.store_id:
             return False
     with suppress(OSError):
         project = _project_of(copy.path)
@@ -186,7 +185,8 @@ def keep_copy(store: Store, workspace: str, change: RulesChanged | None = None) 
         head = read_head(store.location, workspace)
         places = change.places if change else []
         snapshot = store.get_many(workspace, places)
-        stamp, records = snapshot.rules_stamp, snapshot.records
+        stamp = snapshot.rules_stamp
+        records = snapshot.records
         if head is not None and head.stamp == stamp:
             return ""
         is_next = bool(change and head and (change.before, change.after) == (head.stamp, stamp))
@@ -221,8 +221,6 @@ def keep_copy(store: Store, workspace: str, change: RulesChanged | None = None) 
 def _write_head(
     folder: Path, store: Store, stamp: str, newest: datetime, old: RuleCopy | None
 ) -> None:
-    from toolmem.formats.files import replace_file
-
     earlier = [*old.earlier, old.stamp] if old else []
     head = RuleCopy(
         _real_path(store.location),
@@ -237,9 +235,7 @@ def _write_head(
 
 def _write_rule(folder: Path, namespace: str, key: str, record: Record | None) -> Path:
     """Write the file of a rule, or remove it where the rule does not bind."""
-    from toolmem.formats.files import replace_file
-
-    name = blake2b(f"{namespace}\0{key}".encode(), digest_size=16).hexdigest()
+    name = trust.file_name(f"{namespace}\0{key}".encode())
     file = folder / f"rule-{name}.json"
     rule = _rule(record.value) if record else None
     if record is None or rule is None or rule.status != "active":
@@ -250,7 +246,7 @@ def _write_rule(folder: Path, namespace: str, key: str, record: Record | None) -
     return file
 
 
-def drop_copy(store: str, workspace: str = DEFAULT) -> None:
+def drop_copy(store: str, workspace: str = WORKSPACE) -> None:
     """Forget the copy of a store's rules. Raises OSError."""
     from shutil import rmtree
 
@@ -273,15 +269,17 @@ def _copy_folders() -> Iterator[Path]:
         yield from (trust.state_folder() / "rules").iterdir()
 
 
-def recognize(store: SqliteStore, workspace: str) -> str:
+def recognize(store: SqliteStore, workspace: str = WORKSPACE) -> str:
     """Trust a store of this user that is in another place now, and return what happened to it.
 
     It is recognized by its id, together with its file's inode, or with the stamp and the very rules
     of a copy; a backup in its old place also by a stamp from before. "" where it is unknown. Raises
     StoreError.
     """
-    store_id, stamp = store.store_id(), store.get_many(workspace, []).rules_stamp
-    here, is_backup = _real_path(store.location), False
+    store_id = store.store_id()
+    stamp = store.get_many(workspace, []).rules_stamp
+    here = _real_path(store.location)
+    is_backup = False
     old = trust.known_place(store_id, store.location)
     for folder in _copy_folders() if stamp else ():
         with suppress(OSError, ValueError):
@@ -297,7 +295,8 @@ def recognize(store: SqliteStore, workspace: str) -> str:
     store.trust()
     if is_backup:
         return f"{store.location} was put back in its place; its rules bind there"
-    copy, is_left = read_head(old, workspace), os.path.isdir(_project_of(old))
+    copy = read_head(old, workspace)
+    is_left = os.path.isdir(_project_of(old))
     if copy is not None and is_elsewhere(copy, SqliteStore(old)):
         is_left = False
     if is_left or not is_missing(old):  # a project that lost its store keeps the copy
@@ -318,7 +317,7 @@ def _same_rules(rules: Sequence[CopiedRule], folder: Path) -> bool:
 
 def aside_file(store: str, session: str) -> Path:
     """Where hooks hold the demands of a session that a store could not take."""
-    name = blake2b(os.fsencode(f"{store}\0{session}"), digest_size=16).hexdigest()
+    name = trust.file_name(os.fsencode(f"{store}\0{session}"))
     return aside_folder() / f"{name}.json"
 
 
@@ -374,7 +373,8 @@ def _newest(records: Sequence[Record]) -> datetime:
 
 def _is_older(record: Raw, than: Raw) -> bool:
     """Whether a rule is an older version of another, or cannot be read while the other can."""
-    rule, other = _rule(record), _rule(than)
+    rule = _rule(record)
+    other = _rule(than)
     return other is not None and (rule is None or rule.updated_at < other.updated_at)
 
 

@@ -27,7 +27,7 @@ from toolmem.view.effects import CallEffects
 from toolmem.view.known_programs import only_reads
 from toolmem.view.parameters import words_of
 from toolmem.view.shell import SimpleCommand
-from toolmem.view.shell_programs import PRINTERS, WRITING_PROGRAMS
+from toolmem.view.shell_programs import INTERPRETERS, PRINTERS, WRITING_PROGRAMS
 from toolmem.view.shell_words import UNKNOWN
 from toolmem.view.view import CallView
 
@@ -42,10 +42,7 @@ _READS: dict[str, frozenset[str]] = {
     "config": word_set("show"),
 }
 _READING_COMMANDS = word_set("tools evaluate testing")  # whatever follows but "forget-line"
-_INTERPRETERS = late_pattern(
-    r"(?:python|pypy|node|deno|bun|perl|ruby|php|lua|rscript|osascript|pwsh|powershell|sqlite3)"
-    r"[\d.]*"
-)
+_INTERPRETERS = late_pattern(rf"(?:{'|'.join(sorted(INTERPRETERS))}|pwsh|powershell|sqlite3)[\d.]*")
 _UNINSTALLERS = word_set("pip pip3 uv pipx conda mamba poetry pdm rm del")
 _REMOVES = word_set("uninstall remove -e")
 # Programs that only read the files they name, whatever their options.
@@ -167,7 +164,8 @@ def _named(command: SimpleCommand, protected: Sequence[str]) -> str:
     """A path of toolmem that a program names which may write it; "" where there is none."""
     if not command.words:
         return ""
-    program, line = command.words[0].lower(), " ".join(command.words)
+    program = command.words[0].lower()
+    line = " ".join(command.words)
     is_known = program in WRITING_PROGRAMS or _only_reads(program, command.words[1:])
     if (is_known and "--remove-files" not in command.words) or _reads_database(command):
         return ""
@@ -271,7 +269,8 @@ def _cleans(command: SimpleCommand, protected: Sequence[str]) -> bool:
     """Whether git removes what it ignores, as toolmem's folder, or does not track, as a hook."""
     words = set(command.words[2:])
     if command.words[:2] == ("git", "stash"):
-        ignored, untracked = {"-a", "--all"} & words, {"-u", "--include-untracked"} & words
+        ignored = {"-a", "--all"} & words
+        untracked = {"-u", "--include-untracked"} & words
     elif command.words[:2] == ("git", "clean"):
         ignored = {word for word in words if _CLEANS_IGNORED.fullmatch(word)}
         untracked = {word for word in words if _FORCES.fullmatch(word)}
@@ -294,7 +293,8 @@ def _changes_toolmem(command: SimpleCommand) -> bool:
         return not reads and _INSIDE.search(" ".join(words)) is not None
     if len(words) == 1 or "--help" in words or "--version" in words:
         return False
-    subcommand, following = words[1], words[2] if len(words) > 2 else ""
+    subcommand = words[1]
+    following = words[2] if len(words) > 2 else ""
     if following == "forget-line":
         return True
     return subcommand not in _READING_COMMANDS and following not in _READS.get(subcommand, ())

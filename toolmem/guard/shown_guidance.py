@@ -61,7 +61,8 @@ def permitted_records(
 
     `place`: the conversation that it is shown in, and its folder.
     """
-    records, say = list(records), Wording(language)
+    records = list(records)
+    say = Wording(language)
     lines = [
         (each.tool_name, line) for each in records if each.guidance for line in each.guidance.lines
     ]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolmem.config.sections import OWN_FOLDER, GuardSection
+from toolmem.config.sections import OWN_FOLDER, WORKSPACE, GuardSection
 from toolmem.errors import StoreError
 from toolmem.guard.guard import Guard
 from toolmem.guard.rule_copies import (
@@ -44,7 +44,6 @@ if TYPE_CHECKING:  # loaded where a demand could not be kept
     from toolmem.guard.aside import Aside
 
 log = logging.getLogger("toolmem.guard")
-WORKSPACE = "default"
 UNTRUSTED = "A store that is not trusted"
 OWN_STORE = os.path.join(OWN_FOLDER, "memory.db")
 KEPT_CALLS = 100  # of a tool
@@ -144,7 +143,8 @@ class Stores(Struct):
 
         One commit in the main store. Another store that fails takes nothing of it back.
         """
-        failed, call_id = call.failed, call.id or ""
+        failed = call.failed
+        call_id = call.id or ""
 
         def learn(pairs: Sequence[tuple[Guard, Decision]]) -> None:
             for guard, decision in pairs:
@@ -208,7 +208,8 @@ class Stores(Struct):
         """
         if not copy.rules or store.location in self.copies:
             return
-        copied, effect = copy_as_store(copy, self.workspace), "bind"
+        copied = copy_as_store(copy, self.workspace)
+        effect = "bind"
         if is_elsewhere(copy, store):  # a path is no project
             self.elsewhere.append(copied)
             effect = "ask, as another folder is in its place,"

@@ -35,7 +35,8 @@ class Trial:
     """Holds calls against one rule, as the guard does. Raises RequestError for bad conditions."""
 
     def __init__(self, guard: Guard, rule: ToolMemoryRule) -> None:
-        self.guard, self.name = guard, folded_name(rule.tool_name)
+        self.guard = guard
+        self.name = folded_name(rule.tool_name)
         self.done = RuleTrial(rule=rule)
         self.conditions: Conditions | None = None  # None: it only reminds
         if rule.is_checked:
@@ -44,7 +45,8 @@ class Trial:
 
     def try_call(self, call: Any) -> None:
         """Try one call: its arguments, or a command line."""
-        tool, now = example_tool(self.done.rule.tool_name), self.guard.rules.local_time()
+        tool = example_tool(self.done.rule.tool_name)
+        now = self.guard.rules.local_time()
         if isinstance(call, str):
             tool = "bash" if self.name.startswith("@") else tool
             call = {"command": call}
@@ -82,7 +84,8 @@ class Trial:
 
     def _recorded(self, number: int) -> Iterator[ToolCallResult]:
         """The newest first; few are in memory together."""
-        store, workspace = self.guard.store, self.guard.workspace
+        store = self.guard.store
+        workspace = self.guard.workspace
         names: list[str] | None = None  # all tools
         if not self.name.startswith("@") and self.name != folded_name(UNSCOPED):
             names = [each for each in store.tool_names(workspace) if folded_name(each) == self.name]
@@ -94,4 +97,5 @@ class Trial:
             yield from (logged.call for logged in reversed(page))
             if len(page) < size:
                 break
-            number, before = number - size, page[0].position
+            number = number - size
+            before = page[0].position

@@ -27,7 +27,8 @@ LEAST_VALUE = 4  # characters of a value that is looked for
 SHARED = "shared"
 MAX_SHORT = 60  # characters of an answer that is known by its form
 # Share of fields that two answers have in common, from 0 to 1; of calls with the same arguments.
-_ALIKE, _SIMILAR = 0.8, 0.6
+_ALIKE = 0.8
+_SIMILAR = 0.6
 
 Calls = Sequence[ToolCallResult]
 

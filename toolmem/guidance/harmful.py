@@ -17,6 +17,7 @@ from toolmem.models.calls import ToolCallResult
 from toolmem.text.forms import word_set
 from toolmem.view.known_programs import KNOWN_PROGRAMS
 from toolmem.view.parameters import words_of
+from toolmem.view.shell_programs import INTERPRETERS, SHELLS
 
 MAX_TEXT = 4_000  # characters of a value that are looked at
 MAX_OUTPUT = 20_000  # of a result
@@ -60,10 +61,7 @@ _RUNS = re.compile(
     r"\b(?:install|add|get|i)\b",
     re.IGNORECASE,
 )
-_RUNNERS = word_set(
-    "sh bash zsh dash ksh fish eval source . python python3 node deno bun perl ruby php iex "
-    "invoke-expression pwsh powershell osascript lua Rscript"
-)
+_RUNNERS = (SHELLS | INTERPRETERS) | word_set("python3 Rscript eval source . iex invoke-expression")
 _INSTALLING = word_set("install add get i exec run x dlx create repo apply")
 _PACKAGE_RUNNERS = word_set("npx uvx pipx bunx pnpx dlx docker podman")
 _WHERE = word_set(  # parameters that say where something goes

@@ -64,7 +64,9 @@ class ModelWriter:
 
         self._whole = template("summarize_tool_usage_prompt")
         self._update = template("update_tool_usage_prompt")
-        self._model, self._card, self._max_tokens = model, card, max_tokens
+        self._model = model
+        self._card = card
+        self._max_tokens = max_tokens
         self._say = Wording(language)
         self.author = f"{model.backend}/{model.model}"
 
@@ -104,7 +106,8 @@ class ModelWriter:
         """The old guidance with what `new` of these calls add. Raises ModelError."""
         guidance = await self._ask(self.prompt(tool_name, new, old), tool_name, calls, old)
         tokens = estimated_tokens(self.prompt(tool_name, calls))
-        version, updates = self._update.version, old.updates + 1
+        version = self._update.version
+        updates = old.updates + 1
         return replace(guidance, prompt_tokens=tokens, prompt_version=version, updates=updates)
 
     async def _ask(
@@ -133,7 +136,9 @@ class DryRunWriter:
     asks_model = False
 
     def __init__(self, writer: ModelWriter, card: CardWriter, model: DryRunModel) -> None:
-        self._writer, self._card, self._model = writer, card, model
+        self._writer = writer
+        self._card = card
+        self._model = model
         self.author = writer.author
 
     def among(self, calls: Calls) -> DryRunWriter:
@@ -195,7 +200,8 @@ def _parts(call: ToolCallResult) -> Iterator[tuple[str, str]]:
     by_rules = call.judge is not None and call.judge.model == "rule_based_check"
     if by_rules:  # it quotes the input and the answer, and adds only what a schema says
         misfit = _MISFIT.search(evaluation)
-        summary, evaluation = "", misfit[0] if misfit else ""
+        summary = ""
+        evaluation = misfit[0] if misfit else ""
     if call.failed:
         error = cut_middle(shown(call.output[-4 * MAX_ERROR :]), MAX_ERROR)
         line = shown(error_line(call.output))[:MAX_LINE]

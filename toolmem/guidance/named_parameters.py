@@ -51,7 +51,9 @@ class Lessons:
     """What is known of the parameters of one tool. `failures`: all that were counted."""
 
     def __init__(self, found: Findings, failures: Sequence[Failure], say: Wording) -> None:
-        self._found, self._say, self._failures = found, say, failures
+        self._found = found
+        self._say = say
+        self._failures = failures
         self.named: dict[str, list[Repair]] = {}  # the tools and values that a lesson names
         self._sources: dict[str, Counter[str]] = {}
         self._repairs: Counter[str] = Counter()
@@ -83,7 +85,8 @@ class Lessons:
                 yield path, lesson
 
     def _source(self, path: str) -> str:
-        sources, n = self._sources.get(path), self._repairs[path]
+        sources = self._sources.get(path)
+        n = self._repairs[path]
         if not sources or n < 2:
             return ""
         tool, k = sources.most_common(1)[0]
@@ -97,7 +100,9 @@ class Lessons:
 
     def _used(self, path: str, least: int = 2) -> str:
         """The tools whose earlier results held the value in most calls that worked."""
-        found, tools, carriers = self._found, Counter[str](), list[ToolCallResult]()
+        found = self._found
+        tools = Counter[str]()
+        carriers = list[ToolCallResult]()
         calls = [i for i, worked in enumerate(found.worked) if worked][-MAX_CARRIERS:]
         for i in calls:
             value = found.observed[i].arguments.get(path, NOT_GIVEN)
@@ -107,7 +112,8 @@ class Lessons:
             before = found.context.before(found.calls[i]) if values else ()
             carriers += [found.calls[i]] if values else []
             tools.update(holders(before, values) - {found.calls[i].tool_name})
-        n, most = len(carriers), max(tools.values(), default=0)
+        n = len(carriers)
+        most = max(tools.values(), default=0)
         if n < least or 2 * most <= n:
             return ""
         names = [tool for tool, k in tools.most_common(2) if 5 * k >= 4 * most]
@@ -130,14 +136,21 @@ class Lessons:
         texts = [value for value in given if isinstance(value, str) and value]
         if len(texts) < len(given):
             return ""
+        return self._form(path, texts, sent) or self._often(path, texts)
+
+    def _form(self, path: str, texts: list[str], sent: Any) -> str:
+        """The form that all texts have, and the one that was sent has not."""
         hidden = {str(value_shown(path, text)) for text in texts}
         if len(hidden) == 1 and str(value_shown(path, sent)) not in hidden and "<" in min(hidden):
             return self._say.say("form", form=min(hidden), n=len(texts))
         forms = {form_of(text) for text in texts}
         is_masked = str(sent).startswith("<")
         is_form = len(forms) == 1 and len(set(texts)) > 1 and form_of(str(sent)) not in forms
-        if is_form and not is_masked and (form := written_form(texts)):
-            return self._say.say("form", form=in_backticks(form), n=len(texts))
+        form = written_form(texts) if is_form and not is_masked else ""
+        return self._say.say("form", form=in_backticks(form), n=len(texts)) if form else ""
+
+    def _often(self, path: str, texts: list[str]) -> str:
+        """The values given most often, where there are few."""
         counts = Counter(text for text in texts if _ENUM.fullmatch(text))
         if counts.total() < len(texts):
             return ""
@@ -173,25 +186,25 @@ def parameter_lines(
         instead = [] if k else _instead(found, arguments_of(call.input), good)
         lesson = lessons.of(path, observation.part, sent[0] if sent else None) if k else ""
         if is_missing:
-            text = say.say("asked_for", name=name, k=k, n=n)
-            text += say.say("list") + lesson if lesson else ""
+            phrase = "asked_for"
         elif error_class_of(message) == "permission_denied":
             continue  # another value would get round it
         elif lesson or (k and _names_value(message, sent)):
-            text = say.say("given_otherwise", name=name, k=k, n=n)
-            text += say.say("list") + lesson if lesson else ""
+            phrase = "given_otherwise"
         elif instead or (not k and is_named(message, path.rpartition(".")[2])):
-            text = say.say("given_never", name=name, n=n)
+            phrase = "given_never"
         else:
             continue
-        repairs = [Repair("added" if is_missing else "changed", path)] if k else []
-        repairs += lessons.named.get(path, []) if lesson else []
+        text = say.say(phrase, name=name, k=k, n=n)
+        if lesson:
+            text += say.say("list") + lesson
         if instead:
             text += say.say("gave", names=say.names(instead))
-            repairs += [Repair("renamed", name, path) for name in instead]
-            repairs += [Repair("added", name) for name in instead]
-        elif not k:
-            repairs.append(Repair("dropped", path))
+        if k:
+            taught = lessons.named.get(path, []) if lesson else []
+            repairs = [Repair("added" if is_missing else "changed", path), *taught]
+        else:
+            repairs = _without(path, instead)
         ids = tuple(found.ids[i] for i in (given or good)[-_MAX_IDS:])
         line = Line(plain_line(text), "failure", k=k, n=n, call_ids=ids, repairs=tuple(repairs))
         origins = [found.calls[i].imported for i in good]
@@ -200,6 +213,14 @@ def parameter_lines(
         if len(lines) == MAX_LINES:
             break
     return lines
+
+
+def _without(path: str, instead: Sequence[str]) -> list[Repair]:
+    """The repairs of a parameter that no call that worked gave; `instead`: what they gave."""
+    if not instead:
+        return [Repair("dropped", path)]
+    renamed = [Repair("renamed", name, path) for name in instead]
+    return renamed + [Repair("added", name) for name in instead]
 
 
 def _names_value(message: str, values: Sequence[Any]) -> bool:

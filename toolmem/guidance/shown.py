@@ -184,7 +184,8 @@ def without_forgotten(guidance: Guidance) -> Guidance:
         kept = {i for i, e in enumerate(texts) if not is_forgotten(_line_behind(e, guidance), keys)}
         return _assembled(texts, kept) if len(kept) < len(texts) else text
 
-    keys, history = guidance.forgotten, guidance.history
+    keys = guidance.forgotten
+    history = guidance.history
     gone = [line for line in guidance.lines if is_forgotten(line, keys)]
     if history is not None:
         told = {(line.error, line.part, line.kind in _WORTHLESS) for line in gone}
@@ -241,7 +242,8 @@ def guidance_section(
 
 def statistics(sums: CallSums) -> ToolStatistics:
     """Rates and averages; calls of which a value is unknown are left out of it."""
-    silent, known = sums.silent or 0, sums.successes + sums.failures
+    silent = sums.silent or 0
+    known = sums.successes + sums.failures
     return ToolStatistics(
         calls=sums.calls,
         success_rate=_mean(sums.successes - silent, known),
@@ -278,7 +280,9 @@ def calls_since_guidance(record: ToolRecord) -> int:
 
 def tool_memory(record: ToolRecord, calls: Sequence[ToolCallResult] = ()) -> ToolMemory:
     """A tool's memory; `calls`: those that are to be shown with it."""
-    guidance, flagged, figures = record.guidance, record.window, statistics(record.window)
+    guidance = record.guidance
+    flagged = record.window
+    figures = statistics(record.window)
     return ToolMemory(
         workspace_id=record.workspace,
         memory_id=record.memory_id,

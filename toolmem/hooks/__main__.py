@@ -78,7 +78,8 @@ def answer_event(arguments: Sequence[str], raw: bytes, environment: Mapping[str,
 
     `raw`: the payload.
     """
-    name, options = "", dict[str, str]()
+    name = ""
+    options = dict[str, str]()
     try:
         name, options = _read_options(arguments)
         return _answer(name, options, raw, environment)
@@ -105,7 +106,8 @@ def read_payload(stdin: BufferedIOBase, raw: bytearray) -> None:
 
 def _read_options(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
     """The agent's name and the options. Unknown ones pass: another version may have set them."""
-    name, options = "", {}
+    name = ""
+    options = {}
     words = iter(arguments)
     for word in words:
         option, equals, value = word.partition("=")
@@ -175,7 +177,8 @@ def _answer_error(name: str, options: Mapping[str, str], raw: bytes, error: Base
         is_closed = options.get("--on-error") == "closed"
         found = re.search(rb'"(hook_event_name|event)"\s{0,9}:\s{0,9}"([\w.]{1,60})"', raw)
         payload = {found[1].decode(): found[2].decode(), "tool_name": "unknown"} if found else {}
-        event, answer = read(AGENTS[name], payload, {}), Answer()
+        event = read(AGENTS[name], payload, {})
+        answer = Answer()
         if event is not None and event.kind == "session_start":
             answer.notice = f"toolmem: no rule binds and nothing is kept: {error}"[:1_000]
         elif event is not None and event.kind == "before_call":

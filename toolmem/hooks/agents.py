@@ -5,11 +5,16 @@ The comment beside each title is the version whose payloads were recorded.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct, field
 
 from toolmem.formats import tool_names
 from toolmem.formats.tool_names import ToolNames
 
+# `recording`: Codex passes no failure to hooks, but records it before it runs them. `wrapping`: the
+# last lines of Gemini CLI's context. `result_type`: Copilot's, and its last line for a command.
+Outcome = Literal["flags", "recording", "wrapping", "result_type"]
 EVERYWHERE = frozenset(("session_start", "subagent_start", "prompt", "before_call", "after_call"))
 
 
@@ -43,11 +48,22 @@ class Agent(Struct, frozen=True, kw_only=True):
     dialect: str = "claude"
     asks: bool = False  # it can ask its user about a call
     times_calls: bool = False  # it tells how long a call took
+    unnamed_events: dict[str, str] = {}  # key of a payload without a name -> its event's
+    json_texts: bool = False  # a tool's input and response come as JSON in a text
+    quotes_prompts: bool = False  # a prompt of its command line keeps the quotation marks
+    output_key: str = ""  # where the text of a response stands, if in one place alone
+    outcome: Outcome = "flags"  # where it stands whether a call failed
+    aborted_output: str = ""  # of a call that its user stopped
+    rejected_output: str = ""  # begins that of a call that its user rejected, in its recording
     context_at: frozenset[str] = EVERYWHERE  # events whose answer may have context for the model
     notice_at: frozenset[str] = frozenset()  # events whose answer may have a notice for the user
+    notice_in_context: frozenset[str] = frozenset()  # events whose notice the model has to pass on
+    no_context_at: frozenset[str] = frozenset()  # its own names of events that take no context
     files: dict[str, str]  # path below project or home -> form; `settings`: shared with others
     user_files: dict[str, str] = {}  # below home, if these differ
     home_variable: str = ""  # environment variable in place of their first folder below home
+    new_settings: str = ""  # the text that a settings file begins with
+    groups_hooks: bool = True  # the settings have a list of groups of hooks for each event
     form: str = "shell"  # of a command in settings: shell, or exec (without one)
     timeout: int = 10  # in its own unit
     end_timeout: int = 0  # at a session's end; 0: the agent's default
@@ -67,6 +83,7 @@ CLAUDE_CODE = Agent(
     project_variable="CLAUDE_PROJECT_DIR",
     asks=True,
     times_calls=True,
+    rejected_output="The user doesn't want to proceed with this tool use.",
     notice_at=frozenset(("session_start", "prompt", "before_call", "after_call")),
     files={".claude/settings.local.json": "settings"},
     user_files={".claude/settings.json": "settings"},
@@ -80,6 +97,7 @@ CODEX = Agent(
     names=tool_names.CODEX,
     events=_names("SessionStart SubagentStart UserPromptSubmit PreToolUse PostToolUse SessionEnd"),
     rename=_names("turn_id=prompt_id"),
+    outcome="recording",
     notice_at=frozenset(("session_start", "prompt")),
     files={".codex/hooks.json": "settings"},
     home_variable="CODEX_HOME",
@@ -96,6 +114,9 @@ COPILOT = Agent(
     project_variable="COPILOT_PROJECT_DIR",
     dialect="copilot",
     asks=True,
+    unnamed_events={"agentName": "SubagentStart"},
+    output_key="text_result_for_llm",
+    outcome="result_type",
     files={".github/hooks/toolmem.json": "copilot"},
     user_files={".copilot/hooks/toolmem.json": "copilot"},
     home_variable="COPILOT_HOME",
@@ -113,6 +134,7 @@ GEMINI = Agent(
     call_ids=False,
     project_variable="GEMINI_PROJECT_DIR",
     dialect="gemini",
+    outcome="wrapping",
     context_at=frozenset(("session_start", "prompt", "after_call")),
     notice_at=frozenset(("session_start", "prompt", "before_call", "after_call")),
     files={".gemini/settings.json": "settings"},
@@ -135,8 +157,12 @@ CURSOR = Agent(
     project_variable="CURSOR_PROJECT_DIR",
     dialect="cursor",
     times_calls=True,
+    json_texts=True,
     context_at=frozenset(("session_start", "after_call")),
+    no_context_at=frozenset(("postToolUseFailure",)),
     files={".cursor/hooks.json": "settings"},
+    new_settings='{\n  "version": 1\n}\n',
+    groups_hooks=False,
     closed={"failClosed": True},
     after_install="Hooks of a project run only in a workspace that you trust: see Settings, Hooks.",
 )
@@ -152,6 +178,8 @@ OPENCODE = Agent(
     rename=_PLUGIN_KEYS,
     dialect="plugin",
     times_calls=True,
+    quotes_prompts=True,
+    aborted_output="Tool execution aborted",
     notice_at=frozenset(("prompt",)),
     files={".opencode/plugin/toolmem.js": "plugins/opencode.js"},
     user_files={".config/opencode/plugin/toolmem.js": "plugins/opencode.js"},
@@ -166,6 +194,7 @@ CLINE = Agent(
     rename={**_PLUGIN_KEYS, "subagent": "agent_id"},
     dialect="plugin",
     times_calls=True,
+    notice_in_context=frozenset(("prompt",)),  # it shows its user none
     files={".cline/plugins/toolmem.js": "plugins/cline.js"},
     home_variable="CLINE_DIR",
     after_install="Start Cline anew: it loads plugins when a session starts.",

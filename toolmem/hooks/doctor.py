@@ -14,12 +14,14 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from toolmem.guard.stores import WORKSPACE, open_stores
+from toolmem.config.sections import WORKSPACE
+from toolmem.guard.stores import open_stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.handle import guard_is_on
 from toolmem.hooks.installs import files_of, is_temporary, read_text
 from toolmem.hooks.session_state import NAMESPACE, Session, SessionState
 from toolmem.hooks.state import Install, installed
+from toolmem.rules.identity import SESSION_PREFIX
 
 TIMEOUT = 20.0  # seconds that the hook has to answer
 _VARIABLES = ("HOME", "XDG_STATE_HOME", "USERPROFILE", "SYSTEMROOT")  # that the hook is given
@@ -62,7 +64,7 @@ def examine(agent: Agent, project: str) -> list[Finding]:
     stores = open_stores(project)
     for line in filter(None, (stores.untrusted, *stores.lost)):
         found.append(Finding("problem", line))
-    sessions = stores.main.list_records(WORKSPACE, NAMESPACE, key_prefix="session/")
+    sessions = stores.main.list_records(WORKSPACE, NAMESPACE, key_prefix=SESSION_PREFIX)
     calls = sum(len(record.read(Session).calls) for record in sessions)
     text = f"{len(sessions)} session(s) with {calls} call(s) are noted in {stores.main.location}"
     return [*found, Finding("note", text)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -15,16 +15,18 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolmem.config.sections import WORKSPACE
 from toolmem.errors import StoreError, ToolMemError
 from toolmem.guard import Guard
 from toolmem.guard.decision import plain_allow, strictest, without_consent
 from toolmem.guard.guard import WRITE_WAIT
+from toolmem.guard.repeats import call_digest
 from toolmem.guard.rule_copies import aside_file
-from toolmem.guard.stores import MAX_OUTPUT, WORKSPACE, Stores
+from toolmem.guard.stores import MAX_OUTPUT, Stores
 from toolmem.hooks.agents import Agent
-from toolmem.hooks.notes import answer_note, note_in
+from toolmem.hooks.notes import NoteCommand, answer_note, note_in
 from toolmem.hooks.protocol import Answer, Event
-from toolmem.hooks.session_state import Session, SessionCall, SessionState, digest_of
+from toolmem.hooks.session_state import Session, SessionCall, SessionState
 from toolmem.hooks.state import installed
 from toolmem.models.calls import ToolCallResult, hook_call_id
 from toolmem.models.decisions import Decision
@@ -32,6 +34,7 @@ from toolmem.store.sqlite import SqliteStore
 from toolmem.text.display import bounded
 
 log = logging.getLogger("toolmem.hooks")
+Decided = tuple[Decision, Callable[[], None] | None]  # by one guard, and what writes it
 
 
 def guard_is_on(environment: Mapping[str, str]) -> bool:
@@ -118,23 +121,10 @@ class Hook(Struct, kw_only=True):
     # ------------------------------------------------------------ around a call
 
     def _before(self, event: Event, state: SessionState) -> Answer:
-        session = Session()
-        stamp = ""
-        try:
-            session, stamp = state.read()
-            for store in self.stores.further:
-                stamp += store.get_many(WORKSPACE, []).rules_stamp
-        except StoreError as error:  # the guards say what that means
-            log.warning("the session cannot be read: %s", error)
+        session, stamp = self._read_session(state)
         if note := note_in(self.agent, event):
-            from toolmem.rules.turn import Turn
-
-            self.stores.rules_changed = True
-            turn = Turn(conversation_id=event.session, number=session.turn)
-            for guard in self.guards()[:1]:
-                turn.stopped_by = guard.stopped_before(event.session)
-            return answer_note(self.stores.rules(), self.agent, note, session, event, turn)
-        digest = digest_of(event.tool, event.input)
+            return self._answer_note(event, note, session)
+        digest = call_digest(event.tool, event.input)
         earlier = session.open_call(event.key, digest)
         if earlier and (earlier.key, earlier.digest) != (event.key, digest):
             earlier = None
@@ -155,27 +145,49 @@ class Hook(Struct, kw_only=True):
             if answer.notice and "before_call" not in self.agent.notice_at:
                 session.notices.append(answer.notice)
 
-        def write() -> None:
-            main, *further = [remember for _, remember in decided] or [None]
-            with self.stores.main.transaction(WRITE_WAIT):
-                if main is not None:
-                    main()
-                state.change(add)
-            for remember, store in zip(further, self.stores.further, strict=False):
-                if remember is not None:
-                    with store.transaction(WRITE_WAIT):
-                        remember()
-
         answer = _answer(decisions)
         is_plain = all(remember is None for _, remember in decided)  # and nothing is used up
-        problem = "" if is_plain and self.agent.times_calls else _why_not_kept(write)
+        problem = ""
+        if not (is_plain and self.agent.times_calls):
+            problem = _why_not_kept(lambda: self._write(decided, lambda: state.change(add)))
         if answer.action in ("ask", "deny"):
             answer.notice = "\n".join(filter(None, (answer.notice, problem)))
         return answer
 
-    def _decide(
-        self, event: Event, asks_user: bool
-    ) -> list[tuple[Decision, Callable[[], None] | None]]:
+    def _read_session(self, state: SessionState) -> tuple[Session, str]:
+        """The session and the stamps of all rules, as far as they can be read."""
+        session = Session()
+        stamp = ""
+        try:
+            session, stamp = state.read()
+            for store in self.stores.further:
+                stamp += store.get_many(WORKSPACE, []).rules_stamp
+        except StoreError as error:  # the guards say what that means
+            log.warning("the session cannot be read: %s", error)
+        return session, stamp
+
+    def _answer_note(self, event: Event, note: NoteCommand, session: Session) -> Answer:
+        from toolmem.rules.turn import Turn
+
+        self.stores.rules_changed = True
+        turn = Turn(conversation_id=event.session, number=session.turn)
+        for guard in self.guards()[:1]:
+            turn.stopped_by = guard.stopped_before(event.session)
+        return answer_note(self.stores.rules(), self.agent, note, session, event, turn)
+
+    def _write(self, decided: Sequence[Decided], add_call: Callable[[], None]) -> None:
+        """Write the decision of each guard into its store, and the call into the session."""
+        main, *further = [remember for _, remember in decided] or [None]
+        with self.stores.main.transaction(WRITE_WAIT):
+            if main is not None:
+                main()
+            add_call()
+        for remember, store in zip(further, self.stores.further, strict=False):
+            if remember is not None:
+                with store.transaction(WRITE_WAIT):
+                    remember()
+
+    def _decide(self, event: Event, asks_user: bool) -> list[Decided]:
         """The decision of each guard, and a function that writes it."""
         decide = partial(
             Guard.decide,
@@ -193,7 +205,7 @@ class Hook(Struct, kw_only=True):
 
         False where that cannot be written, so that nothing is asked.
         """
-        digest = digest_of(event.tool, event.input)
+        digest = call_digest(event.tool, event.input)
         calls = [
             c for c in session.calls if c.is_question and (c.key, c.digest) != (event.key, digest)
         ]
@@ -218,7 +230,7 @@ class Hook(Struct, kw_only=True):
         return True
 
     def _after(self, event: Event, state: SessionState) -> Answer:
-        digest = digest_of(event.tool, event.input)
+        digest = call_digest(event.tool, event.input)
 
         def end(session: Session) -> SessionCall | None:
             call = session.open_call(event.key, digest, by_input=not self.agent.call_ids)
@@ -231,7 +243,8 @@ class Hook(Struct, kw_only=True):
                 call = SessionCall(event.key, digest, _record_id(session, event, digest))
                 session.calls.append(call)
             before = replace(call)
-            call.ended, call.decisions = True, []
+            call.ended = True
+            call.decisions = []
             return before
 
         call = state.change(end)
@@ -241,7 +254,8 @@ class Hook(Struct, kw_only=True):
         if "deny" in actions or ("ask" in actions and not self.agent.asks):
             return Answer()  # it has not run; one that the user agreed to has
         session, _ = state.read()
-        record, guards = self._record(event, call, session), self.guards()
+        record = self._record(event, call, session)
+        guards = self.guards()
         plain = plain_allow(event.tool, event.session, datetime.now(UTC))  # nothing was written
         decisions = call.decisions or [plain] * len(guards)
         self.stores.keep_call(record, event.input, guards, decisions)

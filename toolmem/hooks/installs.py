@@ -25,7 +25,7 @@ from typing import Any
 from msgspec import Struct
 
 from toolmem.errors import RequestError, StoreUnavailable
-from toolmem.formats.files import replace_file
+from toolmem.files import replace_file
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.json_text import with_entries, without_entries, without_spans
 from toolmem.hooks.state import INSTALLS, FileNote, Install, installed, write_notes
@@ -104,8 +104,7 @@ def plan_install(
 
 
 def _with_hooks(agent: Agent, path: Path, before: str | None, command: list[str]) -> FileChange:
-    fresh = '{\n  "version": 1\n}\n' if agent.dialect == "cursor" else ""
-    base = fresh if before is None else before
+    base = agent.new_settings if before is None else before
     if _OURS.search(_words(base)):
         again = f"to install it again, first: toolmem hook uninstall {agent.name}"
         raise RequestError(f"settings: {path} holds toolmem's hook already; {again}", "settings")
@@ -125,7 +124,8 @@ def plan_uninstall(
     changes: list[FileChange] = []
     changed: list[Path] = []
     for path, form in files_of(agent, project, environment).items():
-        before, known = read_text(path), notes.get(str(path))
+        before = read_text(path)
+        known = notes.get(str(path))
         if before is None:
             continue
         if known is not None and known.digest == _digest(before):
@@ -162,8 +162,8 @@ def _entries(agent: Agent, command: list[str]) -> dict[str, Any]:
         timeout = agent.timeout if claude_event != "SessionEnd" else agent.end_timeout
         hook |= {"timeout": timeout} if timeout else {}
         hook |= agent.closed if claude_event == "PreToolUse" and "closed" in command else {}
-        is_flat = agent.dialect == "cursor"
-        entries[event] = hook if is_flat else {"hooks": [{"type": "command", **hook}]}
+        group = {"hooks": [{"type": "command", **hook}]}
+        entries[event] = group if agent.groups_hooks else hook
     return entries
 
 

@@ -45,9 +45,11 @@ def readable(text: str) -> str:
 
 def parts(text: str, start: int) -> Iterator[Part]:
     """The parts of the object or array that begins at `start`."""
-    at, close = _skip(text, start + 1), "}" if text[start] == "{" else "]"
+    at = _skip(text, start + 1)
+    close = "}" if text[start] == "{" else "]"
     while text[at] != close:
-        key, begin = "", at
+        key = ""
+        begin = at
         if close == "}":
             key, at = _decode(text, at)
             at = _skip(text, _skip(text, at) + 1)
@@ -146,7 +148,9 @@ def _insertion(text: str, container: int, members: dict[str, Any]) -> tuple[int,
     The key "" stands for an element of an array.
     """
     first = next(parts(text, container), None)
-    lead, dump, close = "", partial(json.dumps, ensure_ascii=False), ""
+    lead = ""
+    dump = partial(json.dumps, ensure_ascii=False)
+    close = ""
     before = text[container : first.start] if first else text[container:]
     if "\n" in before or text.removeprefix(BOM) == "{}":
         line_end = "\r\n" if "\r\n" in text else "\n"
@@ -156,7 +160,8 @@ def _insertion(text: str, container: int, members: dict[str, Any]) -> tuple[int,
         if first:
             inner = re.split(r"[\r\n]", text[container + 1 : first.start])[-1]
         dump = partial(dump, indent=inner.removeprefix(outer) or "  ")
-        lead, close = line_end + inner, "" if first else line_end + outer
+        lead = line_end + inner
+        close = "" if first else line_end + outer
     names = [f"{json.dumps(key)}: " if key else "" for key in members]
     values = [dump(value).replace("\n", lead or "\n") for value in members.values()]
     new = [lead + name + value for name, value in zip(names, values, strict=True)]

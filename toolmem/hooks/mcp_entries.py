@@ -92,7 +92,8 @@ def apply(change: EntryChange, *, wraps: bool) -> None:
 
 
 def _wrapped(name: str, entry: dict[str, Any], ours: list[str]) -> dict[str, Any]:
-    command, arguments = entry.get("command"), entry.get("args", [])
+    command = entry.get("command")
+    arguments = entry.get("args", [])
     if isinstance(command, str) and isinstance(arguments, list):
         return {**entry, "command": ours[0], "args": [*ours[1:], "--", command, *arguments]}
     address = next((entry[key] for key in _URL_KEYS if isinstance(entry.get(key), str)), None)

@@ -52,7 +52,8 @@ def note_in(agent: Agent, event: Event) -> NoteCommand | None:
     """The note in a call of the shell; None for any other call."""
     if agent.tools.get(event.tool) != "shell" or not isinstance(event.input, dict):
         return None
-    text, several = event.input.get("command"), event.input.get("commands")
+    text = event.input.get("command")
+    several = event.input.get("commands")
     if text is None and isinstance(several, list) and len(several) == 1:
         (text,) = several
     if not isinstance(text, str) or "<<" not in text or len(text) > MAX_CHARACTERS:
@@ -90,18 +91,15 @@ def answer_note(
 
     The words in a transcript may make a rule, and loosen none: an agent can write to it.
     """
-    from toolmem.formats.files import read_json
     from toolmem.rules.changes import Actor
     from toolmem.rules.notes import keep
     from toolmem.rules.notes.quotes import newest_message_with
     from toolmem.rules.notes.verify import NoteContext
 
     try:
-        fields: Any = read_json(note.text.encode("utf-8", "replace"))
+        fields = _read_note(note.text)
     except RequestError as error:
-        return Answer(action="deny", reason=f"toolmem: refused. The note cannot be read: {error}")
-    if not isinstance(fields, dict):
-        return Answer(action="deny", reason="toolmem: refused. The note is no JSON object.")
+        return Answer(action="deny", reason=f"toolmem: refused. {error}")
     masked = Masker(rules.store.secret_key()).text  # stored prompts hold no secrets
     if isinstance(fields.get("quote"), str):
         fields["quote"] = masked(fields["quote"])
@@ -122,8 +120,10 @@ def answer_note(
 
         read = list(map(masked, rejection_replies(agent, event)))
         if newest_message_with(quote, read) >= 0:
-            context.user_messages, context.said_at = read, ()
-            context.by, context.evidence = "program", ""
+            context.user_messages = read
+            context.said_at = ()
+            context.by = "program"
+            context.evidence = ""
             fields.pop("replaces", None)
     if note.lifts:
         lifted = str(fields.get("lifted", ""))
@@ -138,6 +138,19 @@ def answer_note(
     if word != "refused":
         reason += " Nothing ran, and nothing more is to be done for it: go on with the task."
     return Answer(action="deny", reason=reason, notice=done.told)
+
+
+def _read_note(text: str) -> dict[str, Any]:
+    """The fields of a note. Raises RequestError."""
+    from toolmem.formats.files import read_json
+
+    try:
+        fields = read_json(text.encode("utf-8", "replace"))
+    except RequestError as error:
+        raise RequestError(f"The note cannot be read: {error}") from error
+    if not isinstance(fields, dict):
+        raise RequestError("The note is no JSON object.")
+    return fields
 
 
 def _with_own_names(agent: Agent, note: dict[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from toolmem.hooks.agents import Agent
 from toolmem.text.patterns import late_pattern
 
 _COPILOT_END = late_pattern(
@@ -22,15 +23,15 @@ _ERROR_FLAGS = ("is_error", "isError")
 _RECORDING_END = 1_000_000  # bytes at the end of an agent's recording that are read
 
 
-def text_of(agent: str, value: Any) -> str:
+def text_of(agent: Agent, value: Any) -> str:
     """The text of a tool's response, in any of the forms that agents use."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
         return "\n".join(_part(each) for each in value)
     if isinstance(value, Mapping):
-        if agent == "copilot":
-            return text_in(value, "text_result_for_llm")
+        if agent.output_key:
+            return text_in(value, agent.output_key)
         if "llmContent" in value:
             return text_of(agent, value["llmContent"])
         if isinstance(value.get("stdout"), str):
@@ -56,7 +57,7 @@ def _part(part: Mapping[str, Any]) -> str:
 
 
 def read_output(
-    agent: str, event: str, given: Mapping[str, Any], call_id: str
+    agent: Agent, event: str, given: Mapping[str, Any], call_id: str
 ) -> tuple[str, bool | None]:
     """The output without the agent's wrapping, and whether the call failed (None: unknown).
 
@@ -68,11 +69,11 @@ def read_output(
         return output, True
     fields: Mapping[str, Any] = response if isinstance(response, Mapping) else {}
     flagged = any(each.get(name) is True for each in (fields, given) for name in _ERROR_FLAGS)
-    if agent == "copilot":
+    if agent.outcome == "result_type":
         return _of_copilot(output, fields)
-    if agent == "gemini":
+    if agent.outcome == "wrapping":
         return _of_gemini(output, fields)
-    if agent == "codex":
+    if agent.outcome == "recording":
         return output, flagged or _failed_in_rollout(text_in(given, "transcript_path"), call_id)
     if isinstance(response, list):
         flagged |= any(isinstance(each, dict) and each.get("success") is False for each in response)
@@ -101,7 +102,7 @@ def _of_gemini(output: str, response: Mapping[str, Any]) -> tuple[str, bool | No
 
 
 def _failed_in_rollout(path: str, call_id: str) -> bool | None:
-    """Codex passes no failure to hooks, but records it before it runs them."""
+    """Whether the recording of Codex says that a call failed; None where it does not tell."""
     for line in reversed(last_lines(path) if call_id else []):
         if call_id not in line:
             continue
@@ -109,7 +110,8 @@ def _failed_in_rollout(path: str, call_id: str) -> bool | None:
             event = json.loads(line)["payload"]
             item = event.get("item") or event
             ids = {event.get("call_id"), item.get("id")}
-            code, success = item.get("exit_code"), item.get("success")
+            code = item.get("exit_code")
+            success = item.get("success")
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
         if call_id in ids and str(event.get("type")).endswith(("_end", "item_completed")):

@@ -8,28 +8,29 @@ from json import loads
 
 from msgspec.structs import replace
 
+from toolmem.config.sections import WORKSPACE
 from toolmem.errors import StoreError
 from toolmem.guard import Guard
 from toolmem.guard.aside import Aside
 from toolmem.guard.guard import HEAR_WAIT
-from toolmem.guard.stores import WORKSPACE, Stores
+from toolmem.guard.stores import Stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.notes import tools_of
 from toolmem.hooks.outputs import last_lines
-from toolmem.hooks.protocol import Answer, Event, is_plain, typed
+from toolmem.hooks.protocol import Answer, Event
 from toolmem.hooks.session_state import Session, SessionState
 from toolmem.models.calls import SystemClock
 from toolmem.models.protocols import Store
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.prompt import ended_since
+from toolmem.rules.reader.pasted import is_plain, typed
 from toolmem.rules.replies import without_ways_out
 from toolmem.rules.turn import Captured, Turn, tools_called_here
 from toolmem.store.sqlite import SqliteStore
 from toolmem.text.display import plain
 from toolmem.text.masking import Masker
 
-_REJECTED = "The user doesn't want to proceed with this tool use."  # Claude Code 2.1.330
 _SAID = "the user said:\n"
 
 
@@ -177,15 +178,16 @@ def rejection_replies(agent: Agent, event: Event) -> list[str]:
     """
     found: list[str] = []
     names: dict[str, str] = {}  # of tools, by call
-    for line in last_lines(event.transcript) if agent.name == "claude-code" else ():
-        if "tool_use" not in line and _REJECTED not in line:
+    for line in last_lines(event.transcript) if agent.rejected_output else ():
+        if "tool_use" not in line and agent.rejected_output not in line:
             continue
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             for block in loads(line)["message"]["content"]:
                 if block["type"] == "tool_use":
                     names[block["id"]] = block["name"]
                 elif block["type"] == "tool_result" and block.get("is_error") is True:
-                    name, text = names.get(block["tool_use_id"], "mcp__"), block["content"]
-                    if text.startswith(_REJECTED) and not name.startswith("mcp__"):
+                    name = names.get(block["tool_use_id"], "mcp__")
+                    text = block["content"]
+                    if text.startswith(agent.rejected_output) and not name.startswith("mcp__"):
                         found.append(typed(text.partition(_SAID)[2]))
     return [each for each in found if each]

@@ -1,8 +1,6 @@
 """Read a payload as an event, and write an answer as JSON, in Claude Code's protocol.
 
 `agents.py` has the differences of each agent, and the version whose recorded payloads were checked.
-`typed` finds the words of a person in a prompt: programs write into the same field (reminders,
-outputs of commands, files).
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from msgspec import Struct
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.outputs import read_json, read_output, text_in
 from toolmem.models.decisions import Action
-from toolmem.text.patterns import late_pattern
 
 MAX_CONTEXT = 10_000  # characters
 MAX_SETTINGS = 1_000_000  # bytes
@@ -72,13 +69,13 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
     """The event of a payload; None for events that toolmem does not handle."""
     given = {agent.rename.get(name, name): value for name, value in payload.items()}
     name = text_in(given, "hook_event_name")
-    if not name and agent.name == "copilot" and "agentName" in given:
-        name = "SubagentStart"  # the only event that Copilot does not name
+    if not name:
+        name = next((event for key, event in agent.unnamed_events.items() if key in given), "")
     claude_name = agent.events.get(name, "")
     if claude_name not in KINDS:
         return None
     kind = KINDS[claude_name]
-    if agent.name == "cursor":  # JSON as text
+    if agent.json_texts:
         given |= {key: read_json(given.get(key)) for key in ("tool_input", "tool_response")}
     parent = text_in(given, "parent_id")
     is_subagent = bool(parent or given.get("agent_id"))
@@ -97,8 +94,10 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
     # The prompt of a subagent was written by the model.
     if kind == "prompt" and not is_subagent and given.get("source") in (None, "", "user"):
         prompt = text_in(given, "prompt")
-        if agent.name == "opencode" and (quoted := re.fullmatch(r'"([^"]*)"', prompt)):
-            prompt = quoted[1]  # `opencode run "never push"` keeps the quotation marks
+        if agent.quotes_prompts and (quoted := re.fullmatch(r'"([^"]*)"', prompt)):
+            prompt = quoted[1]
+        from toolmem.rules.reader.pasted import typed  # takes long to load
+
         event.prompt = typed(prompt)
     if kind in ("before_call", "after_call"):
         event.tool, event.server = own_tool(agent, text_in(given, "tool_name"), given)
@@ -106,13 +105,13 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
     if given.get("permission_mode") in _ASKING:
         event.asks_user = not _answers_itself(event, environment)
     if kind == "after_call":
-        event.output, event.failed = read_output(agent.name, claude_name, given, event.key)
+        event.output, event.failed = read_output(agent, claude_name, given, event.key)
         milliseconds: Any = given.get("duration_ms")
         if type(milliseconds) in (int, float) and 0 <= milliseconds < 1e12:
             event.seconds = milliseconds / 1000
         response = given.get("tool_response")
         stopped = isinstance(response, Mapping) and response.get("interrupted") is True
-        aborted = event.output == "Tool execution aborted"  # OpenCode
+        aborted = event.output != "" and event.output == agent.aborted_output
         event.interrupted = given.get("is_interrupt") is True or stopped or aborted
     return event
 
@@ -126,7 +125,8 @@ def _answers_itself(event: Event, environment: Mapping[str, str]) -> bool:
         try:
             with open(path, "rb") as file:
                 found = json.loads(file.read(MAX_SETTINGS))
-            hooks, allowed = found.get("hooks") or {}, found.get("permissions") or {}
+            hooks = found.get("hooks") or {}
+            allowed = found.get("permissions") or {}
             is_allowed = any(_allows(entry, event) for entry in allowed.get("allow", ()))
             if hooks.get("PermissionRequest") or is_allowed:
                 return True
@@ -152,7 +152,7 @@ def _project(agent: Agent, given: Mapping[str, Any], environment: Mapping[str, s
     roots = given.get("workspace_roots")
     first = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else ""
     folder = text_in(given, "project") or first or environment.get(agent.project_variable, "")
-    return "" if folder == "/" else folder  # OpenCode, outside a repository
+    return "" if folder == "/" else folder  # outside a repository
 
 
 def own_tool(agent: Agent, name: str, given: Mapping[str, Any]) -> tuple[str, str]:
@@ -172,11 +172,11 @@ def write(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
         return {**_stop_fields(agent, event, answer), **message}
     context = answer.context[:MAX_CONTEXT] if event.kind in agent.context_at else ""
     if agent.dialect == "plugin":
-        if agent.name == "cline" and event.kind == "prompt":  # it shows its user no notice
+        if event.kind in agent.notice_in_context:
             context = "\n\n".join(filter(None, (context, answer.notice)))
         texts = {"context": context, "notice": notice}
         return {name: text for name, text in texts.items() if text}
-    if not context or event.name == "postToolUseFailure":  # Cursor's, which takes none
+    if not context or event.name in agent.no_context_at:
         return message
     if agent.dialect == "cursor":
         return {"additional_context": context}
@@ -187,7 +187,8 @@ def write(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
 
 
 def _stop_fields(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
-    action, reason = answer.action if agent.asks else "deny", answer.reason or "toolmem: not run"
+    action = answer.action if agent.asks else "deny"
+    reason = answer.reason or "toolmem: not run"
     fields = {"permissionDecision": action, "permissionDecisionReason": reason}
     inner: dict[str, Any] = {"hookSpecificOutput": {"hookEventName": event.name, **fields}}
     by_dialect: dict[str, dict[str, Any]] = {
@@ -203,51 +204,3 @@ def _stop_fields(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
         "plugin": {"stop": reason},
     }
     return by_dialect[agent.dialect]
-
-
-_ELEMENTS = (  # written by programs; one without an end tag reaches to the end of the prompt
-    "system-reminder|system_reminder|system|task-notification|task_notification|teammate-message|"
-    "cross-session-message|command-name|command-message|command-args|command-contents|"
-    "local-command-stdout|local-command-stderr|local-command-caveat|bash-input|bash-stdout|"
-    "bash-stderr|ide_opened_file|ide_selection|ide_diagnostics|user-prompt-submit-hook|"
-    "session-start-hook|post-tool-use-hook|new-diagnostics|tool_result|function_results|"
-    "environment_context|environment_details|user_instructions|instructions|turn_aborted|"
-    "subagent_notification|user_shell_command|skill|file_content|folder_content|url_content|"
-    "terminal_output|hook_context|mcp-resource|tick|channel|persisted-output|fork-boilerplate"
-)
-_ELEMENT = late_pattern(
-    rf"<({_ELEMENTS})(?:\s[^<>]{{0,500}})?(?:/>|>(?:.*?</\1>|.*\Z))", re.IGNORECASE | re.DOTALL
-)
-_PROGRAM_PROMPT = late_pattern(  # beginnings of prompts that a program wrote
-    r"Caveat: The messages below were generated by the user while running local commands"
-    r"|This session is being continued from a previous conversation"
-    r"|\[Request interrupted by user"
-    r"|# AGENTS\.md instructions for"
-    r"|Base directory for this skill:"
-    r"|Another language model started to solve this problem"
-    r"|/[A-Za-z][\w:.-]{0,80}(?=\s|$)"  # `/review 12`; a path has another slash
-)
-# Pasted text: markup, quotations, colons, marks of lists, diffs, logs and grep, columns, code.
-_PASTED = late_pattern(
-    r"[<>{}\[\]|\\\t\x00-\x09\x0b-\x1f\x7f-\x9f:：\"“”„«»「」『』`]|(?<!\w)'|^[ \t~+*#>$@•-]"
-    r"|^\d+[.)]|//|/\*|--|^\S*-\d+-|^[A-Z]{3,}\b[^a-z\n]{0,40}\b[A-Z]?[a-z]",
-    re.MULTILINE,
-)
-_CLINE_INPUT = late_pattern(
-    r"\A<user_input mode=\"[a-z]{1,20}\">(.*)</user_input>\s{0,20}\Z", re.DOTALL
-)
-
-
-def typed(prompt: str) -> str:
-    """What a person typed of a prompt; "" if nothing."""
-    if inner := _CLINE_INPUT.match(prompt):
-        prompt = inner[1]
-    text = _ELEMENT.sub("", prompt).strip()
-    return "" if _PROGRAM_PROMPT.match(text) else text
-
-
-def is_plain(message: str) -> bool:
-    """Whether nothing is pasted or quoted in a short message: only such a one lifts a rule."""
-    text = message.rstrip().lstrip("\n")
-    is_short = 0 < len(text) <= 400 and text.count("\n") <= 1
-    return is_short and text.replace("\n", "").isprintable() and not _PASTED.search(text)

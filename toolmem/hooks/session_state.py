@@ -6,17 +6,16 @@ installs, or from an agent that asks again) acts once.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
-from toolmem.guard.stores import WORKSPACE
+from toolmem.config.sections import WORKSPACE
 from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
+from toolmem.rules.identity import SESSION_PREFIX, session_key
 from toolmem.store.storable import read_or_new, swap
 
 Result = TypeVar("Result")
@@ -75,7 +74,7 @@ class SessionState:
 
     def __init__(self, store: Store, session: str) -> None:
         self.store = store
-        self.key = f"session/{session}"[:500]
+        self.key = session_key(session)
 
     def read(self) -> tuple[Session, str]:
         """The session, and the stamp of the store's rules."""
@@ -99,12 +98,6 @@ class SessionState:
 
 def forget_old_sessions(store: Store, now: datetime) -> None:
     """Delete sessions that did nothing for a month."""
-    for record in store.list_records(WORKSPACE, NAMESPACE, key_prefix="session/"):
+    for record in store.list_records(WORKSPACE, NAMESPACE, key_prefix=SESSION_PREFIX):
         if now - record.time_modified > MAX_AGE:
             store.delete(WORKSPACE, NAMESPACE, record.key)
-
-
-def digest_of(tool: str, arguments: Any) -> str:
-    """Equal for equal tools and arguments."""
-    text = json.dumps([tool, arguments], sort_keys=True)
-    return blake2b(text.encode(), digest_size=12).hexdigest()

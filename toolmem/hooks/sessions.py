@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from toolmem.config.sections import WORKSPACE
 from toolmem.errors import StoreError, ToolMemError
 from toolmem.guard import Guard
 from toolmem.guard.rule_copies import forget_old_copies
 from toolmem.guard.shown_guidance import permitted_records
-from toolmem.guard.stores import WORKSPACE, Stores
+from toolmem.guard.stores import Stores
 from toolmem.guidance.shown import guidance_section
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.notes import note_command

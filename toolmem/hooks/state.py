@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from toolmem.errors import StoreUnavailable
+from toolmem.files import replace_file
 from toolmem.store.sqlite.trust import state_folder
 
 Note = TypeVar("Note")
@@ -97,8 +98,6 @@ def read_notes(name: str, kind: type[list[Note]]) -> list[Note]:
 
 def write_notes(name: str, notes: list[Any]) -> None:
     """Only this user can read them. Raises StoreUnavailable."""
-    from toolmem.formats.files import replace_file  # not before a call, where every import counts
-
     try:
         path = state_folder() / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

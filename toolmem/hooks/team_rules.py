@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from toolmem.config.sections import WORKSPACE
 from toolmem.errors import RequestError, ToolMemError
-from toolmem.guard.stores import WORKSPACE, Stores, store_path
+from toolmem.guard.stores import Stores, store_path
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.models.rules import TEAM_FILE, ToolMemoryRule
 from toolmem.rules.changes import Actor
 from toolmem.rules.prompt import render_rules
 from toolmem.rules.replies import MIN_ID_LENGTH
+from toolmem.rules.store import ToolMemoryStore
 from toolmem.store.storable import read_or_new, swap
 from toolmem.text.patterns import late_pattern
+
+if TYPE_CHECKING:
+    from toolmem.rules.team_file import Compared
 
 log = logging.getLogger("toolmem.hooks")
 _YES = late_pattern(r"(?i)(?:please )?use (?:the )?team rules(?:,? please)?|(?:请)?使用团队规则")
@@ -38,42 +45,10 @@ def follow_team_file(stores: Stores, event: Event) -> Answer:
     """What to tell of the file; nothing where it is as it was."""
     if stores.copies or os.path.realpath(stores.main.location) == store_path(os.sep):
         return Answer()  # the user's own store binds in every project
-    rules, path = stores.rules(), Path(stores.project, TEAM_FILE)
+    rules = stores.rules()
+    path = Path(stores.project, TEAM_FILE)
     words = event.prompt.strip(" \t\r\n.!。！`\"'")
     user = Actor("user", "typed", words, event.session) if _YES.fullmatch(words) else None
-    bound: list[ToolMemoryRule] = []  # from now on
-
-    def follow(state: Followed) -> list[str]:
-        was_listed, state.seen = state.seen == digest, digest
-        if not data:
-            gone = f"{TEAM_FILE} was deleted; its rules that you agreed to bind on"
-            return [gone] if state.agreed else []
-        try:
-            entries, _ = team_file.read_team_file(data, TEAM_FILE)
-        except RequestError as error:
-            return [f"{error}. Nothing of it is followed; what you agreed to binds on"]
-        found = team_file.compare(entries, rules, changes_own=False)
-        note, is_first = _git_note(path, data), not state.agreed
-        changes = [str(each) for each in found if each.kind in team_file.CHANGES]
-        if is_first and changes and not (user and was_listed):
-            about = f"{TEAM_FILE} has {len(changes)} rule(s) for agents{note}"
-            return [f"{about}. They bind nothing until you type: use team rules", *changes]
-        lines = [f"{TEAM_FILE} changed{note}:"]
-        for each in found:
-            known = state.agreed.pop(each.rule_id, "")
-            line = "" if each.kind == "missing" else team_file.digest_of(str(each.entry).encode())
-            state.agreed |= {each.rule_id: line} if line else {}
-            if known == line:
-                continue
-            after = each.apply(rules, user if is_first else None)
-            if each.kind != "same":
-                bound.extend([] if after.request else [after])
-                how = "The old binds until you type" if after.request else "It binds; to end it"
-                lines.append(f"{each}. {how}: lift {after.id[:MIN_ID_LENGTH]}")
-        if is_first:
-            return [f"the rules of {TEAM_FILE} bind from now on:", *lines[1:]] if user else []
-        return lines if len(lines) > 1 else []
-
     try:
         place = (".team", str(path)[:500])
         state = read_or_new(rules.store.get(WORKSPACE, *place), Followed)
@@ -82,15 +57,74 @@ def follow_team_file(stores: Stores, event: Event) -> Answer:
         from toolmem.rules import team_file  # takes long to load
 
         data = team_file.read_bytes(path) if path.is_file() else b""
-        if (digest := team_file.digest_of(data)) == state.seen and user is None:
+        digest = team_file.digest_of(data)
+        if digest == state.seen and user is None:
             return Answer()
+        change = _ChangedFile(rules, path, data, digest, user)
         with rules.store.transaction():
-            lines = swap(rules.store, WORKSPACE, place, Followed, follow)
+            lines = swap(rules.store, WORKSPACE, place, Followed, change.follow)
     except ToolMemError as error:
         log.warning("%s is not followed: %s", path, error)
         return Answer()
     notice = "\n".join(f"toolmem: {line}" for line in lines)
-    return Answer(notice=notice, context=render_rules(bound))
+    return Answer(notice=notice, context=render_rules(change.bound))
+
+
+class _ChangedFile(Struct):
+    """The file as it is now, and what becomes of the rules in it."""
+
+    rules: ToolMemoryStore
+    path: Path
+    data: bytes  # b"": there is no file
+    digest: str
+    user: Actor | None  # who agreed to it just now
+    bound: list[ToolMemoryRule] = []  # rules that bind from now on
+
+    def follow(self, state: Followed) -> list[str]:
+        """Follow what the user agreed to. Returns what to tell them."""
+        from toolmem.rules import team_file
+
+        was_listed = state.seen == self.digest
+        state.seen = self.digest
+        if not self.data:
+            gone = f"{TEAM_FILE} was deleted; its rules that you agreed to bind on"
+            return [gone] if state.agreed else []
+        try:
+            entries, _ = team_file.read_team_file(self.data, TEAM_FILE)
+        except RequestError as error:
+            return [f"{error}. Nothing of it is followed; what you agreed to binds on"]
+        found = team_file.compare(entries, self.rules, changes_own=False)
+        note = _git_note(self.path, self.data)
+        is_first = not state.agreed
+        changes = [str(each) for each in found if each.kind in team_file.CHANGES]
+        if is_first and changes and not (self.user and was_listed):
+            about = f"{TEAM_FILE} has {len(changes)} rule(s) for agents{note}"
+            return [f"{about}. They bind nothing until you type: use team rules", *changes]
+        lines = self._apply(found, state, self.user if is_first else None)
+        if is_first:
+            return [f"the rules of {TEAM_FILE} bind from now on:", *lines] if self.user else []
+        return [f"{TEAM_FILE} changed{note}:", *lines] if lines else []
+
+    def _apply(self, found: Sequence[Compared], state: Followed, user: Actor | None) -> list[str]:
+        """Apply the entries that changed. Returns a line on each that is another rule now."""
+        from toolmem.rules import team_file
+
+        lines: list[str] = []
+        for each in found:
+            before = state.agreed.pop(each.rule_id, "")
+            now = "" if each.kind == "missing" else team_file.digest_of(str(each.entry).encode())
+            if now:
+                state.agreed[each.rule_id] = now
+            if before == now:
+                continue
+            after = each.apply(self.rules, user)
+            if each.kind == "same":
+                continue
+            how = "The old binds until you type" if after.request else "It binds; to end it"
+            lines.append(f"{each}. {how}: lift {after.id[:MIN_ID_LENGTH]}")
+            if not after.request:
+                self.bound.append(after)
+        return lines
 
 
 def _git_note(path: Path, data: bytes) -> str:

@@ -12,7 +12,16 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from toolmem.text.forms import word_set
+from toolmem.text import sql
+from toolmem.text.forms import (
+    CHANGING_VERBS,
+    INTERPRETER_WORDS,
+    MAX_NAME,
+    READING_VERBS,
+    SHELL_WORDS,
+    snake_case,
+    word_set,
+)
 
 Kind = Literal["content", "query", "action", "shell", "program", "unknown"]
 
@@ -34,8 +43,7 @@ def in_order(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-# `getUserName`, `get_user_name` and `get-user-name` give get, user and name
-_NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_NAME_PART = re.compile(r"[a-z]+|\d+|[^\W\d_a-z]+")  # of a name in snake_case
 _CHINESE = {
     "翻译": "translate",
     "搜索": "search",
@@ -44,13 +52,10 @@ _CHINESE = {
     "总结": "summarize",
     "查询": "query",
 }
-_SHELL = word_set("bash shell terminal cmd powershell console zsh sh ssh cli")
+_SHELL = SHELL_WORDS | word_set("cmd powershell console zsh sh ssh cli")
 _RUNS_A_COMMAND = _SHELL | word_set("command run execute exec")
 _COMMAND_KEYS = in_order("command cmd commands shell_command script bash_command command_line")
-_INTERPRETS = word_set(
-    "python ipython jupyter javascript js node nodejs repl interpreter notebook sandbox csharp php "
-    "ruby perl lua rust java matlab pytest"
-)
+_INTERPRETS = INTERPRETER_WORDS | word_set("javascript js sandbox csharp rust java matlab pytest")
 _LANGUAGES = word_set("go r c")  # too short to mean anything in a longer name
 _RUNS = word_set("run execute exec eval test build compile lint interpret dbt")
 _TRANSFORMS = word_set(
@@ -64,17 +69,12 @@ _CONTENT = _TRANSFORMS | word_set(
     "definition dictionary lyrics joke jokes quote poem story faq explain explanation llm gpt "
     "answer tree directory fetch webfetch browse browser web snapshot glob ls"
 )
-_CHANGES = word_set(
-    "write create insert update delete remove add set put save send edit replace move copy rename "
-    "mkdir touch upload book cancel transfer pay post modify append apply patch install commit "
-    "push log think sleep wait click type press close start stop submit register schedule assign "
-    "drop alter truncate clear reset exchange return finish str"
+_CHANGES = CHANGING_VERBS | word_set(
+    "send book cancel transfer pay apply install commit push log think sleep wait click type press "
+    "close start stop submit register schedule assign drop alter clear reset exchange return "
+    "finish str"
 )
-_ASKS = word_set(
-    "get list find query select show describe lookup look fetch retrieve check count calculate "
-    "compute search read view cat grep recall browse scan explore inspect translate summarize "
-    "convert weather news"
-)
+_ASKS = READING_VERBS | word_set("select cat grep recall scan explore convert weather news")
 _FAILURES = word_set(
     "error errors failed failing failure failures exceptions incidents alerts log logs history"
 )
@@ -82,16 +82,13 @@ _VIEWS = word_set("view read open cat show print list")
 _SQL = word_set("sql mysql postgres postgresql pg sqlite database db bigquery")
 _SQL_KEYS = ("query", "sql", "statement", "q", "sql_query")
 _SQL_VERB = re.compile(r"[(\s]{0,200}(\w*)")
-_SQL_ASKS = word_set("select show desc describe explain pragma with table values")
-_SQL_CHANGES = word_set(
-    "insert update delete create alter drop truncate replace grant revoke begin commit rollback "
-    "set use merge vacuum attach detach"
-)
+_SQL_ASKS = sql.ANSWERING | {"PRAGMA", "TABLE"}
+_SQL_CHANGES = sql.CHANGING | word_set("ROLLBACK REVOKE VACUUM ATTACH DETACH")
 
 
 def expectation(tool_name: str, given: Any) -> Expectation:
     """What to expect of a call of `tool_name` with the input `given`."""
-    parts = [part.lower() for part in _NAME_PART.findall(tool_name[:200])]
+    parts = _NAME_PART.findall(snake_case(tool_name[:MAX_NAME]))
     parts += [english for chinese, english in _CHINESE.items() if chinese in tool_name]
     named = frozenset(parts)
     command = _command(named, given)
@@ -106,7 +103,7 @@ def expectation(tool_name: str, given: Any) -> Expectation:
         return Expectation("content", asks, changes, transforms=turns, asks_for_failures=failures)
     values = (given.get(key) for key in _SQL_KEYS) if isinstance(given, dict) else ()
     statement = next((value for value in values if isinstance(value, str)), "")
-    verb = _SQL_VERB.findall(statement[:300])[0].lower()
+    verb = _SQL_VERB.findall(statement[:300])[0].upper()
     if verb in _SQL_CHANGES:
         return Expectation("query", changes=True)
     if verb in _SQL_ASKS or named & _SQL:

@@ -103,7 +103,8 @@ class _Open(Struct):
             self.holder[self.key] = value
             self.awaits = "comma"
         elif isinstance(self.holder, dict) and self.awaits == "item" and not self.name:
-            self.key, self.awaits = str(value), "colon"
+            self.key = str(value)
+            self.awaits = "colon"
         else:
             raise ValueError("a value where none is expected")
 
@@ -118,7 +119,8 @@ class _Open(Struct):
         is_next_of_text = self.awaits == "comma" and not self.closing  # `a=1 b=2`, without commas
         if self.awaits != "item" and not is_next_of_text:
             raise ValueError("a field where none is expected")
-        self.key, self.awaits = name, "value"
+        self.key = name
+        self.awaits = "value"
 
     @property
     def value(self) -> Any:
@@ -175,7 +177,8 @@ class _Reader:
         return self.text[position:].strip()
 
     def _take(self, token: re.Match[str]) -> None:
-        kind, top = token.lastgroup, self.open[-1]
+        kind = token.lastgroup
+        top = self.open[-1]
         if kind == "mark":
             top.punctuate(token["mark"])
         elif kind == "field":

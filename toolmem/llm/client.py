@@ -126,7 +126,8 @@ class Client:
         batch = current_batch.get()
         if batch is not None and batch.denied is not None:
             raise ModelError(f"not sent: {batch.denied}", fatal=True)
-        started, began = self._clock.now(), self._clock.monotonic()
+        started = self._clock.now()
+        began = self._clock.monotonic()
         reserved = self._budget.reserve(self.endpoint.model, estimated_tokens(attempt.prompt))
         try:
             value = await self._exchange(attempt)
@@ -156,7 +157,8 @@ class Client:
         return error
 
     async def _exchange(self, attempt: _Attempt[Value]) -> Value:
-        name, timeout = self.endpoint.name, self.endpoint.timeout
+        name = self.endpoint.name
+        timeout = self.endpoint.timeout
         try:
             async with asyncio.timeout(timeout):
                 answer = await attempt.send()
@@ -179,7 +181,9 @@ class Client:
         self, attempt: _Attempt[Any], reserved: Reservation, started: datetime, seconds: float
     ) -> None:
         """A refused request costs nothing; one whose reply was lost may have been processed."""
-        reading, model, purpose = attempt.reading, self.endpoint.model, current_purpose.get()
+        reading = attempt.reading
+        model = self.endpoint.model
+        purpose = current_purpose.get()
         prompt_tokens, completion_tokens = reading.prompt_tokens, reading.completion_tokens
         is_estimated = attempt.may_be_billed and prompt_tokens is None
         if prompt_tokens is None:

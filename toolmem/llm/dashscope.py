@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
-from toolmem.config.environment import host_of, is_loopback
+from toolmem.config.environment import is_local
 from toolmem.errors import ConfigError
 from toolmem.llm.client import Endpoint, NoAnswer
 from toolmem.llm.failures import Answer
@@ -61,7 +61,7 @@ class DashScopeService:
         trace.on_request_start.append(refuse_second)
         trace.on_request_headers_sent.append(note_sent)
         place = self._endpoint
-        trusts = not is_loopback(host_of(place.base_url))
+        trusts = not is_local(place.base_url)
         token = _is_ours.set(True)
         try:
             async with aiohttp.ClientSession(trust_env=trusts, trace_configs=[trace]) as session:
@@ -93,7 +93,8 @@ class _SentTwice(Exception):
 
 
 def _in_openai_shape(got: Any) -> Answer:
-    output, usage = as_object(got.get("output")), as_object(got.get("usage"))
+    output = as_object(got.get("output"))
+    usage = as_object(got.get("usage"))
     prompt_tokens = usage.get("input_tokens" if "choices" in output else "total_tokens")
     body = {
         "code": got.get("code"),

@@ -79,7 +79,8 @@ class RemoteEmbedder:
             (each.get("index", each.get("text_index")), each.get("embedding"))
             for each in map(as_object, items)
         ]
-        name, count = self._client.endpoint.name, len(texts)
+        name = self._client.endpoint.name
+        count = len(texts)
         if sorted(index for index, _ in pairs if isinstance(index, int)) != list(range(count)):
             raise ModelError(f"{name}: asked for {count} embeddings, got {len(pairs)} others")
         try:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import ModelError
 from toolmem.models.records import EmbedderIdentity
-from toolmem.text.forms import encodable
+from toolmem.text.forms import encodable, spaced
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 DIMENSION = 512
 _LONGEST = 600  # characters that are read of a text; its cost grows with them
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+|(?<=\w)[./-](?=\w)")
+_SEPARATOR = re.compile(r"_+|(?<=\w)[./-](?=\w)")
 _INSTALL = "pip install 'toolmem[meaning]'"
 _one_at_a_time = threading.Lock()  # the package counts its threads for the whole process
 
@@ -78,7 +78,7 @@ def _views(text: str) -> list[str]:
 
 def _spaced(text: str) -> str:
     """`sendEmail` and `send_email` are "send Email" and "send email"."""
-    return " ".join(_HUMP.sub(" ", encodable(text)).split())
+    return " ".join(_SEPARATOR.sub(" ", spaced(encodable(text))).split())
 
 
 @cache

@@ -16,6 +16,7 @@ from unicodedata import normalize
 
 from toolmem.llm.encoder import unit_rows
 from toolmem.models.records import EmbedderIdentity
+from toolmem.text.forms import spaced
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +27,6 @@ MODEL = "char-ngrams-2-4-v2"  # part of the identity: other vectors need another
 _LENGTHS = (2, 3, 4)
 _LONGEST = 20_000  # characters that are read of a text
 _NOT_WORD = re.compile(r"[\W_]+")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class HashingEmbedder:
@@ -51,7 +51,7 @@ class HashingEmbedder:
 
 def _ngrams(text: str) -> Iterator[str]:
     """Of each word, its bounding spaces included."""
-    plain = _NOT_WORD.sub(" ", _HUMP.sub(" ", normalize("NFKC", text)).casefold())
+    plain = _NOT_WORD.sub(" ", spaced(normalize("NFKC", text)).casefold())
     for word in plain.split():
         bounded = f" {word} "
         for length in _LENGTHS:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolmem.config.environment import host_of, is_loopback
+from toolmem.config.environment import host_of, is_local
 from toolmem.config.sections import EmbeddingSection, ModelSection
 from toolmem.errors import ConfigError, ModelError
 from toolmem.llm.budget import Budget
@@ -82,7 +82,8 @@ class DryRunModel:
 
     def count(self, prompt: str) -> int:
         """Count the prompt for whoever asks now; its estimated tokens. Raises BudgetReached."""
-        tokens, purpose = estimated_tokens(prompt), current_purpose.get()
+        tokens = estimated_tokens(prompt)
+        purpose = current_purpose.get()
         self._budget.reserve(self.model, tokens)  # for good: no reply takes its place
         if purpose is not None:
             purpose.count(tokens, 0, *self._budget.price(self.model, tokens))
@@ -105,14 +106,15 @@ def open_client(
     section: ModelSection | EmbeddingSection, setting: str, budget: Budget, clock: Clock
 ) -> Client:
     """A client of the section's service. Raises ConfigError with every problem."""
-    params, problems = section.params, []
+    params = section.params
+    problems = []
     url = (params.base_url or URLS[section.backend]).rstrip("/")
     address = urlsplit(url) if host_of(url) else None
     if address is None or address.scheme not in ("http", "https"):
         problems.append(f"{setting}.params.base_url: expected an address with http:// or https://")
     elif address.username is not None or address.query or address.fragment:
         problems.append(f"{setting}.params.base_url: expected an address without user, '?' or '#'")
-    elif not params.api_key and (section.backend == "dashscope" or not is_loopback(host_of(url))):
+    elif not params.api_key and (section.backend == "dashscope" or not is_local(url)):
         variable = "OPENAI_API_KEY" if ".aliyuncs.com" not in url else "DASHSCOPE_API_KEY"
         problems.append(f"{setting}.params.api_key: missing; set {variable}, or this")
     if not (params.api_key.isascii() and params.api_key.isprintable()):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toolmem.config.environment import host_of, is_loopback
+from toolmem.config.environment import is_local
 from toolmem.errors import ModelError
 from toolmem.llm.client import Endpoint, NoAnswer, Reading
 from toolmem.llm.failures import Answer, PassingError
@@ -68,7 +68,7 @@ class OpenAIService:
                 headers["Authorization"] = f"Bearer {self._endpoint.key}"
             url = self._endpoint.base_url
             client = httpx.AsyncClient(
-                base_url=url, headers=headers, timeout=None, trust_env=not is_loopback(host_of(url))
+                base_url=url, headers=headers, timeout=None, trust_env=not is_local(url)
             )
             self._opened = (loop, client)
         return self._opened[1]
@@ -76,7 +76,10 @@ class OpenAIService:
 
 async def _joined(lines: AsyncIterator[str]) -> Any:
     """A streamed answer, joined into the body of one that is not streamed."""
-    text, reason, usage, size = "", None, None, 0
+    text = ""
+    reason = None
+    usage = None
+    size = 0
     async for line in lines:
         size += len(line)
         if size > MAX_BYTES:
@@ -103,7 +106,8 @@ async def _joined(lines: AsyncIterator[str]) -> Any:
 
 def read_chat(body: Any, name: str) -> Reading[str]:
     """The first choice's text."""
-    choices, usage = as_object(body).get("choices"), as_object(as_object(body).get("usage"))
+    choices = as_object(body).get("choices")
+    usage = as_object(as_object(body).get("usage"))
     choice = choices[0] if isinstance(choices, list) and choices else None
     text = _content(as_object(as_object(choice).get("message")).get("content"))
     if as_object(body).get("error") or not isinstance(choice, Mapping) or text is None:
@@ -124,7 +128,8 @@ def read_chat(body: Any, name: str) -> Reading[str]:
 
 def read_vectors(body: Any, _: str) -> Reading[list[Any]]:
     """The items that hold vectors, as they came."""
-    items, usage = as_object(body).get("data"), as_object(as_object(body).get("usage"))
+    items = as_object(body).get("data")
+    usage = as_object(as_object(body).get("usage"))
     vectors = items if isinstance(items, list) else None
     return Reading(vectors, _count(usage.get("prompt_tokens")), 0)
 

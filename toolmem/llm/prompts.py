@@ -65,7 +65,8 @@ def load_template(packaged: str, key: str, language: str, user_file: str = "") -
     own = _read(Path(packaged))
     texts = {**own, **(_read(Path(user_file)) if user_file else {})}
     key = f"{key}_{language}" if language else key
-    template, known = Template(texts[key]), _names(own[key])
+    template = Template(texts[key])
+    known = _names(own[key])
     for name in sorted(_names(template.text) - known - {"statistics"}):
         raise ConfigError([f"{user_file}: {key}: unknown {{{name}}} ({hint(name, known)})"])
     return template

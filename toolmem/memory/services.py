@@ -18,7 +18,7 @@ from toolmem.errors import ConfigError, RequestError, StoreClosed
 from toolmem.guard import Guard
 from toolmem.guard.rule_copies import recognize
 from toolmem.guard.self_protection import own_paths
-from toolmem.guard.stores import UNTRUSTED, WORKSPACE, Stores, compare_with_copy
+from toolmem.guard.stores import UNTRUSTED, Stores, compare_with_copy
 from toolmem.guidance.card import CardWriter
 from toolmem.judge.check import RuleBasedJudge
 from toolmem.llm.budget import Budget
@@ -50,7 +50,8 @@ def own_services(modules: Sequence[str], *handed_over: Mapping[str, Any] | None)
     """What was handed over, in the order of _PROTOCOLS, beside what imported modules of
     `op_modules` hold under its names. Raises ConfigError where something lacks a method.
     """
-    found, problems = {}, []
+    found = {}
+    problems = []
     for (kind, protocol), given in zip(_PROTOCOLS.items(), handed_over, strict=True):
         found[kind] = dict[str, Any]()
         for module in modules:
@@ -132,7 +133,8 @@ class MemoryServices:
         `modes`: in place of those of the configuration. Where a store file lost rules, their copy
         binds.
         """
-        store, modes = self.store(), modes or self.settings.guard
+        store = self.store()
+        modes = modes or self.settings.guard
         found = self._compared(store, workspace)
 
         def make() -> Guard:
@@ -229,7 +231,7 @@ class MemoryServices:
         if section.backend == "elasticsearch":
             return _open_elasticsearch(section, name, mask)
         store = SqliteStore(store_path(section, name), mask=mask)
-        if moved := store.untrusted and recognize(store, WORKSPACE):
+        if moved := store.untrusted and recognize(store):
             logging.getLogger("toolmem").warning("%s", moved)
         elif reason := store.untrusted:
             command = f"toolmem store trust --store {quote(store.location)}"
@@ -259,7 +261,8 @@ class MemoryServices:
         return DryRunJudge(judge, model) if isinstance(model, DryRunModel) else judge
 
     def _make_writer(self, op: OpSection) -> GuidanceWriter:
-        (language, prompt_path), limit = self._wording(op), self.settings.guidance.max_tokens
+        (language, prompt_path) = self._wording(op)
+        limit = self.settings.guidance.max_tokens
         card = CardWriter(language, max_tokens=limit)
         if self._is_offline(op.llm):
             return card
@@ -296,7 +299,8 @@ def store_path(section: StoreSection, name: str) -> str:
 
 def _open_elasticsearch(section: StoreSection, name: str, mask: bool) -> Store:
     """Raises ConfigError that names the parameter."""
-    params, where = section.params, f"vector_store.{name}.params"
+    params = section.params
+    where = f"vector_store.{name}.params"
     if find_spec("elasticsearch") is None:
         problem = "elasticsearch is not installed: pip install 'toolmem[elasticsearch]'"
         raise ConfigError([f"vector_store.{name}.backend: {problem}"])

@@ -25,10 +25,15 @@ def recall(
     memory: Memory,
     query: Annotated[str, "The text to look for. An empty query returns the newest memories."] = "",
     *,
-    namespace: Namespace = GLOBAL,
+    namespace: Annotated[
+        str, "The namespace to search: global, skill-<id>, tool-<name>, or tool_effectiveness."
+    ] = GLOBAL,
     limit: Annotated[int, Meta(ge=1, le=100), "Return at most this many memories."] = LIMIT,
 ) -> list[MemoryEntry]:
-    """Return the memories in a namespace that fit a query best, with the rules of its tool."""
+    """Return the memories in a namespace that fit a query best, with the rules of its tool.
+
+    In `tool_effectiveness`, return figures on the calls and errors of each tool, as JSON.
+    """
     return _memories(memory).recall(query, namespace, limit)
 
 

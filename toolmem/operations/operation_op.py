@@ -7,8 +7,9 @@ from typing import Any
 from msgspec import Struct
 
 from toolmem.config.layers import Layer, Setting
-from toolmem.config.names import WORKSPACE_KEY, hint
+from toolmem.config.names import hint
 from toolmem.errors import ConfigError, RequestError
+from toolmem.flow.checks import WORKSPACE_KEY
 from toolmem.flow.op import Context, Op, register
 from toolmem.models.calls import with_all_fields
 from toolmem.models.decisions import Decision

@@ -49,7 +49,8 @@ class AdviseToolCallOp(Op):
             error_class=error_class_of(error_line(error)),
             metadata={"conversation_id": context.get("conversation_id") or ""},
         )
-        own, whole = self.settings.language, context.services.settings.language
+        own = self.settings.language
+        whole = context.services.settings.language
         store = context.services.store(self.settings)
         require_trusted(store)
         known = known_of(store, context.workspace, call.tool_name)

@@ -77,7 +77,7 @@ def calls_at(
 ) -> list[ToolCallResult]:
     """The stored calls with these seqs. `seqs`: by tool."""
     wanted = {tool: list(each) for tool, each in seqs.items() if each}
-    windows = store.windows(workspace, list(wanted), seqs=wanted)
+    windows = store.windows(workspace, list(wanted), seqs=wanted) if wanted else []
     return [call for window in windows for call in window.calls]
 
 
@@ -89,7 +89,8 @@ def judge_calls(
     A call whose evaluation failed has no score. Verdicts of models are cached one by one, so that
     nothing is paid for twice after a crash.
     """
-    params, judge_run = context.op.params, _BatchJudge(context, schemas)
+    params = context.op.params
+    judge_run = _BatchJudge(context, schemas)
     asks_model = judge_run.judge.asks_model
     keys = [judge_run.key(position, call) for position, call in enumerate(calls)]
     known: dict[str, Verdict] = {}
@@ -119,13 +120,15 @@ class _BatchJudge:
     """Judges distinct calls, and collects verdicts and errors by key."""
 
     def __init__(self, context: Context, schemas: Mapping[str, ToolSchema]) -> None:
-        services, settings = context.services, context.op.settings
+        services = context.services
+        settings = context.op.settings
         self.judge = services.judge(settings)
         self.store = services.store(settings)
         self.verdicts: dict[str, Verdict] = {}
         self.errors: dict[str, str] = {}
         self.stopped: ModelError | None = None
-        self._context, self._schemas = context, schemas
+        self._context = context
+        self._schemas = schemas
         masks = self.judge.asks_model and services.settings.secrets.mask
         self._mask_key = self.store.secret_key() if masks else None
 
@@ -147,7 +150,8 @@ class _BatchJudge:
         self, calls: Mapping[str, ToolCallResult], counts: Counter[str], interval: float
     ) -> None:
         """Judge the calls, by key. `counts`: calls per key, for the progress."""
-        judge, done = self.judge, 0
+        judge = self.judge
+        done = 0
         requests = [
             Request(key, partial(judge.judge, call, self._schemas.get(call.tool_name)))
             for key, call in calls.items()
@@ -214,7 +218,8 @@ class _JudgeAgainOp(Op):
         replace_verdicts(store, context.workspace, judged.calls)
         add_evaluation(context, len(calls), judged, 0, judged.failures)
         missing = [name for name in names or [] if name not in chosen]
-        response, failed = context.response, len(judged.failures)
+        response = context.response
+        failed = len(judged.failures)
         response.metadata["not_found"] = missing
         response.success = response.success and not missing
         response.answer = f"Judged {len(calls) - failed} of {len(calls)} kept calls again"

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from toolmem.flow.op import Context, Op, register
 from toolmem.formats.records import PositionedCall, read_records, read_schemas
 from toolmem.guidance.shown import tool_memory
-from toolmem.models.calls import ToolCallResult, with_all_fields
+from toolmem.models.calls import with_all_fields
 from toolmem.models.protocols import Store
-from toolmem.models.tools import CallFailure
+from toolmem.models.tools import AppendResult, CallFailure, ToolRecord
 from toolmem.ops.judging import add_evaluation, calls_at, judge_calls, replace_verdicts
 from toolmem.ops.retrieval import keep_descriptions
 from toolmem.text.stopped_calls import was_stopped
@@ -37,7 +38,7 @@ class ParseToolCallResultOp(Op):
 
     reads = ("workspace", "tool_call_results")
     optional = ("tools", "force")
-    leaves = ("judged_calls", "keep_calls")
+    leaves = ("judged_calls", "keep_calls", "known_tools")
     takes_results = True
     params: Params
 
@@ -45,28 +46,34 @@ class ParseToolCallResultOp(Op):
         records = context["tool_call_results"]
         read = read_records(records, context.services.clock.now())
         schemas = read_schemas(context.get("tools"))
-        store = context.services.store(self.settings)
+        store, workspace = context.services.store(self.settings), context.workspace
         ran = [item for item in read.calls if not was_stopped(item.call.output)]
-        fresh = _without_known_ids(store, context.workspace, ran)
+        fresh = _without_known_ids(store, workspace, ran)
         fresh.sort(key=lambda item: (item.call.create_time, item.position))
-        kept = _kept_without_verdict(store, context.workspace, fresh)
+        names = list(dict.fromkeys(item.call.tool_name for item in fresh))
+        known = store.records(workspace, names) if names else []
+        # Their evaluation failed earlier.
+        kept = calls_at(store, workspace, {each.tool_name: each.unjudged for each in known})
         judged = judge_calls(context, [*kept, *(item.call for item in fresh)], schemas)
         if schemas:
-            keep_descriptions(store, context.workspace, schemas.values())
-        replace_verdicts(store, context.workspace, judged.calls[: len(kept)])
+            keep_descriptions(store, workspace, schemas.values())
+        replace_verdicts(store, workspace, judged.calls[: len(kept)])
         context["judged_calls"] = [
             PositionedCall(item.position, call)
             for item, call in zip(fresh, judged.calls[len(kept) :], strict=True)
         ]
         context["keep_calls"] = self.params.max_history_tool_call_cnt
+        context["known_tools"] = known
         failures = read.failures + [
             CallFailure(fresh[failure.index - len(kept)].position, failure.tool_name, failure.error)
             for failure in judged.failures
             if failure.index >= len(kept)
         ]
-        requested, duplicates = len(records), len(ran) - len(fresh)
+        requested = len(records)
+        duplicates = len(ran) - len(fresh)
         add_evaluation(context, requested, judged, duplicates, failures)
-        done, response = requested - len(failures), context.response
+        done = requested - len(failures)
+        response = context.response
         if failures:
             response.answer = f"Evaluated {done} of {requested} tool calls, {len(failures)} failed"
         else:
@@ -95,15 +102,6 @@ def _without_known_ids(
     return fresh
 
 
-def _kept_without_verdict(
-    store: Store, workspace: str, calls: Sequence[PositionedCall]
-) -> list[ToolCallResult]:
-    """Stored calls of the same tools whose evaluation failed earlier."""
-    names = list(dict.fromkeys(item.call.tool_name for item in calls))
-    records = store.records(workspace, names, guidance=False)
-    return calls_at(store, workspace, {record.tool_name: record.unjudged for record in records})
-
-
 @register
 class UpdateVectorStoreOp(Op):
     """Store the calls that an op before it judged: each tool keeps its newest, all are counted.
@@ -112,21 +110,21 @@ class UpdateVectorStoreOp(Op):
     """
 
     reads = ("workspace",)
-    optional = ("judged_calls", "keep_calls")
+    optional = ("judged_calls", "keep_calls", "known_tools")
 
     def run(self, context: Context) -> None:
         judged: list[PositionedCall] = context.get("judged_calls") or []
         if not judged:
             context.response.metadata.setdefault("memory_list", [])
             return
-        store = context.services.store(self.settings)
+        store, workspace = context.services.store(self.settings), context.workspace
         calls = [item.call for item in judged]
         keep = context.get("keep_calls", DEFAULT_WINDOW)
-        kept = store.append_calls(context.workspace, calls, keep)
+        kept = store.append_calls(workspace, calls, keep)
         context.progress(len(calls), len(calls), "stored")
-        records = store.records(context.workspace, list(kept))
+        records = _with_guidance(store, workspace, kept, context.get("known_tools") or ())
         metadata = context.response.metadata
-        metadata["memory_list"] = [with_all_fields(tool_memory(each)) for each in records]
+        metadata["memory_list"] = with_all_fields([tool_memory(each) for each in records])
         metadata["trimmed"] = {
             tool: appended.trimmed for tool, appended in kept.items() if appended.trimmed
         }
@@ -147,3 +145,18 @@ class UpdateVectorStoreOp(Op):
             context.response.success = False
             metadata["partial"] = True
             context.response.answer += f"; {len(failures)} could not be stored"
+
+
+def _with_guidance(
+    store: Store, workspace: str, kept: Mapping[str, AppendResult], known: Sequence[ToolRecord]
+) -> list[ToolRecord]:
+    """The records after an append. `known`: with guidance, as they were read before it."""
+    records = [each.record for each in kept.values() if each.record is not None]
+    before = {each.tool_name: (each.guidance_version, each.guidance) for each in known}
+    found = []
+    for record in records:
+        version, guidance = before.get(record.tool_name, (0, None))
+        if record.guidance_version != version:  # another writer changed it meanwhile
+            return store.records(workspace, list(kept))
+        found.append(replace(record, guidance=guidance))
+    return found

@@ -48,7 +48,8 @@ class RetrieveToolMemoryOp(Op):
             windows = store.windows(context.workspace, wanted)
         else:
             windows = [Window(each, []) for each in store.records(context.workspace, wanted)]
-        own, guards = self.settings.language, [context.services.guard(context.workspace)]
+        own = self.settings.language
+        guards = [context.services.guard(context.workspace)]
         language = context.services.settings.language if own is None else own
         shown = permitted_records((w.record for w in windows), guards, language)
         windows = [Window(each, w.calls) for each, w in zip(shown, windows, strict=True)]

@@ -91,7 +91,8 @@ class SummaryToolMemoryOp(Op):
         done = [o.tool_name for o in outcomes if o.action in ("summarized", "skipped")]
         store = context.services.store(self.settings)
         records = store.records(context.workspace, done) if done else []
-        own, guards = self.settings.language, [context.services.guard(context.workspace)]
+        own = self.settings.language
+        guards = [context.services.guard(context.workspace)]
         language = context.services.settings.language if own is None else own
         records = permitted_records(records, guards, language)
         context.response.metadata |= {
@@ -207,7 +208,8 @@ class _SummaryRun:
         """Summarize, and return the names of tools that another writer changed meanwhile."""
         if not tasks:
             return []
-        writer, conflicting = self._writer, []
+        writer = self._writer
+        conflicting = []
         requests = [Request(name, self._request_for(task)) for name, task in tasks.items()]
         with dispatch(
             self._context,
@@ -247,7 +249,10 @@ class _SummaryRun:
 
     def _request_for(self, task: _Task) -> Callable[[], Any]:
         """The request to the writer: an update of its earlier guidance, or a whole summary."""
-        old, name, calls, update = task.record.guidance, task.record.tool_name, task.calls, None
+        old = task.record.guidance
+        name = task.record.tool_name
+        calls = task.calls
+        update = None
         writer = self._writer
         if among := getattr(writer, "among", None):  # a writer of the user's own may lack it
             writer = among(self._calls_around(calls))

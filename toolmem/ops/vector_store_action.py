@@ -16,6 +16,7 @@ from toolmem.formats.dump import dump_line, read_dump, write_dump
 from toolmem.guidance.shown import statistics, tool_memory
 from toolmem.models.calls import ToolCallResult, with_all_fields
 from toolmem.models.protocols import Store
+from toolmem.models.records import RULE_PREFIX, TOOL_PREFIX
 from toolmem.models.tools import CallFailure, Window
 from toolmem.rules.store import GUARDED
 from toolmem.store.changes import KEEP_ALL
@@ -59,7 +60,7 @@ class VectorStoreActionOp(Op):
 
     def _delete(self, context: Context, store: Store) -> None:
         _respond_deleted(context, store.delete_tools(context.workspace), [])
-        kept = store.list_records(context.workspace, prefix="tool-", key_prefix="rule/")
+        kept = store.list_records(context.workspace, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX)
         context.response.metadata["rules_kept"] = len(kept)
         context.response.answer += f"; {len(kept)} rules stay" if kept else ""
 
@@ -153,7 +154,8 @@ def _invalid(field: str, problem: str) -> RequestError:
 
 
 def _respond(context: Context, answer: str, success: bool = True, **metadata: Any) -> None:
-    context.response.answer, context.response.success = answer, success
+    context.response.answer = answer
+    context.response.success = success
     context.response.metadata |= metadata
 
 

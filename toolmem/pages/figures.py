@@ -25,7 +25,8 @@ def wilson_interval(k: float, n: float) -> Interval:
     """
     if n == 0:
         return Interval(0.0, 1.0)
-    p, scale = k / n, 1 + Z * Z / n
+    p = k / n
+    scale = 1 + Z * Z / n
     centre = (p + Z * Z / (2 * n)) / scale
     half = Z * math.sqrt(p * (1 - p) / n + Z * Z / (4 * n * n)) / scale
     low = 0.0 if k == 0 else max(0.0, centre - half)

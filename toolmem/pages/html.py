@@ -17,10 +17,13 @@ from toolmem.text.display import marked, plain, shown_name
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-MAX_NAME, MAX_TEXT = 80, 300  # characters of a tool's name, and of another text
+MAX_NAME = 80  # characters of a tool's name
+MAX_TEXT = 300  # characters of another text
 SPARK_BARS = 20
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-PAST, FUTURE, UNKNOWN = "%s ago", "in %s", "unknown"
+PAST = "%s ago"
+FUTURE = "in %s"
+UNKNOWN = "unknown"
 GetText = Callable[[str], str]
 
 

@@ -4,10 +4,10 @@
 `rates` has the share of calls that worked with its interval, `compare` two evaluations.
 `costs` counts what summaries would cost.
 `importing` keeps the calls of recordings in a memory and counts what they teach: `hook_calls` finds
-those that a hook recorded, `import_runs` remembers each import, and `forgetting` takes one back.
+those that a hook recorded, `import_runs` remembers each import, and takes it back.
 `older_failures` counts those that summaries do not read, and `backtest` asks guidance of older
 calls about newer ones.
-`csv_files` and `page` write them to files; `frames` and `charts` show them in notebooks.
+`report` writes them to files; `frames` and `charts` show them in notebooks.
 """
 
 from toolmem.research.costs import summarization_costs as summarization_costs

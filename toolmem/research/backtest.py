@@ -220,7 +220,8 @@ def task_of(call: ToolCallResult) -> str:
 
 def _sides(tasks: Sequence[str], half: int, fold: int) -> tuple[dict[str, str], frozenset[str]]:
     """Each task's side of the cut, and the tasks with as many conversations on either side."""
-    first, second = Counter(tasks[:half]), Counter(tasks[half:])
+    first = Counter(tasks[:half])
+    second = Counter(tasks[half:])
     equal = [task for task in dict.fromkeys(tasks) if first[task] == second[task]]
     sides = {task: "earlier" if first[task] > second[task] else "later" for task in tasks}
     for place, task in enumerate(equal):
@@ -233,7 +234,8 @@ def repaired_failures(calls: Calls) -> list[Repaired]:
     seen = outcomes(calls)
     found = []
     for one in recoveries(seen.attempts._replace(worked=seen.worked)):
-        failed, line = calls[one.failure], seen.messages[one.failure]
+        failed = calls[one.failure]
+        line = seen.messages[one.failure]
         error_class = failed.error_class if line else "no_output"
         message = generalize(line)
         found.append(Repaired(failed.tool_name, one.failure, message, error_class, one.repairs))
@@ -260,7 +262,8 @@ def _is_about(error: str, one: Repaired) -> bool:
         return True
     if one.error_class not in ("", "error") and _class_of(error) == one.error_class:
         return True
-    words, known = _words(one.message)[:MESSAGE_WORDS], set(_words(error))
+    words = _words(one.message)[:MESSAGE_WORDS]
+    known = set(_words(error))
     shared = sum(word in known for word in words)
     return bool(words) and shared >= min(2, len(words)) and 2 * shared >= len(words)
 

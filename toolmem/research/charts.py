@@ -16,7 +16,11 @@ from matplotlib.figure import Figure
 
 from toolmem.text.display import shown_name
 
-FAILED, SILENT, GOOD, DIM, INK = "#c8402f", "#e39a3b", "#3a7d5c", "#8a929a", "#1b1f24"
+FAILED = "#c8402f"
+SILENT = "#e39a3b"
+GOOD = "#3a7d5c"
+DIM = "#8a929a"
+INK = "#1b1f24"
 MAX_BARS = 30  # tools or error classes in one chart
 _CHINESE = 0x2E80  # the first character of the scripts of China, Japan and Korea
 _FONTS = (  # of Linux, macOS and Windows
@@ -59,7 +63,8 @@ def failure_chart(tools: pd.DataFrame) -> Chart:
         title = "Calls that failed, by tool; most failures above"
     shown = tools.head(MAX_BARS)
     chart, axes = _chart(_names(shown), title + _left_out(tools), "share of its calls")
-    calls, rows = shown["calls"].astype(float), range(len(shown))
+    calls = shown["calls"].astype(float)
+    rows = range(len(shown))
     silent = shown["silent_failures"] / calls
     flagged = (shown["failures"] - shown["silent_failures"]) / calls
     axes.barh(rows, flagged, color=FAILED, label="failed")

@@ -107,10 +107,11 @@ def bill(
     kept = _stored(calls)
     with ToolMem(config, overrides=overrides) as memory:
         configuration = memory.engine.configuration
-    settings, name = configuration.settings, configuration.settings.op[OP].llm
-    limits, budget = settings.budget, Budget(BudgetSection(), settings.prices)
+    settings = configuration.settings
+    name = settings.op[OP].llm
+    budget = Budget(BudgetSection(), settings.prices)
     model = settings.llm.get(name, ModelSection()).model_name or DEFAULT_MODEL
-    Budget(limits, settings.prices).check_model(model, f"llm.{name}.model_name")
+    Budget(settings.budget, settings.prices).check_model(model, f"llm.{name}.model_name")
     counting = {name: DryRunModel(model, budget)}
     # Guidance that is always fresh is that of the smart skip, and what was skipped is sent as well.
     given = {each: {**BASE, **params} for each, params in policies.items()}
@@ -118,7 +119,8 @@ def bill(
         each: json.dumps({**own, **BASE} if own["force"] else own) for each, own in given.items()
     }
     replays: dict[str, PolicyCost] = {}
-    done, total = count(1), len(set(keys.values())) * len(kept)
+    done = count(1)
+    total = len(set(keys.values())) * len(kept)
 
     def seen(call: ToolCallResult, held: Guidance | None) -> None:
         watch(call, held)
@@ -138,14 +140,19 @@ def bill(
             cost.requests += cost.saved_requests
             cost.prompt_tokens += cost.saved_prompt_tokens
             cost.saved_requests = cost.saved_prompt_tokens = 0
-        cost.reply_tokens = REPLY_TOKENS * cost.requests
-        cost.cost, cost.currency = budget.price(model, cost.prompt_tokens, cost.reply_tokens)
-        tokens = cost.prompt_tokens + cost.reply_tokens
-        cost.budget_reached = tokens > (limits.max_tokens or math.inf) or (
-            limits.max_cost is not None and (cost.cost or 0.0) > limits.max_cost
-        )
+        _add_price(cost, model, budget, settings.budget)
         found.append(cost)
     return Bill(calls=len(kept), model=model, price=_price(configuration, model), policies=found)
+
+
+def _add_price(cost: PolicyCost, model: str, budget: Budget, limits: BudgetSection) -> None:
+    """Add the tokens of the replies, what all tokens cost, and whether that passes the limits."""
+    cost.reply_tokens = REPLY_TOKENS * cost.requests
+    cost.cost, cost.currency = budget.price(model, cost.prompt_tokens, cost.reply_tokens)
+    tokens = cost.prompt_tokens + cost.reply_tokens
+    cost.budget_reached = tokens > (limits.max_tokens or math.inf) or (
+        limits.max_cost is not None and (cost.cost or 0.0) > limits.max_cost
+    )
 
 
 def _stored(calls: Sequence[ToolCallResult]) -> list[ToolCallResult]:
@@ -171,7 +178,8 @@ def _conversations(calls: Sequence[ToolCallResult]) -> Iterator[list[ToolCallRes
 
 
 def _replay(memory: ToolMem, calls: Sequence[ToolCallResult], watch: Watch) -> PolicyCost:
-    cost, workspace = PolicyCost(), memory.workspace_name
+    cost = PolicyCost()
+    workspace = memory.workspace_name
     store = memory.services.store(memory.engine.configuration.settings.op[OP])
     held: dict[str, Guidance] = {}
     made: Counter[str] = Counter()  # calls of each tool
@@ -196,13 +204,15 @@ def _replay(memory: ToolMem, calls: Sequence[ToolCallResult], watch: Watch) -> P
         cost.saved_requests += len(skipped)
         cost.saved_prompt_tokens += sum(held[name].prompt_tokens for name in skipped)
     cost.calls_read = len(read) / max(len(calls), 1)
-    cost.age_median, cost.age_95 = percentile(ages, 0.5), percentile(ages, 0.95)
+    cost.age_median = percentile(ages, 0.5)
+    cost.age_95 = percentile(ages, 0.95)
     return cost
 
 
 def _price(configuration: Configuration, model: str) -> Price | None:
     """The price; where another file or an override set it, that is its source."""
-    price, layer = configuration.settings.prices.get(model), configuration.layer
+    price = configuration.settings.prices.get(model)
+    layer = configuration.layer
     paths = [("prices", model, name) for name in ("source", "input", "output")]
     origins = [layer[path].origin.partition(":")[0] for path in paths if path in layer]
     others = [origin for origin in origins if origin != origins[0]]

@@ -31,6 +31,7 @@ from toolmem.llm.models import DryRunModel
 from toolmem.llm.usage import LedgerRow, Usage, read_ledger
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
+from toolmem.models.records import RULE_PREFIX, TOOL_PREFIX
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import CallFailure, LoggedCall, ToolRecord, ToolSchema
 from toolmem.operations import results
@@ -229,7 +230,7 @@ def _about(recorded: Recording, labels: Mapping[int, bool], by: str) -> list[_Ab
     of = {
         c.tool_name for c, row in zip(recorded.calls, recorded.rows, strict=True) if row in labels
     }
-    if len(of) == 1 < len(tools) and len(labels) >= MIN_LABELS:
+    if len(of) == 1 and len(tools) > 1 and len(labels) >= MIN_LABELS:
         recorded.notes.append(f"all labels are of 1 of {len(tools)} tools, and no random draw")
     if by and recorded.calls and not any(_group(call, by) for call in recorded.calls):
         known = {"day", *(name for call in recorded.calls for name in call.metadata)}
@@ -311,8 +312,8 @@ def clear(memory: ToolMem) -> None:
 
     Raises RequestError if the store has another workspace.
     """
-    store = memory.services.store()
-    others = [name for name in store.workspaces() if name != memory.workspace_name]
+    store, own = memory.services.store(), memory.workspace_name
+    others = [name for name in store.workspaces() if name != own]
     if others:
         raise RequestError(
             f"{store.location} holds the workspace {others[0]!r} and is not cleared; name it by "
@@ -320,10 +321,10 @@ def clear(memory: ToolMem) -> None:
             field="out",
         )
     with suppress(FileNotFoundError):
-        drop_copy(store.location, memory.workspace_name)  # these rules are deleted on purpose
-    store.delete_tools(memory.workspace_name)
-    for record in store.list_records(memory.workspace_name, prefix="tool-", key_prefix="rule/"):
-        store.delete(memory.workspace_name, record.namespace, record.key)
+        drop_copy(store.location, own)  # these rules are deleted on purpose
+    store.delete_tools(own)
+    for record in store.list_records(own, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX):
+        store.delete(own, record.namespace, record.key)
 
 
 def _add(
@@ -333,8 +334,10 @@ def _add(
 
     After a stop the rest is neither judged nor stored.
     """
-    store, workspace = memory.services.store(), memory.workspace_name
-    newest, logged = store.call_log(workspace, newest=True, limit=1), list[LoggedCall]()
+    store = memory.services.store()
+    workspace = memory.workspace_name
+    newest = store.call_log(workspace, newest=True, limit=1)
+    logged = list[LoggedCall]()
     total = len(recorded.calls)
     counts = results.Evaluation(requested=total, evaluated=0, reused=0, duplicates=0, failed=0)
     done = Added(evaluation=counts)
@@ -359,7 +362,8 @@ def _add(
         counts.requested -= len(recorded.calls[start : start + BATCH]) - added.evaluation.requested
         counts.failures += [replace(each, index=start + each.index) for each in failures]
         if added.stopped:
-            done.stopped, done.budget_reached = added.stopped, added.budget_reached
+            done.stopped = added.stopped
+            done.budget_reached = added.budget_reached
             break
     if (left_out := total - counts.requested) > 0:
         recorded.notes.append(f"{left_out} calls were left out by an op before they were judged")
@@ -381,7 +385,8 @@ def _results(
     stored = {(each.call.tool_name, each.call.id): each.call for each in logged}
     for index, (row, call) in enumerate(zip(recorded.rows, recorded.calls, strict=True)):
         # An id that comes again was not judged again.
-        judged, failure = stored.pop((call.tool_name, call.id), None), by_index.get(index)
+        judged = stored.pop((call.tool_name, call.id), None)
+        failure = by_index.get(index)
         if judged is None and failure is not None and failure.tool_name == call.tool_name:
             refused.append(BadRecord(recorded.lines[index], failure.tool_name, failure.error))
             continue

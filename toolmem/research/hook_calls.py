@@ -21,7 +21,8 @@ class HookCalls:
     """Finds the calls that a hook recorded, so that none is counted twice."""
 
     def __init__(self, memory: ToolMem) -> None:
-        self._store, self._workspace = memory.services.store(), memory.workspace_name
+        self._store = memory.services.store()
+        self._workspace = memory.workspace_name
         self._first: dict[int, int] = {}  # hash of a hook's id: that of the first record with it
         self._numbers: Counter[str] = Counter()  # how often a session had an id again
         self._numbered: dict[tuple[str, str | None], int] = {}  # by hook's id and record's id
@@ -87,7 +88,8 @@ class HookCalls:
             )
             recorded = [e.call for e in logged if e.call.id and is_hook_call_id(e.call.id)]
             self._without_ids[session] = Counter(map(self._content, recorded))
-        left, content = self._without_ids[session], self._content(call)
+        left = self._without_ids[session]
+        content = self._content(call)
         left[content] -= 1
         return left[content] >= 0
 

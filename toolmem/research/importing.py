@@ -24,7 +24,7 @@ from toolmem.operations.guidance import records_shown
 from toolmem.research.backtest import LaterRepairs, later_repairs
 from toolmem.research.evaluation import BATCH
 from toolmem.research.hook_calls import HookCalls
-from toolmem.research.import_runs import ImportRun, format_of, keep_run, settled_runs
+from toolmem.research.import_runs import IMPORTS, ImportRun, format_of, keep_run, settled_runs
 from toolmem.research.import_runs import digest as _digest
 from toolmem.research.older_failures import count_older_failures
 from toolmem.text.display import bounded
@@ -33,7 +33,6 @@ MAX_BAD = 100  # bad records that are kept
 REPLAYED = 10_000  # newest calls
 REPLAYED_OUTPUT = 4_000  # characters of the outputs of these
 CARDS = 3  # of the tools with the most failures
-IMPORTS = "imports"  # the namespace of files that were read
 FORGOTTEN = "this import was forgotten while it ran; toolmem forget lists what it still added"
 MAX_OUTPUT = 100_000  # characters of an output that is kept, as of a hook's call
 MAX_BATCH = 8_000_000  # characters of the outputs of a batch
@@ -140,20 +139,24 @@ def import_recordings(
     counter.add(list(reader.tools.values()))
     counter.close()
     found.notes = reader.all_notes()
-    found.unchanged, found.unreadable = reader.notes[UNCHANGED], len(reader.unreadable)
+    found.unchanged = reader.notes[UNCHANGED]
+    found.unreadable = len(reader.unreadable)
     if counter.names:  # also tools of an import that was interrupted before this
-        newest = _newest_calls(memory.services.store(), memory.workspace_name)
-        counter.summarize(newest)
-        if found.calls:
-            _conclude(memory, found, newest)
+        _conclude(memory, counter)
     if not counter.is_stopped:  # what was interrupted is read again, and summarized then
         known.keep(counter.refused)
     return found
 
 
-def _conclude(memory: ToolMem, found: Imported, newest: list[ToolCallResult]) -> None:
-    """Replay the newest calls, ask guidance of the older about the newer, and read worst cards."""
-    found.replay, found.later_repairs = replay(newest), later_repairs(newest)
+def _conclude(memory: ToolMem, counter: _Counter) -> None:
+    """Summarize the tools, and find out what the memory would have changed for the newest calls."""
+    found = counter.found
+    newest = _newest_calls(memory.services.store(), memory.workspace_name)
+    counter.summarize(newest)
+    if not found.calls:
+        return
+    found.replay = replay(newest)
+    found.later_repairs = later_repairs(newest)
     for record in records_shown(memory, found.worst(CARDS)):
         lines = record.guidance.lines if record.guidance else []
         found.cards[record.tool_name] = [
@@ -194,7 +197,8 @@ class _Ids:
         time = None if call.create_time == self._now else call.create_time.astimezone(UTC)
         # A moved file is known by its times or conversations; without them by its place alone, as
         # the same call in another file may be another one.
-        conversation, stem = call.conversation_id, Path(path.name.removesuffix(".gz")).stem
+        conversation = call.conversation_id
+        stem = Path(path.name.removesuffix(".gz")).stem
         own = "" if time or conversation else _name(path.resolve().with_name(stem))
         place = (conversation, own, time)
         digest = _digest((place, call.tool_name, call.input, call.output, call.context))
@@ -206,7 +210,8 @@ class _Files:
     """Which files were imported whole, by their size and the time of their last change."""
 
     def __init__(self, memory: ToolMem, reads_all: bool) -> None:
-        self._store, self._workspace = memory.services.store(), memory.workspace_name
+        self._store = memory.services.store()
+        self._workspace = memory.workspace_name
         self._reads_all = reads_all
         self._runs = settled_runs(self._store, self._workspace).keys()
         self._states: dict[Path, list[int]] = {}  # before a file is read
@@ -282,8 +287,10 @@ class _Counter:
         batch = self._hook_calls.not_recorded(self.batch)
         self.found.read += len(self.batch) - len(batch)
         self.found.duplicates += len(self.batch) - len(batch)
-        paths, self._paths = self._paths, {}
-        self.batch, self._size = [], 0
+        paths = self._paths
+        self._paths = {}
+        self.batch = []
+        self._size = 0
         if not batch or self.is_stopped:
             return
         found = self.found
@@ -307,7 +314,8 @@ class _Counter:
 
     def _count_new(self) -> None:
         """Count the calls that the log has since, and note their figures and ids."""
-        workspace, run = self._memory.workspace_name, self._run
+        workspace = self._memory.workspace_name
+        run = self._run
         with self._store.transaction():
             if self._is_forgotten():  # its last calls can be forgotten, too
                 self._run = ImportRun(run.began, run.sources, pending=run.pending)
@@ -359,7 +367,9 @@ class _Counter:
     def _is_forgotten(self) -> bool:
         workspace = self._memory.workspace_name
         if self._is_announced and not self._store.get(workspace, IMPORT_RUNS, self._id):
-            self.is_stopped, self.found.stopped, self.found.id = True, FORGOTTEN, ""
+            self.is_stopped = True
+            self.found.stopped = FORGOTTEN
+            self.found.id = ""
         return self.is_stopped
 
     def _count(self, call: ToolCallResult) -> None:

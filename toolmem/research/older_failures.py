@@ -33,7 +33,8 @@ def count_older_failures(memory: ToolMem, calls: Calls, imports: Collection[str]
     change meanwhile is left as it is.
     """
     changed: set[str] = set()
-    store, op = memory.services.store(), "summary_tool_memory_op"
+    store = memory.services.store()
+    op = "summary_tool_memory_op"
     writer = memory.services.writer(memory.services.settings.op.get(op, OpSection()))
     params = memory.engine.params()
     read_next = params[op][0].recent_call_count if op in params else STEP
@@ -45,7 +46,8 @@ def count_older_failures(memory: ToolMem, calls: Calls, imports: Collection[str]
         if call.conversation_id:
             by_conversation[call.conversation_id].append(call)
     for window in store.windows(memory.workspace_name, sorted(by_tool)):
-        record, read = window.record, window.calls[-read_next:]
+        record = window.record
+        read = window.calls[-read_next:]
         known = {call.id for call in (*read, *(c for c in window.calls if c.is_summarized))}
         own = [call for call in by_tool[record.tool_name] if call.id not in known]
         first = record.last_seq - len(read) - len(own) + 1  # what is read next comes after

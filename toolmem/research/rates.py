@@ -86,7 +86,8 @@ def rate_of(calls: Iterable[Told], errors: Mapping[bool, Errors] | None = None) 
             low, high = wilson_interval(wrong.wrong, wrong.labelled)
             # The share is an estimate, and the calls without a label scatter about it.
             scale = count * (count + wrong.labelled) / len(known) ** 2
-            more, less = scale * (high - wrong.share) ** 2, scale * (wrong.share - low) ** 2
+            more = scale * (high - wrong.share) ** 2
+            less = scale * (wrong.share - low) ** 2
             below, above = below + (more if word else less), above + (less if word else more)
     rate = good / len(known)
     low, high = wilson_interval(good, len(known))
@@ -108,7 +109,8 @@ def rate_of_part(calls: Iterable[Told], errors: Mapping[bool, Errors]) -> Rate:
     has enough.
     """
     known = list(calls)
-    plain, corrected = rate_of(known), rate_of(known, errors_of(known) or errors)
+    plain = rate_of(known)
+    corrected = rate_of(known, errors_of(known) or errors)
     low, high = min(plain.low, corrected.low), max(plain.high, corrected.high)
     return replace(corrected, rate=plain.rate, low=low, high=high)
 

@@ -158,7 +158,8 @@ def call_rows(found: Evaluation) -> list[CallRow]:
 
 
 def _call_row(each: EvaluatedCall) -> CallRow:
-    call, given = each.call, each.call.input
+    call = each.call
+    given = each.call.input
     fields: dict[str, Any] = {name: getattr(call, name, None) for name in CallRow.__struct_fields__}
     fields |= {
         "row": each.row,
@@ -178,7 +179,8 @@ def tool_rows(found: Evaluation) -> list[ToolRow]:
     for each in found.calls:
         tools[each.call.tool_name].append(each)
     records = {record.tool_name: record for record in found.tools}
-    bad, errors = Counter(e.tool_name for e in found.bad_records), errors_of(_told(found.calls))
+    bad = Counter(e.tool_name for e in found.bad_records)
+    errors = errors_of(_told(found.calls))
     tools |= {name: [] for name in bad if name and name not in tools}
     rows = []
     for name, calls in tools.items():
@@ -248,7 +250,8 @@ def error_rows(found: Evaluation) -> list[ErrorRow]:
             groups[each.call.error_class or "error", each.call.tool_name].append(each)
     rows = []
     for key, calls in groups.items():
-        silent, first = sum(each.failed_silently for each in calls), _call_row(calls[0])
+        silent = sum(each.failed_silently for each in calls)
+        first = _call_row(calls[0])
         rows.append(ErrorRow(*key, len(calls), silent, first.row, first.input, first.output))
     return sorted(rows, key=lambda row: (-row.calls, row.error_class, row.tool_name))
 
@@ -285,7 +288,8 @@ def skip_rows(found: Evaluation) -> list[SkipRow]:
     rows = []
     for run, summary in (("first", found.summary), ("second", found.second_summary)):
         for each in summary.outcomes:
-            name, tokens = each.tool_name, found.summary_tokens.get(each.tool_name, 0)
+            name = each.tool_name
+            tokens = found.summary_tokens.get(each.tool_name, 0)
             row = SkipRow(
                 run=run,
                 tool_name=name,
@@ -370,11 +374,13 @@ def totals(found: Evaluation) -> dict[str, Any]:
     """The figures of the whole evaluation, for summary.json and the head of the page."""
     calls = [each.call for each in found.calls]
     judges = sorted({str(call.judge) for call in calls if call.judge})
-    skips, has_labels = skip_rows(found), any(each.label is not None for each in found.calls)
+    skips = skip_rows(found)
+    has_labels = any(each.label is not None for each in found.calls)
     both = sum(None not in (each.flag, each.worked) for each in found.calls)
     unknown = sum(each.worked is None for each in found.calls)
     errors = errors_of(_told(found.calls))
-    figures, rate = _figures(found.calls, errors), rate_of(_told(found.calls), errors)
+    figures = _figures(found.calls, errors)
+    rate = rate_of(_told(found.calls), errors)
     corrected = {"success_rate": rate.rate, "low": rate.low, "high": rate.high}
     share = figures["in_dispute"] / both if both else None
     return {

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from toolmem.errors import ToolMemError
 from toolmem.models.rules import UNSCOPED, Said, ToolMemoryRule
 from toolmem.rules.changes import Actor
-from toolmem.rules.failures import count_uses, repeated_failures
+from toolmem.rules.failures import repeated_failures
 from toolmem.rules.identity import SURROGATE, text_key
 from toolmem.rules.replies import (
     excerpt,
@@ -113,7 +113,8 @@ class ToolMemoryCaptureHook:
         return captured
 
     def _follow(self, turn: Turn) -> Captured:
-        words, session = turn.user_message, turn.conversation_id
+        words = turn.user_message
+        session = turn.conversation_id
         actor = replace(self.actor, kind="user", words=words, session=session)
         if not self.may_lift:
             actor = replace(actor, evidence="")
@@ -188,14 +189,16 @@ class ToolMemoryCaptureHook:
 
     def _put(self, turn: Turn, given: RuleInput) -> ToolMemoryRule:
         is_users = self.actor.kind == "user"
-        given.priority, given.source = "critical", "user_explicit" if is_users else "programmatic"
+        given.priority = "critical"
+        given.source = "user_explicit" if is_users else "programmatic"
         given.tags = [USER_EDICT] if is_users else []
         given.session = turn.conversation_id if turn.is_guests else given.session
         given.said = Said(self.actor.kind, turn.conversation_id, (turn.mark,) if turn.mark else ())
         return self.rules.put_rule(given, self.actor, captured=True)
 
     def _learn(self, turn: Turn) -> Captured:
-        count_uses(self.rules.store, self.rules.workspace, turn.tool_calls)
+        if not turn.tool_calls:
+            return Captured()
         found = repeated_failures(self.rules.workspace, turn.tool_calls)
         return Captured([self.rules.put_rule(each) for each in found])
 
@@ -264,7 +267,8 @@ def _confirmation(store: ToolMemoryStore, rules: list[ToolMemoryRule], undo: str
     first = rules[0]
     ends = None if first.session else first.expires_at
     until = "" if ends is None else f", {store.until(ends)}"
-    checks, for_session = describe_effect(rules), bool(first.session)
+    checks = describe_effect(rules)
+    for_session = bool(first.session)
     return kept_message(first.rule, checks, until, for_session=for_session, undo=undo)
 
 
@@ -283,7 +287,8 @@ def split_keep_prefix(message: str) -> tuple[str, str]:
     found = _KEEP_PREFIX.match(message)
     if found is None:
         return "", message
-    word, body = found[1].lower(), found[2].strip()
+    word = found[1].lower()
+    body = found[2].strip()
     if word in ("always", "never") and not _IS_DEMAND.match(body):
         body = f"{word.capitalize()} {body[:1].lower()}{body[1:]}"
     first = " ".join(_PARAGRAPH.split(body, maxsplit=1)[0].split())

@@ -1,21 +1,22 @@
-"""Count each tool's calls and failures, and make a rule of failures that repeat in a turn.
+"""Make a rule of failures that repeat in a turn, and give OpenHuman's figures on each tool.
 
-The counts are no rules: they are stored in records of their own.
+The figures are no rules: they say what happened, in a namespace of their own.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
 from msgspec import Struct
 
 from toolmem.models.protocols import Store
+from toolmem.models.records import Record
+from toolmem.models.tools import ToolRecord
 from toolmem.rules.identity import derived_id, folded_name
 from toolmem.rules.store import RuleInput
 from toolmem.rules.turn import ToolUse
-from toolmem.store.storable import swap
 from toolmem.text.display import plain
 from toolmem.text.error_lines import error_class_of, error_line
 from toolmem.text.masking import Masker
@@ -23,8 +24,9 @@ from toolmem.text.stopped_calls import was_stopped
 
 REPEATED_FAILURE = "repeated-failure"  # the tag of rules made here
 MIN_FAILURES = 2  # of one tool in one turn
-NAMESPACE = "tool_effectiveness"
-MAX_PATTERNS = 5  # error lines stored for a tool
+EFFECTIVENESS = "tool_effectiveness"  # a namespace
+EFFECTIVENESS_PREFIX = "tool/"  # of its keys
+MAX_PATTERNS = 5  # error lines of a tool
 _MAX_CHARACTERS = 80  # of one
 _KINDS = {  # classes of `text/error_lines.py` that get the same advice
     **dict.fromkeys(("unknown_table", "unknown_column", "command_not_found"), "not_found"),
@@ -81,34 +83,57 @@ def _kind_of(use: ToolUse) -> str:
 
 
 class ToolEffectiveness(Struct):
-    """Figures on one tool's calls. `total_calls` includes those of unknown outcome."""
+    """Figures on one tool's stored calls, with OpenHuman's names.
+
+    `successes` and `failures` go by the flag that the tool gave and, where it gave none, by the
+    judge. A call without a flag counts in `total_calls` alone until it is judged.
+    """
 
     total_calls: int = 0
     successes: int = 0
     failures: int = 0
     avg_duration_ms: float = 0.0
-    common_error_patterns: list[str] = []  # the newest five, each once
-    timed_calls: int = 0  # that the average is made of
+    common_error_patterns: list[str] = []  # of the kept calls: the newest five, each once
 
 
-def count_uses(store: Store, workspace: str, uses: Iterable[ToolUse]) -> None:
-    """Add the calls of a turn to the stored figures, without those that were stopped."""
-    for tool, tool_uses in _by_tool(uses).items():
-        count = partial(_count, tool_uses, Masker(store.secret_key()))
-        swap(store, workspace, (NAMESPACE, f"tool/{tool}"), ToolEffectiveness, count)
+def tool_effectiveness(store: Store, workspace: str) -> list[Record]:
+    """The records of the namespace, made from the statistics of the tools; none is stored.
+
+    A record of an older toolmem, which stored them, stands only for a tool without stored calls.
+    """
+    found = {each.key: each for each in store.list_records(workspace, EFFECTIVENESS)}
+    tools: dict[str, list[ToolRecord]] = defaultdict(list)
+    for record in store.records(workspace, guidance=False):
+        tools[EFFECTIVENESS_PREFIX + folded_name(record.tool_name)].append(record)
+    for key, records in tools.items():
+        figures = _figures(store, workspace, records)
+        body = msgspec.Raw(msgspec.json.encode(figures))
+        created = min(record.time_created for record in records)
+        modified = max(record.time_modified for record in records)
+        found[key] = Record(EFFECTIVENESS, key, body, records[0].version, created, modified)
+    return [found[key] for key in sorted(found)]
 
 
-def _count(uses: list[ToolUse], masker: Masker, figures: ToolEffectiveness) -> None:
-    for use in uses:
-        figures.total_calls += 1
-        figures.successes += use.success is True
-        figures.failures += use.success is False
-        if use.duration_ms is not None:
-            figures.timed_calls += 1
-            figures.avg_duration_ms += (
-                use.duration_ms - figures.avg_duration_ms
-            ) / figures.timed_calls
-        if use.success is False:
-            line = plain(error_line(masker.text(use.output_summary)), _MAX_CHARACTERS)
-            others = [each for each in figures.common_error_patterns if each != line]
-            figures.common_error_patterns = [*others, line][-MAX_PATTERNS:]
+def _figures(store: Store, workspace: str, records: Sequence[ToolRecord]) -> ToolEffectiveness:
+    """The figures on one tool. `records`: also of names that differ in their case alone."""
+    sums = [record.counters for record in records]
+    timed = sum(each.time_calls for each in sums)
+    failed = [record.tool_name for record in records if record.window.failures]
+    return ToolEffectiveness(
+        total_calls=sum(each.calls for each in sums),
+        successes=sum(each.successes for each in sums),
+        failures=sum(each.failures for each in sums),
+        avg_duration_ms=1000 * sum(each.time_sum for each in sums) / timed if timed else 0.0,
+        common_error_patterns=_error_lines(store, workspace, failed) if failed else [],
+    )
+
+
+def _error_lines(store: Store, workspace: str, tools: Sequence[str]) -> list[str]:
+    masker, lines = Masker(store.secret_key()), dict[str, None]()
+    calls = [call for window in store.windows(workspace, tools) for call in window.calls]
+    for call in sorted(calls, key=lambda call: call.create_time):
+        if call.failed_by_flag:
+            line = plain(error_line(masker.text(call.output)), _MAX_CHARACTERS)
+            lines.pop(line, None)  # the newest of equal ones counts
+            lines[line] = None
+    return list(lines)[-MAX_PATTERNS:]

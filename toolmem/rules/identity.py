@@ -12,14 +12,12 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from toolmem.errors import RequestError
+from toolmem.models.records import RULE_PREFIX, TOOL_PREFIX
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.text.display import shown
 from toolmem.text.patterns import late_pattern
 
-TOOL_PREFIX = "tool-"  # namespaces of tools
-RULE_PREFIX = "rule/"  # keys of rules inside them
-SESSION_RULES = ".session-rules"  # the namespace of rules that hold in one session
-
+SESSION_PREFIX = "session/"  # keys of what is kept of a session
 MAX_RULE = 2_000  # characters
 MAX_TOOL_NAME = 256
 MAX_ID = 128
@@ -46,6 +44,11 @@ def namespace_of(tool_name: str) -> str:
 
 def rule_key(rule_id: str) -> str:
     return RULE_PREFIX + rule_id
+
+
+def session_key(session: str) -> str:
+    """The key of what is kept of a session."""
+    return f"{SESSION_PREFIX}{session}"[:500]
 
 
 def text_key(text: str) -> str:

@@ -12,11 +12,10 @@ from toolmem.errors import RequestError
 from toolmem.guidance.shown import require_trusted
 from toolmem.models.calls import Moment
 from toolmem.models.protocols import Clock, Embedder, Store
-from toolmem.models.records import Document, Record
+from toolmem.models.records import RULE_PREFIX, TOOL_PREFIX, Document, Record
 from toolmem.models.rules import Priority, ToolMemoryRule
+from toolmem.rules.failures import EFFECTIVENESS, EFFECTIVENESS_PREFIX, tool_effectiveness
 from toolmem.rules.identity import (
-    RULE_PREFIX,
-    TOOL_PREFIX,
     derived_id,
     namespace_of,
     read_id,
@@ -37,12 +36,12 @@ _MIN_SIMILARITY = 0.3  # of a memory that shares no word with the query
 
 
 class MemoryEntry(Struct, kw_only=True, omit_defaults=True):
-    """A memory, or a rule of a tool's namespace."""
+    """A memory, a rule of a tool's namespace, or the figures on a tool as JSON."""
 
     id: str
     namespace: str
     content: str
-    kind: Literal["memory", "rule"] = "memory"
+    kind: Literal["memory", "rule", "statistics"] = "memory"
     priority: Priority | None = None  # of a rule
     tags: list[str] = []
     created_at: Moment
@@ -66,17 +65,21 @@ class Memories:
     def __init__(
         self, store: Store, workspace: str, clock: Clock, embedder: Callable[[], Embedder]
     ) -> None:
-        self.store, self.workspace, self.clock = store, workspace, clock
+        self.store = store
+        self.workspace = workspace
+        self.clock = clock
         self._embedder = embedder
 
     def remember(
         self, content: str, namespace: str = GLOBAL, id: str = "", tags: Iterable[str] = ()
     ) -> MemoryEntry:
         """Insert, or replace the memory with this id. The same text again is the same memory."""
-        where, text = read_namespace(namespace), read_text(content, "content", MAX_CONTENT)
+        where = read_namespace(namespace)
+        text = read_text(content, "content", MAX_CONTENT)
         text = Masker(self.store.secret_key()).text(text)
         memory_id = read_id(id) or derived_id("memory", self.workspace, where, text_key(text))
-        key, own_tags = MEMORY_PREFIX + memory_id, read_tags(tags)
+        key = MEMORY_PREFIX + memory_id
+        own_tags = read_tags(tags)
 
         def write() -> MemoryEntry:
             record = self.store.get(self.workspace, where, key)
@@ -90,7 +93,8 @@ class Memories:
                 created_at=before.created_at if before else now,
                 updated_at=now,
             )
-            version, document = record.version if record else 0, Document(text)
+            version = record.version if record else 0
+            document = Document(text)
             self.store.put(
                 self.workspace, where, key, entry, document=document, expected_version=version
             )
@@ -103,17 +107,32 @@ class Memories:
     ) -> list[MemoryEntry]:
         """Find what fits a query best, by words and by meaning; without a query, the newest.
 
-        In the namespace of a tool, its rules are searched too.
+        In the namespace of a tool, its rules are searched too; in `tool_effectiveness`, figures.
         """
-        where = read_namespace(namespace)
+        is_figures = namespace.strip() == EFFECTIVENESS
+        where = EFFECTIVENESS if is_figures else read_namespace(namespace)
         require_trusted(self.store)
-        rules = self._entries(where, RULE_PREFIX) if where.startswith(TOOL_PREFIX) else []
+        rules = self._statistics() if is_figures else []
+        rules += self._entries(where, RULE_PREFIX) if where.startswith(TOOL_PREFIX) else []
         if not query.strip():
             found = [*rules, *self._entries(where, MEMORY_PREFIX)]
             return sorted(found, key=lambda e: (-e.updated_at.timestamp(), e.id))[:limit]
         words = query.casefold().split()
-        rules.sort(key=lambda e: -sum(word in e.content.casefold() for word in words))
+        rules.sort(key=lambda e: -sum(word in f"{e.id} {e.content}".casefold() for word in words))
         return [*self._search(where, query, limit), *rules][:limit]
+
+    def _statistics(self) -> list[MemoryEntry]:
+        return [
+            MemoryEntry(
+                id=record.key.removeprefix(EFFECTIVENESS_PREFIX),
+                namespace=EFFECTIVENESS,
+                content=bytes(record.value).decode(),
+                kind="statistics",
+                created_at=record.time_created,
+                updated_at=record.time_modified,
+            )
+            for record in tool_effectiveness(self.store, self.workspace)
+        ]
 
     def _search(self, where: str, query: str, limit: int) -> Iterator[MemoryEntry]:
         if not self.store.list_records(self.workspace, where, key_prefix=MEMORY_PREFIX, newest=1):
@@ -129,7 +148,8 @@ class Memories:
 
     def forget(self, id: str, namespace: str = GLOBAL) -> bool:
         """Delete a memory; False where there was none. Raises RequestError for a rule."""
-        where, memory_id = read_namespace(namespace), read_id(id)
+        where = read_namespace(namespace)
+        memory_id = read_id(id)
         if not memory_id:
             raise RequestError("id is required", "id")
         if self.store.delete(self.workspace, where, MEMORY_PREFIX + memory_id):

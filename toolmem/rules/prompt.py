@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -127,11 +127,13 @@ def choose(
     rules = [rule for rule in listing.rules if rule.is_pinned]
     if wanted:
         wanted.add(UNSCOPED)
-        rules = [r for r in rules if (name := folded_name(r.tool_name)) in wanted or name[0] == "@"]
+        rules = [rule for rule in rules if _is_about(rule, wanted)]
     pinned = PinnedRules()
-    size, headings = len(_TITLE[""]) + len(_INTRODUCTION[""]) + len(_RECALL[""]), set[str]()
+    size = len(_TITLE[""]) + len(_INTRODUCTION[""]) + len(_RECALL[""])
+    headings = set[str]()
     for rule in sorted(rules, key=_urgency):
-        tool, more = folded_name(rule.tool_name), len(rule.priority) + len(rule.rule) + 10
+        tool = folded_name(rule.tool_name)
+        more = len(rule.priority) + len(rule.rule) + 10
         if tool not in headings:
             more += len(tool_heading(rule.tool_name, "")) + 6
         if rule.priority == "critical":
@@ -145,6 +147,11 @@ def choose(
         size += more
         headings.add(tool)
     return pinned
+
+
+def _is_about(rule: ToolMemoryRule, tools: Collection[str]) -> bool:
+    name = folded_name(rule.tool_name)
+    return name in tools or name.startswith("@")
 
 
 def _urgency(rule: ToolMemoryRule) -> tuple[int, bool, float, str]:
@@ -190,7 +197,8 @@ def _by_tool(rules: Iterable[ToolMemoryRule], language: Language) -> list[str]:
 
 def _text(rule: ToolMemoryRule, language: Language) -> str:
     """A rule's text, with the user's words that it corrects, or by which it is to be replaced."""
-    words, old = plain(rule.replacement, 200), plain(rule.replaces, 200)
+    words = plain(rule.replacement, 200)
+    old = plain(rule.replaces, 200)
     text = shown(rule.rule) + (_INSTEAD[language].format(words=old) if old else "")
     return text + (_REPLACED[language].format(words=words) if words else "")
 
@@ -250,7 +258,8 @@ def changed_since(
 
 def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
     """Tell which of the user's rules ended since the last call, each once. Raises StoreError."""
-    now, place = rules.clock.now(), (rules.workspace, ".ended", "told")
+    now = rules.clock.now()
+    place = (rules.workspace, ".ended", "told")
     told = read_or_new(rules.store.get(*place), float)  # when, in seconds since 1970
     since = max(told, (now - MAX_SESSION).timestamp())
     lines: dict[str, str] = {}

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.rules.changes import ONLY_ASKS, Actor
-from toolmem.rules.identity import text_key
+from toolmem.rules.identity import session_key, text_key
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn
 from toolmem.store.storable import read_or_new, swap
@@ -61,12 +61,6 @@ _WAYS_OUT = late_pattern(
 _LIFT_CODE = late_pattern(r"\blift (?!it\b|the\b|one\b)[\w-]{1,36}")
 _YES_IN = late_pattern(_AGREED, re.I)
 _NO_IN = late_pattern(r"\bno\b", re.I)
-_UNSURE = late_pattern(
-    r"\b(?:if|unless|only if|until|when|after|before|once the|provided|don['’]?t|do not|not|never"
-    r"|wait|actually|translate|says?|said|wrote|reply|message|text|line|title|this reads)\b"
-    r"|如果|只有|等|不|别|翻译|说|写",
-    re.I,
-)
 _MAX_REPLY = 60  # characters
 _WORD = late_pattern(r"[^\W_]+")
 _CLAUSE = late_pattern(r"[,;，；]|\b(?:and|but|then|so)\b", re.I)
@@ -133,16 +127,11 @@ def is_this_once(message: str) -> bool:
     return any(reply.kind == "once" for reply in replies_in(message))
 
 
-def may_say_else(message: str) -> bool:
-    """Whether a message may set a condition to a yes, take it back, or speak of a text."""
-    return bool(_UNSURE.search(message))
-
-
 # ------------------------------------------------------------ what a session's last message did
 
 
 def _key_of(session: str) -> tuple[str, str]:
-    return _RECENT, f"session/{session}"[:500]
+    return _RECENT, session_key(session)
 
 
 def _recent(rules: ToolMemoryStore, session: str) -> Recent:
@@ -205,7 +194,8 @@ def _asks_more(message: str, kept: set[str]) -> bool:
 
 def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
     """Do what a reply asks for, or lift the rule that a sentence takes back."""
-    recent, captured = _recent(rules, turn.conversation_id), Captured()
+    recent = _recent(rules, turn.conversation_id)
+    captured = Captured()
     replies = replies_in(turn.user_message)
     for reply in replies:
         if reply.kind in ("undo", "undo_rule"):
@@ -226,7 +216,10 @@ def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
         captured.told = [line.removesuffix(_BACK) for line in captured.told]
 
     def begin(now: Recent) -> None:
-        now.made, now.lifted, now.held, now.asks_more = [], captured.lifted, "", False
+        now.made = []
+        now.lifted = captured.lifted
+        now.held = ""
+        now.asks_more = False
 
     if captured.lifted or recent.made or recent.lifted or recent.held:
         remember(rules, turn.conversation_id, begin)
@@ -294,7 +287,8 @@ def _is_meant(rules: ToolMemoryStore, reply: Reply, actor: Actor) -> bool:
 
 def _has_id(rule: ToolMemoryRule, typed: str) -> bool:
     """Whether the user typed the id of a rule, or enough of its start."""
-    rule_id, given = rule.id.casefold(), typed.casefold()
+    rule_id = rule.id.casefold()
+    given = typed.casefold()
     return rule_id == given or (len(given) >= MIN_ID_LENGTH and rule_id.startswith(given))
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 from toolmem.errors import Conflict, RequestError
 from toolmem.models.calls import Moment
 from toolmem.models.protocols import Clock, Store
-from toolmem.models.records import Record
+from toolmem.models.records import RULE_PREFIX, SESSION_RULES, TOOL_PREFIX, Record
 from toolmem.models.rules import RANK, Effect, Priority, RuleChange, Said, Source, ToolMemoryRule
 from toolmem.rules.changes import (
     ACCEPTED,
@@ -30,9 +30,6 @@ from toolmem.rules.changes import (
     tombstone,
 )
 from toolmem.rules.identity import (
-    RULE_PREFIX,
-    SESSION_RULES,
-    TOOL_PREFIX,
     derived_id,
     folded_name,
     namespace_of,
@@ -45,6 +42,7 @@ from toolmem.rules.identity import (
 )
 from toolmem.store.storable import ATTEMPTS, retry_on_conflict
 from toolmem.text.display import shown_time, zone_name
+from toolmem.text.forms import word_set
 from toolmem.text.masking import Masker
 from toolmem.view.conditions import read_conditions
 
@@ -53,18 +51,7 @@ log = logging.getLogger("toolmem.rules")
 GUARDED = (".store", ".store", "guarded")  # workspace, namespace and key of the mark
 MAX_SESSION = timedelta(days=7)  # after which rules of a session that was not ended expire
 MAX_TURNS = 20  # marks of the turns in which a rule was said
-_CONTENT = (
-    "priority",
-    "source",
-    "tags",
-    "effect",
-    "when",
-    "unless",
-    "stops",
-    "passes",
-    "replaces",
-    "unread",
-)
+_CONTENT = word_set("priority source tags effect when unless stops passes replaces unread")
 
 
 class RuleInput(Struct, kw_only=True):
@@ -162,7 +149,8 @@ class ToolMemoryStore:
 
     def all_rules(self, session: str = "") -> RuleListing:
         """List the rules that hold now, with those that hold only in `session`."""
-        now, listing = self.clock.now(), self._listing(prefix=TOOL_PREFIX)
+        now = self.clock.now()
+        listing = self._listing(prefix=TOOL_PREFIX)
         rules = [rule for rule in listing.rules if rule.holds_at(now)]
         if session:
             rules += [rule for rule in self.every_session_rule() if rule.session == session]
@@ -170,7 +158,8 @@ class ToolMemoryStore:
 
     def every_session_rule(self) -> list[ToolMemoryRule]:
         """List the rules that hold only in one session, of all sessions."""
-        now, found = self.clock.now(), self._listing(namespace=SESSION_RULES).rules
+        now = self.clock.now()
+        found = self._listing(namespace=SESSION_RULES).rules
         return [rule for rule in found if rule.holds_at(now)]
 
     def every_rule(self) -> list[ToolMemoryRule]:
@@ -204,7 +193,8 @@ class ToolMemoryStore:
         records = self.store.list_records(
             self.workspace, namespace, prefix=prefix, key_prefix=RULE_PREFIX
         )
-        listing, now = RuleListing([], []), self.local_time()
+        listing = RuleListing([], [])
+        now = self.local_time()
         for record in records:
             try:
                 listing.rules.append(_read(record, now))
@@ -231,14 +221,16 @@ class ToolMemoryStore:
 
     def _masked(self, given: RuleInput) -> RuleInput:
         """Mask secrets, but not in conditions: those would match nothing any more."""
-        masker, said = Masker(self.store.secret_key()), given.said
+        masker = Masker(self.store.secret_key())
+        said = given.said
         if said is not UNSET:
             said = replace(said, understood=masker.text(said.understood))
         calls = {"stops": masker.value(given.stops), "passes": masker.value(given.passes)}
         return replace(given, rule=masker.text(given.rule), said=said, **calls)
 
     def _put(self, given: RuleInput, actor: Actor, captured: bool) -> ToolMemoryRule:
-        place, now = self._place_of(given), self.clock.now()
+        place = self._place_of(given)
+        now = self.clock.now()
         before = place.before
         if actor.seen:
             require_seen(before, actor.seen, now)
@@ -311,7 +303,8 @@ class ToolMemoryStore:
         """Write a deleted rule again as it was. Returns the rule that is there afterwards."""
 
         def write() -> ToolMemoryRule:
-            place, now = self._place_at(_namespace(rule), rule.id), self.clock.now()
+            place = self._place_at(_namespace(rule), rule.id)
+            now = self.clock.now()
             if place.before is not None and place.before.status == "active":
                 return place.before  # it was said again
             change = RuleChange(now, actor.kind, "restored", actor.evidence, session=actor.session)
@@ -339,7 +332,8 @@ class ToolMemoryStore:
 
     def end_session(self, session: str) -> int:
         """Delete the rules that held only in this session, and count them."""
-        now, number = self.clock.now(), 0
+        now = self.clock.now()
+        number = 0
         for rule in self._listing(namespace=SESSION_RULES).rules:
             is_over = rule.expires_at is not None and rule.expires_at <= now
             if is_over or rule.session == session:
@@ -349,7 +343,8 @@ class ToolMemoryStore:
     def _change(
         self, place: _Place, after: ToolMemoryRule, actor: Actor, what: str
     ) -> ToolMemoryRule:
-        before, now = place.before, self.clock.now()
+        before = place.before
+        now = self.clock.now()
         assert before is not None
         actor = replace(actor, words=Masker(self.store.secret_key()).text(actor.words))
         change = change_of(before, after, actor, now, what)
@@ -376,7 +371,8 @@ class ToolMemoryStore:
             if place.version == 0:
                 self._refuse_id_of_another_tool(given)
             return place
-        text, tool = text_key(given.rule), folded_name(given.tool_name)
+        text = text_key(given.rule)
+        tool = folded_name(given.tool_name)
         for rule in self._listing(namespace=namespace).rules:
             is_same = rule.session == given.session and folded_name(rule.tool_name) == tool
             if is_same and rule.status == "active" and text_key(rule.rule) == text:
@@ -429,8 +425,8 @@ def _namespace(rule: ToolMemoryRule) -> str:
 
 def _merged(before: ToolMemoryRule, given: RuleInput, now: Moment) -> ToolMemoryRule:
     """Update the stored rule with what was given. `created_at` stays."""
-    names = (*_CONTENT, "expires_at")
-    fields = {name: value for name in names if (value := getattr(given, name)) is not UNSET}
+    given_fields = {name: getattr(given, name) for name in (*_CONTENT, "expires_at")}
+    fields = {name: value for name, value in given_fields.items() if value is not UNSET}
     if not (given.id or before.holds_at(now)):
         fields = {"expires_at": None, **fields}  # said again, it holds again
     said = before.said

@@ -99,7 +99,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def digest_of(data: bytes) -> str:
-    """A digest of a file or an entry; "" of nothing."""
+    """A digest of a file or an entry, "" of nothing. Stored: it stays the same for ever."""
     return blake2b(data, digest_size=12).hexdigest() if data else ""
 
 
@@ -174,7 +174,8 @@ def compare(
     entries: Sequence[Entry], rules: ToolMemoryStore, *, changes_own: bool = True
 ) -> list[Compared]:
     """What the entries change, also of the user's own rules if so wished, and what they lack."""
-    now, secret = rules.clock.now(), rules.store.secret_key().hex()
+    now = rules.clock.now()
+    secret = rules.store.secret_key().hex()
     known = {}
     for rule in rules.all_rules().rules:
         if rule.is_checked and (changes_own or rule.is_team or entry_of(rule) in entries):

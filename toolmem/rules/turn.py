@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from hashlib import blake2s
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
-from toolmem.config.names import with_new_names
 from toolmem.errors import RequestError
 from toolmem.models.calls import IMPORT_ID, IMPORT_RUNS
 from toolmem.models.protocols import Store
@@ -19,6 +17,7 @@ from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
 from toolmem.text.display import plain, shown_name
+from toolmem.text.forms import short_key
 
 log = logging.getLogger("toolmem.operator")
 _GUEST = "guest:"
@@ -68,8 +67,7 @@ class Turn(Struct, kw_only=True):
         if not self.conversation_id:
             return ""
         content = f"{self.user_message}\0{self.ran}" if self.number is None else str(self.number)
-        text = f"{self.conversation_id}\0{content}".encode("utf-8", "surrogatepass")
-        return blake2s(text, digest_size=12).hexdigest()
+        return short_key(self.conversation_id, content)
 
 
 class Captured(Struct):
@@ -102,7 +100,7 @@ def read_turn(given: Any) -> Turn:
         raise RequestError("user_message: expected an object with user_message, tool_calls or both")
     tools = [{"name": t} if isinstance(t, str) else t for t in given.get("tools") or []]
     try:
-        return msgspec.convert({**with_new_names(given), "tools": tools}, Turn)
+        return msgspec.convert({**given, "tools": tools}, Turn)
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
         raise RequestError(f"{place.strip('.`') or 'turn'}: {what[:1].lower()}{what[1:]}") from None

@@ -69,7 +69,8 @@ class Access:
 
 def read_token(auth: AuthSection) -> str:
     """Read `auth.token_file`, else the variable `auth.token_env`; "": none. Raises ConfigError."""
-    where, token = auth.token_env, os.environ.get(auth.token_env, "").strip()
+    where = auth.token_env
+    token = os.environ.get(auth.token_env, "").strip()
     if auth.token_file:
         where = "auth.token_file"
         try:

@@ -25,8 +25,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from toolmem import __version__
-from toolmem.config.names import WORKSPACE_KEY, hint, with_new_names
+from toolmem.config.names import hint
 from toolmem.errors import RequestError, ToolMemError
+from toolmem.flow.checks import WORKSPACE_KEY
+from toolmem.flow.runner import with_new_names
 from toolmem.formats.files import read_json
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import with_all_fields
@@ -65,7 +67,8 @@ class Threads:
     """Run work in threads under limits: a guard's check never waits behind an `add` or a page."""
 
     def __init__(self) -> None:
-        self._waiting, self._short = CapacityLimiter(MAX_WAITING), CapacityLimiter(MAX_SHORT)
+        self._waiting = CapacityLimiter(MAX_WAITING)
+        self._short = CapacityLimiter(MAX_SHORT)
         self._pages = CapacityLimiter(MAX_PAGES)
 
     async def run(self, work: Callable[[], Answer], *, waits: bool = False) -> Answer:
@@ -82,14 +85,17 @@ class Service:
     """The endpoints over one memory."""
 
     def __init__(self, memory: ToolMem, access: Access, *, read_only: bool = False) -> None:
-        self.memory, self.access, self.read_only = memory, access, read_only
+        self.memory = memory
+        self.access = access
+        self.read_only = read_only
         self.rpc = Rpc(memory.workspace, read_only=read_only)
         self.document = openapi_document(memory.engine.flows.ready)
         self.threads = Threads()
 
     async def run_named(self, flows: Mapping[str, Any], request: Request) -> Response:
         """Run the flow that the path names, or else an operation."""
-        name, body = request.path_params["name"], await _body(request)
+        name = request.path_params["name"]
+        body = await _body(request)
         waits = name in WAITING or name not in OPERATIONS
         done = await self.threads.run(lambda: self._run(name, body, flows), waits=waits)
         has_older = isinstance(done, Calls) and done.next is not None
@@ -126,13 +132,15 @@ class Service:
 
     async def health(self, request: Request) -> Response:
         """Whether the store answers and has its rules; with the token also why not, and version."""
-        status, state = 200, {"status": "ok"}
+        status = 200
+        state = {"status": "ok"}
         try:
             reason = await self.threads.run(self._problem_of_rules)
         except ToolMemError as error:
             reason = str(error)
         if reason:
-            status, state = 503, {"status": "unavailable", "reason": reason}
+            status = 503
+            state = {"status": "unavailable", "reason": reason}
         if not self.access.knows(request.headers):
             return _json({"status": state["status"]}, status)
         return _json({**state, "name": "toolmem", "version": __version__}, status)
@@ -153,7 +161,8 @@ class Gate:
     """Middleware that checks access and content type, and answers errors as JSON."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
-        self.app, self.access = app, access
+        self.app = app
+        self.access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -192,7 +201,8 @@ class Bounded:
             size = len(message.get("body", b""))
             if self._held + size > MAX_BODIES:
                 raise Refused(503, f"bodies: over {MAX_BODIES >> 20} MB at once; send it again")
-            held, self._held = held + size, self._held + size
+            held = held + size
+            self._held = self._held + size
             return message
 
         try:
@@ -240,7 +250,7 @@ class BoundedProtocol(H11Protocol):
     def _cut_oldest(self) -> None:
         while len(self._unfinished) > MAX_UNFINISHED:
             without_headers = (e for e in self._unfinished if e.conn.their_state is h11.IDLE)
-            oldest = next(without_headers, next(iter(self._unfinished)))
+            oldest = next(without_headers, None) or next(iter(self._unfinished))
             del self._unfinished[oldest]
             oldest.transport.abort()
 
@@ -252,7 +262,8 @@ def application(
 
     `terminal`: where the user signs in to the console. `read_only`: nothing is changed.
     """
-    service, flows = Service(memory, access, read_only=read_only), memory.engine.flows
+    service = Service(memory, access, read_only=read_only)
+    flows = memory.engine.flows
     run_named = partial(service.run_named, {**flows.ready, **flows.left_out})
     run_operation = partial(service.run_named, {})  # also where a flow has the same name
     routes = [

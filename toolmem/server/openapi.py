@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from toolmem import __version__
-from toolmem.config.names import WORKSPACE_KEY
 from toolmem.config.sections import Argument
 from toolmem.flow.binding import Flow
+from toolmem.flow.checks import WORKSPACE_KEY
 from toolmem.models.decisions import Decision
 from toolmem.models.tools import FlowResponse
 from toolmem.operations.operation import OPERATIONS, Operation

@@ -14,8 +14,10 @@ from typing import Any
 
 import msgspec
 
-from toolmem.config.names import WORKSPACE_KEY, hint, with_new_names
+from toolmem.config.names import hint
 from toolmem.errors import RequestError, ToolMemError
+from toolmem.flow.checks import WORKSPACE_KEY
+from toolmem.flow.runner import with_new_names
 from toolmem.formats.files import read_json
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import with_all_fields
@@ -43,7 +45,8 @@ class Rpc:
     def __init__(
         self, workspace_of: Callable[[str], Workspace], *, read_only: bool = False
     ) -> None:
-        self._workspace_of, self._read_only = workspace_of, read_only
+        self._workspace_of = workspace_of
+        self._read_only = read_only
         named = {operation.rpc: operation for operation in OPERATIONS.values() if operation.rpc}
         aliases = {f"{_ALIAS}{name.partition('.')[2]}": each for name, each in named.items()}
         self._methods = {**named, **aliases}
@@ -66,7 +69,8 @@ class Rpc:
 
     def _answer(self, value: Any) -> dict[str, Any] | None:
         request = value if isinstance(value, dict) else {}
-        request_id, method = request.get("id"), request.get("method")
+        request_id = request.get("id")
+        method = request.get("method")
         is_notification = "id" not in request and isinstance(method, str)
         try:
             if not isinstance(request_id, str | int | float | None):

@@ -53,6 +53,7 @@ from toolmem.session.recorder import CallRecorder, OnAsk, OnDenied
 
 log = logging.getLogger("toolmem.session")
 
+OnError = Literal["raise", "empty"]
 NOTE_TOOLS = ("note_demand", "lift_demand")
 MAX_USER_MESSAGES = 500  # the newest, which quotes of notes are looked up in
 MAX_CHECKED_CALLS = 1_000  # that have not ended yet
@@ -119,7 +120,7 @@ class AgentSession:
         compressor: Compressor = keep_newest,
         count_tokens: CountTokens = estimated_tokens,
         timeout: float = 5.0,
-        on_error: Literal["raise", "empty"] = "raise",
+        on_error: OnError = "raise",
         on_denied: OnDenied = "raise",
         on_ask: OnAsk | None = None,
         conversation_id: str = "",
@@ -151,9 +152,7 @@ class AgentSession:
         session._freeze(base_prompt, timeout, on_error)
         return session
 
-    def _freeze(
-        self, base_prompt: str, timeout: float, on_error: Literal["raise", "empty"]
-    ) -> None:
+    def _freeze(self, base_prompt: str, timeout: float, on_error: OnError) -> None:
         settings = self.memory.services.settings
         names = [each.name for each in self.recorder.schemas.values()]
         section = prefetch_tool_memory_rules_blocking(
@@ -172,9 +171,8 @@ class AgentSession:
             if names and budget:
                 records = self.memory.services.store().records(self.memory.workspace_name, names)
                 guards = [self._guard, self.memory.services.guard(self.memory.workspace_name)]
-                records = permitted_records(
-                    records, guards, settings.language, self.conversation_id
-                )
+                place = (settings.language, self.conversation_id)
+                records = permitted_records(records, guards, *place)
                 guidance = guidance_section(records, budget, settings.language)
         parts = (base_prompt.strip(), section.text, guidance)
         self.system_prompt = "\n\n".join(filter(None, parts))

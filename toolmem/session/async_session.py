@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from toolmem.memory.async_toolmem import AsyncToolMem
-from toolmem.memory.toolmem import Workspace
+from toolmem.memory.toolmem import AsyncToolMem, Workspace
 from toolmem.models.decisions import Decision
 from toolmem.session.agent_session import AgentSession
 

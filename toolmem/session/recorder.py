@@ -211,14 +211,15 @@ class CallRecorder:
         assert self.guard is not None
         success = record.get("success")
         try:
-            self.guard.after(
-                decision,
-                arguments,
-                output=str(record.get("output", "")),
-                failed=None if success is None else not success,
-                call_id=str(record.get("id", "")),
-                worked=record.get("worked"),
-            )
+            with self.guard.store.transaction():  # one, for all that the guard reads and writes
+                self.guard.after(
+                    decision,
+                    arguments,
+                    output=str(record.get("output", "")),
+                    failed=None if success is None else not success,
+                    call_id=str(record.get("id", "")),
+                    worked=record.get("worked"),
+                )
         except ToolMemError as error:  # the call has run: its result must reach the agent
             log.error("the guard did not learn how a call ended: %s", error)
 

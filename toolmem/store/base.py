@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Self
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import RequestError
@@ -26,6 +27,23 @@ CALLS_AT_ONCE = 200  # of the log, in memory together: each may have megabytes
 DECISIONS_READ = 2_000  # the newest, which filters are applied to
 
 
+SeqsOf = Callable[[ToolRecord], list[int]]  # which calls of a tool are to be read
+
+
+class LogQuery(Struct):
+    """The calls of a log that are asked for, as in `Store.call_log`."""
+
+    workspace: str
+    limit: int
+    newest: bool
+    conversations: list[str] | None  # None: of all
+    tools: list[str] | None
+    after: int = 0
+    before: int | None = None
+    contains: str = ""
+    ids: Collection[str] | None = None
+
+
 class BaseStore(Store):
     """Methods are documented in `toolmem.models.protocols.Store`."""
 
@@ -42,39 +60,58 @@ class BaseStore(Store):
 
     # ------------------------------------------------------------ calls
 
+    def windows(
+        self,
+        workspace: str,
+        names: Sequence[str] | None = None,
+        *,
+        recent: int | None = None,
+        seqs: Mapping[str, Sequence[int]] | None = None,
+        type: Any = ToolCallResult,
+    ) -> list[Window[Any]]:
+        asked = seqs or {}
+
+        def chosen(record: ToolRecord) -> list[int]:
+            return storable.window_seqs(record, recent, asked.get(record.tool_name))
+
+        return self._windows(workspace, names, chosen, type)
+
+    def _windows(
+        self, workspace: str, names: Sequence[str] | None, chosen: SeqsOf, kind: Any
+    ) -> list[Window[Any]]:
+        """Records with the calls whose seqs `chosen` returns.
+
+        A backend has this or a `windows` of its own.
+        """
+        raise NotImplementedError
+
     def call_log(
         self,
         workspace: str,
         *,
-        after: int = 0,
-        before: int | None = None,
+        conversation_id: str | Sequence[str] | None = None,
+        tool_names: str | Sequence[str] | None = None,
         limit: int = 1000,
         newest: bool = False,
         **wanted: Any,
     ) -> list[LoggedCall]:
+        conversations = None if conversation_id is None else storable.several(conversation_id)
+        tools = None if tool_names is None else storable.several(tool_names)
+        query = LogQuery(workspace, limit, newest, conversations, tools, **wanted)
         found: list[LoggedCall] = []
         while len(found) < limit:
-            missing = limit - len(found)
-            page, end = self._log_page(workspace, after, before, missing, newest, **wanted)
+            query.limit = limit - len(found)
+            page, end = self._log_page(query)
             found = [*page, *found] if newest else [*found, *page]
             if end is None:
                 break
-            after, before = (after, end) if newest else (end, before)
+            if newest:
+                query.before = end
+            else:
+                query.after = end
         return found
 
-    def _log_page(
-        self,
-        workspace: str,
-        after: int,
-        before: int | None,
-        limit: int,
-        newest: bool,
-        *,
-        conversation_id: str | Sequence[str] | None = None,
-        tool_names: str | Sequence[str] | None = None,
-        contains: str = "",
-        ids: Collection[str] | None = None,
-    ) -> tuple[list[LoggedCall], int | None]:
+    def _log_page(self, query: LogQuery) -> tuple[list[LoggedCall], int | None]:
         """At most `limit` calls of the log, and where reading goes on; None where it ends.
 
         There may be fewer, or none, before it ends: damaged ones are left out. A backend has this

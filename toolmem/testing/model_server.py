@@ -97,9 +97,13 @@ class ModelServer:
 
     def take(self, protocol: Protocol, embeds: bool, body: dict[str, Any]) -> ModelRequest:
         """Add a request that begins to `requests`."""
-        inner, parameters, name = body, body, "input"
+        inner = body
+        parameters = body
+        name = "input"
         if protocol == "dashscope":
-            inner, parameters, name = body.get("input", {}), body.get("parameters", {}), "texts"
+            inner = body.get("input", {})
+            parameters = body.get("parameters", {})
+            name = "texts"
         texts = inner.get(name, []) if embeds else []
         contents = [str(each.get("content")) for each in inner.get("messages", [])]
         prompt = "\n".join(texts if embeds else contents)
@@ -165,11 +169,14 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(server.latency)
         if behaviour.cut == "before" or behaviour.hangs:
             return self._cut()
-        error, status, refused = behaviour.error, behaviour.status, behaviour.refuses
+        error = behaviour.error
+        status = behaviour.status
+        refused = behaviour.refuses
         if refused in request.parameters:
             message = f"Unsupported parameter: '{refused}' is not supported with this model"
             instead = ", use max_completion_tokens instead" if refused == "max_tokens" else ""
-            status, error = 400, ("InvalidParameter", message + instead)
+            status = 400
+            error = ("InvalidParameter", message + instead)
         headers = {"Retry-After": behaviour.retry_after} if behaviour.retry_after else {}
         if behaviour.body is not None:
             return self._send(status, behaviour.body, headers)
@@ -227,7 +234,8 @@ def _reply(request: ModelRequest, behaviour: Behaviour, server: ModelServer) -> 
     if server.agent is not None and request.body.get("tools"):
         message = {"role": "assistant", **server.agent(request.body["messages"])}
     answer = {"choices": [{"finish_reason": behaviour.finish_reason, "message": message}]}
-    prompt_tokens, reply_tokens = estimated_tokens(request.prompt), estimated_tokens(text)
+    prompt_tokens = estimated_tokens(request.prompt)
+    reply_tokens = estimated_tokens(text)
     usage = {"input_tokens": prompt_tokens, "output_tokens": reply_tokens}
     if is_openai:
         usage = {"prompt_tokens": prompt_tokens, "completion_tokens": reply_tokens}

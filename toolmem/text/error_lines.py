@@ -19,8 +19,16 @@ _MAX_FIELD = 40  # characters of the name of a field that is put before its prob
 BLANK = "…"  # in place of what differs from call to call
 
 _ERROR_KEYS = (
-    *("error", "errors", "error_message", "error_description", "message", "msg"),
-    *("detail", "details", "reason", "description"),
+    "error",
+    "errors",
+    "error_message",
+    "error_description",
+    "message",
+    "msg",
+    "detail",
+    "details",
+    "reason",
+    "description",
 )
 _FIELD_KEYS = ("field", "param", "parameter", "loc")
 _KEYED = late_pattern(
@@ -179,7 +187,7 @@ def _explained(lowered: Mapping[str, Any], depth: int) -> Iterator[str]:
     """A code with what it means, a problem with the field that it is about."""
     values = map(lowered.get, _ERROR_KEYS)
     texts = [_inner(value) for value in values if isinstance(value, str) and value.strip()]
-    field = next((name for key in _FIELD_KEYS if (name := _field_name(lowered.get(key)))), "")
+    field = next(filter(None, (_field_name(lowered.get(key)) for key in _FIELD_KEYS)), "")
     message = next(filterfalse(_is_code, texts), "")
     code = next((text for text in texts if _is_code(text) and not _BARE.match(text)), "")
     if code and not message:
@@ -202,7 +210,8 @@ def _is_code(text: str) -> bool:
     """Whether it is one word (E_FORMAT, not_found) or the phrase of an HTTP status."""
     from http import HTTPStatus
 
-    words, name = text.split(), text.strip().lower()
+    words = text.split()
+    name = text.strip().lower()
     is_word = len(words) == 1 and words[0].isascii()
     return is_word or any(name == status.phrase.lower() for status in HTTPStatus)
 

@@ -120,7 +120,8 @@ class Masker:
             if secret_kind(name) and looks_like_password(value[scheme_length(value) :]):
                 found[1] = self._named_text(name, value)
         for at in range(1, len(found)):
-            option, value = found[at - 1], found[at]
+            option = found[at - 1]
+            value = found[at]
             if not isinstance(option, str) or not isinstance(value, str):
                 continue
             if option.startswith("--") and secret_kind(option) and is_option_value(option, value):
@@ -133,6 +134,9 @@ def _name_of(holder: Mapping[Any, Any], key: Any, outer: str) -> str:
     if key not in _VALUES:
         return str(key)
     name = next((holder[each] for each in _NAMES if isinstance(holder.get(each), str)), "")
-    name = _FIELD.sub("", name[-LONGEST_NAME:]) if name else outer if len(holder) == 1 else ""
+    if name:
+        name = _FIELD.sub("", name[-LONGEST_NAME:])
+    elif len(holder) == 1:
+        name = outer
     is_value = key == "value" or (isinstance(holder[key], str) and looks_like_password(holder[key]))
     return name if name and is_value else str(key)

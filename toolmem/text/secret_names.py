@@ -81,7 +81,8 @@ def secret_kind(name: str) -> Kind:
         words.pop()
     if not words:
         return ""
-    last, whole = words[-1].rstrip("0123456789"), "".join(words).rstrip("0123456789")
+    last = words[-1].rstrip("0123456789")
+    whole = "".join(words).rstrip("0123456789")
     if last == "token" and not _HARMLESS_TOKENS.isdisjoint(words[:-1]):
         return ""
     if last in _SURE_WORDS or _SURE.search(whole):

@@ -259,7 +259,8 @@ def scheme_length(value: str) -> int:
 
 def _end_of_quoted(text: str, at: int, quote: str) -> int | None:
     """Position of the closing quote: the same sign after as many backslashes. None: cut off."""
-    limit, position = at + _LONGEST_VALUE, at
+    limit = at + _LONGEST_VALUE
+    position = at
     for _ in range(_MOST_ESCAPED_QUOTES):
         end = text.find(quote[-1], position, limit)
         if end < 0:
@@ -276,13 +277,16 @@ def _end_of_quoted(text: str, at: int, quote: str) -> int | None:
 
 def _bare_value(found: _Name) -> Span | None:
     """A value without quotes, unless it may be code, a type or a word of a sentence."""
-    text, at, kind = found.text, found.value_at, found.kind
+    text = found.text
+    at = found.value_at
+    kind = found.kind
     if "cookie" in found.name.lower():
         line = _BARE_COOKIE.match(text, at) if found.sign == ":" else None
         return line.span() if line and is_secret_value(found.name, line[0], kind) else None
     scheme = _SCHEME.match(text, at)
     if scheme is not None and "auth" in found.name.lower():
-        at, kind = scheme.end(), "sure"
+        at = scheme.end()
+        kind = "sure"
     bare = _BARE.match(text, at)
     if bare is None or text[bare.end() : bare.end() + 1] in ("(", "["):
         return None
@@ -308,8 +312,10 @@ def _is_bare_secret(found: _Name, kind: Kind, value: str, end: int) -> bool:
 
 def _is_assigned(found: _Name, value: str, end: int) -> bool:
     """`PASSWORD=x` of a shell, `?password=x`, a quoted header, a line `password: x` of a file."""
-    text, start = found.text, found.start
-    before, after = found.before, text[end : end + 1]
+    text = found.text
+    start = found.start
+    before = found.before
+    after = text[end : end + 1]
     is_joined = found.sign == "=" and not found.spaced
     if is_joined and (before in ("?", "&", ";", "-") or text[start] == "-"):
         return True

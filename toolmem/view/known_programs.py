@@ -16,6 +16,7 @@ from toolmem.text.patterns import late_pattern
 from toolmem.view.options import without_content
 from toolmem.view.shell_programs import (
     CONTAINERS,
+    INTERPRETERS,
     PRINTERS,
     READING_PROGRAMS,
     RUNNERS,
@@ -51,7 +52,9 @@ _NAMES_FOLLOW = word_set(
     "install add remove uninstall upgrade update use local global init new create help info search"
 )
 # After these, unknown programs only read the files that they name.
-_READING_VERBS = word_set("test check lint build serve start show list status diff view preview")
+_READING_SUBCOMMANDS = word_set(
+    "test check lint build serve start show list status diff view preview"
+)
 _KNOWN = _READERS | WRITING_PROGRAMS | PRINTERS | word_set("git docker podman nerdctl") | SHELLS
 # Subcommands of known programs, after which a command may follow.
 _RUN_AFTER = RUNNERS | {
@@ -150,7 +153,7 @@ def may_write_operands(words: Sequence[str]) -> bool:
     if program in _KNOWN or program.startswith(("python", "ruff")):
         return False
     is_script = bool(os.path.splitext(program)[1])  # of the project: it reads what it is given
-    return not is_script and not _READING_VERBS & set(words[1:2])
+    return not is_script and not _READING_SUBCOMMANDS & set(words[1:2])
 
 
 def only_reads(words: Sequence[str]) -> bool:
@@ -261,8 +264,8 @@ def host_forms(word: str) -> Iterator[str]:
 MAX_CODE = 20_000  # characters that are read of one text
 MAX_LITERALS = 200
 INTERPRETER = late_pattern(
-    r"(?P<c>python[\d.]*|pypy[\d.]*)|node|nodejs|bun|deno|ruby|perl|php|lua|rscript|osascript"
-    r"|tclsh|expect|julia|groovy|make|emacs",
+    r"(?P<c>python[\d.]*|pypy[\d.]*)|nodejs|tclsh|expect|julia"
+    rf"|groovy|make|emacs|{'|'.join(sorted(INTERPRETERS))}",
     re.I,
 )
 _OPTION_C = late_pattern(r"-[a-zA-Z]{0,5}c")

@@ -4,6 +4,8 @@ import threading
 
 import pytest
 
+from toolmem import ToolMem
+
 
 def test_a_transaction_is_all_or_nothing_and_parts_of_it_can_fail_alone(store, call):
     with pytest.raises(RuntimeError), store.transaction():
@@ -30,3 +32,18 @@ def test_the_transaction_of_one_thread_is_not_seen_by_another_before_its_commit(
         reader.join()
         assert store.tool_names("w") == ["first", "second"]
     assert seen == [["first"]]
+
+
+def test_adding_calls_reads_their_tools_once_and_commits_once(path):
+    def calls(number):
+        return [{"tool_name": f"t{n}", "input": {"q": number}, "output": "ok"} for n in range(5)]
+
+    begun = []
+    with ToolMem(path) as memory:
+        memory.add(calls(1))
+        memory.summarize()
+        [db] = memory.services.store()._database._idle
+        db.exec_trace = lambda cursor, sql, values: begun.append(sql) or True
+        added = memory.add(calls(2))
+    assert [each for each in begun if each.startswith("BEGIN")] == ["BEGIN", "BEGIN IMMEDIATE"]
+    assert all(tool.content for tool in added.memory_list)

@@ -88,7 +88,8 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     is_newest = newest_message_with(note.quote, messages) == len(messages) - 1
     new = [rule for rule in made if is_newest or rule.created_at == rule.updated_at]
     remember_made(rules, context.session, new, message)  # `undo` reaches no old rule noted again
-    told, problems = _confirmation(rules, verified, undo_words(message, {note.quote})), []
+    told = _confirmation(rules, verified, undo_words(message, {note.quote}))
+    problems = []
     if verified.narrowed:
         problem = f"{verified.narrowed}: it only asks; note it again with a narrower `when`"
         problems.append(NoteProblem("when", problem))
@@ -108,7 +109,8 @@ def _end_of(until: str, rules: ToolMemoryStore) -> datetime | None:
 
     None: not before the user says so, as at "the release".
     """
-    text, now = until.strip(), rules.local_time()
+    text = until.strip()
+    now = rules.local_time()
     if not (mentions(text, TIME) or read_numbers(text) or _DATED.search(text.lower())):
         return None
     if text.lower() in _TODAY:
@@ -240,7 +242,8 @@ def _put(
     replaces: str = "",
 ) -> list[ToolMemoryRule]:
     """Put one rule under each place. `pending`: why they are requests; "": they are not."""
-    note, conditions = verified.note, verified.conditions
+    note = verified.note
+    conditions = verified.conditions
     by: Speaker = "agent" if pending else context.by
     tags = [NOTED, USER_EDICT] if by == "user" else [NOTED]
     if verified.narrowed:
@@ -277,7 +280,9 @@ def _put(
 
 def _confirmation(rules: ToolMemoryStore, verified: Verified, undo: str) -> str:
     """Tell the user of a kept note: a call that is stopped, one that is not, and the way back."""
-    note, checks, history = verified.note, "", ""
+    note = verified.note
+    checks = ""
+    history = ""
     if note.effect != "remind":
         stops, passes = (shown_call(e.tool, e.arguments) for e in (note.stops[0], note.passes[0]))
         verb = "stops" if note.effect == "deny" else "asks you before"
@@ -328,7 +333,8 @@ def lift_demand(
         return NoteResult(outcome="refused", problems=error.problems)
     by = Actor("agent", "", quote, context.session, context.noted_by) if pending else actor
     done = [rules.delete(rule, by) for rule in meant]
-    shown, code = excerpt(meant[0].rule), meant[0].id[:MIN_ID_LENGTH]
+    shown = excerpt(meant[0].rule)
+    code = meant[0].id[:MIN_ID_LENGTH]
     if all(rule.status == "deleted" for rule in done):
         remember_lifted(rules, context.session, meant)
         told = f"Lifted: “{shown}” ({code}). undo brings it back"

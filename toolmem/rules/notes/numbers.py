@@ -83,7 +83,8 @@ def fits_limit(bound: float, text: str, unit: str) -> bool:
 
     `unit`: the name and description of the argument.
     """
-    text, unit = normalized(text[:_MAX_READ]), normalized(unit.replace("_", " "))
+    text = normalized(text[:_MAX_READ])
+    unit = normalized(unit.replace("_", " "))
     factors: tuple[float, ...] = (1,)
     if _SHARE.search(text):
         factors = (10,) if "mille" in unit else (1, 0.01)
@@ -117,13 +118,15 @@ def _in_words(text: str) -> Iterator[float]:
         if end and each.start() - end > 1:
             yield total + part
             total = part = 0.0
-        word, end = each[0], each.end()
+        word = each[0]
+        end = each.end()
         if word in _WORDS:
             part += _WORDS[word]
         elif word == "hundred":
             part = (part or 1) * _SCALES[word]
         else:
-            total, part = total + (part or 1) * _SCALES[word], 0.0
+            total = total + (part or 1) * _SCALES[word]
+            part = 0.0
     if end:
         yield total + part
 
@@ -134,7 +137,10 @@ def _in_chinese(run: str) -> float:
         if sign in _DIGITS:
             digit = _DIGITS[sign]
         elif sign == "万":
-            total, part, digit = (total + part + digit) * _SCALES[sign], 0.0, 0.0
+            total = (total + part + digit) * _SCALES[sign]
+            part = 0.0
+            digit = 0.0
         else:
-            part, digit = part + (digit or 1) * (10 if sign == "十" else _SCALES[sign]), 0.0
+            part = part + (digit or 1) * (10 if sign == "十" else _SCALES[sign])
+            digit = 0.0
     return total + part + digit

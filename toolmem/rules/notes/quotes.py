@@ -56,7 +56,7 @@ def _comparable(text: str) -> str:
 
 def _is_in_own_words(quote: str, message: str) -> bool:
     """Whether any word of the quote stands outside of pasted text and quotations."""
-    from toolmem.rules.reader.own_text import MASK, mask_pasted  # takes long to load
+    from toolmem.rules.reader.pasted import MASK, mask_pasted  # takes long to load
 
     own = _SEARCH_HIT.sub(lambda line: MASK * len(line[0]), mask_pasted(message))
     sought = [_comparable(piece[0]) for piece in _PIECE.finditer(quote)]
@@ -70,19 +70,23 @@ def _is_in_own_words(quote: str, message: str) -> bool:
 
 def _runs_of(sought: list[str], texts: list[str]) -> Iterator[int]:
     """Find each position of one list in another, in linear time."""
-    joined, run = "\0".join(["", *texts, ""]), "\0".join(["", *sought, ""])
+    joined = "\0".join(["", *texts, ""])
+    run = "\0".join(["", *sought, ""])
     number = last = 0
     while (at := joined.find(run, last)) >= 0:
         number += joined.count("\0", last, at)
         yield number
-        number, last = number + 1, at + 1
+        number = number + 1
+        last = at + 1
 
 
 def _is_enough(sought: str, message: str) -> bool:
-    words, chinese = len(_WORD.findall(sought)), len(_CHINESE.findall(sought))
+    words = len(_WORD.findall(sought))
+    chinese = len(_CHINESE.findall(sought))
     if words >= _MIN_WORDS or chinese >= _MIN_CHINESE:
         return True
     at = message.find(sought)
-    before, after = message[:at].rstrip(), message[at + len(sought) :].lstrip()
+    before = message[:at].rstrip()
+    after = message[at + len(sought) :].lstrip()
     is_end = sought[-1] in _ENDS or not after or after[0] in _ENDS
     return is_end and (not before or before[-1] in _ENDS)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from toolmem.errors import RequestError
 from toolmem.models.rules import Evidence, Speaker
@@ -180,7 +180,8 @@ class _Trial:
     """The condition of a note, rewritten as it is kept and tried. Raises NoteRefused."""
 
     def __init__(self, note: DemandNote, tools: _Tools, now: datetime) -> None:
-        self.tools, self.now = tools, now
+        self.tools = tools
+        self.now = now
         try:
             conditions = read_conditions(note.when, note.unless)
         except RequestError as error:
@@ -258,8 +259,8 @@ def _map_alternatives(
 
 def _without(each: Alternative, test: str) -> Alternative:
     """An alternative without one of its tests; where that was the only one, `always`."""
-    names = (name for name in each.__struct_fields__ if name != test)
-    rest = {name: value for name in names if (value := getattr(each, name))}
+    tests = asdict(each)
+    rest = {name: value for name, value in tests.items() if value and name != test}
     return Alternative(**rest) if rest else Alternative(always=True)
 
 
@@ -338,7 +339,8 @@ def _why_wide(verified: Verified, trial: _Trial) -> str:
 
     Whatever the quote is about, it may still be about all calls of the tool.
     """
-    note, (stopped, worked) = verified.note, verified.would_stop
+    note = verified.note
+    (stopped, worked) = verified.would_stop
     found, of = ordinary_stops(note.quote, verified.places, trial.stops)
     if len(found) > MAX_ORDINARY * of:
         shown = plain(shown_call(found[0].tool, found[0].arguments), 60)

@@ -86,7 +86,8 @@ def names_tool(quote: str, tools: Sequence[str], conditions: Conditions) -> bool
 
     Where it says something else beside that, the condition has to say it, too.
     """
-    text, said = normalized(quote), set(_words(quote))
+    text = normalized(quote)
+    said = set(_words(quote))
     nouns: list[str] = []
     verbs: list[str] = []
     for tool in tools:

@@ -5,10 +5,10 @@ tools, and `unkept` names those that sound like it and were not kept. `lifted(me
 the rule that a sentence takes back. In doubt, they find nothing; `possibly_lifted` finds the rule
 that may be meant, and `may_mean` tells of one rule whether a quote may mean it.
 
-`own_text` finds the sentences that the user typed, without those that are pasted; `demands` finds
-those that demand something, and for how long; `tools` the tools that a demand is about;
-`conditions` the calls that it forbids, if every word of it is understood, and `commands` those of
-command lines; `lifts` the rule that is taken back. `words` is the vocabulary.
+`pasted` recognizes text that the user did not type, `own_text` finds the sentences that are left;
+`demands` finds those that demand something, and for how long; `tools` the tools that a demand is
+about; `conditions` the calls that it forbids, if every word of it is understood, by the tests of
+`call_tests`; `lifts` the rule that is taken back. `words` is the vocabulary.
 """
 
 from toolmem.models.rules import UNSCOPED

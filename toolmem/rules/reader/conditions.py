@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import product
 from typing import Any
 
 from msgspec import Struct, field
@@ -17,23 +16,25 @@ from msgspec import Struct, field
 from toolmem.errors import RequestError
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
-from toolmem.rules.reader.commands import (
+from toolmem.rules.reader.call_tests import (
     OF_COMMANDS,
     CallTests,
     Term,
     Test,
     commands_forbidden,
+    tests_of,
 )
 from toolmem.rules.reader.tools import (
     Action,
     action_parameter,
+    amount_parameter,
+    does_by_name,
     find_action,
     is_named,
     is_program,
     is_shell,
     name_words,
-    values_of,
-    with_argument,
+    value_parameter,
 )
 from toolmem.text.forms import number_in
 from toolmem.view.conditions import Match, read_conditions
@@ -104,31 +105,44 @@ def _condition_of(
 ) -> tuple[CallTests | None, list[str]]:
     """The condition on one tool, and the words that were not understood."""
     action = None if only or not action_parameter(tool) else find_action(tool, rest.lower())
-    reading = _read(rest, terms, text, action.said if action else frozenset())
-    values = [Term("value", word) for word in reading.unread if _takes(tool, word.lower())]
-    if len(values) == len(reading.unread) and (action or _does(tool, reading.verb)):
-        reading.terms += values
-        reading.unread = []
-    if terms and name_words(tool.name).intersection(
-        *(words.stems(word) for word in reading.unread[:1]), words.SAME_ACTION
-    ):
-        reading.unread = reading.unread[1:]  # the verb, as in `restart_server`
-    alone = reading.unread and not (terms or reading.terms)
-    literal = _named_thing(rest, reading) if alone else None
+    reading = _reading_for(tool, rest, terms, text, action)
+    is_alone = not (terms or reading.terms)
+    literal = _named_thing(rest, reading) if reading.unread and is_alone else None
     if reading.unread and literal is None:
         if terms or only or not _name_says_all(tool, reading):
             return None, reading.unread
         return CallTests([{"always": True}]), []
-    reading.terms[:0] = terms if literal is None else [*terms, literal]
-    reading.terms = [_with_its_action(each, reading.verb) for each in reading.terms]
-    kinds = {each.kind for each in reading.terms if each.kind in OF_COMMANDS}
-    if kinds == {"option"} and reading.verb in words.GIT_VERBS:
-        reading.terms.insert(0, Term("command", f"git {reading.verb}"))
+    _add_terms(reading, terms if literal is None else [*terms, literal])
     made = _conditions(tool, reading, only, text, action)
     if made is None or not _stops_an_example(made, tool, reading, only, action):
         is_vague = action_parameter(tool) and not (action or reading.terms)
         return None, [f"which action of {tool.name} is meant"] if is_vague else []
     return made, []
+
+
+def _reading_for(
+    tool: ToolSchema, rest: str, terms: Sequence[Term], text: str, action: Action | None
+) -> _Reading:
+    """Read the words of a demand, with what only this tool makes of them."""
+    reading = _read(rest, terms, text, action.said if action else frozenset())
+    values = [Term("value", word) for word in reading.unread if value_parameter(tool, word.lower())]
+    if len(values) == len(reading.unread) and (action or does_by_name(tool, reading.verb)):
+        reading.terms += values
+        reading.unread = []
+    if terms and reading.unread:
+        forms = words.SAME_ACTION.keys() & set(words.stems(reading.unread[0]))
+        if forms & name_words(tool.name):  # the verb, as in `restart_server`
+            reading.unread = reading.unread[1:]
+    return reading
+
+
+def _add_terms(reading: _Reading, terms: Sequence[Term]) -> None:
+    """Add the terms that stand before the others, and complete commands by the verb."""
+    found = [*terms, *reading.terms]
+    reading.terms = [_with_its_action(each, reading.verb) for each in found]
+    kinds = {each.kind for each in reading.terms if each.kind in OF_COMMANDS}
+    if kinds == {"option"} and reading.verb in words.GIT_VERBS:
+        reading.terms.insert(0, Term("command", f"git {reading.verb}"))
 
 
 def _named_thing(rest: str, reading: _Reading) -> Term | None:
@@ -143,30 +157,13 @@ def _named_thing(rest: str, reading: _Reading) -> Term | None:
     return None
 
 
-def _takes(tool: ToolSchema, word: str) -> str:
-    """The parameter that takes a word as its value: one of its enumeration, or an environment."""
-    for name in tool.properties:
-        is_listed = word in [each.lower() for each in values_of(tool, name)]
-        is_place = word in words.ENVIRONMENTS and words_of(name) & {"env", "environment", "stage"}
-        if name != action_parameter(tool) and (is_listed or is_place):
-            return name
-    return ""
-
-
 def _name_says_all(tool: ToolSchema, reading: _Reading) -> bool:
     """Whether a tool's name holds all words of a demand: "change my password"."""
     names = name_words(tool.name)
     said = [frozenset(words.stems(word.lower())) for word in reading.unread]
     if not all(names & forms for forms in said):
         return False
-    return _does(tool, reading.verb) or words_of(tool.name) <= frozenset().union(*said)
-
-
-def _does(tool: ToolSchema, verb: str) -> bool:
-    """Whether a tool does by its name what a verb says. A shell may do anything."""
-    names = name_words(tool.name)
-    listed = [each for each in words.ACTIONS.values() if verb in each]
-    return not is_shell(tool) and any(names & each for each in listed)
+    return does_by_name(tool, reading.verb) or words_of(tool.name) <= frozenset().union(*said)
 
 
 def _read(
@@ -178,41 +175,76 @@ def _read(
     """
     if words.CJK.search(rest):
         return _read_chinese(rest, text, understood)
-    reading = _Reading()
-    pushes = any(term.kind == "force" or term.text.endswith("push") for term in terms)
-    before = ""  # the previous word in lower case; "name" after a name, "email" after its verb
-    found = _WORD.findall(rest)
-    for at, word in enumerate(found):
-        lowered, forms = word.lower(), frozenset(words.stems(word.lower()))
-        known = lowered in words.FILLERS or bool(forms & words.NOUNS) or lowered in understood
-        verbs = forms & words.VERBS
-        named = word[0].isupper() and not known and not verbs
-        kind = ""
-        if named and (before == "name" or before in words.BEFORE_NAME):
-            kind = "name"
-        elif (
-            lowered in words.PROGRAMS
-            and (reading.verb in ("use", "run", "") or before in {"with", "or"})
-        ) or (before in words.RUN and is_program(word)):
-            kind = "program"
-        elif before == "program" and not known and _is_subcommand(reading.terms[-1], word, rest):
-            word, kind = f"{reading.terms.pop().text} {word}", "command"
-        elif not reading.verb and verbs:
-            reading.verb = next(form for form in words.stems(lowered) if form in verbs)
-        elif before == "to" and (pushes or "push" in reading.verb) and not known:
-            kind = "branch"
-        elif before in {"channel", "table"} and not known:
-            kind = "channel"
-        elif before == "email" and at == len(found) - 1 and not known:
-            kind = "name"
-        elif not known and not (verbs and before in {"and", "or"}):
-            reading.unread.append(word)
-        if kind == "name" == before:
-            word = f"{reading.terms.pop().text} {word}"
+    return _EnglishReader(rest, terms, understood).read()
+
+
+class _EnglishReader:
+    """Sort English words one after the other: what a word is depends on the words before it."""
+
+    def __init__(self, rest: str, terms: Sequence[Term], understood: Collection[str]) -> None:
+        self._reading = _Reading()
+        self._rest = rest
+        self._understood = understood
+        self._pushes = any(term.kind == "force" or term.text.endswith("push") for term in terms)
+        # Of the previous word: the kind of its term, "email" after such a verb, or itself.
+        self._before = ""
+
+    def read(self) -> _Reading:
+        found = _WORD.findall(self._rest)
+        for number, word in enumerate(found, 1):
+            self._add(word, is_last=number == len(found))
+        return self._reading
+
+    def _add(self, word: str, *, is_last: bool) -> None:
+        reading = self._reading
+        lowered = word.lower()
+        forms = list(words.stems(lowered))
+        verbs = [form for form in forms if form in words.VERBS]
+        is_known = lowered in words.FILLERS or lowered in self._understood
+        is_known = is_known or not words.NOUNS.isdisjoint(forms)
+        is_verb = bool(verbs) and not reading.verb
+        kind = self._kind_by_word(word, is_known=is_known, has_verb=bool(verbs))
+        if not kind and not is_known and not is_verb:
+            kind = self._kind_by_place(is_last=is_last)
         if kind:
-            reading.terms.append(Term(kind, word))
-        before = "email" if reading.verb in forms & words.CONTACT else kind or lowered
-    return reading
+            self._add_term(kind, word)
+        elif is_verb:
+            reading.verb = verbs[0]
+        elif not is_known and not (verbs and self._before in {"and", "or"}):
+            reading.unread.append(word)
+        is_contact = reading.verb in forms and reading.verb in words.CONTACT
+        self._before = "email" if is_contact else kind or lowered
+
+    def _kind_by_word(self, word: str, *, is_known: bool, has_verb: bool) -> str:
+        """The kind of term that a word is by itself: a name, a program, or its subcommand."""
+        before = self._before
+        follows_name = before == "name" or before in words.BEFORE_NAME
+        if follows_name and word[0].isupper() and not is_known and not has_verb:
+            return "name"
+        is_used = self._reading.verb in ("use", "run", "") or before in {"with", "or"}
+        if word.lower() in words.PROGRAMS and is_used:
+            return "program"
+        if before in words.RUN and is_program(word):
+            return "program"
+        if before != "program" or is_known:
+            return ""
+        program = self._reading.terms[-1]
+        return "command" if _is_subcommand(program, word, self._rest) else ""
+
+    def _kind_by_place(self, *, is_last: bool) -> str:
+        """The kind of term that an unknown word is by the word before it."""
+        if self._before == "to" and (self._pushes or "push" in self._reading.verb):
+            return "branch"
+        if self._before in {"channel", "table"}:
+            return "channel"
+        return "name" if self._before == "email" and is_last else ""
+
+    def _add_term(self, kind: str, word: str) -> None:
+        """Add a term. A subcommand, and a further word of a name, continue the one before."""
+        terms = self._reading.terms
+        if kind == "command" or (kind == "name" and self._before == "name"):
+            word = f"{terms.pop().text} {word}"
+        terms.append(Term(kind, word))
 
 
 def _is_subcommand(program: Term, word: str, rest: str) -> bool:
@@ -254,40 +286,48 @@ def _conditions(
     terms = reading.terms
     if any(_is_means(each, reading.verb) for each in terms):
         return None
-    if not terms and action:
-        return CallTests(action.limit([{"always": True}]))
     if not terms:
-        acts = action_parameter(tool) and reading.verb not in ("", *words.RUN)
-        whole = not only and not acts and _means_every_call(tool, reading.verb, text)
-        return CallTests([{"always": True}]) if whole else None
+        return _without_terms(tool, reading.verb, only, text, action)
     name = tool.name.lower()
     if name in text and all(term.text.lower() in name for term in terms):
         return CallTests([{"always": True}])
-    programs = [each for each in terms if each.kind in OF_COMMANDS]
-    others = [each for each in terms if each not in programs]
-    tests = [_test(each, tool, reading.verb, text, action) for each in others]
-    if any(test is None for test in tests) or (programs and not is_shell(tool)):
+    commands = [each for each in terms if each.kind in OF_COMMANDS]
+    others = [each for each in terms if each.kind not in OF_COMMANDS]
+    if commands and not is_shell(tool):
         return None
-    amounts = [test for test in tests if test and test.keys() == {"arg"}]
-    found = [test for test in tests if test and test not in amounts]
-    if amounts:  # "no more than 500 to Sarah" means both
-        pairs = product(found or [{}], amounts)
-        found = [with_argument(test, amount["arg"]) for test, amount in pairs]
-    if only:  # every other target of this kind is forbidden
-        mails = name_words(tool.name) & {"mail", "email", "gmail"}
-        kinds = {"email": "@", "host": "@" if mails else r"\w\.\w"}
-        sort = kinds.get(terms[0].kind)
-        return CallTests([{"target": sort}], found) if sort and not programs else None
-    if action and action.is_sure and not any("writes" in test for test in found):
-        found = action.limit(found)
-    if programs:
-        return commands_forbidden(programs, found, text)
-    reads = [test for test in found if test.keys() == {"path"} and is_shell(tool)]
+    tests = tests_of(others, tool, reading.verb, text, action)
+    if tests is None:
+        return None
+    if only:
+        return None if commands else _others_forbidden(tool, terms[0], tests)
+    if action and action.is_sure and not any("writes" in test for test in tests):
+        tests = action.limit(tests)
+    if commands:
+        return commands_forbidden(commands, tests, text)
+    reads = [test for test in tests if test.keys() == {"path"} and is_shell(tool)]
     if not reads or reading.verb in words.TOUCH:
-        return CallTests(found)
-    return CallTests(
-        found, [{"command": words.NOT_READING}, *({"writes": t["path"]} for t in reads)]
-    )
+        return CallTests(tests)
+    not_reading = {"command": words.NOT_READING}
+    return CallTests(tests, [not_reading, *({"writes": test["path"]} for test in reads)])
+
+
+def _without_terms(
+    tool: ToolSchema, verb: str, only: bool, text: str, action: Action | None
+) -> CallTests | None:
+    """The condition where nothing is named: every call, or every one with the action."""
+    if action:
+        return CallTests(action.limit([{"always": True}]))
+    acts = action_parameter(tool) and verb not in ("", *words.RUN)
+    is_whole = not only and not acts and _means_every_call(tool, verb, text)
+    return CallTests([{"always": True}]) if is_whole else None
+
+
+def _others_forbidden(tool: ToolSchema, term: Term, allowed: list[Test]) -> CallTests | None:
+    """The condition that forbids every other target of the kind that is allowed."""
+    is_mail = name_words(tool.name) & {"mail", "email", "gmail"}
+    kinds = {"email": "@", "host": "@" if is_mail else r"\w\.\w"}
+    target = kinds.get(term.kind)
+    return CallTests([{"target": target}], allowed) if target else None
 
 
 def _with_its_action(term: Term, verb: str) -> Term:
@@ -305,7 +345,8 @@ def _is_means(term: Term, verb: str) -> bool:
 def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
     """Whether every call is forbidden: "never use the browser", "never delete files"."""
     text = text.replace(f"the {tool.name.lower()} tool", tool.name.lower())
-    names, said = name_words(tool.name), words.words_in(text)
+    names = name_words(tool.name)
+    said = words.words_in(text)
     if any(match[0] not in names for match in words.ONLY_SOME.finditer(text)):
         return False
     if (name := tool.name.lower()) in text:
@@ -314,76 +355,7 @@ def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
         return bool(words.WHOLE_SHELL.search(text))
     spoken = words.mentioned(text, said, words.SPOKEN)
     meant = any(names & words.IN_NAMES[name] for name in spoken)
-    return meant and (_does(tool, verb) or verb in ("use", "run", "用", "使用"))
-
-
-def _test(term: Term, tool: ToolSchema, verb: str, text: str, action: Action | None) -> Test | None:
-    """The test that finds a term in the calls of a tool; None where there is none."""
-    where = "text" if words.WRITES_INTO.search(text) else "target"
-    written = term.text.lower()
-    quoted = re.escape(written.removeprefix("www."))
-    whole = rf"(^|[^\w]){quoted}($|[^\w])"
-    match term.kind:
-        case "email":
-            return {where: rf"(^|[^\w.+-]){quoted}($|[^\w.-])"}
-        case "host":
-            before = r"^(([\w+.-]+:)*//)?([^/?#]*[@.])?"
-            return {where: rf"{before if where == 'target' else '(^|[@./])'}{quoted}($|[/:?#])"}
-        case "path":
-            return _path_test(words.path_pattern(written, text), tool, verb, action)
-        case "channel":
-            return {where: rf"(^|[^\w-]){re.escape(written.lstrip('#'))}($|[^\w-])"}
-        case "name":
-            return {where: quoted if words.CJK.search(written) else whole}
-        case "amount":
-            name, over = _amount_parameter(tool), number_in(written.replace("￥", "¥"))
-            return {"arg": {"name": name, "over": over}} if name and over is not None else None
-        case "code":
-            return {"text": whole}
-        case "literal":
-            declared = tool.properties
-            is_sent = any(is_target(name, declared) for name in declared) and " about " not in text
-            is_meant = action or _does(tool, verb)
-            return {"target" if is_sent else "text": whole} if is_meant else None
-        case "value":
-            wide = "prod(uction)?" if written in ("prod", "production") else quoted
-            return {"arg": {"name": _takes(tool, written), "matches": f"^{wide}$"}}
-        case "branch":
-            if not is_shell(tool):
-                return {"text": rf"^{quoted}$"}
-            return {"command": r"^git push\b", "word": rf"\+?(.*:)?(refs/heads/)?{quoted}"}
-    return None
-
-
-def _path_test(at: str, tool: ToolSchema, verb: str, action: Action | None) -> Test | None:
-    parameter = action_parameter(tool)
-    if verb in words.TOUCH or not (is_shell(tool) or parameter):
-        return {"path": at}
-    if verb in words.ACTIONS["write"]:
-        return {"writes": at}
-    if parameter and verb in words.ACTIONS["read"]:
-        return {"path": at, "arg": {"name": parameter, "matches": words.READS}}
-    if parameter:
-        return {"path": at} if action else None
-    if verb in words.ACTIONS["read"]:
-        return {"path": at}
-    for does, command in words.PATH_COMMANDS.items():
-        if verb in words.ACTIONS[does]:
-            return {"command": command, "path": at}
-    return None
-
-
-def _amount_parameter(tool: ToolSchema) -> str:
-    """The parameter that takes an amount; "" where there is none, or more than one."""
-    declared = tool.properties
-    numbers = [
-        name
-        for name, schema in declared.items()
-        if isinstance(schema, Mapping) and schema.get("type") in ("number", "integer")
-    ]
-    named = [name for name in declared if name_words(name) & words.AMOUNTS]
-    found = named or numbers
-    return found[0] if len(found) == 1 else ""
+    return meant and (does_by_name(tool, verb) or verb in ("use", "run", "用", "使用"))
 
 
 def _stops_an_example(
@@ -403,36 +375,42 @@ def _stops_an_example(
 
 def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, Any]:
     """Arguments of a call that has the first term where calls of this tool would have it."""
-    given = reading.terms
     declared = tool.properties
     if is_shell(tool):
-        starts = [each.text for each in given if each.kind in ("program", "command", "quoted")]
-        if any(each.kind == "force" for each in given):
-            starts, given = ["git push --force"], [e for e in given if e.kind != "force"]
-        others = [each.text for each in given if each.text not in starts][:2]
-        by_verb = [
-            run
-            for action, run in words.EXAMPLE_PROGRAMS.items()
-            if reading.verb in words.ACTIONS[action]
-        ]
-        pushes = any(each.kind == "branch" for each in given)
-        start = starts[:1] or (["git push origin"] if pushes else by_verb[:1] or ["run"])
         name = next((each for each in declared if "command" in each or "cmd" in each), "command")
-        return {name: " ".join([*start, *others])}
+        return {name: _example_line(reading)}
     example: dict[str, Any] = {}
-    for each in given:
+    for each in reading.terms:
         if each.kind == "amount":
-            example[_amount_parameter(tool)] = 10 * (number_in(each.text) or 1)
+            example[amount_parameter(tool)] = 10 * (number_in(each.text) or 1)
         if each.kind == "value":
-            example[_takes(tool, each.text.lower())] = each.text
-    first = next((each for each in given if each.kind not in ("amount", "value")), None)
-    if first is None:
+            example[value_parameter(tool, each.text.lower())] = each.text
+    others = [each for each in reading.terms if each.kind not in ("amount", "value")]
+    if not others:
         return example
-    text = first.text
-    if only:
-        text = words.OTHER_TARGET
-    fits = names_file if first.kind == "path" else lambda name: is_target(name, declared)
-    fitting = [name for name in declared if fits(name)] if declared else ["to", "path"]
-    parameter = action_parameter(tool)
-    acts = {parameter: "write" if reading.verb in words.ACTIONS["write"] else "read"}
-    return {**dict.fromkeys(fitting or declared, text), **example, **(acts if parameter else {})}
+    text = words.OTHER_TARGET if only else others[0].text
+    is_path = others[0].kind == "path"
+    fitting = [each for each in declared if names_file(each)] if is_path else []
+    if not is_path:
+        fitting = [each for each in declared if is_target(each, declared)]
+    if not declared:
+        fitting = ["to", "path"]
+    example = {**dict.fromkeys(fitting or declared, text), **example}
+    if parameter := action_parameter(tool):
+        example[parameter] = "write" if reading.verb in words.ACTIONS["write"] else "read"
+    return example
+
+
+def _example_line(reading: _Reading) -> str:
+    """A command line that has the terms: a program, and two others behind it."""
+    terms = [each for each in reading.terms if each.kind != "force"]
+    starts = [each.text for each in terms if each.kind in ("program", "command", "quoted")]
+    if len(terms) < len(reading.terms):
+        starts = ["git push --force"]
+    others = [each.text for each in terms if each.text not in starts][:2]
+    if not starts and any(each.kind == "branch" for each in terms):
+        starts = ["git push origin"]
+    if not starts:
+        listed = words.EXAMPLE_PROGRAMS.items()
+        starts = [run for action, run in listed if reading.verb in words.ACTIONS[action]]
+    return " ".join([*(starts or ["run"])[:1], *others])

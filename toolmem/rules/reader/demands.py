@@ -17,15 +17,10 @@ from msgspec import Struct
 from toolmem.models.rules import UNSCOPED
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
-from toolmem.rules.reader.commands import CallTests
+from toolmem.rules.reader.call_tests import CallTests
 from toolmem.rules.reader.conditions import find_conditions
-from toolmem.rules.reader.own_text import (
-    MAX_SENTENCE,
-    Sentence,
-    copied,
-    own_sentences,
-    takes_dot,
-)
+from toolmem.rules.reader.own_text import MAX_SENTENCE, Sentence, own_sentences, takes_dot
+from toolmem.rules.reader.pasted import copied
 from toolmem.rules.reader.tools import acting_tools, action_parameter, catalogue_of, tools_meant
 from toolmem.rules.reader.words import lower
 from toolmem.text.forms import word_set
@@ -228,7 +223,8 @@ def _read(
     sentence: Sentence, ran: Sequence[str], catalogue: Mapping[str, ToolSchema]
 ) -> Demand | None:
     """Read the demand of one sentence; None where it demands nothing."""
-    said, text = sentence.text, lower(sentence.masked)
+    said = sentence.text
+    text = lower(sentence.masked)
     forms = _forms(sentence)
     if not forms or _is_question(text, sentence.question):
         return None
@@ -389,7 +385,8 @@ def _forms_within(text: str) -> list[Form]:
 def _english_forms(text: str) -> Iterator[Form]:
     for kind, imperative, pattern in _FORMS:
         for match in pattern.finditer(text):
-            at, verb = match.start(), match.lastindex
+            at = match.start()
+            verb = match.lastindex
             idle = verb and _is_idle(match[verb]) and not _ACTS_ON.match(text, match.start(verb))
             if _REPORT.search(text[:at]) or idle:
                 continue

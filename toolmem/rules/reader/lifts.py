@@ -27,7 +27,7 @@ from toolmem.rules.reader.words import (
     lower,
     stems,
 )
-from toolmem.text.forms import word_set
+from toolmem.text.forms import spaced, word_set
 from toolmem.view.parameters import scalars
 
 _LEAD = (
@@ -209,7 +209,7 @@ def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | No
         True,
     ]
     alone = [text for at, text in enumerate(texts) if is_clear[at] and is_clear[at + 2]]
-    forms = [form for text in alone if (form := _form(text)) is not None][:_MAX_READ]
+    forms = [form for form in map(_form, alone) if form is not None][:_MAX_READ]
     meanings = [_meaning(rule) for rule in rules] if forms else []
     for form in forms:
         fitting = [at for at, meant in enumerate(meanings) if _surely_means(form, meant)]
@@ -232,7 +232,10 @@ def possibly_lifted(
         scores = [_likeness(sentence, meant) for meant in meanings]
         if not _named(sentence):
             scores = [int(rule.id in stopped and len(stopped) == 1) for rule in rules]
-        best = [rule for rule, score in zip(rules, scores, strict=True) if 0 < score == max(scores)]
+        highest = max(scores, default=0)
+        if highest <= 0:
+            continue
+        best = [rule for rule, score in zip(rules, scores, strict=True) if score == highest]
         if len(best) > 1:
             best = [rule for rule in best if rule.id in stopped] or best
         if best:
@@ -244,7 +247,9 @@ def may_mean(
     quote: str, message: str, rule: ToolMemoryRule, stopped: Collection[str] = frozenset()
 ) -> bool:
     """Whether a sentence of the message that holds the quote may take this rule back."""
-    words, meant, is_stop = " ".join(quote.split()), _meaning(rule), set(stopped) == {rule.id}
+    words = " ".join(quote.split())
+    meant = _meaning(rule)
+    is_stop = set(stopped) == {rule.id}
     for sentence in _taking_back(message, is_stop):
         text = " ".join(sentence.text.split())
         if words and (words in text or text in words):
@@ -307,7 +312,8 @@ def _form(text: str) -> re.Match[str] | None:
 
 def _surely_means(form: re.Match[str], meant: _Rule) -> bool:
     """Whether a sentence names what a rule forbids, and nothing else."""
-    said, limits = _words(" ".join(group for group in form.groups() if group)), _limits(form.string)
+    said = _words(" ".join(group for group in form.groups() if group))
+    limits = _limits(form.string)
     if not meant.needed or not all(_has(word, said) for word in meant.needed):
         return False
     meant = meant._replace(words=meant.own, labels=meant.own_labels)
@@ -337,7 +343,7 @@ def _likeness(sentence: Sentence, meant: _Rule, *, by_model: bool = False) -> in
     strange = {word for word in said | names if not _is_known(word, meant)}
     if names & strange or not _limits(lower(sentence.masked)) <= meant.limits:
         return 0
-    acts = [labels for word in said if (labels := _acts(word))]
+    acts = [labels for labels in map(_acts, said) if labels]
     if acts and all(meant.labels.isdisjoint(labels) for labels in acts):
         return 0
     shared = {label for word in said for label in _labels(word)} & meant.labels
@@ -355,8 +361,10 @@ def _meaning(rule: ToolMemoryRule) -> _Rule:
     A model's own words for it never count among those that a sentence has to name, nor do they let
     one name more than the user forbade.
     """
-    said, values = _REASON.sub("", rule.rule), _words(_text_of(rule.when))
-    own, tool = _words(lower(said)), re.sub(r"[_@]|(?<=[a-z])(?=[A-Z])", " ", rule.tool_name)
+    said = _REASON.sub("", rule.rule)
+    values = _words(_text_of(rule.when))
+    own = _words(lower(said))
+    tool = spaced(re.sub("[_@]", " ", rule.tool_name))
     used = {part for word in values for part in (word, *re.findall(r"\w+", word))}
     prefixes = tuple(each for each in used if len(each) > 2)  # "prod" of "production"
     checked = {word for word in own if _has(word, used) or word.startswith(prefixes)}
@@ -368,8 +376,10 @@ def _meaning(rule: ToolMemoryRule) -> _Rule:
     every = _words(f"{lower(rule.rule)} {lower(rule.said.understood)}") | used
     meant = _words(lower(rule.rule)) | (set() if NOTED in rule.tags else used)
     tools = _words(tool.lower())
-    limits, text = _limits(lower(said)), lower(rule.rule)
-    labels, own_labels = _labels_of(every, tools), _labels_of(meant, tools)
+    limits = _limits(lower(said))
+    text = lower(rule.rule)
+    labels = _labels_of(every, tools)
+    own_labels = _labels_of(meant, tools)
     return _Rule(every, labels, needed, limits, text, meant, own_labels)
 
 

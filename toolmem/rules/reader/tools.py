@@ -13,7 +13,9 @@ from msgspec import Struct
 
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
+from toolmem.text.forms import SHELL_WORDS, snake_case, split_name
 from toolmem.view.known_programs import KNOWN_PROGRAMS
+from toolmem.view.parameters import words_of
 from toolmem.view.patterns import compiled
 from toolmem.view.tool_classes import ACTIONS
 
@@ -22,10 +24,9 @@ MAX_OBJECTS = 12  # words of one pattern for what an action is done to
 _WORDS = re.compile(r"[a-z][a-z'-]*")
 _JOINS = frozenset({"or", "and", "nor"})
 _ANY_OBJECT = "all|bulk|batch|many|multiple|single|item|object|record|entry|force|soft|hard|by|id"
-_SHELL = frozenset({"shell", "bash", "exec", "terminal"})
+_SHELL = SHELL_WORDS | {"exec"}
 _RUNS = re.compile(r"\b(?:us(?:e|ing)|run(?:ning)?|execut(?:e|ing)) ([a-z][\w.-]*)")
 _OTHER_THINGS = frozenset({"email", "mail", "inbox", "message", "channel"})
-_NAME_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[\u3400-\u9fff]+")
 _LINK = re.compile(r"\S+://\S+")
 _NO_WORD = re.compile(r"[_\-./:\d]|[a-z][A-Z]")  # a name that is no ordinary word: send_email
 _ABSOLUTE = r"(?:^|\s)(?:~|\.{1,2})?/[\w.]"
@@ -61,7 +62,7 @@ def catalogue_of(ran: Sequence[str], tools: Sequence[str | ToolSchema]) -> dict[
 @lru_cache(maxsize=2_000)
 def name_words(name: str) -> frozenset[str]:
     """The words of a tool's name, the same for "sendEmail", "send_email" and "sendemail"."""
-    found = {word.lower() for word in _NAME_WORD.findall(name)}
+    found = set(split_name(snake_case(name)))
     for word in found - words.NAME_WORDS:
         parts = [(word[:cut], word[cut:]) for cut in range(3, len(word) - 2)]
         found = found.union(*(pair for pair in parts if words.NAME_WORDS.issuperset(pair)))
@@ -94,7 +95,7 @@ def tools_meant(sentence: str, demanded: str, catalogue: Mapping[str, ToolSchema
         return list(dict.fromkeys([*files, *shells]))
     scores = {tool.name: _score(tool, demanded, said_words, things, actions) for tool in tools}
     best = max(scores.values(), default=0)
-    likely = [name for name, score in scores.items() if score == best > 0]
+    likely = [name for name, score in scores.items() if score > 0 and score == best]
     return list(dict.fromkeys([*likely, *shells])) or _by_description(said_words, catalogue)
 
 
@@ -109,6 +110,36 @@ def action_parameter(tool: ToolSchema) -> str:
         if name.lower() in ACTIONS and not how and not is_line:
             return name
     return ""
+
+
+def value_parameter(tool: ToolSchema, word: str) -> str:
+    """The parameter that takes a word as its value: one of its enumeration, or an environment."""
+    for name in tool.properties:
+        is_listed = word in [each.lower() for each in values_of(tool, name)]
+        is_place = word in words.ENVIRONMENTS and words_of(name) & {"env", "environment", "stage"}
+        if name != action_parameter(tool) and (is_listed or is_place):
+            return name
+    return ""
+
+
+def amount_parameter(tool: ToolSchema) -> str:
+    """The parameter that takes an amount; "" where there is none, or more than one."""
+    declared = tool.properties
+    numbers = [
+        name
+        for name, schema in declared.items()
+        if isinstance(schema, Mapping) and schema.get("type") in ("number", "integer")
+    ]
+    named = [name for name in declared if name_words(name) & words.AMOUNTS]
+    found = named or numbers
+    return found[0] if len(found) == 1 else ""
+
+
+def does_by_name(tool: ToolSchema, verb: str) -> bool:
+    """Whether a tool does by its name what a verb says. A shell may do anything."""
+    names = name_words(tool.name)
+    listed = [each for each in words.ACTIONS.values() if verb in each]
+    return not is_shell(tool) and any(names & each for each in listed)
 
 
 def is_named(name: str, sentence: str) -> bool:
@@ -223,11 +254,11 @@ def find_action(tool: ToolSchema, demanded: str) -> Action | None:
         verbs = own  # where a VM is stopped and terminated, these are two actions
     meant = [value for value in values if _means(value, verbs)]
     about = _objects_of(tool) | {form for each in objects for form in words.stems(each)}
-    fitting = [value for value in meant if verbs | about >= set(_parts_of(value))]
+    fitting = [value for value in meant if verbs | about >= set(split_name(value))]
     if not verbs or (values and not meant) or (len(meant) > 1 and not fitting):
         return None
     meant = fitting or meant
-    known = _objects_of(tool).union(*map(_parts_of, meant))
+    known = _objects_of(tool).union(*map(split_name, meant))
     understood = {
         each for each in objects if known.intersection((*words.stems(each), each.rstrip("s")))
     }
@@ -298,13 +329,14 @@ def _verbs_and_objects(
         is_object = not values and not _objects_of(tool).isdisjoint(forms)
         if follows and not is_object and (fits or (verbs and not values)):
             last = at + is_pair
-            verbs, spoken = verbs | same, spoken.union(said[at : last + 1])
+            verbs = verbs | same
+            spoken = spoken.union(said[at : last + 1])
         elif last < 0 and not is_object and said[at] not in words.NOUNS:
             break
     return (
         frozenset(verbs),
         frozenset(spoken),
-        [w for at in content if (w := said[at]) not in spoken],
+        [said[at] for at in content if said[at] not in spoken],
     )
 
 
@@ -315,17 +347,11 @@ def _same(forms: Iterable[str]) -> frozenset[str]:
 
 def _means(value: str, verbs: AbstractSet[str]) -> bool:
     """Whether a value says one of the verbs: `drop_table`, not `list_deleted`, `undo_delete`."""
-    parts = _parts_of(value)
+    parts = split_name(value)
     if not parts or parts[0] in verbs or "".join(parts) in verbs:
         return bool(parts)
     is_other = parts[0] in words.SAME_ACTION or parts[0] in words.VERBS - words.NOUNS
     return not is_other and not verbs.isdisjoint(parts)
-
-
-@lru_cache(maxsize=2_000)
-def _parts_of(value: str) -> list[str]:
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", value[:200]).lower()
-    return re.findall(r"[a-z]+|[\u3400-\u9fff]+", spaced)
 
 
 def _objects_of(tool: ToolSchema) -> frozenset[str]:

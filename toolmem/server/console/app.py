@@ -75,7 +75,8 @@ class Console:
         *,
         read_only: bool = False,
     ) -> None:
-        self.memory, self.run = memory, run
+        self.memory = memory
+        self.run = run
         self.visitors = Visitors(access, terminal, read_only=read_only)
         self.missing = self._guarded(self._missing)
         self._retries = Retries()
@@ -107,7 +108,9 @@ class Console:
         """An endpoint that knows its visitor, answers errors as a page, and sets headers."""
 
         async def endpoint(request: Request) -> Response:
-            visit, body, refused = self.visitors.visit_of(request), b"", None
+            visit = self.visitors.visit_of(request)
+            body = b""
+            refused = None
             try:
                 self.visitors.require_reader(request, visit)
             except Refused as error:
@@ -136,13 +139,15 @@ class Console:
                 raise refused
             return work(request, visit, body)
         except (Refused, ToolMemError) as error:
-            status, message = status_of(error), str(error)
+            status = status_of(error)
+            message = str(error)
             back = getattr(error, "back", "")
             if status >= 500:
                 log.error("%s: %s", plain(_path(request), 200), error)
         except Exception:
             log.exception("%s: a page failed", plain(_path(request), 200))
-            status, message = 500, ""
+            status = 500
+            message = ""
         shown = {"message": message, "status": status, "back": back}
         return self._render("problem", request, visit, shown, status)
 
@@ -161,7 +166,8 @@ class Console:
         return found
 
     def _start(self, request: Request, visit: Visit, body: bytes) -> Response:
-        found, own = self.memory.services.store().workspaces(), self.memory.workspace_name
+        found = self.memory.services.store().workspaces()
+        own = self.memory.workspace_name
         name = own if own in found or not found else found[0]
         return RedirectResponse(_root(visit, name), 303)
 
@@ -216,7 +222,8 @@ class Console:
         try:
             self.visitors.require_reader(request, visit)
             workspace = self._workspace(request)
-            name, every = workspace.workspace_name, workspace.services.store().workspaces()
+            name = workspace.workspace_name
+            every = workspace.services.store().workspaces()
             count = self._count_waiting(workspace) if name in every else 0
         except (Refused, ToolMemError):
             return NO_FRAME
@@ -263,7 +270,9 @@ class Console:
     def _sign_in(self, request: Request, visit: Visit, body: bytes) -> Response:
         if request.method == "POST":
             return self._begin(request, visit, body)
-        own, state, words = self.visitors.by_cookie(request), "", ""
+        own = self.visitors.by_cookie(request)
+        state = ""
+        words = ""
         if own and request.query_params.get("wait") == own.wait:
             if own.level:
                 return RedirectResponse(_prefix(own) + own.then, 303)
@@ -318,7 +327,8 @@ def _environments() -> dict[str, Any]:
 
 def preferred_language(accepted: str) -> str:
     """`zh` where the header Accept-Language prefers any Chinese to English, else `en`."""
-    preferred, highest = "en", 0.0
+    preferred = "en"
+    highest = 0.0
     for each in accepted.lower().split(","):
         tag, _, weight = each.replace(" ", "").partition(";q=")
         name = tag.partition("-")[0]
@@ -327,7 +337,8 @@ def preferred_language(accepted: str) -> str:
         except ValueError:
             continue
         if name in ("en", "zh") and quality > highest:
-            preferred, highest = name, quality
+            preferred = name
+            highest = quality
     return preferred
 
 

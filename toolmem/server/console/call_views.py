@@ -78,8 +78,10 @@ def call(memory: Workspace, query: Query) -> dict[str, Any]:
 
     `older`, `newer`: its neighbours in the list from which it was opened, else of its tool.
     """
-    logged, store = logged_call(memory, query), memory.services.store()
-    shown, conversation = logged.call, logged.call.conversation_id
+    logged = logged_call(memory, query)
+    store = memory.services.store()
+    shown = logged.call
+    conversation = logged.call.conversation_id
     listed = _listed(query)
     is_list = any(listed.values())
     if not is_list:
@@ -110,7 +112,8 @@ def call(memory: Workspace, query: Query) -> dict[str, Any]:
 
 def _neighbour(memory: Workspace, listed: Query, place: dict[str, Any]) -> ToolCallResult | None:
     """The next call in a list, on the side of a position that `place` names."""
-    line, fits = _line_of(memory, listed), OUTCOMES.get(listed["outcome"])
+    line = _line_of(memory, listed)
+    fits = OUTCOMES.get(listed["outcome"])
     log = partial(
         memory.services.store().call_log,
         memory.workspace_name,
@@ -132,7 +135,8 @@ def _neighbour(memory: Workspace, listed: Query, place: dict[str, Any]) -> ToolC
 
 
 def _rules_against(memory: Workspace, call: ToolCallResult) -> list[Any]:
-    view, now = CallView(call.tool_name, call.input), memory.rules.local_time()
+    view = CallView(call.tool_name, call.input)
+    now = memory.rules.local_time()
     listed = RuleSet(memory.rules, "").rules_for(view, call.conversation_id)
     return [rule for each, rule, tests in listed if tests.check(each, now) is not Match.NO]
 

@@ -148,7 +148,8 @@ class Retries:
 
     def start(self, memory: Workspace) -> None:
         """Begin a run, unless one is under way."""
-        name, began = memory.workspace_name, memory.rules.local_time()
+        name = memory.workspace_name
+        began = memory.rules.local_time()
         with self._lock:
             if name in self._running:
                 return
@@ -157,7 +158,9 @@ class Retries:
             self._newest[name] = Retry(f"{began:%H:%M}")
 
     def _run(self, memory: Workspace) -> None:
-        name, answer, problem = memory.workspace_name, "", ""
+        name = memory.workspace_name
+        answer = ""
+        problem = ""
         try:
             done = memory.run("retry_evaluations")
             answer = f"{done.answer}."

@@ -56,7 +56,8 @@ def rules_by_state(memory: Workspace, query: Query) -> dict[str, list[RuleOvervi
 def rule(memory: Workspace, query: Query) -> dict[str, Any]:
     """One rule: what it means, where it comes from, what it stopped, and trials of it."""
     row = rule_of(memory, query.get("id", ""))
-    found, then = row.rule, row.rule.as_asked
+    found = row.rule
+    then = row.rule.as_asked
     waits = found.status == "request" or found.request is not None
     trial = freed = None
     answer = problem = ""
@@ -146,7 +147,8 @@ def draft(memory: Workspace, query: Query) -> dict[str, Any]:
         except RequestError as error:
             problem = str(error)
     others = memory.tool_rule_list(given["tool_name"]) if trial else []
-    text, own = text_key(given["rule"]), query.get("id")
+    text = text_key(given["rule"])
+    own = query.get("id")
     now = memory.rules.local_time()
     return {
         "known": known,
@@ -175,7 +177,8 @@ def _as_form(memory: Workspace, rule: ToolMemoryRule) -> dict[str, str]:
     texts: dict[str, str] = {name: getattr(rule, name) for name in FIELDS[:4]}
     for name in ("when", "unless"):
         texts[name] = dumped(getattr(rule, name)) if getattr(rule, name) else ""
-    ends, zone = rule.expires_at, memory.rules.zone
+    ends = rule.expires_at
+    zone = memory.rules.zone
     is_over = ends is None or ends <= memory.services.clock.now()
     texts["expires_at"] = "" if is_over or ends is None else _local(ends, zone)
     return texts
@@ -192,7 +195,8 @@ def _tried(memory: Workspace, given: Query, words: str, known: ToolMemoryRule | 
     Without an effect its text is read as a sentence. Raises RequestError.
     """
     fields = rule_fields(memory, given, known)
-    tool, text = fields["tool_name"], fields["rule"]
+    tool = fields["tool_name"]
+    text = fields["rule"]
     conditions = {name: fields[name] for name in ("effect", "when", "unless") if name in fields}
     if words:
         read = memory.tool_rule_try(tool_name=tool, rule=words, recorded=1).rule
@@ -230,7 +234,8 @@ def rule_fields(memory: Workspace, given: Query, known: ToolMemoryRule | None) -
                 raise RequestError(f"{name}: no JSON: {error}", name) from None
         elif known is not None and "effect" in fields:
             fields[name] = []
-    ends, before = fields.pop("expires_at", ""), known.expires_at if known else None
+    ends = fields.pop("expires_at", "")
+    before = known.expires_at if known else None
     if not ends:
         fields["expires_at"] = "never"
     elif before is None or ends != _local(before, memory.rules.zone):

@@ -46,10 +46,14 @@ def listed_calls(memory: Workspace, query: Query) -> Sequence[Any]:
     """The newest calls that fit the list, oldest first; `.next` where there may be older ones."""
     listed = {**query, "of": query.get("tool", "")}
     found = find_calls(memory, listed, limit=CALLS_AT_ONCE)
-    rows, before, size = list(found), found.next, _size(found)
+    rows = list(found)
+    before = found.next
+    size = _size(found)
     while before is not None and len(rows) < MAX_ROWS and size < MAX_TEXT:
         found = find_calls(memory, listed, before=before, limit=CALLS_AT_ONCE)
-        rows, before, size = [*found, *rows], found.next, size + _size(found)
+        rows = [*found, *rows]
+        before = found.next
+        size = size + _size(found)
     kept = Calls(rows[-MAX_ROWS:])
     kept.next = before
     return kept

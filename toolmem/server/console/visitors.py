@@ -119,7 +119,8 @@ class Visitors:
     def __init__(
         self, access: Access, terminal: Terminal | None = None, *, read_only: bool = False
     ) -> None:
-        self.access, self.read_only = access, read_only
+        self.access = access
+        self.read_only = read_only
         self._terminal = None if read_only else terminal
         self._lock = threading.RLock()  # held where visits begin and end
         self._visits: dict[str, Visit] = {}  # by id, the oldest first
@@ -169,7 +170,8 @@ class Visitors:
                 raise Refused(403, "The link was used before: all visits are ended.")
             if self._terminal and self._code and hmac.compare_digest(digest, self._code):
                 new.words = " ".join(secrets.choice(each.split()) for each in _WORDS)
-                self._code, self._asked = b"", new
+                self._code = b""
+                self._asked = new
                 self._keep(self._used, digest, new)
                 self._terminal.ask(new.words, lambda is_let_in: self._answered(new, is_let_in))
             elif self.access.has_token and self.access.knows({"authorization": f"Bearer {secret}"}):
@@ -194,7 +196,8 @@ class Visitors:
 
     def require_own_page(self, request: Request) -> None:
         """Raises Refused where a page of another host or port sent the request."""
-        origin, host = request.headers.get("origin"), request.headers.get("host")
+        origin = request.headers.get("origin")
+        host = request.headers.get("host")
         site = request.headers.get("sec-fetch-site", "none")  # "none": typed, or no browser
         is_foreign = origin is not None and origin.partition("://")[2] != host
         if is_foreign or site not in ("none", "same-origin"):

@@ -13,8 +13,10 @@ from urllib.parse import quote, unquote
 
 import mcp_types as types
 
-from toolmem.config.names import WORKSPACE_KEY, hint, with_new_names
+from toolmem.config.names import hint
 from toolmem.errors import RequestError
+from toolmem.flow.checks import WORKSPACE_KEY
+from toolmem.flow.runner import with_new_names
 from toolmem.memory.toolmem import ToolMem
 from toolmem.text.display import shown_name
 
@@ -52,7 +54,8 @@ class McpReading:
     """Lists and reads resources and the prompt. Raises RequestError for unknown ones."""
 
     def __init__(self, memory: ToolMem, workspace: str) -> None:
-        self.memory, self.workspace = memory, workspace
+        self.memory = memory
+        self.workspace = workspace
 
     def resources(self, cursor: str | None) -> types.ListResourcesResult:
         """The rules first, then the tools by name. `cursor`: `next_cursor` of the page before."""

@@ -13,9 +13,11 @@ from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolmem.config.names import WORKSPACE_KEY, hint, with_new_names
+from toolmem.config.names import hint
 from toolmem.errors import ConfigError, RequestError
 from toolmem.flow.binding import Flow
+from toolmem.flow.checks import WORKSPACE_KEY
+from toolmem.flow.runner import with_new_names
 from toolmem.memory.toolmem import ToolMem, Workspace
 from toolmem.models.decisions import Decision
 from toolmem.models.tools import FlowResponse
@@ -41,13 +43,15 @@ class McpTools:
     """Raises ConfigError if `mcp.tools` names an unknown flow."""
 
     def __init__(self, memory: ToolMem, workspace: str) -> None:
-        self.memory, self.workspace = memory, workspace
+        self.memory = memory
+        self.workspace = workspace
         self.offers = {
             operation.agent.name: _operation_offer(operation, operation.agent)
             for operation in OPERATIONS.values()
             if operation.agent is not None
         }
-        flows, chosen = memory.engine.flows.ready, memory.engine.configuration.settings.mcp.tools
+        flows = memory.engine.flows.ready
+        chosen = memory.engine.configuration.settings.mcp.tools
         unknown = [name for name in chosen if name != ALL and name not in flows]
         if unknown:
             raise ConfigError([f"mcp.tools: {n!r} is no flow ({hint(n, flows)})" for n in unknown])

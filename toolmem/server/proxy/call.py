@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 import time
@@ -13,6 +12,7 @@ from uuid import uuid4
 from msgspec import Struct, field
 
 from toolmem.guard.decision import quoted
+from toolmem.guard.repeats import call_digest
 from toolmem.guard.stores import MAX_OUTPUT
 from toolmem.models.decisions import Decision
 from toolmem.text.display import bounded
@@ -40,7 +40,8 @@ class ToolCall(Struct, kw_only=True):
     def read(cls, message: Mapping[str, Any]) -> ToolCall | None:
         """None if no tool is named: the server answers what is wrong with the message."""
         params = as_object(message.get("params"))
-        name, meta = params.get("name"), as_object(params.get("_meta"))
+        name = params.get("name")
+        meta = as_object(params.get("_meta"))
         if not isinstance(name, str) or not name:
             return None
         call_id = meta.get(_CALL_ID)
@@ -58,11 +59,6 @@ class ToolCall(Struct, kw_only=True):
     def is_stateless(self) -> bool:
         """Of the protocol since 2026-07-28: each request names its client."""
         return PROTOCOL_VERSION in self.meta
-
-    def digest(self) -> str:
-        """Equal for the same tool with the same arguments, in any order of keys."""
-        text = json.dumps([self.tool, self.arguments], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
 
 
 class CallOutcome(Struct, frozen=True):
@@ -165,7 +161,7 @@ class Consents:
         if not isinstance(state, str):
             return None
         digest, until = self._open.pop(state, ("", 0.0))
-        is_good = digest == call.digest() and until > time.monotonic()
+        is_good = digest == call_digest(call.tool, call.arguments) and until > time.monotonic()
         if not state.startswith(ASK_PREFIX):
             return True if is_good else None
         if not is_good:
@@ -173,6 +169,7 @@ class Consents:
         return agrees(as_object(call.params.get("inputResponses")).get(FORM_KEY))
 
     def _put(self, state: str, call: ToolCall) -> None:
-        self._open[state] = call.digest(), time.monotonic() + CONSENT_SECONDS
+        digest = call_digest(call.tool, call.arguments)
+        self._open[state] = digest, time.monotonic() + CONSENT_SECONDS
         while len(self._open) > MAX_OPEN:
             del self._open[next(iter(self._open))]

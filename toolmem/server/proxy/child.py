@@ -18,7 +18,8 @@ from toolmem.server.proxy.relay import Relay, Send
 log = logging.getLogger("toolmem.proxy")
 GRACE = 5.0  # seconds that a server has to end by itself, and again after SIGTERM
 MAX_MESSAGE = 64 << 20  # bytes
-_NOT_FOUND, _NOT_STARTED = 127, 126  # exit codes, as a shell has them
+_NOT_FOUND = 127  # an exit code, as a shell has it
+_NOT_STARTED = 126  # likewise
 
 
 def run_child(command: Sequence[str], memory: ProxyMemory) -> int:

@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
+from toolmem.config.sections import WORKSPACE
 from toolmem.errors import RequestError
 from toolmem.guard import Guard
 from toolmem.guard.decision import fallback_decision
-from toolmem.guard.stores import WORKSPACE, Stores
+from toolmem.guard.stores import Stores
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.models.tools import ToolSchema
@@ -46,7 +47,9 @@ class ProxyMemory:
         shadow: bool = False,
         on_error: Literal["open", "closed"] = "open",
     ) -> None:
-        self.name, self.shadow, self.on_error = name, shadow, on_error
+        self.name = name
+        self.shadow = shadow
+        self.on_error = on_error
         self.conversation = f"mcp-{uuid.uuid4().hex}"
         self.folder = os.getcwd()
         self._open_stores = open_stores
@@ -120,7 +123,8 @@ class ProxyMemory:
             from toolmem.guidance.shown import within
 
             known = known_of(self.stores.main, WORKSPACE, call.tool)
-            found, guards = at_error(known, record), [*self._guards, *self._asking]
+            found = at_error(known, record)
+            guards = [*self._guards, *self._asking]
             place = self.conversation, self.folder
             lines = permitted_lines(found, call.tool, guards, "", *place)
             return "\n".join(line.text for line in within(lines, BUDGET))

@@ -34,7 +34,9 @@ from toolmem.text.stopped_calls import STOPPED
 log = logging.getLogger("toolmem.proxy")
 Send = Callable[[bytes], None]
 NOTE = "[Added by toolmem]"
-_PARSE_ERROR, _INVALID_REQUEST, _INVALID_PARAMS = -32700, -32600, -32602
+_PARSE_ERROR = -32700
+_INVALID_REQUEST = -32600
+_INVALID_PARAMS = -32602
 _ENVELOPE = frozenset(("jsonrpc", "id", "method", "params", "name", "arguments", "_meta"))
 _ID = re.compile(rb'"id"\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?\d{1,20})')
 
@@ -43,7 +45,9 @@ class Relay:
     """One connection. `to_client` and `to_server` are given a message without its line end."""
 
     def __init__(self, memory: ProxyMemory, to_client: Send, to_server: Send) -> None:
-        self.memory, self.to_client, self.to_server = memory, to_client, to_server
+        self.memory = memory
+        self.to_client = to_client
+        self.to_server = to_server
         self._consents = Consents()
         self._capabilities: Any = None  # of the client, from `initialize`
         # Both threads change these two, only by single atomic operations.
@@ -66,7 +70,8 @@ class Relay:
         if not isinstance(message, dict):
             self._refuse(None, _INVALID_REQUEST, "one message at a time: MCP has no batches")
             return
-        method, params = message.get("method"), as_object(message.get("params"))
+        method = message.get("method")
+        params = as_object(message.get("params"))
         if method == "tools/call" and (call := ToolCall.read(message)) is not None:
             self._call(call, line)
             return
@@ -134,7 +139,8 @@ class Relay:
 
     def _forward(self, call: ToolCall, line: bytes) -> None:
         """Send a call to the server, or answer why it does not run."""
-        has_id, decision = "id" in call.message, strictest(call.decisions)
+        has_id = "id" in call.message
+        decision = strictest(call.decisions)
         if decision.action not in ("ask", "deny"):
             if has_id:
                 self._calls[_key(call.message["id"])] = call
@@ -178,7 +184,8 @@ class Relay:
 
     def _with_note(self, call: ToolCall, message: Mapping[str, Any]) -> bytes:
         """Store the call. The message with a note; b"" if there is none."""
-        outcome, result = CallOutcome.read(message), as_object(message.get("result"))
+        outcome = CallOutcome.read(message)
+        result = as_object(message.get("result"))
         if outcome is None:
             if call.agreed:
                 self._consents.renew(call, result)

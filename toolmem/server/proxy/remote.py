@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
 import anyio.from_thread
@@ -18,7 +17,7 @@ from mcp.shared import inbound
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
-from toolmem.config.environment import is_loopback
+from toolmem.config.environment import is_local
 from toolmem.server.proxy.call import PROTOCOL_VERSION
 from toolmem.server.proxy.child import line_writer, relay_lines
 from toolmem.server.proxy.memory import ProxyMemory
@@ -38,16 +37,17 @@ def run_remote(url: str, headers: Mapping[str, str], memory: ProxyMemory) -> int
 
 class _Remote:
     def __init__(self, url: str, headers: Mapping[str, str], memory: ProxyMemory) -> None:
-        self.url, self.headers, self.memory = url, headers, memory
+        self.url = url
+        self.headers = headers
+        self.memory = memory
         self._version = ""  # of the protocol, as the server chose it for a session
         self._initialize: Any = None  # id of the open `initialize` request
 
     async def run(self) -> None:
-        here = is_loopback(urlsplit(self.url).hostname or "")
         client = _Client(
             headers=dict(self.headers),
             timeout=httpx2.Timeout(CONNECT_TIMEOUT, read=READ_TIMEOUT),
-            trust_env=not here,  # no HTTP proxy for this machine
+            trust_env=not is_local(self.url),
         )
         async with (
             client,

@@ -35,11 +35,22 @@ _BULK_ANSWER = "items.*.status,items.*.error,items.*._seq_no,items.*._primary_te
 _BUSY = (429, 502, 503, 504)
 # In errors of a node that lost the cluster, or of a shard that is about to move.
 _MOVING = (
-    *("node_disconnected", "node_not_connected", "node_closed", "index_shard_closed"),
-    *("shard_not_in_primary_mode", "no_longer_primary_shard", "receive_timeout_transport"),
-    *("send_request_transport", "already_closed", "no_shard_available_action"),
-    *("unavailable_shards", "illegal_index_shard_state", "shard_not_found", "primary term"),
-    *("es_rejected_execution", "circuit_breaking"),
+    "node_disconnected",
+    "node_not_connected",
+    "node_closed",
+    "index_shard_closed",
+    "shard_not_in_primary_mode",
+    "no_longer_primary_shard",
+    "receive_timeout_transport",
+    "send_request_transport",
+    "already_closed",
+    "no_shard_available_action",
+    "unavailable_shards",
+    "illegal_index_shard_state",
+    "shard_not_found",
+    "primary term",
+    "es_rejected_execution",
+    "circuit_breaking",
 )
 _encode = msgspec.json.Encoder().encode
 

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from toolmem.errors import RequestError, StoreError, StoreUnavailable
-from toolmem.models.records import Document, Record, Snapshot
+from toolmem.models.records import RULE_PREFIX, Document, Record, Snapshot
 from toolmem.store import storable
 from toolmem.store.base import BaseStore
 from toolmem.store.elasticsearch.client import MAX_CONFLICT_PAUSE, Client, Doc, Write
@@ -295,7 +295,7 @@ def _at(doc: Doc | None, write: Write) -> Write:
 
 def _rules_in(client: Client, index: str, workspace: str) -> dict[str, Doc]:
     """The documents of rules, also of deleted ones, by id."""
-    filters = [*terms(workspace=workspace), {"prefix": {"key": "rule/"}}]
+    filters = [*terms(workspace=workspace), {"prefix": {"key": RULE_PREFIX}}]
     found = client.scan(index, filters, FIELDS, [{"key": "asc"}])
     names = ("namespace", "key")
     return {d.id: d for d in found if storable.is_rule(*(d.source[name] for name in names))}

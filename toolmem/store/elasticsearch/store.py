@@ -13,12 +13,13 @@ import msgspec
 from toolmem.errors import Conflict, RequestError, StoreUnavailable
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.tools import LoggedCall, ToolRecord, Window
+from toolmem.store.base import LogQuery, SeqsOf
 from toolmem.store.changes import DELETED, Ask
 from toolmem.store.elasticsearch.client import Client
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout, terms
 from toolmem.store.elasticsearch.search import SearchStore
 from toolmem.store.elasticsearch.tools import Found, Stale, Tools
-from toolmem.store.storable import GUIDANCE, read_log, searched_text, several, window_seqs
+from toolmem.store.storable import GUIDANCE, read_log, searched_text
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
@@ -136,23 +137,15 @@ class ElasticsearchStore(SearchStore):
                 self.known_ids(workspace, each.tool, ())  # a commit, which overwrites them
         return tools
 
-    def windows(
-        self,
-        workspace: str,
-        names: Sequence[str] | None = None,
-        *,
-        recent: int | None = None,
-        seqs: Mapping[str, Sequence[int]] | None = None,
-        type: Any = ToolCallResult,
+    def _windows(
+        self, workspace: str, names: Sequence[str] | None, chosen: SeqsOf, kind: Any
     ) -> list[Window[Any]]:
         for _ in self._client.pauses():  # until tools and documents are of one moment
-            wanted = []
-            for found in self._found(workspace, names):
-                asked = (seqs or {}).get(found.tool)
-                wanted.append((found, window_seqs(found.state.record, recent, asked)))
+            tools = self._found(workspace, names)
             with suppress(Stale):
+                wanted = [(each, chosen(each.state.record)) for each in tools]
                 self._tools.fetch(wanted, guidance=True)
-                return [found.shown(type) for found, _ in wanted]
+                return [each.shown(kind) for each in tools]
         raise StoreUnavailable(
             f"Elasticsearch at {self.location}: a call that a tool keeps could not be read"
         )
@@ -183,33 +176,22 @@ class ElasticsearchStore(SearchStore):
         gone = self._tools.commit(workspace, dict.fromkeys(names, ask))
         return [name for name in names if gone.get(name)]
 
-    def _log_page(
-        self,
-        workspace: str,
-        after: int,
-        before: int | None,
-        limit: int,
-        newest: bool,
-        *,
-        conversation_id: str | Sequence[str] | None = None,
-        tool_names: str | Sequence[str] | None = None,
-        contains: str = "",
-        ids: Collection[str] | None = None,
-    ) -> tuple[list[LoggedCall], int | None]:
+    def _log_page(self, query: LogQuery) -> tuple[list[LoggedCall], int | None]:
         # A call stays in the outbox until its document is written, so tools are read first.
-        tools = self._settled(workspace, None if tool_names is None else several(tool_names))
+        tools = self._settled(query.workspace, query.tools)
         if not tools:
             return [], None
-        is_search = bool(contains) or ids is not None  # no index has texts and ids
-        size = MAX_SEARCHED if is_search else limit
-        end = MAX_POSITION if before is None else before
+        is_search = bool(query.contains) or query.ids is not None  # no index has texts and ids
+        size = MAX_SEARCHED if is_search else query.limit
+        after, asked = query.after, query.conversations
+        end = MAX_POSITION if query.before is None else query.before
         filters: list[Any] = [
             {"terms": {"stem": [each.state.stem for each in tools]}},
             {"range": {"position": {"gt": after, "lt": end}}},
         ]
-        if conversation_id is not None:
-            filters.append({"terms": {"conversation": several(conversation_id)}})
-        order, fields = [{"position": "desc" if newest else "asc"}], ["body", "position"]
+        if asked is not None:
+            filters.append({"terms": {"conversation": asked}})
+        order, fields = [{"position": "desc" if query.newest else "asc"}], ["body", "position"]
         latest: dict[str, tuple[int, int, str]] = {  # version, position and body, by document
             doc.id: (doc.version, doc.source["position"], doc.source["body"])
             for doc in self._client.scan(self._layout.calls, filters, fields, order, size)
@@ -217,18 +199,17 @@ class ElasticsearchStore(SearchStore):
         for found in tools:
             for entry, text in found.outbox.values():
                 fits = after < entry.position < end
-                fits = fits and (
-                    conversation_id is None or entry.conversation in several(conversation_id)
-                )
+                fits = fits and (asked is None or entry.conversation in asked)
                 if text and entry.seq and fits and entry.version > latest.get(entry.id, (0,))[0]:
                     latest[entry.id] = entry.version, entry.position, text
-        rows = sorted(latest.values(), key=lambda each: each[1], reverse=newest)[:size]
+        rows = sorted(latest.values(), key=lambda each: each[1], reverse=query.newest)[:size]
         far = rows[-1][1] if len(rows) == size else None
         page = read_log((position, body) for _, position, body in rows)
         if is_search:
-            text = searched_text(contains).lower()
-            page = [each for each in page if _holds(each.call, text, ids)][:limit]
-        return page[::-1] if newest else page, far
+            text = searched_text(query.contains).lower()
+            fitting = [each for each in page if _holds(each.call, text, query.ids)]
+            page = fitting[: query.limit]
+        return page[::-1] if query.newest else page, far
 
 
 def _holds(call: ToolCallResult, text: str, ids: Collection[str] | None) -> bool:

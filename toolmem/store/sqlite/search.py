@@ -10,40 +10,11 @@ import msgspec
 
 from toolmem.errors import RequestError
 from toolmem.models.records import Document, EmbedderIdentity, TextRow
-from toolmem.store.base import BaseStore
-from toolmem.store.search import Query, Ranking, index_words, scope_of
-from toolmem.store.sqlite.database import Database, first_row, json_list, workspace_id
+from toolmem.store.search import Query, Ranking, scope_of
+from toolmem.store.sqlite.database import first_row, json_list, workspace_id
+from toolmem.store.sqlite.records import RecordStore, Scope, scope_word
 
 _EMBEDDER = "embedder"  # the row of `meta` that says whose vectors these are
-
-
-Scope = tuple[int, str]  # what is searched together: the id of a workspace, and a namespace
-
-
-def _scope_word(scope: Scope) -> str:
-    """The word that stands for a scope in the full-text index."""
-    return f"s{scope[0]}x{scope[1].encode().hex()}"
-
-
-def put_document(db: apsw.Connection, scope: Scope, key: str, document: Document) -> None:
-    """Insert or replace a document, under a new id."""
-    delete_document(db, scope, key)
-    sql = "INSERT INTO documents (workspace, namespace, key, text) VALUES (?, ?, ?, ?)"
-    db.execute(sql, (*scope, key, document.text))
-    words = " ".join(index_words(document.text))
-    sql = "INSERT INTO document_words (rowid, scope, words) VALUES (?, ?, ?)"
-    db.execute(sql, (db.last_insert_rowid(), _scope_word(scope), words))
-
-
-def delete_document(db: apsw.Connection, scope: Scope, key: str) -> None:
-    """Delete a document, if it exists."""
-    delete_documents(db, "workspace = ? AND namespace = ? AND key = ?", *scope, key)
-
-
-def delete_documents(db: apsw.Connection, where: str, *values: Any) -> None:
-    """Delete the documents that match a condition, with their words."""
-    gone = db.execute(f"DELETE FROM documents WHERE {where} RETURNING id", values).fetchall()
-    db.executemany("DELETE FROM document_words WHERE rowid = ?", gone)
 
 
 def _stored_embedder(db: apsw.Connection) -> EmbedderIdentity | None:
@@ -78,10 +49,9 @@ def _nearest(
     return [vectors.keys[row] for row in best], similarity
 
 
-class SearchStore(BaseStore):
+class SearchStore(RecordStore):
     """Search over the documents of guidance and records."""
 
-    _database: Database
     _vector_cache: Vectors | None = None  # of the scope that was searched last; replaced whole
 
     def _rank(self, query: Query) -> Ranking:
@@ -163,7 +133,7 @@ def _by_words(db: apsw.Connection, scope: Scope, query: Query) -> list[str]:
     if not query.words:
         return []
     quoted = " OR ".join('"' + word.replace('"', '""') + '"' for word in query.words)
-    values: list[Any] = [f"scope : {_scope_word(scope)} AND words : ({quoted})"]
+    values: list[Any] = [f"scope : {scope_word(scope)} AND words : ({quoted})"]
     sql = (
         "SELECT key, bm25(document_words, 0.0, 1.0) AS badness FROM document_words "
         "JOIN documents ON documents.id = document_words.rowid WHERE document_words MATCH ?"

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from toolmem.config.sections import OWN_FOLDER
 from toolmem.errors import StoreUnavailable
+from toolmem.files import replace_file
 
 _made_here: set[tuple[str, str]] = set()  # by this process, where no file can be written
 
@@ -88,9 +89,7 @@ def remember(path: str, store_id: str) -> None:
 
 def _write(entry: Path, path: str, store_id: str) -> None:
     entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    partial = entry.with_name(f"{entry.name}.{os.urandom(4).hex()}")
-    partial.write_bytes(_content(path, store_id))
-    partial.replace(entry)
+    replace_file(entry, _content(path, store_id))
 
 
 def state_folder() -> Path:
@@ -104,11 +103,16 @@ def state_folder() -> Path:
     return Path(base) / "toolmem"
 
 
-def _entry_paths(path: str) -> list[Path]:
-    """Two places: where one is lost, a store does not look like a stranger's."""
+def file_name(named: bytes) -> str:
+    """The name of the file on a path or a key. It is found by it again: it never changes."""
     from hashlib import blake2b
 
-    name = blake2b(os.fsencode(os.path.realpath(path)), digest_size=16).hexdigest()
+    return blake2b(named, digest_size=16).hexdigest()
+
+
+def _entry_paths(path: str) -> list[Path]:
+    """Two places: where one is lost, a store does not look like a stranger's."""
+    name = file_name(os.fsencode(os.path.realpath(path)))
     folders = (state_folder(), Path(os.path.expanduser("~"), OWN_FOLDER))
     absolute = (folder for folder in folders if folder.is_absolute())  # else of a project
     return [folder / "trusted-stores" / f"{name}.json" for folder in absolute]

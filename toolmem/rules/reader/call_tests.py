@@ -1,4 +1,4 @@
-"""Find the command lines that a demand forbids: programs, their options and operands."""
+"""Make the tests that find in calls what a demand names: addresses, files, amounts, commands."""
 
 from __future__ import annotations
 
@@ -9,8 +9,20 @@ from typing import Any
 
 from msgspec import Struct
 
+from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
+from toolmem.rules.reader.tools import (
+    Action,
+    action_parameter,
+    amount_parameter,
+    does_by_name,
+    is_shell,
+    value_parameter,
+    with_argument,
+)
+from toolmem.text.forms import number_in
 from toolmem.view.options import bundle_of
+from toolmem.view.parameters import is_target
 
 _END = r"(\s|$)"  # of a word of a command
 # `git push -f` and `git push origin +main` are compared as `git push --force` as well.
@@ -31,6 +43,81 @@ class Term(Struct, frozen=True):
 
     kind: str  # a group of _TERMS, or "name", "program", "branch", "literal"
     text: str
+
+
+def tests_of(
+    terms: Sequence[Term], tool: ToolSchema, verb: str, text: str, action: Action | None
+) -> list[Test] | None:
+    """The tests of the terms, of which one is enough; None where a term has no test."""
+    tests: list[Test] = []
+    amounts: list[Test] = []
+    for term in terms:
+        test = _test(term, tool, verb, text, action)
+        if test is None:
+            return None
+        of_amount = test.keys() == {"arg"}
+        (amounts if of_amount else tests).append(test)
+    if not amounts:
+        return tests
+    pairs = product(tests or [{}], amounts)  # "no more than 500 to Sarah" means both
+    return [with_argument(test, amount["arg"]) for test, amount in pairs]
+
+
+def _test(term: Term, tool: ToolSchema, verb: str, text: str, action: Action | None) -> Test | None:
+    """The test that finds a term in the calls of a tool; None where there is none."""
+    where = "text" if words.WRITES_INTO.search(text) else "target"
+    written = term.text.lower()
+    quoted = re.escape(written.removeprefix("www."))
+    whole = rf"(^|[^\w]){quoted}($|[^\w])"
+    match term.kind:
+        case "email":
+            return {where: rf"(^|[^\w.+-]){quoted}($|[^\w.-])"}
+        case "host":
+            before = r"^(([\w+.-]+:)*//)?([^/?#]*[@.])?"
+            return {where: rf"{before if where == 'target' else '(^|[@./])'}{quoted}($|[/:?#])"}
+        case "path":
+            return _path_test(words.path_pattern(written, text), tool, verb, action)
+        case "channel":
+            return {where: rf"(^|[^\w-]){re.escape(written.lstrip('#'))}($|[^\w-])"}
+        case "name":
+            return {where: quoted if words.CJK.search(written) else whole}
+        case "amount":
+            name = amount_parameter(tool)
+            over = number_in(written.replace("￥", "¥"))
+            return {"arg": {"name": name, "over": over}} if name and over is not None else None
+        case "code":
+            return {"text": whole}
+        case "literal":
+            declared = tool.properties
+            is_sent = any(is_target(name, declared) for name in declared) and " about " not in text
+            is_meant = action or does_by_name(tool, verb)
+            return {"target" if is_sent else "text": whole} if is_meant else None
+        case "value":
+            wide = "prod(uction)?" if written in ("prod", "production") else quoted
+            return {"arg": {"name": value_parameter(tool, written), "matches": f"^{wide}$"}}
+        case "branch":
+            if not is_shell(tool):
+                return {"text": rf"^{quoted}$"}
+            return {"command": r"^git push\b", "word": rf"\+?(.*:)?(refs/heads/)?{quoted}"}
+    return None
+
+
+def _path_test(at: str, tool: ToolSchema, verb: str, action: Action | None) -> Test | None:
+    parameter = action_parameter(tool)
+    if verb in words.TOUCH or not (is_shell(tool) or parameter):
+        return {"path": at}
+    if verb in words.ACTIONS["write"]:
+        return {"writes": at}
+    if parameter and verb in words.ACTIONS["read"]:
+        return {"path": at, "arg": {"name": parameter, "matches": words.READS}}
+    if parameter:
+        return {"path": at} if action else None
+    if verb in words.ACTIONS["read"]:
+        return {"path": at}
+    for does, command in words.PATH_COMMANDS.items():
+        if verb in words.ACTIONS[does]:
+            return {"command": command, "path": at}
+    return None
 
 
 def commands_forbidden(
@@ -81,7 +168,8 @@ def _line_test(line: Sequence[str]) -> Test:
         pattern += rf"(\s.*)?\s{re.escape(word)}" + ("/?" if word == "." else "")
     test: Test = {"command": pattern + _END}
     if bundle and (valued := words.VALUED_OPTION.fullmatch(bundle)):
-        name, value = re.escape(valued[1]), re.escape(valued[2])
+        name = re.escape(valued[1])
+        value = re.escape(valued[2])
         between = "[= ]" if bundle.startswith("--") else " ?"
         return {"command": rf"{pattern}(\s.*)?\s{name}{between}{value}{_END}"}
     return test | _option_test(bundle) if bundle else test

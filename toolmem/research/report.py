@@ -1,4 +1,6 @@
-"""Write `report.html`: one file that loads nothing, failures first.
+"""Write the report of an evaluation: `report.html` and CSV files.
+
+`report.html` is one file that loads nothing, failures first.
 
 Text of calls is escaped, cut, on one line and without invisible characters. The page is bounded;
 it counts what it leaves out, which is in the CSV files.
@@ -6,6 +8,7 @@ it counts what it leaves out, which is in the CSV files.
 
 from __future__ import annotations
 
+import json
 import os
 from base64 import b64encode
 from collections import Counter
@@ -19,7 +22,8 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 import toolmem
-from toolmem.formats.files import replace_file
+from toolmem.files import replace_file
+from toolmem.formats.csv_text import csv_text
 from toolmem.guidance.shown import BULLET
 from toolmem.operations.results import Summarized
 from toolmem.pages.figures import main_failure
@@ -51,6 +55,28 @@ def write_page(found: Evaluation, folder: Path) -> Path:
     path = folder / "report.html"
     replace_file(path, page(found, address).encode())
     return path
+
+
+def write_csv_files(found: Evaluation, folder: Path) -> list[Path]:
+    """Write the tables and `summary.json`, each whole or not at all. Returns their paths.
+
+    A spreadsheet finds no formula to run in them.
+    """
+    summary = {
+        "toolmem": toolmem.__version__,
+        **tables.totals(found),
+        "costs": [asdict(row) for row in tables.cost_rows(found.requests)],
+    }
+    texts = {
+        f"{name}.csv": csv_text(tables.columns(table.kind), table.rows(found))
+        for name, table in tables.TABLES.items()
+        if name not in ("costs", "ledger")  # costs are in summary.json
+        and (name != "groups" or found.by)
+    }
+    texts["summary.json"] = json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
+    for name, text in texts.items():
+        replace_file(folder / name, text.encode())
+    return [folder / name for name in texts]
 
 
 def page(found: Evaluation, notebook: str = "") -> str:
