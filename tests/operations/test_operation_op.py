@@ -63,3 +63,10 @@ def test_an_operation_whose_ops_read_other_keys_is_refused():
 
     with pytest.raises(TypeError, match="reads 'tool_name'.*no op reads 'question'"):
         Operation(ask, flow="advise_tool_call", ops=(AdviseToolCallOp,))
+
+
+def test_every_argument_of_an_operation_is_described_in_whole_sentences():
+    for operation in OPERATIONS.values():
+        for each in operation.signature.parameters.values():
+            told = description_of(each)
+            assert told.endswith(".") and "Left out" not in told, (operation.name, each.name)

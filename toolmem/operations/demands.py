@@ -13,7 +13,7 @@ from toolmem.guard.conversation import rule_stops
 from toolmem.guard.guard import HEAR_WAIT
 from toolmem.models.calls import Moment
 from toolmem.models.rules import Effect
-from toolmem.operations.operation import AgentTool, Conversation, operation
+from toolmem.operations.operation import AgentTool, ConversationId, operation
 from toolmem.operations.rules import Unless, When, schemas_of
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import text_key
@@ -29,7 +29,7 @@ UserMessages = Annotated[
     "What the user typed in this conversation. Without it, the user must approve.",
 ]
 SaidAt = Annotated[
-    list[Moment] | None, "The time at which each message was typed. The newest one counts."
+    list[Moment] | None, "The times at which the messages were typed. The newest message counts."
 ]
 _SET_BY_HOST = (
     "user_message",
@@ -70,7 +70,7 @@ def note_demand(
     tools_available: Annotated[
         list[Any] | None, "The names or schemas of all tools of the agent."
     ] = None,
-    conversation_id: Conversation = None,
+    conversation_id: ConversationId = None,
     turn: Annotated[str | None, "The id of the turn in which the user said it."] = None,
     noted_by: Annotated[str | None, "The name of the agent or model that writes the note."] = None,
     said_at: SaidAt = None,
@@ -116,7 +116,7 @@ def lift_demand(
     lifted: Annotated[str, "The demand that is taken back, in a few words or by its id."],
     *,
     user_message: UserMessages = None,
-    conversation_id: Conversation = None,
+    conversation_id: ConversationId = None,
     noted_by: Annotated[str | None, "The name of the agent or model that writes the note."] = None,
     said_at: SaidAt = None,
     speaker: Speaker = None,

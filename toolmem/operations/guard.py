@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from toolmem.errors import RequestError
 from toolmem.flow.services import Memory
 from toolmem.models.decisions import Action, Decision, SourceKind
-from toolmem.operations.operation import AgentTool, Conversation, operation
+from toolmem.operations.operation import AgentTool, ConversationId, operation
 from toolmem.operations.results import Decisions
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.identity import folded_name
@@ -27,7 +27,7 @@ Arguments = Annotated[Any, "The arguments of the call."]
     flow="check_tool_call",
     agent=AgentTool(
         "check_tool_call",
-        "Ask whether a call may run. The answer is allow, advise, ask (the user) or deny, and why.",
+        "Ask whether a call may run: allow, advise, ask (the user first) or deny, with the reason.",
         ("tools", "folder", "speaker"),
     ),
 )
@@ -36,7 +36,7 @@ def check_tool_call(
     tool_name: Annotated[str, "The tool that is about to be called."],
     input: Arguments = None,
     *,
-    conversation_id: Conversation = None,
+    conversation_id: ConversationId = None,
     tools: Annotated[list[Any] | None, "The schemas of the tools, to check the arguments."] = None,
     folder: Annotated[str | None, "The folder in which the command would run."] = None,
     force: Annotated[bool, "Let the call run although the same call failed before."] = False,

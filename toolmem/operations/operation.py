@@ -29,7 +29,7 @@ from toolmem.flow.services import Memory
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Conversation = Annotated[str | None, "The id of the conversation."]
+ConversationId = Annotated[str | None, "The id of the conversation."]
 Count = Annotated[int, Meta(ge=1)]
 
 OPERATIONS: dict[str, Operation] = {}
