@@ -14,7 +14,10 @@ from toolmem.config.load import Configuration
 
 
 class ShownSetting(NamedTuple):
-    """A setting without credentials. `origin`: `default` is the packaged file."""
+    """A setting without credentials.
+
+    `origin`: `default` is the packaged file, `operation add` what that operation says of its flow.
+    """
 
     name: str
     value: Any

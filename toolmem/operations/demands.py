@@ -25,12 +25,9 @@ from toolmem.rules.turn import Speaker, is_guest, tell_operator
 
 Quote = Annotated[str, "The user's words, copied exactly from one message."]
 UserMessages = Annotated[
-    str | list[str] | None,
-    "What the user typed in this conversation. Without it, the user must approve.",
+    str | list[str] | None, "What the user typed. Without it, the user must approve."
 ]
-SaidAt = Annotated[
-    list[Moment] | None, "The times at which the messages were typed. The newest message counts."
-]
+SaidAt = Annotated[list[Moment] | None, "The time of each message. The newest one counts."]
 _SET_BY_HOST = (
     "user_message",
     "said_at",
@@ -46,30 +43,23 @@ _SET_BY_HOST = (
 def note_demand(
     memory: Memory,
     quote: Quote,
-    effect: Annotated[
-        Effect, "deny stops the call, ask asks the user first, remind only stands in the prompt."
-    ],
+    effect: Annotated[Effect, "deny the call, ask the user first, or only remind the agent."],
     *,
-    lasting: Annotated[
-        str | None, "How long it holds: always, or session (only in this conversation)."
-    ] = None,
+    lasting: Annotated[str | None, "always, or session to hold only in this conversation."] = None,
     until: Annotated[str | None, "The last day on which the demand holds."] = None,
     tools: Annotated[list[str] | None, "The tools that could break the demand."] = None,
     replaces: Annotated[
-        str | None, "The earlier demand that the user corrects: its id, or its words."
+        str | None, "The demand that the user corrects: its id, or its words."
     ] = None,
     rule: Annotated[str | None, "The demand in other words, if the quote alone is unclear."] = None,
     when: When = None,
     unless: Unless = None,
     stops: Annotated[
-        list[Any] | None,
-        '1 to 3 calls that the demand must stop: {"tool": ..., "arguments": {...}}.',
+        list[Any] | None, '1 to 3 calls that the demand stops: {"tool": ..., "arguments": {...}}.'
     ] = None,
-    passes: Annotated[list[Any] | None, "1 to 3 similar calls that must be allowed."] = None,
+    passes: Annotated[list[Any] | None, "1 to 3 similar calls that the demand allows."] = None,
     user_message: UserMessages = None,
-    tools_available: Annotated[
-        list[Any] | None, "The names or schemas of all tools of the agent."
-    ] = None,
+    tools_available: Annotated[list[Any] | None, "The names or schemas of all tools."] = None,
     conversation_id: ConversationId = None,
     turn: Annotated[str | None, "The id of the turn in which the user said it."] = None,
     noted_by: Annotated[str | None, "The name of the agent or model that writes the note."] = None,
@@ -151,7 +141,7 @@ def demands(
     memory: Memory,
     *,
     conversation_id: Annotated[
-        str | None, "Return also the demands that hold only in this conversation."
+        str | None, "Include the demands that hold only in this conversation."
     ] = None,
 ) -> list[BindingDemand]:
     """Return what the user demands now, in their words, and what each demand stopped."""

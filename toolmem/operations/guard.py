@@ -91,9 +91,7 @@ def decisions(
     kind: Annotated[SourceKind | None, "Return only decisions with a source of this kind."] = None,
     rule_id: Annotated[str | None, "Return only decisions that rest on this rule."] = None,
     ids: Annotated[list[str] | None, "Return only the decisions with these ids."] = None,
-    limit: Annotated[
-        int, Meta(ge=1, le=1_000), "Return at most this many of the newest decisions."
-    ] = 100,
+    limit: Annotated[int, Meta(ge=1, le=1_000), "Return this many of the newest decisions."] = 100,
 ) -> Decisions:
     """Return the newest decisions other than a plain allow, oldest first.
 
@@ -120,9 +118,7 @@ def decisions(
 def mark_decision(
     memory: Memory,
     id: Annotated[str, "The id of the decision."],
-    wrong: Annotated[
-        bool, "Whether the decision is wrong. False takes an earlier mark back."
-    ] = True,
+    wrong: Annotated[bool, "Whether it is wrong. False takes an earlier mark back."] = True,
 ) -> Decision:
     """Mark a decision that the user finds wrong. The mark changes no rule and no later decision."""
     store = memory.services.store()

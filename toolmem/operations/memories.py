@@ -26,7 +26,7 @@ def recall(
     query: Annotated[str, "The text to look for. An empty query returns the newest memories."] = "",
     *,
     namespace: Annotated[
-        str, "The namespace to search: global, skill-<id>, tool-<name>, or tool_effectiveness."
+        str, "Search in global, skill-<id>, tool-<name> or tool_effectiveness."
     ] = GLOBAL,
     limit: Annotated[int, Meta(ge=1, le=100), "Return at most this many memories."] = LIMIT,
 ) -> list[MemoryEntry]:

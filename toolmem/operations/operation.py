@@ -1,12 +1,13 @@
-"""An operation is a decorated function: its signature is the request, its docstring the
-documentation, and what it returns the result. With `ops` it has no body: its flow is run, which
-consists of these ops unless the user's configuration composes it otherwise.
+"""An operation is a decorated function.
+
+Its signature is the request, its docstring the documentation, and its return type the result:
 
     @operation(rpc="memory.tool_rule_list", reads_only=True)
     def tool_rule_list(memory: Memory, tool_name: Annotated[str, "The tool."]) -> list[Rule]:
         \"\"\"Return the rules of a tool by priority.\"\"\"
 
-The name then stands for a method that classes with `perform` have as their own.
+The decorated name is a method, which `Methods` adds to memories and clients. A function with `ops`
+has no body: its flow is run, which consists of these ops unless a configuration changes it.
 """
 
 from __future__ import annotations

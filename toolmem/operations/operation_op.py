@@ -84,11 +84,8 @@ def flow_settings() -> Layer:
             schema = operation.schema()
             for name, argument in schema["properties"].items():
                 kinds = argument.get("anyOf", [argument])
-                given = {
-                    "type": kinds[0].get("type", "object"),
-                    "description": argument["description"],
-                    "required": name in schema["required"],
-                }
-                for key, value in given.items():
-                    layer[*flow, "input_schema", name, key] = Setting(value, origin)
+                path = (*flow, "input_schema", name)
+                layer[*path, "type"] = Setting(kinds[0].get("type", "object"), origin)
+                layer[*path, "description"] = Setting(argument["description"], origin)
+                layer[*path, "required"] = Setting(name in schema["required"], origin)
     return layer
