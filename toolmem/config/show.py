@@ -14,10 +14,7 @@ from toolmem.config.load import Configuration
 
 
 class ShownSetting(NamedTuple):
-    """A setting without credentials.
-
-    `origin`: `default` is the packaged file, `operation add` what that operation says of its flow.
-    """
+    """A setting without credentials. `origin`: my.yaml:2, default:3 (packaged), operation add."""
 
     name: str
     value: Any
