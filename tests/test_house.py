@@ -28,7 +28,7 @@ BUDGETS = {  # lines of each folder: what is there, and some air
     "view": 3500,
     "flow": 1150,
     "ops": 1350,
-    "operations": 1750,
+    "operations": 1800,
     "memory": 550,
     "research": 3200,
     "cli": 3750,
@@ -44,7 +44,7 @@ BUDGETS = {  # lines of each folder: what is there, and some air
 MAX_LINES = 54_850  # of the package; 42,000 was asked: demands, advice and the console need more
 MAX_TEST_LINES = 26_850  # of Python
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
-MAX_ENTERED = {"add": 32, "summarize": 34, "guidance": 3650, "sentence": 31, "planned call": 32}
+MAX_ENTERED = {"add": 32, "summarize": 34, "guidance": 18, "sentence": 31, "planned call": 32}
 MAX_MOVES_OF_ADD = 147  # calls from one file into another; may only fall, too
 MAX_FILES = 300
 MAX_MODULE = 450
