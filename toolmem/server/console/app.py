@@ -75,9 +75,7 @@ class Console:
         self.missing = self._guarded(self._missing)
         self._retries = Retries()
         self._templates = _environments()
-        self._waiting: dict[
-            str, tuple[str, int]
-        ] = {}  # by workspace: the rules' stamp, the count of requests
+        self._waiting: dict[str, tuple[str, int]] = {}  # by workspace: the rules' stamp, the count
 
     def routes(self) -> list[BaseRoute]:
         """Pages are below /w/, apart from flows and operations; those of a visit below its key."""

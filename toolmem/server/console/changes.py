@@ -1,7 +1,7 @@
 """Carry out forms: decide on a rule, save it, mark a decision as wrong, judge calls again.
 
-Each form runs an operation. In a guarded store a change that loosens a rule becomes a request
-without evidence that the user wants it.
+Each form runs an operation. In a guarded store a change that loosens a rule becomes a request,
+unless there is evidence that the user wants it.
 """
 
 from __future__ import annotations
