@@ -172,10 +172,7 @@ class Conversation:
         *given: Any,
         later: tuple[type[BaseException], ...] = (),
     ) -> Any:
-        """Await `run(*given)` and record its exceptions.
-
-        Those of the types `later` are not recorded: the framework runs the call again.
-        """
+        """Await `run(*given)` and record its exceptions, except `later`: it will run again."""
         try:
             return await run(*given)
         except later:

@@ -30,9 +30,6 @@ ACTIONS = ("deny", "ask", "advise")
 KINDS = ("rule", "repeat", "known_name", "schema", "self")
 
 
-# ------------------------------------------------------------ rules
-
-
 def rules(memory: Workspace, query: Query) -> dict[str, Any]:
     """The rules in one state: those that hold, wait for the user, or have ended."""
     found = rules_by_state(memory, query)
@@ -122,9 +119,6 @@ def _answer(memory: Workspace, rule: ToolMemoryRule, call: str) -> str:
     if effect == "remind" or tried.match == "yes":
         return effect
     return "maybe" if tried.match == "maybe" else "allow"
-
-
-# ------------------------------------------------------------ write a rule
 
 
 def draft(memory: Workspace, query: Query) -> dict[str, Any]:
@@ -255,9 +249,6 @@ def _read_end(memory: Workspace, text: str) -> datetime:
     if is_past:
         raise RequestError("expires_at: this time is past: give a future one", "expires_at")
     return moment
-
-
-# ------------------------------------------------------------ decisions
 
 
 def decisions(memory: Workspace, query: Query) -> dict[str, Any]:

@@ -84,8 +84,6 @@ class ProxyMemory:
         if self._stores is not None:
             self._stores.close()
 
-    # ------------------------------------------------------------ around a call
-
     def decide(self, call: ToolCall) -> list[Decision]:
         """One decision for each store. Never raises."""
 
@@ -141,8 +139,6 @@ class ProxyMemory:
         self._try("a call cannot be kept", store, None)
         return advice
 
-    # ------------------------------------------------------------ descriptions of tools
-
     def describe(self, tools: Sequence[Any]) -> Mapping[str, str]:
         """Rules and guidance by tool. Stable until the list changes, as hosts cache it."""
         from toolmem.formats.records import read_schemas
@@ -180,8 +176,6 @@ class ProxyMemory:
             known = [by_name[tool.name]] if tool.name in by_name else []
             parts = (render_rules(own), guidance_section(known, GUIDANCE_TOKENS))
             self.descriptions[tool.name] = "\n\n".join(filter(None, parts))
-
-    # ------------------------------------------------------------ failures
 
     def _try(self, failure: str, work: Callable[[], Result], otherwise: Result) -> Result:
         """The result of `work`, or `otherwise` if it fails. Logs each failure once a minute."""
