@@ -95,11 +95,11 @@ def dumped(value: Any) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number with three digits, or with commas at thousands; "-" for unknown."""
+    """A number with three digits, or with commas from a thousand on; "-" for unknown."""
     if value is None:
         return "-"
-    if isinstance(value, int):
-        return f"{value:,}"
+    if isinstance(value, int) or value >= 999.5:
+        return f"{round(value):,}"
     return "<0.001" if 0 < value < 0.001 else f"{value:.3g}"
 
 
@@ -108,8 +108,8 @@ def seconds(value: float | None) -> str:
     if value is None:
         return "-"
     if value >= 1:
-        return f"{value:.3g} s"
-    return f"{1000 * value:.3g} ms" if value >= 1e-4 else "<0.1 ms"
+        return f"{number(value)} s"
+    return f"{number(1000 * value)} ms" if value >= 1e-4 else "<0.1 ms"
 
 
 def ago(gettext: GetText, moment: datetime) -> str:
