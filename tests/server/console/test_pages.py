@@ -9,9 +9,9 @@ from starlette.testclient import TestClient
 
 from toolmem import ToolMem
 from toolmem.errors import StoreUnavailable
+from toolmem.pages.html import number, seconds
 from toolmem.rules.changes import Actor
 from toolmem.server.access import Access
-from toolmem.pages.html import number, seconds
 from toolmem.server.console.call_views import calls, find_calls
 from toolmem.server.console.paging import PAGE
 from toolmem.server.console.tables import csv_of
