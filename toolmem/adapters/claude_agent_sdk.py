@@ -37,9 +37,7 @@ class _Hooks:
     def __init__(self, conversations: Conversations) -> None:
         self._conversations = conversations
         self._calls: OrderedDict[str, RecordedCall] = OrderedDict()  # by the model's id
-        self._shown: OrderedDict[str, str] = (
-            OrderedDict()
-        )  # prompt section that the model was shown, by session
+        self._shown: OrderedDict[str, str] = OrderedDict()  # rules and guidance, by session
 
     async def handle(self, payload: Any, tool_use_id: str | None, context: Any) -> Any:
         """Answer one event. Exceptions are logged: the SDK would show them to the user."""

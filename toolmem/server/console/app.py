@@ -113,7 +113,7 @@ class Console:
                 elif request.method == "POST" and not signs_in:
                     refused = Refused(403, "Sign in first. Nothing was changed.")
                 elif not signs_in:
-                    return RedirectResponse(f"/sign-in?{_then(request)}", 303, HEADERS)
+                    return RedirectResponse(f"/sign-in?{_return_query(request)}", 303, HEADERS)
             try:
                 body = await read_body(request.stream(), MAX_FORM, f"{MAX_FORM >> 10} kB")
             except Refused as error:
@@ -196,7 +196,9 @@ class Console:
             page=name,
             url=url,
             root_of=partial(_root, visit),
-            sign_in="/sign-in" if name == "sign_in" else f"/sign-in?{_then(request)}".rstrip("?"),
+            sign_in="/sign-in"
+            if name == "sign_in"
+            else f"/sign-in?{_return_query(request)}".rstrip("?"),
             sign_out=f"{_prefix(visit)}/sign-out",
             tool_url=lambda tool: url("tool", name=tool),
             calls_url=lambda tool, outcome: url("calls", tool=tool, outcome=outcome),
@@ -336,7 +338,7 @@ def preferred_language(accepted: str) -> str:
     return preferred
 
 
-def _then(request: Request) -> str:
+def _return_query(request: Request) -> str:
     """The query by which signing in leads back to the requested page."""
     if request.method != "GET":
         return ""

@@ -233,7 +233,7 @@ class Visitors:
 
     @staticmethod
     def _keep(kept: dict[Any, Visit], key: bytes | str, visit: Visit) -> None:
-        """Keep a visit. Of too many the oldest is removed, first one without the terminal."""
+        """Keep a visit. Over MAX_VISITS the oldest goes, those from the terminal last."""
         while len(kept) >= MAX_VISITS:
             del kept[min(kept, key=lambda each: kept[each].level == "terminal")]
         kept[key] = visit

@@ -63,7 +63,7 @@ class ProxyMemory:
 
     @property
     def stores(self) -> Stores:
-        """Raises StoreError."""
+        """The stores, opened at the first use. Raises StoreError."""
         with self._lock:
             if self._stores is None:
                 stores = self._open_stores()
