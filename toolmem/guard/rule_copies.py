@@ -151,7 +151,7 @@ def _holds(record: Raw, copied: CopiedRule) -> bool:
     return rule == other or rule.updated_at > other.updated_at
 
 
-def is_elsewhere(copy: RuleCopy, store: SqliteStore) -> bool:
+def is_replaced(copy: RuleCopy, store: SqliteStore) -> bool:
     """Whether another folder is where the copy's project was: its rules then ask.
 
     A backup of the project has another inode, and the same store. A folder that holds nothing but
@@ -297,7 +297,7 @@ def recognize(store: SqliteStore, workspace: str = WORKSPACE) -> str:
         return f"{store.location} was put back in its place; its rules bind there"
     copy = read_head(old, workspace)
     is_left = os.path.isdir(_project_of(old))
-    if copy is not None and is_elsewhere(copy, SqliteStore(old)):
+    if copy is not None and is_replaced(copy, SqliteStore(old)):
         is_left = False
     if is_left or not is_missing(old):  # a project that lost its store keeps the copy
         return f"{store.location} is a copy of {old}; it keeps its rules and goes its own way"
@@ -315,13 +315,13 @@ def _same_rules(rules: Sequence[CopiedRule], folder: Path) -> bool:
     return given == copied
 
 
-def aside_file(store: str, session: str) -> Path:
+def pending_file(store: str, conversation_id: str) -> Path:
     """Where hooks hold the demands of a session that a store could not take."""
-    name = trust.file_name(os.fsencode(f"{store}\0{session}"))
-    return aside_folder() / f"{name}.json"
+    name = trust.file_name(os.fsencode(f"{store}\0{conversation_id}"))
+    return pending_folder() / f"{name}.json"
 
 
-def aside_folder() -> Path:
+def pending_folder() -> Path:
     """Of this user alone. Nothing in it outlives a restart of the machine."""
     folder = os.environ.get("TMPDIR") or "/tmp"
     return Path(folder, f"toolmem-{os.getuid() if hasattr(os, 'getuid') else 0}")

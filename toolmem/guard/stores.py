@@ -19,14 +19,14 @@ from toolmem.errors import StoreError
 from toolmem.guard.guard import Guard
 from toolmem.guard.rule_copies import (
     RuleCopy,
-    aside_file,
-    aside_folder,
     copy_as_store,
     is_current,
-    is_elsewhere,
+    is_replaced,
     keep_copy,
     lost_rules,
     only_lost,
+    pending_file,
+    pending_folder,
     read_copy,
     read_head,
     recognize,
@@ -41,7 +41,7 @@ from toolmem.rules.store import GUARDED, RuleListing, ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore, trust
 
 if TYPE_CHECKING:  # loaded where a demand could not be kept
-    from toolmem.guard.aside import Aside
+    from toolmem.guard.pending_demands import PendingDemands
 
 log = logging.getLogger("toolmem.guard")
 UNTRUSTED = "A store that is not trusted"
@@ -59,7 +59,7 @@ class Stores(Struct):
     further: list[Store] = []
     copies: dict[str, Store] = {}  # by location: in memory, the rules that the store there lost
     foreign: SqliteStore | None = None  # the project's, which is not trusted: its rules only ask
-    elsewhere: list[Store] = []  # copies of rules of a project that another has replaced: they ask
+    replaced: list[Store] = []  # copies of rules of a project that another has replaced: they ask
     untrusted: str = ""  # why the project's store is not used
     workspace: str = WORKSPACE
     rules_changed: bool = False  # the rules may have changed since they were copied
@@ -76,23 +76,23 @@ class Stores(Struct):
         """The rules of one store, by default of the main one."""
         return ToolMemoryStore(store or self.main, WORKSPACE, SystemClock(), self.zone)
 
-    def listing(self, session: str = "") -> RuleListing:
+    def listing(self, conversation_id: str = "") -> RuleListing:
         """The rules of all stores. Raises StoreError for the main one, if that has no copy."""
         found = []
         for store in (*self.all, *self.copies.values()):
             try:
-                found.append(self.rules(store).all_rules(session))
+                found.append(self.rules(store).all_rules(conversation_id))
             except StoreError:
                 if store is self.main and store.location not in self.copies:
                     raise
         rules = {rule.id: rule for each in reversed(found) for rule in each.rules}
         return RuleListing([*rules.values()], [r for each in found for r in each.damaged])
 
-    def aside(self, session: str) -> Aside:
+    def pending_demands(self, conversation_id: str) -> PendingDemands:
         """The demands of a session that the main store could not take."""
-        from toolmem.guard.aside import Aside
+        from toolmem.guard.pending_demands import PendingDemands
 
-        return Aside(self.rules(), aside_file(self.main.location, session))
+        return PendingDemands(self.rules(), pending_file(self.main.location, conversation_id))
 
     def guards(
         self,
@@ -110,7 +110,7 @@ class Stores(Struct):
             main = GuardSection(rules="shadow", repeats="shadow", names="shadow", schema="shadow")
         further = replace(main, repeats="off", names="off", schema="off")
         team_file = os.path.join(self.project, TEAM_FILE)
-        own = [*own_paths(*self.all), str(aside_folder()), team_file]
+        own = [*own_paths(*self.all), str(pending_folder()), team_file]
         options: dict[str, Any] = {"protected": [*own, *protected]}
         options |= {"zone": self.zone, "lost": "; ".join(self.lost)}
         options["copies"] = list(self.copies.values())
@@ -124,7 +124,7 @@ class Stores(Struct):
     def asking_guards(self) -> list[Guard]:
         """Guards of rules that only ask: nothing is written for them, and no reply is theirs."""
         modes = GuardSection(repeats="off", names="off", schema="off")
-        found = [(each, "Another project here", "; ".join(self.lost)) for each in self.elsewhere]
+        found = [(each, "Another project here", "; ".join(self.lost)) for each in self.replaced]
         if self.foreign is not None:
             found.append((self.foreign, UNTRUSTED, self.untrusted))
         return [
@@ -210,8 +210,8 @@ class Stores(Struct):
             return
         copied = copy_as_store(copy, self.workspace)
         effect = "bind"
-        if is_elsewhere(copy, store):  # a path is no project
-            self.elsewhere.append(copied)
+        if is_replaced(copy, store):  # a path is no project
+            self.replaced.append(copied)
             effect = "ask, as another folder is in its place,"
         else:
             self.copies[store.location] = copied

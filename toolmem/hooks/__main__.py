@@ -63,7 +63,7 @@ def main() -> None:
         late.start()
         with open(sys.stdin.fileno(), "rb", closefd=False) as stdin:
             read_payload(stdin, raw)  # first, so that a late answer knows what it is about
-        from toolmem.hooks.state import log_to_file
+        from toolmem.hooks.hooks_log import log_to_file
 
         log_to_file()
         write(answer_event(sys.argv[1:], bytes(raw), os.environ))
@@ -130,13 +130,13 @@ def _answer(
     event = read(agent, _payload(raw), environment)
     if event is None:
         return b""
-    from toolmem.guard.guard import HEAR_WAIT
+    from toolmem.guard.guard import MESSAGE_WAIT
     from toolmem.guard.stores import DECISION_WAIT, LOCK_TIMEOUT, open_stores, place_now
     from toolmem.hooks.handle import Hook, guard_is_on
-    from toolmem.hooks.state import zone_of
+    from toolmem.hooks.install_notes import zone_of
 
     folder = place_now(options.get("--project", ""), event.project or event.cwd)
-    waits = {"before_call": DECISION_WAIT, "prompt": HEAR_WAIT}
+    waits = {"before_call": DECISION_WAIT, "prompt": MESSAGE_WAIT}
     hook = Hook(
         agent=agent,
         stores=open_stores(folder, options.get("--store", ""), waits.get(event.kind, LOCK_TIMEOUT)),
@@ -193,7 +193,7 @@ def _answer_error(name: str, options: Mapping[str, str], raw: bytes, error: Base
 
 def _log(error: BaseException, name: str = "") -> None:
     with suppress(BaseException):
-        from toolmem.hooks.state import write_line
+        from toolmem.hooks.hooks_log import write_line
 
         write_line(f"{name} {type(error).__name__}: {error}")
 

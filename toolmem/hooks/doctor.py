@@ -18,9 +18,9 @@ from toolmem.config.sections import WORKSPACE
 from toolmem.guard.stores import open_stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.handle import guard_is_on
+from toolmem.hooks.install_notes import Install, installed
 from toolmem.hooks.installs import files_of, is_temporary, read_text
 from toolmem.hooks.session_state import NAMESPACE, Session, SessionState
-from toolmem.hooks.state import Install, installed
 from toolmem.rules.identity import SESSION_PREFIX
 
 TIMEOUT = 20.0  # seconds that the hook has to answer

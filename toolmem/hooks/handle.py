@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from itertools import count
 from typing import Any, Literal
 
@@ -18,20 +17,22 @@ from msgspec.structs import replace
 from toolmem.config.sections import WORKSPACE
 from toolmem.errors import StoreError, ToolMemError
 from toolmem.guard import Guard
+from toolmem.guard.conversation import PlannedCall
 from toolmem.guard.decision import plain_allow, strictest, without_consent
 from toolmem.guard.guard import WRITE_WAIT
 from toolmem.guard.repeats import call_digest
-from toolmem.guard.rule_copies import aside_file
+from toolmem.guard.rule_copies import pending_file
 from toolmem.guard.stores import MAX_OUTPUT, Stores
 from toolmem.hooks.agents import Agent
+from toolmem.hooks.install_notes import installed
 from toolmem.hooks.notes import NoteCommand, answer_note, note_in
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.hooks.session_state import Session, SessionCall, SessionState
-from toolmem.hooks.state import installed
 from toolmem.models.calls import ToolCallResult, hook_call_id
 from toolmem.models.decisions import Decision
 from toolmem.store.sqlite import SqliteStore
 from toolmem.text.display import bounded
+from toolmem.view.view import CallView
 
 log = logging.getLogger("toolmem.hooks")
 Decided = tuple[Decision, Callable[[], None] | None]  # by one guard, and what writes it
@@ -54,17 +55,17 @@ class Hook(Struct, kw_only=True):
 
     def handle(self, event: Event) -> Answer:
         """Raises StoreError."""
-        if os.path.exists(aside_file(self.stores.main.location, event.session)):
-            aside = self.stores.aside(event.session)
+        if os.path.exists(pending_file(self.stores.main.location, event.session)):
+            pending = self.stores.pending_demands(event.session)
             if event.kind != "prompt":  # which gives them to the store first
-                self.stores.copies[str(aside.file)] = aside.rules.store
+                self.stores.copies[str(pending.file)] = pending.rules.store
             if event.kind == "after_call":
                 with suppress(StoreError):
                     with self.stores.main.transaction(WRITE_WAIT):
-                        kept = aside.give_back()
+                        kept = pending.write_to_store()
                         state = SessionState(self.stores.main, event.session)
                         state.change(lambda session: session.notices.extend(kept))
-                    aside.let_go()
+                    pending.forget_written()
         answer = self._answer(event)
         if event.kind in ("session_start", "prompt") and event.kind in self.agent.notice_at:
             from toolmem.hooks.team_rules import follow_team_file
@@ -189,16 +190,22 @@ class Hook(Struct, kw_only=True):
 
     def _decide(self, event: Event, asks_user: bool) -> list[Decided]:
         """The decision of each guard, and a function that writes it."""
-        decide = partial(
-            Guard.decide,
-            conversation=event.session,
-            folder=event.cwd,
-            force=None,
-            asks_user=asks_user,
-            call_id=event.key,
-        )
+        view = CallView(event.tool, event.input, None, event.cwd)
         asking = self.stores.asking_guards() if self.guard_is_on else []
-        return [decide(guard, event.tool, event.input) for guard in (*self.guards(), *asking)]
+        return [
+            guard.decide(
+                PlannedCall(
+                    view,
+                    event.input,
+                    event.session,
+                    None,
+                    force=None,
+                    asks_user=asks_user,
+                    call_id=event.key,
+                )
+            )
+            for guard in (*self.guards(), *asking)
+        ]
 
     def _close_questions(self, event: Event, state: SessionState, session: Session) -> bool:
         """Count each question as answered no whose call did not run before this event.

@@ -27,8 +27,8 @@ from msgspec import Struct
 from toolmem.errors import RequestError, StoreUnavailable
 from toolmem.files import replace_file
 from toolmem.hooks.agents import Agent
+from toolmem.hooks.install_notes import INSTALLS, FileNote, Install, installed, write_notes
 from toolmem.hooks.json_text import with_entries, without_entries, without_spans
-from toolmem.hooks.state import INSTALLS, FileNote, Install, installed, write_notes
 from toolmem.text.patterns import late_pattern
 
 MAX_BYTES = 10_000_000  # of a settings file

@@ -16,9 +16,9 @@ from typing import Any
 from msgspec import Struct
 
 from toolmem.errors import RequestError
+from toolmem.hooks.install_notes import read_notes, write_notes
 from toolmem.hooks.installs import FileChange, read_text, write_change
 from toolmem.hooks.json_text import Part, parts, readable
-from toolmem.hooks.state import read_notes, write_notes
 
 HEADERS = "TOOLMEM_MCP_HEADERS"  # variable of the proxy: headers for its server, as JSON
 _SERVER_KEYS = (("mcpServers",), ("servers",), ("mcp", "servers"))

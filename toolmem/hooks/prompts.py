@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from toolmem.config.sections import WORKSPACE
 from toolmem.errors import StoreError
 from toolmem.guard import Guard
-from toolmem.guard.aside import Aside
-from toolmem.guard.guard import HEAR_WAIT
+from toolmem.guard.guard import MESSAGE_WAIT
+from toolmem.guard.pending_demands import PendingDemands
 from toolmem.guard.stores import Stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.notes import tools_of
@@ -41,20 +41,20 @@ def answer_prompt(
     states = [line for line in (stores.untrusted, *stores.lost) if line]
     more = [*stores.moved, *states]
     try:
-        with stores.main.transaction(HEAR_WAIT):
+        with stores.main.transaction(MESSAGE_WAIT):
             if known := state.read()[0].told:
                 more = [*stores.moved, *(each for each in states if each not in known)]
             if states != known:
                 state.change(lambda session: setattr(session, "told", states))
-            aside = stores.aside(event.session)
-            answer = _act_on(agent, stores, guards, event, state, aside)
-        aside.let_go()
+            pending = stores.pending_demands(event.session)
+            answer = _act_on(agent, stores, guards, event, state, pending)
+        pending.forget_written()
     except StoreError as error:
         if isinstance(stores.main, SqliteStore):
             stores.main.wait_no_longer()
         turn = Turn(conversation_id=event.session, number=1, tools=tools_of(agent))
         turn.user_message = event.prompt
-        told = stores.aside(event.session).take(turn, error)
+        told = stores.pending_demands(event.session).hold(turn, error)
         answer = Answer(notice="\n".join(f"toolmem: {line}" for line in told))
     if stores.lost and isinstance(stores.main, SqliteStore):
         with suppress(StoreError):
@@ -70,7 +70,7 @@ def _act_on(
     guards: Sequence[Guard],
     event: Event,
     state: SessionState,
-    aside: Aside,
+    pending: PendingDemands,
 ) -> Answer:
     """A prompt whose event comes twice acts once."""
     replies = rejection_replies(agent, event)
@@ -96,7 +96,7 @@ def _act_on(
     if (added := state.change(add)) is None:
         return Answer()
     session, read = added
-    notices = [*session.notices, *aside.give_back()]
+    notices = [*session.notices, *pending.write_to_store()]
     stores.mark_guarded(agent.name)
     turn = Turn(conversation_id=event.session, number=session.turn)
     turn.tools = tools_of(agent, tools_called_here(stores.main, WORKSPACE))

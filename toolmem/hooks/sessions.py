@@ -20,10 +20,10 @@ from toolmem.guard.shown_guidance import permitted_records
 from toolmem.guard.stores import Stores
 from toolmem.guidance.shown import guidance_section
 from toolmem.hooks.agents import Agent
+from toolmem.hooks.hooks_log import write_line
 from toolmem.hooks.notes import note_command
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.hooks.session_state import SessionState, forget_old_sessions
-from toolmem.hooks.state import write_line
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.models.tools import ToolRecord
 from toolmem.rules import notes
