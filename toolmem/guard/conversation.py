@@ -109,8 +109,8 @@ class PlannedCall(Struct):
     view: CallView
     arguments: Any
     conversation_id: str
-    schema: ToolSchema | None
-    force: bool | None
+    schema: ToolSchema | None = None
+    force: bool | None = False  # as in `Guard.before`
     asks_user: bool = False  # a person is known to answer a question about it
     call_id: str = ""  # the agent's
     identity: str = ""

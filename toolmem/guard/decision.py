@@ -178,7 +178,7 @@ def rule_finding(
     """The finding of a rule that a call breaks. `sure`: False where it only may break it.
 
     `asked`: the open question whether the user took the rule back. It is asked where a person is
-    known to answer (`asks_user`); else the rule denies. `need`: what has to be done before the call.
+    known to answer (`asks_user`); else the rule denies. `need`: what has to be done first.
     `unknown`: where the rule only may mean the call, the key of the question to the user;
     `is_denied`: the call is denied instead. `is_copy`: the rule's store is lost, so no reply lifts
     it. `only_asks`: a name for its store, if that is not trusted to deny.

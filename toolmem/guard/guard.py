@@ -197,7 +197,7 @@ class Guard:
         actions = {} if has_other_rules else rule_set.previewed(now)
         for each in calls:
             if astuple(each) not in actions:
-                call = PlannedCall(each.view, each.view.arguments, conversation_id, None, False)
+                call = PlannedCall(each.view, each.view.arguments, conversation_id)
                 findings, _ = self._broken_rules(call, rule_set)
                 decision = decide("", now, each.tool, conversation_id, findings)
                 actions[astuple(each)] = decision.action
@@ -222,8 +222,10 @@ class Guard:
         call.conversation, call.workspace, rule_set = self._read_state(call.conversation_id)
         call.identity = call_identity(view.tool, call.arguments, self._secret)
         call.once = call_identity(view.tool, [call.arguments, view.folder], self._secret)
-        is_permitted = call.conversation.once == call.once != "" and self._use_once(call)
-        findings = [] if is_permitted else self._rule_findings(call, rule_set)
+        is_permitted = bool(call.once) and call.once == call.conversation.once
+        findings = (
+            [] if is_permitted and self._use_once(call) else self._rule_findings(call, rule_set)
+        )
         if self.modes.rules != "off":
             for each in (view, *view.nested):
                 findings += check_self(each, self.protected, self.modes.rules)

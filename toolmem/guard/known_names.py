@@ -1,7 +1,7 @@
 """Learn from errors and listings of a conversation which tables and columns do not exist.
 
 A missing column is kept with the tables that its statement read. A query that works with a name
-clears it, and any change of the schema clears all. Statements that cannot be read for sure (subqueries,
+clears it; a change of the schema clears all. Statements that cannot be read for sure (subqueries,
 common table expressions, tables of another database) teach nothing and are not checked.
 """
 

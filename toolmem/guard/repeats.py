@@ -187,10 +187,7 @@ def _failed_outcome(call: CallEffects, output: str) -> Outcome:
     line = error_line(text) if text else ""
     is_transient = error_class_of(line) in _TRANSIENT or _PASSING.search(line[:2_000]) is not None
     programs = [each.words[0] for each in call.view.commands if each.words]
-    if line:
-        error = short_key(call.tool, line)
-    else:
-        error = _HERE + short_key(call.tool, *programs, code)
+    error = short_key(call.tool, line) if line else _HERE + short_key(call.tool, *programs, code)
     has_changed = occurs(CHANGED, text)  # it failed because it changed files
     may_differ = occurs(TESTS_FAILED, text) or occurs(PENDING, text)
     failure = FailedCall(

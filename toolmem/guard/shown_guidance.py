@@ -1,8 +1,8 @@
 """Leave out of guidance the calls that rules stop.
 
-A card shows calls that worked, and a later rule may stop such a call. So each is checked against the
-rules when its line is shown, as if it were the first of its conversation: a denied call is withheld,
-one that the user would be asked about is marked.
+A card shows calls that worked, and a later rule may stop such a call. So each call is checked
+against the rules when its line is shown, as if it were the first of its conversation. A call that a
+rule denies is withheld, and one that the user would be asked about is marked.
 """
 
 from __future__ import annotations

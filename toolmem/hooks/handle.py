@@ -1,4 +1,4 @@
-"""Handle an event of an agent: check a call, record how it ended, answer a prompt or a start."""
+"""Handle an event of an agent: decide on a call, record how it ended, answer a prompt or a start."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from toolmem.guard.stores import MAX_OUTPUT, Stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.install_notes import installed
 from toolmem.hooks.notes import NoteCommand, answer_note, note_in
-from toolmem.hooks.protocol import Answer, Event
+from toolmem.hooks.protocol import Answer, Event, joined, notice_of
 from toolmem.hooks.session_state import Session, SessionCall, SessionState
 from toolmem.models.calls import ToolCallResult, hook_call_id
 from toolmem.models.decisions import Decision
@@ -35,7 +35,7 @@ from toolmem.text.display import bounded
 from toolmem.view.view import CallView
 
 log = logging.getLogger("toolmem.hooks")
-Decided = tuple[Decision, Callable[[], None] | None]  # by one guard, and what writes it
+Decided = tuple[Decision, Callable[[], None] | None]  # of one guard, and a function that writes it
 
 
 def guard_is_on(environment: Mapping[str, str]) -> bool:
@@ -54,37 +54,40 @@ class Hook(Struct, kw_only=True):
     config: str = ""  # settings by which ended sessions are judged; "": the defaults
 
     def handle(self, event: Event) -> Answer:
-        """Raises StoreError."""
+        """Answer an event, and update the copies of rules. Raises StoreError."""
+        reaches_user = event.kind in ("session_start", "prompt")
+        state = SessionState(self.stores.main, event.session)
         if os.path.exists(pending_file(self.stores.main.location, event.session)):
-            pending = self.stores.pending_demands(event.session)
-            if event.kind != "prompt":  # which gives them to the store first
-                self.stores.copies[str(pending.file)] = pending.rules.store
-            if event.kind == "after_call":
-                with suppress(StoreError):
-                    with self.stores.main.transaction(WRITE_WAIT):
-                        kept = pending.write_to_store()
-                        state = SessionState(self.stores.main, event.session)
-                        state.change(lambda session: session.notices.extend(kept))
-                    pending.forget_written()
-        answer = self._answer(event)
-        if event.kind in ("session_start", "prompt") and event.kind in self.agent.notice_at:
+            self._use_pending_demands(event, state)
+        answer = self._answer(event, state)
+        if reaches_user and event.kind in self.agent.notice_at:
             from toolmem.hooks.team_rules import follow_team_file
 
-            more = follow_team_file(self.stores, event)  # later, as `lift` is for what was shown
-            answer.notice = "\n".join(filter(None, (answer.notice, more.notice)))
-            answer.context = "\n\n".join(filter(None, (answer.context, more.context)))
+            # After the prompt was answered: `lift` means the rules that were listed before it.
+            found = follow_team_file(self.stores, event)
+            answer.notice = joined(answer.notice, found.notice)
+            answer.context = joined(answer.context, found.context, by="\n\n")
         self.stores.rules_changed |= event.kind not in ("before_call", "after_call")
-        if self.stores.moved and event.kind not in ("session_start", "prompt"):  # recognized now
+        if self.stores.moved and not reaches_user:
             with suppress(StoreError), self.stores.main.transaction(WRITE_WAIT):
-                state = SessionState(self.stores.main, event.session)
-                state.change(lambda session: session.notices.extend(self.stores.moved))
+                state.notify(self.stores.moved)
         problems = self.stores.keep_copies()
-        if event.kind in ("session_start", "prompt"):
-            answer.notice = "\n".join(filter(None, (answer.notice, *problems)))
+        if reaches_user:
+            answer.notice = joined(answer.notice, *problems)
         return answer
 
-    def _answer(self, event: Event) -> Answer:
-        state = SessionState(self.stores.main, event.session)
+    def _use_pending_demands(self, event: Event, state: SessionState) -> None:
+        """Let demands that are not yet in the store bind; after a call, try to store them."""
+        pending = self.stores.pending_demands(event.session)
+        if event.kind != "prompt":  # a prompt stores them first
+            self.stores.copies[str(pending.file)] = pending.rules.store
+        if event.kind == "after_call":
+            with suppress(StoreError):
+                with self.stores.main.transaction(WRITE_WAIT):
+                    state.notify(pending.write_to_store())
+                pending.forget_written()
+
+    def _answer(self, event: Event, state: SessionState) -> Answer:
         # Modules that a check of a call does not need are imported where they are used.
         match event.kind:
             case "before_call":
@@ -110,11 +113,11 @@ class Hook(Struct, kw_only=True):
         return Answer()
 
     def guards(self) -> list[Guard]:
-        """One for each store: the user's own rules bind in every project."""
+        """A guard for each store; none where the guard is switched off."""
         if not self.guard_is_on:
             return []
         settings = [path for install in installed() for path in install.files]
-        for folder in (self.stores.project, os.path.expanduser("~")):  # they switch hooks off, too
+        for folder in (self.stores.project, os.path.expanduser("~")):  # settings switch hooks off
             names = {*self.agent.files, *self.agent.user_files}
             settings += [os.path.join(folder, name) for name in names]
         return self.stores.guards(self.on_error, protected=settings)
@@ -133,9 +136,10 @@ class Hook(Struct, kw_only=True):
             return _answer(earlier.decisions)
         asks_user = self._close_questions(event, state, session) and event.asks_user
         decided = self._decide(event, asks_user)
-        if sum(not decision.may_run for decision, _ in decided) > 1:  # a yes would answer several
-            decided = self._decide(event, asks_user=False)
+        if sum(not decision.may_run for decision, _ in decided) > 1:
+            decided = self._decide(event, asks_user=False)  # one yes would answer several questions
         decisions = [decision for decision, _ in decided]
+        answer = _answer(decisions)
         began = time.time()
 
         def add(session: Session) -> None:
@@ -146,24 +150,23 @@ class Hook(Struct, kw_only=True):
             if answer.notice and "before_call" not in self.agent.notice_at:
                 session.notices.append(answer.notice)
 
-        answer = _answer(decisions)
-        is_plain = all(remember is None for _, remember in decided)  # and nothing is used up
-        problem = ""
-        if not (is_plain and self.agent.times_calls):
-            problem = _why_not_kept(lambda: self._write(decided, lambda: state.change(add)))
+        has_nothing_to_write = all(remember is None for _, remember in decided)
+        if has_nothing_to_write and self.agent.times_calls:
+            return answer
+        problem = _why_not_kept(lambda: self._write(decided, lambda: state.change(add)))
         if answer.action in ("ask", "deny"):
-            answer.notice = "\n".join(filter(None, (answer.notice, problem)))
+            answer.notice = joined(answer.notice, problem)
         return answer
 
     def _read_session(self, state: SessionState) -> tuple[Session, str]:
-        """The session and the stamps of all rules, as far as they can be read."""
+        """The session, and the stamps of the rules of all stores; empty where they cannot be read."""
         session = Session()
         stamp = ""
         try:
             session, stamp = state.read()
             for store in self.stores.further:
                 stamp += store.get_many(WORKSPACE, []).rules_stamp
-        except StoreError as error:  # the guards say what that means
+        except StoreError as error:  # each guard decides what follows from that
             log.warning("the session cannot be read: %s", error)
         return session, stamp
 
@@ -189,28 +192,21 @@ class Hook(Struct, kw_only=True):
                     remember()
 
     def _decide(self, event: Event, asks_user: bool) -> list[Decided]:
-        """The decision of each guard, and a function that writes it."""
+        """Let each guard decide on a call."""
         view = CallView(event.tool, event.input, None, event.cwd)
         asking = self.stores.asking_guards() if self.guard_is_on else []
-        return [
-            guard.decide(
-                PlannedCall(
-                    view,
-                    event.input,
-                    event.session,
-                    None,
-                    force=None,
-                    asks_user=asks_user,
-                    call_id=event.key,
-                )
-            )
-            for guard in (*self.guards(), *asking)
-        ]
+
+        def decide(guard: Guard) -> Decided:
+            call = PlannedCall(view, event.input, event.session, force=None, asks_user=asks_user)
+            call.call_id = event.key
+            return guard.decide(call)
+
+        return [decide(guard) for guard in (*self.guards(), *asking)]
 
     def _close_questions(self, event: Event, state: SessionState, session: Session) -> bool:
-        """Count each question as answered no whose call did not run before this event.
+        """Count questions as answered with no if their call did not run before this event.
 
-        False where that cannot be written, so that nothing is asked.
+        False where that cannot be written; then nothing may be asked.
         """
         digest = call_digest(event.tool, event.input)
         calls = [
@@ -243,10 +239,10 @@ class Hook(Struct, kw_only=True):
             call = session.open_call(event.key, digest, by_input=not self.agent.call_ids)
             ended = ((each.key, each.digest) for each in session.calls if each.ended)
             if call and call.digest != digest and any(not d.may_run for d in call.decisions):
-                call = None  # it has not run; another call has its id
+                call = None  # it has not run: this is another call with its id
             if call is None and (event.key, digest) in ended:  # the event came twice
                 return None
-            if call is None:  # no hook ran before it
+            if call is None:  # no hook ran before this call
                 call = SessionCall(event.key, digest, _record_id(session, event, digest))
                 session.calls.append(call)
             before = replace(call)
@@ -259,20 +255,20 @@ class Hook(Struct, kw_only=True):
             return Answer()
         actions = {decision.action for decision in call.decisions}
         if "deny" in actions or ("ask" in actions and not self.agent.asks):
-            return Answer()  # it has not run; one that the user agreed to has
+            return Answer()  # the call was stopped
         session, _ = state.read()
         record = self._record(event, call, session)
         guards = self.guards()
-        plain = plain_allow(event.tool, event.session, datetime.now(UTC))  # nothing was written
-        decisions = call.decisions or [plain] * len(guards)
+        allowed = plain_allow(event.tool, event.session, datetime.now(UTC))
+        decisions = call.decisions or [allowed] * len(guards)  # an allowed call is not written
         self.stores.keep_call(record, event.input, guards, decisions)
         told: list[str] = []
         for guard, decision in zip(guards, call.decisions, strict=False):
             if decision.action == "ask":
                 told += guard.answered(_as_answered(decision, call, event), True).told
         if told and "after_call" not in self.agent.notice_at:
-            state.change(lambda session: session.notices.extend(told))
-        return Answer(notice="\n".join(f"toolmem: {line}" for line in told))
+            state.notify(told)
+        return Answer(notice=notice_of(told))
 
     def _record(self, event: Event, call: SessionCall, session: Session) -> ToolCallResult:
         arguments: Any = event.input if isinstance(event.input, dict | list | str) else {}
@@ -305,10 +301,8 @@ def _why_not_kept(write: Callable[[], None]) -> str:
 
 
 def _as_answered(decision: Decision, call: SessionCall, event: Event) -> Decision:
-    """A decision that lifts nothing where it is not known that a person answered it in time."""
-    if event.asks_user and not call.closed:
-        return decision
-    return without_consent(decision)
+    """The decision, so that its yes lifts a rule only if a person surely gave it in time."""
+    return decision if event.asks_user and not call.closed else without_consent(decision)
 
 
 def _answer(decisions: list[Decision]) -> Answer:
@@ -324,7 +318,7 @@ def _answer(decisions: list[Decision]) -> Answer:
 
 
 def _record_id(session: Session, event: Event, digest: str) -> str:
-    """An id that no call of the session has: models use `call_0` again for another call."""
+    """An id for the stored call. Models use `call_0` again, so a number makes it unique."""
     taken = {call.record_id for call in session.calls}
     ids = (hook_call_id(event.session, event.key or digest, number) for number in count(1))
     return next(each for each in ids if each not in taken)
