@@ -1,4 +1,4 @@
-"""Handle an event of an agent: decide on a call, record how it ended, answer a prompt or a start."""
+"""Handle an event of an agent: check a call, record how it ended, answer a prompt or a start."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from toolmem.text.display import bounded
 from toolmem.view.view import CallView
 
 log = logging.getLogger("toolmem.hooks")
-Decided = tuple[Decision, Callable[[], None] | None]  # of one guard, and a function that writes it
+Decided = tuple[Decision, Callable[[], None] | None]  # by one guard, and what writes it
 
 
 def guard_is_on(environment: Mapping[str, str]) -> bool:
@@ -153,13 +153,13 @@ class Hook(Struct, kw_only=True):
         has_nothing_to_write = all(remember is None for _, remember in decided)
         if has_nothing_to_write and self.agent.times_calls:
             return answer
-        problem = _why_not_kept(lambda: self._write(decided, lambda: state.change(add)))
+        problem = self._write(decided, state, add)
         if answer.action in ("ask", "deny"):
             answer.notice = joined(answer.notice, problem)
         return answer
 
     def _read_session(self, state: SessionState) -> tuple[Session, str]:
-        """The session, and the stamps of the rules of all stores; empty where they cannot be read."""
+        """The session and the stamps of all rules; empty where they cannot be read."""
         session = Session()
         stamp = ""
         try:
@@ -179,17 +179,27 @@ class Hook(Struct, kw_only=True):
             turn.stopped_by = guard.stopped_before(event.session)
         return answer_note(self.stores.rules(), self.agent, note, session, event, turn)
 
-    def _write(self, decided: Sequence[Decided], add_call: Callable[[], None]) -> None:
-        """Write the decision of each guard into its store, and the call into the session."""
+    def _write(
+        self, decided: Sequence[Decided], state: SessionState, add_call: Callable[[Session], None]
+    ) -> str:
+        """Write each decision into its store, and the call into the session.
+
+        Returns the problem where that fails, for the user, or "".
+        """
         main, *further = [remember for _, remember in decided] or [None]
-        with self.stores.main.transaction(WRITE_WAIT):
-            if main is not None:
-                main()
-            add_call()
-        for remember, store in zip(further, self.stores.further, strict=False):
-            if remember is not None:
-                with store.transaction(WRITE_WAIT):
-                    remember()
+        try:
+            with self.stores.main.transaction(WRITE_WAIT):
+                if main is not None:
+                    main()
+                state.change(add_call)
+            for remember, store in zip(further, self.stores.further, strict=False):
+                if remember is not None:
+                    with store.transaction(WRITE_WAIT):
+                        remember()
+        except StoreError as error:
+            log.warning("a decision is not kept: %s", error)
+            return f"toolmem: this decision holds, but nothing can be kept of it: {error}"
+        return ""
 
     def _decide(self, event: Event, asks_user: bool) -> list[Decided]:
         """Let each guard decide on a call."""
@@ -265,7 +275,9 @@ class Hook(Struct, kw_only=True):
         told: list[str] = []
         for guard, decision in zip(guards, call.decisions, strict=False):
             if decision.action == "ask":
-                told += guard.answered(_as_answered(decision, call, event), True).told
+                is_persons = event.asks_user and not call.closed
+                known = decision if is_persons else without_consent(decision)
+                told += guard.answered(known, True).told
         if told and "after_call" not in self.agent.notice_at:
             state.notify(told)
         return Answer(notice=notice_of(told))
@@ -288,21 +300,6 @@ class Hook(Struct, kw_only=True):
             id=call.record_id,
             metadata=metadata,
         )
-
-
-def _why_not_kept(write: Callable[[], None]) -> str:
-    """Why a decision could not be written, for the user; "" where it was."""
-    try:
-        write()
-    except StoreError as error:
-        log.warning("a decision is not kept: %s", error)
-        return f"toolmem: this decision holds, but nothing can be kept of it: {error}"
-    return ""
-
-
-def _as_answered(decision: Decision, call: SessionCall, event: Event) -> Decision:
-    """The decision, so that its yes lifts a rule only if a person surely gave it in time."""
-    return decision if event.asks_user and not call.closed else without_consent(decision)
 
 
 def _answer(decisions: list[Decision]) -> Answer:

@@ -162,7 +162,8 @@ def _new_requests(stores: Stores, state: SessionState, session: Session) -> list
     if new:
         state.change(lambda session: session.shown.extend(rule.id for rule in new))
     return [
-        f"An agent asks for a change of “{plain(rule.rule, 160)}”. To agree: lift {rule.id[:MIN_ID_LENGTH]}"
+        f"An agent asks for a change of “{plain(rule.rule, 160)}”. "
+        f"To agree: lift {rule.id[:MIN_ID_LENGTH]}"
         for rule in new[:3]
     ]
 
