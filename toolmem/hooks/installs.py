@@ -1,6 +1,6 @@
 """Plan, show, write and remove the hooks in an agent's settings.
 
-Every other byte of a settings file stays. Notes (`install_notes`) say what was written. Uninstalling
+Every other byte of a settings file stays. `install_notes` remembers what was written: uninstalling
 cuts exactly that out of an unchanged file, and toolmem's entries out of a changed one.
 """
 
