@@ -41,6 +41,7 @@ _PLAINLY = (
     "the call plainly: the program and its words alone, with nothing that runs or hides them."
 )
 _ASK_FIRST = "; ask the user first"
+ASK_OR_OMIT = "Get their consent, or leave it out."
 
 
 class Finding(Struct):
@@ -185,9 +186,8 @@ def rule_finding(
     """
     if only_asks:
         text = f"{only_asks} has this rule: {quoted(rule.rule)}."
-        remedy = "Get their consent, or leave it out."
         source = DecisionSource(kind="rule", rule_id=rule.id)
-        return Finding(source, "ask", text, remedy, mode=mode)
+        return Finding(source, "ask", text, ASK_OR_OMIT, mode=mode)
     asked = None if is_copy else asked
     who = "The user said" if rule.is_users else "A rule says"
     who = "The repository's rules say" if rule.is_team else f"{who} on {rule.created_at:%Y-%m-%d}"
@@ -196,7 +196,7 @@ def rule_finding(
     doubt = "" if sure else "Not sure: this may be meant. "
     text = f"{doubt}{who}: {sentence}{instead}. {need}".strip()
     action: Action = "deny" if is_denied or (sure and rule.effect == "deny") else "ask"
-    remedy = "Get their consent, or leave it out."
+    remedy = ASK_OR_OMIT
     code = rule.id[:MIN_ID_LENGTH]
     once = "" if asks_user and action == "ask" else "To allow it once, type: yes, this once. "
     how = "Stopped" if action == "deny" else "Asked about"

@@ -156,7 +156,7 @@ class Guard:
         """Decide like `before`, and return the decision and a function that writes it.
 
         Two things are written at once: the count of a rule with a limit, and that the user's
-        `yes, this once` was used. None: there is nothing to write.
+        `yes, this once` was used. None: nothing was written, and nothing has to be.
         """
         decision_id = os.urandom(16).hex()
         now = self.clock.now()
@@ -173,7 +173,7 @@ class Guard:
         if self.lost and not (decision.may_run or self._serves_guests):
             reason = f"{decision.reason} Also tell the user: {self.lost}"
             decision = replace(decision, reason=reason)
-        if not findings or not is_read:
+        if not findings or not is_read:  # there is nothing to log
             return decision, (lambda: None) if call.uses_up else None
         shown = shown_arguments(call.view.arguments, self._secret)
         notice = "" if self._serves_guests or call.conversation.is_guests else decision.notice
@@ -222,10 +222,10 @@ class Guard:
         call.conversation, call.workspace, rule_set = self._read_state(call.conversation_id)
         call.identity = call_identity(view.tool, call.arguments, self._secret)
         call.once = call_identity(view.tool, [call.arguments, view.folder], self._secret)
+        findings: list[Finding] = []
         is_permitted = bool(call.once) and call.once == call.conversation.once
-        findings = (
-            [] if is_permitted and self._use_once(call) else self._rule_findings(call, rule_set)
-        )
+        if not (is_permitted and self._use_once(call)):
+            findings += self._rule_findings(call, rule_set)
         if self.modes.rules != "off":
             for each in (view, *view.nested):
                 findings += check_self(each, self.protected, self.modes.rules)
@@ -359,8 +359,12 @@ class Guard:
         if was_stopped(output):
             return
         effects = CallEffects(decision.tool_name, arguments)
-        call = running.identity if running else call_identity(effects.tool, arguments, self._secret)
-        view = running.view if running else effects.view
+        if running is None:
+            identity = call_identity(effects.tool, arguments, self._secret)
+            view = effects.view
+        else:
+            identity = running.identity
+            view = running.view
         outcome = outcome_of(effects, output, failed=failed)
         if outcome.failure is not None:
             outcome.failure.line = Masker(self._secret).text(outcome.failure.line)
@@ -369,9 +373,9 @@ class Guard:
 
         def change(state: Conversation) -> str:
             is_outdated = running is not None and running.changed != state.failures.changed
-            identity = "" if is_outdated and failed else call  # something changed while it ran
+            counted = "" if is_outdated and failed else identity  # something changed while it ran
             failures = state.failures
-            error = record_outcome(failures, identity, outcome, failed=failed, call_id=call_id)
+            error = record_outcome(failures, counted, outcome, failed=failed, call_id=call_id)
             if tests:
                 has_failed = True if failed is None and worked is False else failed
                 record_call(state.history, view, effects, tests, failed=has_failed)
@@ -380,13 +384,7 @@ class Guard:
             return error
 
         if error := self._change(decision.conversation_id, change):
-            swap(
-                self.store,
-                self.workspace,
-                WORKSPACE_PLACE,
-                WorkspaceRecord,
-                lambda f: f.forgive(error),
-            )
+            self._change_workspace(lambda record: record.forgive(error))
         if decision.sources:
             log_outcome(self.store, self.workspace, decision, failed)
 
@@ -440,10 +438,13 @@ class Guard:
         place = (NAMESPACE, CONVERSATION + conversation_id)
         return swap(self.store, self.workspace, place, Conversation, change)
 
+    def _change_workspace(self, change: Callable[[WorkspaceRecord], Result]) -> Result:
+        return swap(self.store, self.workspace, WORKSPACE_PLACE, WorkspaceRecord, change)
+
     def _count(self, conversation_id: str, rule_id: str, test: MoreThan) -> bool:
         """Count a call; False where other processes reached the limit meanwhile."""
         now = self.rules.local_time()
         change = partial(count_call, key=count_key(rule_id, test), test=test, now=now)
         if test.per == "conversation":
             return self._change(conversation_id, change)
-        return swap(self.store, self.workspace, WORKSPACE_PLACE, WorkspaceRecord, change)
+        return self._change_workspace(change)

@@ -1,7 +1,7 @@
 """Record the calls that ran, for conditions on earlier calls (`earlier`) and counts (`more_than`).
 
 What is stored of a call: which of these tests it met, whether it worked, and its place among the
-writes of files. A test on calls that are not known does not hold.
+writes of files. A test on unknown calls does not hold.
 """
 
 from __future__ import annotations
@@ -52,11 +52,10 @@ class CallHistory(Struct, kw_only=True, omit_defaults=True):
 
 
 class KnownHistory(History):
-    """Answers what `Conditions.check` asks about earlier calls.
+    """Answers what `Conditions.check` asks about earlier calls. No output proves that one worked.
 
     `counted`: times of the counted calls, by `count_key`. `agreed`: keys of the doubts in spite of
-    which the user let calls through. Where the host did not say whether an earlier call worked,
-    `match` is unsure: no output proves it.
+    which the user let calls through.
     """
 
     def __init__(
@@ -71,7 +70,7 @@ class KnownHistory(History):
         self.now = now
         self.agreed = agreed
         self.rule_id = ""  # of the rule that is checked: each counts its own calls
-        self.is_unsure = False  # the answer depends on whether an earlier call worked
+        self.is_unsure = False  # the host did not say whether an earlier call worked
         self._assumes_worked = False
 
     def happened(self, test: EarlierTest, unless: bool) -> bool:

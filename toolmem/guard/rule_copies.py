@@ -135,10 +135,7 @@ def lost_rules(store: SqliteStore, copy: RuleCopy, workspace: str) -> str:
 
 
 def only_lost(store: SqliteStore, copy: RuleCopy, workspace: str) -> RuleCopy:
-    """The copy without rules that the store has in the same or a newer version.
-
-    Raises StoreError.
-    """
+    """The copy without rules that the store has, unchanged or newer. Raises StoreError."""
     if is_missing(store.location):
         return copy
     places = [(each.namespace, each.key) for each in copy.rules]
@@ -193,17 +190,16 @@ def keep_copy(store: Store, workspace: str, change: RulesChanged | None = None) 
         records = snapshot.records
         if head is not None and head.stamp == stamp:
             return ""
+        folder = copy_folder(store.location, workspace)
+        changed = list(zip(places, records, strict=True))
         is_next = bool(change and head and (change.before, change.after) == (head.stamp, stamp))
         if not is_next and isinstance(store, SqliteStore):
             copy = read_copy(store.location, workspace)
             if copy is not None and copy.rules and lost_rules(store, copy, workspace):
-                folder = copy_folder(store.location, workspace)
-                for place, record in zip(places, records, strict=True):
+                for place, record in changed:
                     _write_rule(folder, *place, record)
                 return ""
-        folder = copy_folder(store.location, workspace)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        changed = list(zip(places, records, strict=True))
         is_removed = any(place[0] != SESSION_RULES for place, record in changed if record is None)
         if head is not None and is_next and changed and not is_removed:
             newest = max(head.newest, _newest(list(filter(None, records))))

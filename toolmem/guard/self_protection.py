@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from msgspec.structs import replace
 
 from toolmem.config.sections import OWN_FOLDER
-from toolmem.guard.decision import Finding, Mode, quoted
+from toolmem.guard.decision import ASK_OR_OMIT, Finding, Mode, quoted
 from toolmem.models.decisions import DecisionSource
 from toolmem.models.protocols import Store
 from toolmem.models.rules import TEAM_FILE
@@ -105,8 +105,7 @@ def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Fin
     if not what:
         return []
     text = f"This may change toolmem itself ({what}), which only the user does."
-    remedy = "Get their consent, or leave it out."
-    return [Finding(DecisionSource(kind="self"), "ask", text, remedy, mode=mode)]
+    return [Finding(DecisionSource(kind="self"), "ask", text, ASK_OR_OMIT, mode=mode)]
 
 
 def _changed_part(view: CallView, protected: Sequence[str]) -> str:

@@ -108,23 +108,21 @@ class Stores(Struct):
     ) -> list[Guard]:
         """Make a guard for each store. Only the guard of the main store stops repeats.
 
-        `shadow`: no guard stops anything. `protected`: files beside the stores that only the user
-        may change.
+        `shadow`: none stops anything. `protected`: further files that only the user may change.
         """
         main = GuardSection(repeats="enforce", on_error=on_error)
         if shadow:
             main = GuardSection(rules="shadow", repeats="shadow", names="shadow", schema="shadow")
         further = replace(main, repeats="off", names="off", schema="off")
         team_file = os.path.join(self.project, TEAM_FILE)
-        own = [*own_paths(*self.all), str(pending_folder()), team_file]
-        clock = SystemClock()
+        own = [*own_paths(*self.all), str(pending_folder()), team_file, *protected]
         return [
             Guard(
                 store,
                 WORKSPACE,
-                clock,
+                SystemClock(),
                 main if store is self.main else further,
-                protected=[*own, *protected],
+                protected=own,
                 zone=self.zone,
                 copies=list(self.copies.values()),
                 lost="; ".join(self.lost),
@@ -210,8 +208,7 @@ class Stores(Struct):
     def bind_copy(self, store: SqliteStore, copy: RuleCopy, why: str, first: str = "") -> None:
         """Let copied rules bind in place of a store.
 
-        `why`: what happened to the store. `first`: what the user has to do before the rules can be
-        written back.
+        `why`: what happened to the store. `first`: what to do before the rules are written back.
         """
         if not copy.rules or store.location in self.copies:
             return
@@ -323,7 +320,7 @@ def _open(stores: Stores, store: SqliteStore) -> bool:
 def place_now(project: str, folder: str) -> str:
     """The folder of a project that an install names; `folder`, if the project was moved there.
 
-    A project that is gone without its store being in `folder` keeps its name, so that the copy of
+    If the store in `folder` is not the project's, the project was not moved there, and the copy of
     its rules binds.
     """
     if not project or not folder or os.path.isdir(project):
@@ -346,10 +343,7 @@ def _user_store_path() -> str:
 
 
 def project_root(folder: str) -> str:
-    """The root of the repository around a folder, or the folder itself.
-
-    The root of a git worktree is that of its main worktree.
-    """
+    """The root of the repository around a folder (its main worktree), else the folder itself."""
     start = Path(os.path.realpath(folder or os.getcwd()))
     for at in (start, *start.parents):
         mark = os.path.join(at, ".git")
@@ -361,10 +355,7 @@ def project_root(folder: str) -> str:
 
 
 def _main_worktree(mark: str) -> str:
-    """The main worktree of a `.git` file with `gitdir: /project/.git/worktrees/x`.
-
-    "" where /project does not list this worktree.
-    """
+    """The main worktree, for the `.git` file of another; "" where the main one does not list it."""
     try:
         with open(mark, encoding="utf-8") as file:
             git = file.read(4_096).removeprefix("gitdir:").strip()

@@ -12,9 +12,8 @@ from msgspec import Struct, field
 from toolmem.formats import tool_names
 from toolmem.formats.tool_names import ToolNames
 
-# Where it says whether a call failed. `flags`: in the payload's fields. `recording`: in what Codex
-# records before it runs hooks. `wrapping`: in the last lines of Gemini CLI's output. `result_type`:
-# in this field of Copilot's, and in the last line of a command's output.
+# What says whether a call failed. `flags`: fields of the payload. `recording`: what Codex records.
+# `wrapping`: the last lines of Gemini CLI's output. `result_type`: Copilot's field and last line.
 Outcome = Literal["flags", "recording", "wrapping", "result_type"]
 EVERYWHERE = frozenset(("session_start", "subagent_start", "prompt", "before_call", "after_call"))
 

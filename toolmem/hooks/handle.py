@@ -182,10 +182,7 @@ class Hook(Struct, kw_only=True):
     def _write(
         self, decided: Sequence[Decided], state: SessionState, add_call: Callable[[Session], None]
     ) -> str:
-        """Write each decision into its store, and the call into the session.
-
-        Returns the problem where that fails, for the user, or "".
-        """
+        """Write the decisions and the call. Returns the problem where that fails, for the user."""
         main, *further = [remember for _, remember in decided] or [None]
         try:
             with self.stores.main.transaction(WRITE_WAIT):
@@ -214,10 +211,7 @@ class Hook(Struct, kw_only=True):
         return [decide(guard) for guard in (*self.guards(), *asking)]
 
     def _close_questions(self, event: Event, state: SessionState, session: Session) -> bool:
-        """Count questions as answered with no if their call did not run before this event.
-
-        False where that cannot be written; then nothing may be asked.
-        """
+        """Count questions as answered with no if their call has not run. False where that fails."""
         digest = call_digest(event.tool, event.input)
         calls = [
             c for c in session.calls if c.is_question and (c.key, c.digest) != (event.key, digest)
