@@ -96,8 +96,8 @@ def follow_answer(
     if decision.action == "ask" and agreed and doubted:
         change(partial(_remember_agreed, [source.unknown for source in doubted]))
         for code in dict.fromkeys(source.rule_id[:MIN_ID_LENGTH] for source in doubted):
-            told = "You let it through, and its like in this conversation. The ban holds on."
-            captured.told.append(f"{told} To end it: lift {code}")
+            line = "You let it through, and its like in this conversation. The ban holds on."
+            captured.told.append(f"{line} To end it: lift {code}")
     asked = {s.rule_id: s.lifts for s in decision.sources if s.asks}
     if decision.action != "ask" or not asked:
         return captured
@@ -117,8 +117,8 @@ def follow_answer(
         if agreed:
             rules.accept(rule, actor)
             captured.lifted.append(rule)
-            told = f"Lifted, as you agreed: “{excerpt(rule.rule)}”. undo brings it back"
-            captured.told.append(told)
+            line = f"Lifted, as you agreed: “{excerpt(rule.rule)}”. undo brings it back"
+            captured.told.append(line)
         else:
             rules.reject(rule, actor)
             change(partial(_remember_declined, rule.id))

@@ -36,7 +36,7 @@ PENDING = late_pattern(
     r"|please retry)\b|尚未|正在(?:运行|处理|启动|构建)|稍后",
     re.I,
 )
-# Formatters, fixers and merges may fail and have changed files nevertheless.
+# Formatters, fixers and merges may change files and fail.
 CHANGED = late_pattern(
     r"\bfiles? (?:were|was|have been|has been) (?:modified|changed|reformatted|updated|rewritten"
     r"|fixed)\b"

@@ -267,8 +267,8 @@ class Guard:
         found: list[Finding] = []
         counted: list[tuple[ToolMemoryRule, MoreThan]] = []
         pending = self.pending.get(call.conversation_id)
-        held = [RuleSet(pending.rules, "")] if pending else []
-        for rules in filter(None, (rule_set, *self._copied, *held)):
+        unstored = [RuleSet(pending.rules, "")] if pending else []
+        for rules in filter(None, (rule_set, *self._copied, *unstored)):
             for each, rule, conditions in rules.rules_for(view, call.conversation_id):
                 if not rule.holds_at(now):
                     continue
@@ -442,7 +442,7 @@ class Guard:
         return swap(self.store, self.workspace, WORKSPACE_PLACE, WorkspaceRecord, change)
 
     def _count(self, conversation_id: str, rule_id: str, test: MoreThan) -> bool:
-        """Count a call; False where other processes reached the limit meanwhile."""
+        """Count a call. False where other processes have reached the limit since it was checked."""
         now = self.rules.local_time()
         change = partial(count_call, key=count_key(rule_id, test), test=test, now=now)
         if test.per == "conversation":

@@ -54,8 +54,8 @@ class CallHistory(Struct, kw_only=True, omit_defaults=True):
 class KnownHistory(History):
     """Answers what `Conditions.check` asks about earlier calls. No output proves that one worked.
 
-    `counted`: times of the counted calls, by `count_key`. `agreed`: keys of the doubts in spite of
-    which the user let calls through.
+    `counted`: times of the counted calls, by `count_key`. `agreed`: keys of the doubts (`doubt_key`)
+    that the user answered with yes.
     """
 
     def __init__(

@@ -60,12 +60,12 @@ class PendingDemands:
             return [f"this message is not kept, and no reply in it was followed: {error}"]
         checked = {plain(each.rule, 160) for each in kept if each.is_checked}
         is_held = binds and self._write_file()
-        told = []
+        lines = []
         for rule in missing:
             effect = "binds" if rule in checked else "is a reminder"
             what = f"it {effect} in this session alone" if is_held else "it does not bind"
-            told.append(f"not kept: “{rule}”: {what}, as {str(error).partition(';')[0]}")
-        return told
+            lines.append(f"not kept: “{rule}”: {what}, as {str(error).partition(';')[0]}")
+        return lines
 
     def write_to_store(self) -> list[str]:
         """Write the demands to the store. Returns lines for the user. Raises StoreError.

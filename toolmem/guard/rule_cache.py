@@ -21,7 +21,7 @@ MAX_EARLIER_TESTS = 100
 MAX_PREVIEWED = 10_000
 _NEVER = datetime.max.replace(tzinfo=UTC)
 CheckedRule = tuple[ToolMemoryRule, Conditions]
-HoldingRule = tuple[CallView, ToolMemoryRule, Conditions]
+RuleOnCall = tuple[CallView, ToolMemoryRule, Conditions]
 
 
 class RuleSet:
@@ -64,8 +64,8 @@ class RuleSet:
             self._previewed = {}
         return self._previewed
 
-    def rules_for(self, view: CallView, conversation_id: str) -> Iterator[HoldingRule]:
-        """The rules that hold in this session for a call, and for each call inside it."""
+    def rules_for(self, view: CallView, conversation_id: str) -> Iterator[RuleOnCall]:
+        """(call, rule, conditions) of the rules on a call, and on each call inside it."""
         for each in (view, *view.nested) if self._by_tool else ():
             for place in places_of(each):
                 for rule, conditions in self._by_tool.get(place, ()):

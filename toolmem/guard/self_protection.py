@@ -180,7 +180,7 @@ def _only_reads(program: str, rest: Sequence[str]) -> bool:
     """Whether a command only reads the files that it names."""
     if program == "git":
         return not _WRITES_OF_GIT & set(rest[:1]) and not any("output" in word for word in rest)
-    if program == "find":  # what it deletes is known
+    if program == "find":  # the paths that it deletes are checked as writes
         return not any(word.startswith(("-fprint", "-fls")) for word in rest)
     return program in _READERS
 

@@ -1,4 +1,4 @@
-"""Try a rule as if it held: against one call, or against the newest calls of the log."""
+"""Try a rule on one call, or on the newest calls of the log, as if it bound."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RuleTrial(Struct, kw_only=True):
     """What a rule would do to calls."""
 
     rule: ToolMemoryRule  # as it was tried
-    calls: int = 0  # logged calls that it was tried against
+    calls: int = 0  # logged calls that it was tried on
     stopped: list[ToolCallResult] = []  # calls that it would stop or ask about, oldest first
     worked: int = 0  # of the stopped calls, those that worked
     is_partial: bool = False  # it tests earlier calls, and none were known

@@ -266,15 +266,15 @@ class Hook(Struct, kw_only=True):
         allowed = plain_allow(event.tool, event.session, datetime.now(UTC))
         decisions = call.decisions or [allowed] * len(guards)  # an allowed call is not written
         self.stores.keep_call(record, event.input, guards, decisions)
-        told: list[str] = []
+        messages: list[str] = []
         for guard, decision in zip(guards, call.decisions, strict=False):
             if decision.action == "ask":
                 is_persons = event.asks_user and not call.closed
                 known = decision if is_persons else without_consent(decision)
-                told += guard.answered(known, True).told
-        if told and "after_call" not in self.agent.notice_at:
-            state.notify(told)
-        return Answer(notice=notice_of(told))
+                messages += guard.answered(known, True).told
+        if messages and "after_call" not in self.agent.notice_at:
+            state.notify(messages)
+        return Answer(notice=notice_of(messages))
 
     def _record(self, event: Event, call: SessionCall, session: Session) -> ToolCallResult:
         arguments: Any = event.input if isinstance(event.input, dict | list | str) else {}

@@ -99,7 +99,7 @@ def without_spans(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 def without_entries(text: str, is_ours: Callable[[Any], bool]) -> str:
-    """Remove our entries from a text that somebody has changed, with containers left empty."""
+    """Remove our entries, and containers that this leaves empty, from a text that was changed."""
     while (span := _span_of_entry(readable(text), is_ours)) is not None:
         before = text[: span[0]].rstrip(" \t\r\n")  # comments stay: they are not blanks in `text`
         text = before + text[span[1] :]

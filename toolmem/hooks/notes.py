@@ -132,8 +132,8 @@ def answer_note(
     else:
         done = keep.note_demand(rules, fields, context)
     word = {"kept": "kept", "request": "proposed"}.get(done.outcome, "refused")
-    told = without_ways_out(done.told) if word == "kept" else ""
-    texts = [told, *(f"{each.field}: {each.problem}" for each in done.problems)]
+    message = without_ways_out(done.told) if word == "kept" else ""
+    texts = [message, *(f"{each.field}: {each.problem}" for each in done.problems)]
     reason = f"toolmem: {word}. {'; '.join(filter(None, texts))}"
     if word != "refused":
         reason += " Nothing ran, and nothing more is to be done for it: go on with the task."

@@ -73,7 +73,7 @@ def _act_on(
 ) -> Answer:
     """Follow a prompt once, even if its event comes twice."""
     replies = rejection_replies(agent, event)
-    masked = Masker(stores.main.secret_key()).text  # what is stored holds no secret
+    masked = Masker(stores.main.secret_key()).text  # secrets are not stored
     now = SystemClock().now()
 
     def add(session: Session) -> tuple[Session, list[str]] | None:
@@ -128,19 +128,21 @@ def _capture(stores: Stores, turn: Turn, stopped: dict[str, list[str]]) -> list[
             captured.add(capture.after_turn(turn) if is_main else capture.follow(turn))
             captured.told += ended_since(stores.rules(store), turn.conversation_id)
     if stores.foreign is not None and captured.kept:
-        told = f"That is in {stores.main.location}, as this folder's store is not trusted: it binds"
-        captured.told.append(f"{told} in every project")
+        line = f"That is in {stores.main.location}, as this folder's store is not trusted: it binds"
+        captured.told.append(f"{line} in every project")
     for copy in stores.copies.values():
         follow = ToolMemoryCaptureHook(stores.rules(copy), actor=actor, may_lift=is_typed).follow
         for rule in follow(replace(turn)).lifted:
-            said = plain(rule.rule, 160)
-            captured.told.append(f"Not lifted: “{said}” binds from a copy; restore the store first")
+            sentence = plain(rule.rule, 160)
+            captured.told.append(
+                f"Not lifted: “{sentence}” binds from a copy; restore the store first"
+            )
     return captured.told
 
 
 @contextmanager
 def _failures_told(stores: Stores, store: Store, notices: list[str]) -> Iterator[None]:
-    """Add a notice if a further store fails: the main store keeps the message nevertheless."""
+    """Add a notice where a further store fails, and go on. Raises StoreError for the main store."""
     try:
         yield
     except StoreError as error:
