@@ -54,7 +54,7 @@ class CallHistory(Struct, kw_only=True, omit_defaults=True):
 class KnownHistory(History):
     """Answers what `Conditions.check` asks about earlier calls. No output proves that one worked.
 
-    `counted`: times of the counted calls, by `count_key`. `agreed`: keys of the doubts (`doubt_key`)
+    `counted`: times of the counted calls, by `count_key`. `agreed`: keys of doubts (`doubt_key`)
     that the user answered with yes.
     """
 
