@@ -89,28 +89,22 @@ class Hook(Struct, kw_only=True):
 
     def _answer(self, event: Event, state: SessionState) -> Answer:
         # Modules that a check of a call does not need are imported where they are used.
-        match event.kind:
-            case "before_call":
-                return self._before(event, state)
-            case "after_call":
-                return self._after(event, state)
-            case _:
-                with suppress(StoreError):
-                    self._close_questions(event, state, state.read()[0])
-        match event.kind:
-            case "prompt":
-                from toolmem.hooks.prompts import answer_prompt
+        if event.kind == "before_call":
+            return self._before(event, state)
+        if event.kind == "after_call":
+            return self._after(event, state)
+        with suppress(StoreError):
+            self._close_questions(event, state, state.read()[0])
+        if event.kind == "prompt":
+            from toolmem.hooks.prompts import answer_prompt
 
-                return answer_prompt(self.agent, self.stores, self.guards(), event, state)
-            case "session_end":
-                from toolmem.hooks.sessions import start_summary
+            return answer_prompt(self.agent, self.stores, self.guards(), event, state)
+        from toolmem.hooks.sessions import answer_start, start_summary
 
-                start_summary(self.stores.main.location, self.config)
-            case _:
-                from toolmem.hooks.sessions import answer_start
-
-                return answer_start(self.agent, self.stores, self.guards(), event)
-        return Answer()
+        if event.kind == "session_end":
+            start_summary(self.stores.main.location, self.config)
+            return Answer()
+        return answer_start(self.agent, self.stores, self.guards(), event)
 
     def guards(self) -> list[Guard]:
         """A guard for each store; none where the guard is switched off."""
@@ -121,8 +115,6 @@ class Hook(Struct, kw_only=True):
             names = {*self.agent.files, *self.agent.user_files}
             settings += [os.path.join(folder, name) for name in names]
         return self.stores.guards(self.on_error, protected=settings)
-
-    # ------------------------------------------------------------ around a call
 
     def _before(self, event: Event, state: SessionState) -> Answer:
         session, stamp = self._read_session(state)

@@ -81,9 +81,6 @@ def is_temporary(path: str) -> bool:
     return any(real.startswith(f"{folder}{os.sep}") for folder in folders)
 
 
-# ---------------------------------------------------------------- plans
-
-
 def plan_install(
     agent: Agent, project: str, command: list[str], environment: Mapping[str, str]
 ) -> list[FileChange]:
@@ -186,9 +183,6 @@ def files_of(agent: Agent, project: str, environment: Mapping[str, str]) -> dict
     if moved:
         return {Path(moved, *Path(name).parts[1:]): form for name, form in files.items()}
     return {Path(project or Path.home(), name): form for name, form in files.items()}
-
-
-# ---------------------------------------------------------------- writing
 
 
 def apply_install(

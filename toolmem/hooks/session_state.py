@@ -88,9 +88,9 @@ class SessionState:
         def bounded(session: Session) -> Result:
             result = change(session)
             del session.calls[:-MAX_CALLS]
+            del session.said_at[:-MAX_OTHERS]
             for entries in (session.prompts, session.events, session.shown, session.rejections):
                 del entries[:-MAX_OTHERS]
-            del session.said_at[: -len(session.prompts) or None]
             return result
 
         return swap(self.store, WORKSPACE, (NAMESPACE, self.key), Session, bounded)
