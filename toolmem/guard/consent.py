@@ -90,16 +90,18 @@ def follow_answer(
     rule is gone.
     """
     captured = Captured()
+    if decision.action != "ask":
+        return captured
     conversation_id = decision.conversation_id
     now = rules.local_time()
     doubted = [source for source in decision.sources if source.unknown]
-    if decision.action == "ask" and agreed and doubted:
+    if agreed and doubted:
         change(partial(_remember_agreed, [source.unknown for source in doubted]))
         for code in dict.fromkeys(source.rule_id[:MIN_ID_LENGTH] for source in doubted):
             line = "You let it through, and its like in this conversation. The ban holds on."
             captured.told.append(f"{line} To end it: lift {code}")
     asked = {s.rule_id: s.lifts for s in decision.sources if s.asks}
-    if decision.action != "ask" or not asked:
+    if not asked:
         return captured
     every = rules.all_rules(conversation_id).rules
     lifts = {text_key(rule.rule): asked[rule.id] for rule in every if rule.id in asked}
@@ -107,7 +109,8 @@ def follow_answer(
         key = text_key(rule.rule)
         question = rule.question_at(now)
         is_open = question is not None and question.session == conversation_id
-        if (rule.id not in asked and not (is_open and key in lifts)) or not (agreed or is_open):
+        is_meant = rule.id in asked or (is_open and key in lifts)
+        if not is_meant or not (agreed or is_open):
             continue
         if question is None or not is_open or (agreed and not lifts[key]):
             code = rule.id[:MIN_ID_LENGTH]

@@ -52,8 +52,10 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
         is_stopped = decision.action in ("ask", "deny")
         failure = self.failures.failures.get(call.identity)
         if failure is not None and any(s.kind == "repeat" for s in decision.sources):
-            failure.is_denied |= is_stopped
-            failure.is_forced |= failure.is_denied and not is_stopped
+            if is_stopped:
+                failure.is_denied = True
+            elif failure.is_denied:
+                failure.is_forced = True
         rules = decision.rule_ids if is_stopped else []
         if rules and len(self.stops) < MAX_STOPS:
             self.stops[call.once] = shown

@@ -124,7 +124,7 @@ def strictest(decisions: Sequence[Decision]) -> Decision:
 
 def log_outcome(store: Store, workspace: str, decision: Decision, failed: bool | None) -> None:
     """Log how the call of a decision ended. The user's own mark (`is_wrong`) stays."""
-    outcome = "failed" if failed else "unknown" if failed is None else "worked"
+    outcome = {True: "failed", False: "worked", None: "unknown"}[failed]
 
     def ended(kept: Decision) -> Decision:
         return replace(decision, outcome=outcome, is_wrong=kept.is_wrong)
