@@ -91,14 +91,14 @@ def call_identity(tool_name: str, arguments: Any, key: bytes) -> str:
 
 def check_repeat(
     state: Failures,
-    call: str,
+    identity: str,
     forgiven: Collection[str],
     mode: Mode,
     effects: CallEffects,
     force: bool | None,
 ) -> list[Finding]:
-    """The finding on a repeat. `call`: its identity; `force`: as in `Guard.before`."""
-    failure = state.failures.get(call)
+    """The finding on the repeat of a failed call. `force`: as in `Guard.before`."""
+    failure = state.failures.get(identity)
     if failure is None or failure.error in forgiven or failure.error in state.here:
         return []
     line = quoted(failure.line)
@@ -128,25 +128,25 @@ def check_repeat(
 
 
 def record_outcome(
-    state: Failures, call: str, outcome: Outcome, *, failed: bool | None, call_id: str
+    state: Failures, identity: str, outcome: Outcome, *, failed: bool | None, call_id: str
 ) -> str:
     """Update the failures with a call that ended. Returns the error to forgive, or ""."""
     state.is_running |= outcome.leaves_running
-    before = state.failures.pop(call, None)
+    before = state.failures.pop(identity, None)
     if outcome.changes:
         state.failures.clear()
         state.changed += 1
     if failed is None:
         if before is not None and not outcome.changes:
-            state.failures[call] = before
+            state.failures[identity] = before
         return ""
     if outcome.shows_files:
         state.failures = {k: v for k, v in state.failures.items() if not v.is_edit}
     if outcome.casts_doubt:
         for each in state.failures.values():
             each.is_uncertain = True
-    if outcome.failure is not None and call:
-        _remember(state, call, outcome.failure, before, call_id)
+    if outcome.failure is not None and identity:
+        _remember(state, identity, outcome.failure, before, call_id)
     if failed or before is None:
         return ""
     if before.error.startswith(_HERE):
@@ -156,7 +156,7 @@ def record_outcome(
 
 
 def _remember(
-    state: Failures, call: str, new: FailedCall, before: FailedCall | None, call_id: str
+    state: Failures, identity: str, new: FailedCall, before: FailedCall | None, call_id: str
 ) -> None:
     while len(state.failures) >= MAX_FAILURES:
         del state.failures[next(iter(state.failures))]
@@ -167,7 +167,7 @@ def _remember(
         new.is_denied = before.is_denied
         new.is_forced = before.is_forced
         new.call_ids = [*before.call_ids, *new.call_ids][-MAX_IDS:]
-    state.failures[call] = new
+    state.failures[identity] = new
 
 
 def outcome_of(call: CallEffects, output: str, *, failed: bool | None) -> Outcome:
