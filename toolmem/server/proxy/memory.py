@@ -93,7 +93,7 @@ class ProxyMemory:
                 guard.before(
                     call.tool,
                     call.arguments,
-                    conversation=self.conversation,
+                    conversation_id=self.conversation,
                     schema=self._schemas.get(call.tool),
                     folder=self.folder,
                     force=None,
