@@ -122,10 +122,7 @@ class ToolMemoryCaptureHook:
         return follow_reply(self.rules, turn, actor)
 
     def _keep(self, turn: Turn, *, named_only: bool = False, is_last: bool = False) -> Captured:
-        """Keep the demands of a message. `named_only`: only those that mean a tool.
-
-        `is_last`: no later step keeps the others, so the user is told of them.
-        """
+        """Keep demands. `named_only`: those that mean a tool; `is_last`: no later step keeps more."""
         from toolmem.rules.reader import demands, unkept
 
         reminder, message = split_keep_prefix(turn.held or turn.user_message)

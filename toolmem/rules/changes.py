@@ -113,11 +113,8 @@ def rule_digest(rule: ToolMemoryRule) -> str:
 
 def require_seen(before: ToolMemoryRule | None, seen: str, now: datetime) -> None:
     """Raises Conflict where a rule has another digest than `seen`, or exists and `seen` is NEW."""
-    problem = ""
     if seen == NEW:
         if before is not None and before.holds_at(now):
-            problem = "this rule was made since: read it before you change it"
+            raise Conflict("this rule was made since: read it before you change it", is_final=True)
     elif before is None or rule_digest(before) != seen:
-        problem = "the rule was changed since you read it: read it again"
-    if problem:
-        raise Conflict(problem, is_final=True)
+        raise Conflict("the rule was changed since you read it: read it again", is_final=True)

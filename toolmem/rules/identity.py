@@ -86,8 +86,7 @@ def read_id(given: str) -> str:
     """Trim and check an id; "" asks for a derived one. Raises RequestError."""
     rule_id = _trimmed(given)
     if rule_id != shown(rule_id) or len(rule_id) > MAX_ID:
-        problem = f"expected at most {MAX_ID} characters that can be seen"
-        raise RequestError(f"id: {problem}", "id")
+        raise RequestError(f"id: expected at most {MAX_ID} characters that can be seen", "id")
     return rule_id
 
 

@@ -444,9 +444,7 @@ def undo_words(message: str, kept: set[str]) -> str:
     return "undo that rule" if _asks_more(message, kept) else "undo"
 
 
-def kept_message(
-    sentence: str, checks: str, history: str = "", *, for_session: bool, undo: str = "undo"
-) -> str:
+def kept_message(sentence: str, checks: str, history: str, *, for_session: bool, undo: str) -> str:
     """Tell the user that a sentence was kept, which calls it checks, and how to take it back."""
     kept = "Kept for this session" if for_session else "Kept"
     checks = checks or "a reminder: no call is checked against it"

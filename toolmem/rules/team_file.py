@@ -176,10 +176,7 @@ def entry_of(rule: ToolMemoryRule) -> Entry:
 def compare(
     entries: Sequence[Entry], rules: ToolMemoryStore, *, changes_own: bool = True
 ) -> list[Compared]:
-    """Compare entries with the rules that hold, and find the checked rules without an entry.
-
-    `changes_own`: entries are compared with all checked rules, not only with those of the team.
-    """
+    """Compare entries with the stored rules. `changes_own`: with all, not only with the team's."""
     now = rules.clock.now()
     secret = rules.store.secret_key().hex()
     known = {}

@@ -122,8 +122,6 @@ class _Tools:
         examples = (*note.stops, *note.passes)
         self.named = note.tools or list(dict.fromkeys(each.tool for each in examples))
         available = ", ".join([*(each.name for each in tools), *CLASSES][:20])
-        if note.effect != "remind" and not self.named:
-            raise NoteRefused(("tools", f"which tools: there are {available}"))
         missing = [name for name in self.named if not self.has(name)]
         if missing:
             named = ", ".join(missing)[:100]

@@ -214,16 +214,14 @@ class QuoteComparison(Struct, frozen=True, kw_only=True):
             text for each in self.conditions.alternatives for text in _literals(each)
         )
         tests_option = any(each["option"] and _find_part(each["option"], written) for each in found)
-        stopped, passing = _values_in(self.note.stops), _values_in(self.note.passes)
+        stopped = _values_in(self.note.stops)
+        passing = _values_in(self.note.passes)
         is_exception = _EXCEPT.search(normalized(self.note.quote)) is not None
         for each in found:
             part = (each["option"] or each["place"] or each["name"] or "").rstrip(".,/-")
             if piece := _find_part(part, stopped):
                 is_tested = tests_option if each["option"] else is_exception
-                at = part.find("@") if "@" in part[1:] else part.rfind(".")
-                others = ["zzz" + (part[at:] if at > 0 else ""), "dev"]
-                if each["option"] or "dev" in self.note.quote:
-                    others = ["" if each["option"] else others[0]]
+                others = [""] if each["option"] else _names_like(part, self.note.quote)
                 if not is_tested and any(self._stops_with(piece, other) for other in others):
                     return f"calls with another than {part!r}, which the user named, are stopped"
             elif not is_exception and not _find_part(part.lstrip(".").partition(".")[0], written):
@@ -243,6 +241,13 @@ class QuoteComparison(Struct, frozen=True, kw_only=True):
         if not everyday or passing & content_words(text):
             return ""
         return "the user asks for something: let through in `unless` what fulfils it, or remind"
+
+
+def _names_like(part: str, quote: str) -> list[str]:
+    """Names to try in place of a part: a made-up one with its ending, and `dev`."""
+    at = part.find("@") if "@" in part[1:] else part.rfind(".")
+    made_up = "zzz" + (part[at:] if at > 0 else "")
+    return [made_up] if "dev" in quote else [made_up, "dev"]
 
 
 def _find_part(part: str, text: str) -> re.Pattern[str] | None:

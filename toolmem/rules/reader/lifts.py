@@ -2,8 +2,8 @@
 
 `lifted` finds the one rule that a sentence surely means. Such a sentence permits or drops
 something, names what the rule forbids, and names nothing else. `possibly_lifted` and `may_mean`
-find a rule that a sentence may mean; the user decides. A sentence that asks, reports, forbids, sets a
-condition or permits something for a while takes nothing back.
+find a rule that a sentence may mean; the user decides. A sentence that asks, reports, forbids, sets
+a condition or permits something for a while takes nothing back.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | No
         forms += [] if form is None else [form]
     meanings = [_meaning(rule) for rule in rules] if forms else []
     for form in forms[:_MAX_READ]:
-        fitting = [at for at, meant in enumerate(meanings) if _surely_means(form, meant)]
+        fitting = [at for at, meaning in enumerate(meanings) if _surely_means(form, meaning)]
         if len(fitting) == 1:
             return rules[fitting[0]]
     return None
@@ -230,7 +230,7 @@ def possibly_lifted(
     doubtful = _taking_back(message)
     meanings = [_meaning(rule) for rule in rules] if doubtful else []
     for sentence in doubtful:
-        scores = [_likeness(sentence, meant) for meant in meanings]
+        scores = [_likeness(sentence, meaning) for meaning in meanings]
         if not _named(sentence):
             scores = [int(rule.id in stopped and len(stopped) == 1) for rule in rules]
         highest = max(scores, default=0)
@@ -248,17 +248,17 @@ def may_mean(
 ) -> bool:
     """Whether a sentence of the message that holds the quote may take this rule back."""
     words = " ".join(quote.split())
-    meant = _meaning(rule)
+    meaning = _meaning(rule)
     is_stop = set(stopped) == {rule.id}
     for sentence in _taking_back(message, is_stop):
         text = " ".join(sentence.text.split())
         if words and (words in text or text in words):
             names = _words(lower(" ".join(_NAME.findall(sentence.text))))
-            if is_stop and all(_is_known(name, meant) for name in names):
+            if is_stop and all(_is_known(name, meaning) for name in names):
                 return True
             if not _named(sentence):
                 return False
-            if _likeness(sentence, meant, by_model=True):
+            if _likeness(sentence, meaning, by_model=True):
                 return True
     return False
 
@@ -311,22 +311,22 @@ def _form(text: str) -> re.Match[str] | None:
     return form if lasting else None
 
 
-def _surely_means(form: re.Match[str], meant: _Meaning) -> bool:
+def _surely_means(form: re.Match[str], meaning: _Meaning) -> bool:
     """Whether a sentence names what a rule forbids, and nothing else."""
     said = _words(" ".join(group for group in form.groups() if group))
     limits = _limits(form.string)
-    if not meant.needed or not all(_contains(word, said) for word in meant.needed):
+    if not meaning.needed or not all(_contains(word, said) for word in meaning.needed):
         return False
-    meant = meant._replace(words=meant.own, labels=meant.own_labels)
-    if not all(_is_known(word, meant) for word in said):
+    meaning = meaning._replace(words=meaning.own, labels=meaning.own_labels)
+    if not all(_is_known(word, meaning) for word in said):
         return False
     if "order" not in form.re.groupindex:  # it drops a rule
-        return limits <= meant.limits
-    if limits != meant.limits:
+        return limits <= meaning.limits
+    if limits != meaning.limits:
         return False
     if form["asking"]:
-        return bool(_ASKS.search(meant.text))
-    return not _NO_BAN.search(meant.text)
+        return bool(_ASKS.search(meaning.text))
+    return not _NO_BAN.search(meaning.text)
 
 
 def _named(sentence: Sentence) -> set[str]:
@@ -334,24 +334,24 @@ def _named(sentence: Sentence) -> set[str]:
     return _words(_FORM.sub(" ", _RELATIVE.sub(r"\1", lower(sentence.masked))))
 
 
-def _likeness(sentence: Sentence, meant: _Meaning, *, by_model: bool = False) -> int:
+def _likeness(sentence: Sentence, meaning: _Meaning, *, by_model: bool = False) -> int:
     """How much a sentence shares with the rule that it may take back; 0: it means another.
 
     `by_model`: a model named the rule; names in another script than the rule's may be the same.
     """
     said = _named(sentence)
     names = _words(lower(" ".join(_NAME.findall(sentence.text))))
-    unknown = {word for word in said | names if not _is_known(word, meant)}
-    if names & unknown or not _limits(lower(sentence.masked)) <= meant.limits:
+    unknown = {word for word in said | names if not _is_known(word, meaning)}
+    if names & unknown or not _limits(lower(sentence.masked)) <= meaning.limits:
         return 0
     acts = [labels for labels in map(_action_labels, said) if labels]
-    if acts and all(meant.labels.isdisjoint(labels) for labels in acts):
+    if acts and all(meaning.labels.isdisjoint(labels) for labels in acts):
         return 0
-    shared = {label for word in said for label in _labels(word)} & meant.labels
+    shared = {label for word in said for label in _labels(word)} & meaning.labels
     particular = {word for word in said - unknown if not _labels(word)}
     if particular and not any("." in word for word in unknown):  # a file
         return 10 * len(particular) + len(shared)
-    if by_model and not CJK.search(meant.text):
+    if by_model and not CJK.search(meaning.text):
         unknown = {word for word in unknown if not CJK.search(word)}
     return int(not unknown and bool(shared))
 
@@ -374,13 +374,17 @@ def _meaning(rule: ToolMemoryRule) -> _Meaning:
     things = {word for word in checked | names if not _action_labels(word)} - PROGRAMS
     needed = things or {word for word in words if not _labels(word)} - PROGRAMS or words
     every = _words(f"{lower(rule.rule)} {lower(rule.said.understood)}") | used
-    meant = _words(lower(rule.rule)) | (set() if NOTED in rule.tags else used)
+    of_user = _words(lower(rule.rule)) | (set() if NOTED in rule.tags else used)
     tools = _words(tool.lower())
-    limits = _limits(lower(said))
-    text = lower(rule.rule)
-    labels = _labels_of(every, tools)
-    own_labels = _labels_of(meant, tools)
-    return _Meaning(every, labels, needed, limits, text, meant, own_labels)
+    return _Meaning(
+        words=every,
+        labels=_labels_of(every, tools),
+        needed=needed,
+        limits=_limits(lower(said)),
+        text=lower(rule.rule),
+        own=of_user,
+        own_labels=_labels_of(of_user, tools),
+    )
 
 
 def _labels_of(words: set[str], tools: set[str]) -> set[str]:
@@ -427,8 +431,8 @@ def _contains(word: str, words: Iterable[str]) -> bool:
     return any(not forms.isdisjoint(stems(each.strip("#./~"))) for each in words)
 
 
-def _is_known(word: str, meant: _Meaning) -> bool:
+def _is_known(word: str, meaning: _Meaning) -> bool:
     """Whether a rule says a word, or another word for the same kind of action or thing."""
     labels = _labels(word)
     kinds = labels & _CHANNELS or _action_labels(word) or labels
-    return _contains(word, meant.words) or not meant.labels.isdisjoint(kinds)
+    return _contains(word, meaning.words) or not meaning.labels.isdisjoint(kinds)

@@ -56,7 +56,7 @@ def typed(prompt: str) -> str:
 
 
 def is_plain(message: str) -> bool:
-    """Whether a message is short, without any sign of pasted text. Only such messages lift rules."""
+    """Whether a message is short, without a sign of pasted text. Only such messages lift rules."""
     text = message.rstrip().lstrip("\n")
     is_short = 0 < len(text) <= 400 and text.count("\n") <= 1
     return is_short and text.replace("\n", "").isprintable() and not _NOT_PLAIN.search(text)
