@@ -122,7 +122,7 @@ class ToolMemoryCaptureHook:
         return follow_reply(self.rules, turn, actor)
 
     def _keep(self, turn: Turn, *, named_only: bool = False, is_last: bool = False) -> Captured:
-        """Keep demands. `named_only`: those that mean a tool; `is_last`: no later step keeps more."""
+        """Keep demands. `named_only`: of named tools; `is_last`: no later step keeps the others."""
         from toolmem.rules.reader import demands, unkept
 
         reminder, message = split_keep_prefix(turn.held or turn.user_message)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -108,7 +108,6 @@ class ToolMemoryRulesSection:
         self, pinned: PinnedRules, language: Language = "", *, recalls: bool = False
     ) -> None:
         self.pinned = pinned
-        self.language = language
         self.text = render_rules(pinned.rules, language, pinned.not_shown, recalls=recalls)
 
     def __str__(self) -> str:
@@ -127,7 +126,7 @@ def choose(
     rules = [rule for rule in listing.rules if rule.is_pinned]
     if wanted:
         wanted.add(UNSCOPED)
-        rules = [rule for rule in rules if _is_about(rule, wanted)]
+        rules = [r for r in rules if r.tool_name[:1] == "@" or folded_name(r.tool_name) in wanted]
     pinned = PinnedRules()
     size = len(_TITLE[""]) + len(_INTRODUCTION[""]) + len(_RECALL[""])
     headings = set[str]()
@@ -147,11 +146,6 @@ def choose(
         size += more
         headings.add(tool)
     return pinned
-
-
-def _is_about(rule: ToolMemoryRule, tools: Collection[str]) -> bool:
-    name = folded_name(rule.tool_name)
-    return name in tools or name.startswith("@")
 
 
 def _urgency(rule: ToolMemoryRule) -> tuple[int, bool, float, str]:

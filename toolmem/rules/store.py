@@ -136,8 +136,6 @@ class ToolMemoryStore:
         now = self.clock.now()
         return f"until {shown_time(ends, self.zone, now)}, {zone_name(self.zone, ends)}"
 
-    # ------------------------------------------------------------ reading
-
     def get_rule(self, tool_name: str, rule_id: str) -> ToolMemoryRule | None:
         """None where there is no such rule, or it is only requested."""
         found = self._slot_at(namespace_of(read_tool_name(tool_name)), read_id(rule_id)).before
@@ -204,8 +202,6 @@ class ToolMemoryStore:
                 listing.damaged.append(record)
                 log.warning("%s/%s is no rule: %.300s", record.namespace, record.key, error)
         return listing
-
-    # ------------------------------------------------------------ changing
 
     def put_rule(
         self, given: RuleInput, actor: Actor = PROGRAM, *, captured: bool = False
@@ -363,8 +359,6 @@ class ToolMemoryStore:
         key = rule_key(rule.id)
         self.store.put(self.workspace, slot.namespace, key, rule, expected_version=slot.version)
         return rule
-
-    # ------------------------------------------------------------ finding the record
 
     def _slot_of(self, given: RuleInput) -> _Slot:
         namespace = _namespace(given)

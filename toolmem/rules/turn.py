@@ -21,7 +21,7 @@ from toolmem.text.forms import short_key
 
 log = logging.getLogger("toolmem.operator")
 _GUEST = "guest:"
-MAX_PENDING = 2_000  # newest calls that may hold the batch of an unfinished import (1,000 calls)
+MAX_PENDING = 2_000  # logged calls among which an import's uncounted batch of 1,000 is
 Speaker = Annotated[
     str | None,
     "Who the user is: owner, or guest:ID. Left out: the setting session.speaker.",
@@ -134,6 +134,6 @@ def is_guest(speaker: str | None, setting: str) -> bool:
 
 
 def tell_operator(session: str, told: Iterable[str]) -> None:
-    """Log messages about rules, which the owner's guest does not see."""
+    """Log messages about the rules that a guest caused; guests do not see them."""
     for line in filter(None, told):
         log.warning("guest in session %s: %s", shown_name(session, 80), plain(line, 500))

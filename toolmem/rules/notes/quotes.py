@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from toolmem.text.forms import normalized
@@ -61,18 +61,13 @@ def _is_in_own_words(quote: str, message: str) -> bool:
     own = _SEARCH_HIT.sub(lambda line: MASK * len(line[0]), mask_pasted(message))
     sought = [_comparable(piece[0]) for piece in _PIECE.finditer(quote)]
     pieces = list(_PIECE.finditer(message))
-    for at in _runs_of(sought, [_comparable(piece[0]) for piece in pieces]):
-        run = pieces[at : at + len(sought)]
-        if any(own[piece.start() : piece.end()] == piece[0] for piece in run):
-            return True
-    return False
-
-
-def _runs_of(sought: list[str], texts: list[str]) -> Iterator[int]:
-    """Each index at which `texts` contains the run `sought`."""
+    texts = [_comparable(piece[0]) for piece in pieces]
     for at, text in enumerate(texts):
         if text == sought[0] and texts[at : at + len(sought)] == sought:
-            yield at
+            run = pieces[at : at + len(sought)]
+            if any(own[piece.start() : piece.end()] == piece[0] for piece in run):
+                return True
+    return False
 
 
 def _is_enough(sought: str, message: str) -> bool:

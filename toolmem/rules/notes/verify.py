@@ -82,7 +82,7 @@ class Verified(Struct, kw_only=True):
     conditions: Conditions | None = None
     pending: str = ""  # why it becomes a request; "": it is kept at once
     why_only_asks: str = ""  # why a ban was made to ask; "": the effect is that of the note
-    would_stop: tuple[int, int] = (0, 0)  # recorded calls that it would stop, and all of the tools
+    would_stop: tuple[int, int] = (0, 0)  # recorded calls of its tools: stopped, and all
     example: str = ""  # one that it would stop
 
 
@@ -311,7 +311,7 @@ def _matching_tools(pattern: str, names: Sequence[str], tools: _Tools) -> list[s
 
 
 def _distinct_class(kinds: list[str], others: set[str], name: str) -> list[str]:
-    """The classes of a tool that the note's `others` do not have; its name where there is none."""
+    """The classes of a tool, or the one that is not among `others`; else its name."""
     if others.isdisjoint(kinds):
         return kinds
     return [kind for kind in kinds if kind not in others][-1:] or [folded_name(name)]
