@@ -391,7 +391,8 @@ def open_question(
 def _several_meant_message(rules: Sequence[ToolMemoryRule]) -> str:
     """Tell the user that their words may mean several rules, and that nothing changed."""
     named = ", ".join(f"“{excerpt(rule.rule)}” (lift {_code(rule)})" for rule in rules[:5])
-    return f"This may mean several rules, so all of them hold: {named}. To lift one, type its lift"
+    how = "To lift one, type the words in its brackets"
+    return f"This may mean several rules, so all of them hold: {named}. {how}"
 
 
 def still_holds_message(rule: ToolMemoryRule, why: str = "", *, is_open: bool = False) -> str:

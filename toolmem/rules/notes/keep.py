@@ -82,7 +82,7 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     pending = verified.pending or _limit_reached(rules, context)
     made = _put(rules, verified, pending, context, replaced[0].rule if replaced else "")
     if any(rule.status != "active" or rule.request is not None for rule in made):
-        why = pending or "only its user lets a rule bind less here"
+        why = pending or "only the user may loosen a rule here"
         return NoteResult(outcome="request", rules=made, told=waiting_message(made[0], why))
     message = _message_of(note.quote, context)
     messages = context.user_messages or ()
@@ -96,7 +96,7 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
         problems.append(NoteProblem("when", problem))
     if verified.conditions and made[0].when != msgspec.to_builtins(verified.conditions.when):
         told = f"“{excerpt(note.quote)}” holds on as it was kept before: no note loosens it"
-        problems.append(NoteProblem("when", "it would let that demand bind less: nothing changed"))
+        problems.append(NoteProblem("when", "it would loosen that demand: nothing changed"))
     ids = {rule.id for rule in made}
     if others := [rule for rule in replaced if rule.id not in ids]:
         by = Actor("user", context.evidence, note.quote, context.session, context.noted_by)
@@ -335,7 +335,7 @@ def lift_demand(
     if all(rule.status == "deleted" for rule in done):
         remember_lifted(rules, context.session, meant)
         return NoteResult(outcome="kept", rules=done, told=lifted_message(meant[0]))
-    told = still_holds_message(meant[0], pending or "only its user lets it bind less here")
+    told = still_holds_message(meant[0], pending or "only the user may loosen it here")
     return NoteResult(outcome="request", rules=done, told=told)
 
 

@@ -103,14 +103,14 @@ def verify(note: DemandNote, context: NoteContext, now: datetime) -> Verified:
 def check_quote(quote: str, context: NoteContext) -> str:
     """Why the user has to confirm a quote; "" where they said it. Raises NoteRefused."""
     if context.user_messages is None:
-        return "nothing here heard the user say it"
+        return "no message of the user is known here"
     match find_quote(quote, context.user_messages):
         case "unsaid":
             raise NoteRefused(("quote", _UNSAID))
         case "too_short":
             raise NoteRefused(("quote", _TOO_SHORT))
         case "shown":
-            return "it stands in what the user pasted or quoted"
+            return "it is only in text that the user pasted or quoted"
     return ""
 
 
