@@ -127,9 +127,6 @@ def is_this_once(message: str) -> bool:
     return any(reply.kind == "once" for reply in replies_in(message))
 
 
-# ------------------------------------------------------------ what a session's last message did
-
-
 def _key_of(session: str) -> tuple[str, str]:
     return _RECENT, session_key(session)
 
@@ -187,9 +184,6 @@ def _asks_more(message: str, kept: set[str]) -> bool:
         if words and words[0] not in _LEADS_UP and len(set(words) - _COURTESY) > 1:
             return True
     return False
-
-
-# ------------------------------------------------------------ following
 
 
 def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
