@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from toolmem.text.forms import normalized
@@ -23,8 +23,8 @@ _SEARCH_HIT = re.compile(r"^[^\s:]{1,300}:\d{1,7}(?::\d{1,7})?[:-][^\n]*", re.M)
 def find_quote(quote: str, user_messages: Iterable[str]) -> QuoteStatus:
     """Find a quote in the messages that the user typed.
 
-    said: whole, in the user's own words; shown: only in what is pasted or quoted; unsaid: nowhere;
-    too_short: neither a whole sentence nor three words (four Chinese characters) of one.
+    said: in the user's own words; shown: only in pasted or quoted text; unsaid: nowhere;
+    too_short: it is neither a whole sentence nor three words (four Chinese characters) of one.
     """
     sought = _comparable(quote)
     if not any(map(str.isalnum, sought)):
@@ -44,7 +44,7 @@ def find_quote(quote: str, user_messages: Iterable[str]) -> QuoteStatus:
 
 
 def newest_message_with(quote: str, messages: Sequence[str]) -> int:
-    """The index of the newest message that holds a quote; -1 without one."""
+    """The index of the newest message that holds a quote; -1 where none does."""
     sought = _comparable(quote)
     found = [at for at, message in enumerate(messages) if sought in _comparable(message)]
     return max(found, default=-1)
@@ -55,32 +55,23 @@ def _comparable(text: str) -> str:
 
 
 def _is_in_own_words(quote: str, message: str) -> bool:
-    """Whether any word of the quote stands outside of pasted text and quotations."""
+    """Whether any word of the quote is outside of pasted text and quotations."""
     from toolmem.rules.reader.pasted import MASK, mask_pasted  # takes long to load
 
     own = _SEARCH_HIT.sub(lambda line: MASK * len(line[0]), mask_pasted(message))
     sought = [_comparable(piece[0]) for piece in _PIECE.finditer(quote)]
     pieces = list(_PIECE.finditer(message))
-    for at in _runs_of(sought, [_comparable(piece[0]) for piece in pieces]):
-        run = pieces[at : at + len(sought)]
-        if any(own[piece.start() : piece.end()] == piece[0] for piece in run):
-            return True
+    texts = [_comparable(piece[0]) for piece in pieces]
+    for at, text in enumerate(texts):
+        if text == sought[0] and texts[at : at + len(sought)] == sought:
+            run = pieces[at : at + len(sought)]
+            if any(own[piece.start() : piece.end()] == piece[0] for piece in run):
+                return True
     return False
 
 
-def _runs_of(sought: list[str], texts: list[str]) -> Iterator[int]:
-    """Find each position of one list in another, in linear time."""
-    joined = "\0".join(["", *texts, ""])
-    run = "\0".join(["", *sought, ""])
-    number = last = 0
-    while (at := joined.find(run, last)) >= 0:
-        number += joined.count("\0", last, at)
-        yield number
-        number = number + 1
-        last = at + 1
-
-
 def _is_enough(sought: str, message: str) -> bool:
+    """Whether a quote has enough words, or is a whole sentence of the message."""
     words = len(_WORD.findall(sought))
     chinese = len(_CHINESE.findall(sought))
     if words >= _MIN_WORDS or chinese >= _MIN_CHINESE:
