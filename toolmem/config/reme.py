@@ -12,7 +12,7 @@ import yaml
 from toolmem.config.layers import Layer, Setting, names_in
 from toolmem.text.forms import snake_case, word_set
 
-# Settings of those toolkits' loggers, thread pools and clients.
+# Settings of the loggers, thread pools and clients of ReMe and FlowLLM.
 IGNORED = word_set(
     "enable_logo init_logger thread_pool_max_workers ray_max_workers token_count external_mcp"
 )
@@ -35,7 +35,7 @@ def foreign_ops() -> frozenset[str]:
 
 
 def translate(layer: Layer, provided: Collection[str]) -> tuple[Layer, list[str], list[str]]:
-    """The layer in toolmem's words, the keys that were ignored, and the ops that toolmem lacks.
+    """The layer in toolmem's terms, the keys that were ignored, and the ops that toolmem lacks.
 
     `provided`: names of the registered ops.
     """
