@@ -67,11 +67,10 @@ def tokens(text: str, loader: Any = Loader) -> Iterator[Any]:
     for token in yaml.scan(text, Loader=loader):
         depth += isinstance(token, _STARTS) - isinstance(token, _ENDS)
         aliases += isinstance(token, yaml.AliasToken)
+        problem = f"over {MAX_ALIASES:,} aliases" if aliases > MAX_ALIASES else ""
         if depth > MAX_LEVELS:
             problem = f"nesting of over {MAX_LEVELS} levels"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=token.start_mark)
-        if aliases > MAX_ALIASES:
-            problem = f"over {MAX_ALIASES:,} aliases"
+        if problem:
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=token.start_mark)
         yield token
 

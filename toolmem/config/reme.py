@@ -16,14 +16,9 @@ from toolmem.text.forms import snake_case, word_set
 IGNORED = word_set(
     "enable_logo init_logger thread_pool_max_workers ray_max_workers token_count external_mcp"
 )
-JSON_TYPES = {
-    "str": "string",
-    "list": "array",
-    "int": "integer",
-    "float": "number",
-    "bool": "boolean",
-    "dict": "object",
-}
+_JSON_TYPES = dict(
+    str="string", list="array", int="integer", float="number", bool="boolean", dict="object"
+)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -54,7 +49,7 @@ def translate(layer: Layer, provided: Collection[str]) -> tuple[Layer, list[str]
             continue
         elif path[0] == "flow" and path[2:3] == ("input_schema",) and path[-1] == "type":
             value = setting.value
-            translated[path] = Setting(JSON_TYPES.get(str(value), value), setting.origin)
+            translated[path] = Setting(_JSON_TYPES.get(str(value), value), setting.origin)
         else:
             translated[path] = setting
     return translated, list(dict.fromkeys(ignored)), sorted(foreign)

@@ -17,6 +17,7 @@ _OPENS = late_pattern(
     r"[#＃﹟>]|[-*+•‣◦·∙⁃‐‑‒–—―−](?:\s|$)|[-=_*]{2,}\s*$|`{3}|~{3}|<[A-Za-z/!?]|[*_]+\s*[\[［【〔]"
 )
 _MARKS = late_pattern(r"^[#＃﹟>\s]+")
+_MAX_LINE = 2_000  # characters of one line of guidance or of a prompt
 
 
 def shown(text: str) -> str:
@@ -78,10 +79,10 @@ def bounded(text: str, limit: int) -> str:
     return text[:half] + left_out + text[-half:]
 
 
-def plain_line(text: str, limit: int = 2_000) -> str:
+def plain_line(text: str) -> str:
     """As `plain`, with a backslash if it would start a heading, a bullet, a quote or a fence."""
     text = shown(text)
-    return plain("\\" + text if _OPENS.match(text) else text, limit)
+    return plain("\\" + text if _OPENS.match(text) else text, _MAX_LINE)
 
 
 def plain_lines(text: str, limit: int) -> str:

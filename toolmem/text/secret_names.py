@@ -120,10 +120,7 @@ def is_plain_word(word: str) -> bool:
 
 
 def looks_random(value: str, least: int = 10) -> bool:
-    """Whether a text has letters and digits, or 24 letters in mixed case, and is no date or path.
-
-    `least`: the characters that it has at least.
-    """
+    """Whether a text of `least` characters looks generated: by its digits or mixed case."""
     if len(value) < least or _BLANK.search(value) or _DATE.fullmatch(value):
         return False
     if value.startswith(_PATHS) or "://" in value or "@" in value:

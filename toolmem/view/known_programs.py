@@ -22,6 +22,7 @@ from toolmem.view.shell_programs import (
     RUNNERS,
     SHELLS,
     WRITING_PROGRAMS,
+    program_table,
 )
 
 # Programs that do not write their operands, whatever else they do.
@@ -55,17 +56,11 @@ _READING_SUBCOMMANDS = word_set(
 )
 _KNOWN = _READERS | WRITING_PROGRAMS | word_set("git docker podman nerdctl") | SHELLS
 # Subcommands of known programs that a command may follow.
-_RUN_AFTER = RUNNERS | {
-    "git": word_set("rebase bisect submodule filter-branch difftool mergetool"),
-    "docker": word_set("run exec"),
-    "podman": word_set("run exec"),
-    "nerdctl": word_set("run exec"),
-    "docker-compose": word_set("run exec"),
-    "kubectl": word_set("run exec debug"),
-    "oc": word_set("run exec debug rsh"),
-    "gdb": word_set("--args"),
-    "vagrant": word_set("ssh"),
-}
+_RUN_AFTER = RUNNERS | program_table(
+    "git rebase bisect submodule filter-branch difftool mergetool, docker run exec, "
+    "podman run exec, nerdctl run exec, docker-compose run exec, kubectl run exec debug, "
+    "oc run exec debug rsh, gdb --args, vagrant ssh"
+)
 KNOWN_PROGRAMS = _KNOWN | _RUN_AFTER.keys()
 # Programs that treat each of their operands alike.
 _EACH_OPERAND = word_set(
