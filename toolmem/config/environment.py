@@ -109,22 +109,30 @@ def model_fallbacks(layer: Layer, env: Environment, problems: list[str]) -> Laye
     added: Layer = {}
     for path, setting in layer.items():
         kind = (path[0], str(setting.value))
-        hosts = (*path[:2], "params", "hosts")
-        if path[2:] == ("backend",) and kind == ("vector_store", "elasticsearch"):
-            variable, given = env.first(("FLOW_ES_HOSTS",))
-            if variable and hosts not in layer:
-                added[hosts] = Setting(given.split(","), variable)
-                user = layer.get((*path[:2], "params", "basic_auth"))
-                if user is not None and user.value and not env.real.get(variable):
-                    del added[hosts]
-                    problems.append(
-                        f"{'.'.join(hosts)}: .env gives the address, and the password from "
-                        "elsewhere is not sent there; put the address into the environment or a "
-                        "configuration"
-                    )
-        if len(path) == 3 and path[2] == "backend" and kind in _ADDRESSES:
+        if path[2:] != ("backend",):
+            continue
+        if kind == ("vector_store", "elasticsearch"):
+            added |= _elasticsearch_hosts(layer, path[:2], env, problems)
+        elif kind in _ADDRESSES:
             added |= _address_and_key(layer, path[:2], kind, env, problems)
     return added
+
+
+def _elasticsearch_hosts(
+    layer: Layer, store: tuple[str, ...], env: Environment, problems: list[str]
+) -> Layer:
+    path = (*store, "params", "hosts")
+    variable, given = env.first(("FLOW_ES_HOSTS",))
+    if not variable or path in layer:
+        return {}
+    user = layer.get((*store, "params", "basic_auth"))
+    if user is not None and user.value and not env.real.get(variable):
+        problems.append(
+            f"{'.'.join(path)}: .env gives the address, and the password from elsewhere is not "
+            "sent there; put the address into the environment or a configuration"
+        )
+        return {}
+    return {path: Setting(given.split(","), variable)}
 
 
 def _address_and_key(
