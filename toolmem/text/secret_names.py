@@ -107,7 +107,7 @@ def is_secret_value(name: str, value: str, kind: Kind) -> bool:
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a text stands in place of a value: `***`, `<token>`, `${VAR}`, `required`."""
+    """Whether a text is a placeholder for a value: `***`, `<token>`, `${VAR}`, `required`."""
     bare = value.strip()
     if bare.lower().rstrip(".!") in _STATE_WORDS or _PLACEHOLDER.fullmatch(bare[:200]):
         return True
