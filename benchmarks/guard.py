@@ -24,7 +24,7 @@ from toolmem.guard.replay import replay
 from toolmem.models.calls import SystemClock
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.prompt import ToolMemoryRulesSection, choose
-from toolmem.rules.reader import demands
+from toolmem.rules.reader.demands import demands
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore
 from toolmem.view.conditions import Match, read_conditions

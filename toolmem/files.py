@@ -1,4 +1,7 @@
-"""Replace a file in one step: readers see the old file or the whole new one."""
+"""Replace a file in one step.
+
+Readers see the old file or the whole new one.
+"""
 
 from __future__ import annotations
 

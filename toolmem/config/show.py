@@ -14,7 +14,7 @@ from toolmem.config.load import Configuration
 
 
 class ShownSetting(NamedTuple):
-    """A setting without credentials. `origin` is `default` for the packaged file."""
+    """A setting without credentials. `origin`: my.yaml:2, default:3 (packaged), operation add."""
 
     name: str
     value: Any

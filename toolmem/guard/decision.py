@@ -198,7 +198,7 @@ def rule_finding(
     how = "Stopped" if action == "deny" else "Asked about"
     notice = f"{how} by {quoted(sentence)}. {once}To lift the rule: lift {code}"
     if action == "deny":
-        remedy = "Leave it out, or say which rule stands against it."
+        remedy = "Do without it, or say which rule forbids it."
     if unknown and (is_denied or not asks_user):
         remedy = f"{'Write' if is_denied else 'Get their consent, or write'} {_PLAINLY}"
     if asked is not None and asked.what == "replaced":

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from toolmem.text.display import marked, plain, shown_name
+from toolmem.text.display import counted, marked, plain, shown_name
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -101,11 +101,6 @@ def number(value: float | None) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return "<0.001" if 0 < value < 0.001 else f"{value:.3g}"
-
-
-def counted(count: int, noun: str) -> str:
-    """1 call, 1,200 calls."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def seconds(value: float | None) -> str:

@@ -122,7 +122,7 @@ class ToolMemoryCaptureHook:
 
     def _keep(self, turn: Turn, *, named_only: bool = False, is_last: bool = False) -> Captured:
         """`is_last`: no other step reads the demands that mean no tool."""
-        from toolmem.rules.reader import demands, unkept
+        from toolmem.rules.reader.demands import demands, unkept
 
         reminder, message = split_keep_prefix(turn.held or turn.user_message)
         named_only = named_only and not turn.held
@@ -208,7 +208,7 @@ def read_new_rule(rules: ToolMemoryStore, tool: str, text: str) -> dict[str, Any
 
     {} where there is a rule of this text, or the text holds a secret: conditions are not masked.
     """
-    from toolmem.rules.reader import demands
+    from toolmem.rules.reader.demands import demands
     from toolmem.rules.reader.own_text import MAX_SENTENCE
 
     if len(text) > MAX_SENTENCE:

@@ -23,8 +23,7 @@ log = logging.getLogger("toolmem.operator")
 _GUEST = "guest:"
 MAX_PENDING = 2_000  # calls after which an import under way cannot have a batch: it has 1,000
 Speaker = Annotated[
-    str | None,
-    "Who the user is: owner, or guest:ID. Left out: the setting session.speaker.",
+    str | None, "Who the user is: owner, or guest:ID. The default is the setting session.speaker."
 ]
 
 

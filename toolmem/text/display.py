@@ -43,6 +43,12 @@ def shown_name(name: str, limit: int = 200) -> str:
     return visible(name.replace("`", "'"), limit)
 
 
+def counted(count: int, noun: str) -> str:
+    """1 call, 1,200 calls, 2 memories."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
+
+
 def marked(text: str) -> str:
     """The lines of a text, with its code point in place of each invisible character."""
     return "\n".join(

@@ -51,7 +51,7 @@ class ToolRow(Struct, kw_only=True):
     avg_token_cost: float | None
     calls_ever: int
     new_calls: int  # since the guidance was written
-    no_use: int  # calls that were scored 0 and did not fail
+    no_use: int  # calls that worked and were scored 0
     trend: list[bool] = []  # whether each of the newest calls failed, oldest first
     why: Line | None = None
 
@@ -160,8 +160,7 @@ def _records(memory: Workspace, rows: Sequence[ToolRow]) -> list[Any]:
 
 
 def tool_row(tool: ToolOverview) -> ToolRow:
-    good = tool.worked + tool.no_use
-    low, high = wilson_interval(good, good + tool.failed)
+    low, high = wilson_interval(tool.worked, tool.worked + tool.failed)
     return ToolRow(
         tool_name=tool.tool_name,
         **asdict(tool.window),
