@@ -116,16 +116,16 @@ def _as_permitted(line: Line, actions: Collection[Action], say: Wording) -> Line
     if "deny" in actions:
         if not line.then or not told.endswith(line.then):
             return None
-        text = told.removesuffix(line.then) + say.say("repair_withheld") + mark
+        text = told.removesuffix(line.then) + say.phrase("repair_withheld") + mark
         return replace(line, text=text, repairs=(), worked="", then="")
-    return replace(line, text=told + say.say("asks_first") + mark) if "ask" in actions else line
+    return replace(line, text=told + say.phrase("asks_first") + mark) if "ask" in actions else line
 
 
 def _with_lines(guidance: Guidance, lines: Sequence[Line | None], say: Wording) -> Guidance:
     """The guidance with these lines in place of its own; the first that is missing says so."""
     k = lines.count(None)
     if k:
-        text = say.say("example_withheld" if k == 1 else "examples_withheld", k=k)
+        text = say.phrase("example_withheld" if k == 1 else "examples_withheld", k=k)
         lines = list(lines)
         lines[lines.index(None)] = Line(text=text, kind="withheld")
     pairs = zip(guidance.lines, lines, strict=True)

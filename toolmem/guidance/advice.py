@@ -63,9 +63,9 @@ class Known(Struct, frozen=True, dict=True):
         return list(known.values())
 
     def _is_forgotten(self, one: Failure) -> bool:
-        say = Wording()
+        wording = Wording()
         return is_forgotten(
-            failure_line(one, one.k, say, Lessons(self.found, (), say)), self.forgotten
+            failure_line(one, one.k, say, Lessons(self.found, (), wording)), self.forgotten
         )
 
 
@@ -90,20 +90,20 @@ def known_of(store: Store, workspace: str, tool: str) -> Known:
 
 def at_error(known: Known, call: ToolCallResult, language: Language = "") -> list[Line]:
     """Lines on the error of `call`, which is judged; the most specific first."""
-    say = Wording(language)
+    wording = Wording(language)
     # The other calls show which parameters hold SQL or commands.
     observation = examine([*known.calls, call]).observed[-1]
     line = error_line(call.output)
     key = error_of(line, observation)
     repeats = not may_have_run(call)
     failures = [one if repeats else _without_repeating(one) for one in known.failures]
-    lessons = Lessons(known.found, failures, say)
-    lines = list(_error_lines(failures, key, observation.part, say, lessons))[:MAX_ERRORS]
+    lessons = Lessons(known.found, failures, wording)
+    lines = list(_error_lines(failures, key, observation.part, wording, lessons))[:MAX_ERRORS]
     named = {repair for each in lines for repair in each.repairs}
-    parameters = parameter_lines(known.found, lessons, call, observation, line, say)
+    parameters = parameter_lines(known.found, lessons, call, observation, line, wording)
     known_names = (
-        program_line(known.found, observation, line, say),
-        nearby_line(known.around, call, line, say),
+        program_line(known.found, observation, line, wording),
+        nearby_line(known.around, call, line, wording),
     )
     lines += [replace(each, error=key) for each in known_names if each is not None]
     lines += [replace(each, error=key) for each in parameters if not named.issuperset(each.repairs)]
@@ -118,15 +118,15 @@ def _without_repeating(one: Failure) -> Failure:
 
 
 def _error_lines(
-    failures: Sequence[Failure], key: str, part: str, say: Wording, lessons: Lessons
+    failures: Sequence[Failure], key: str, part: str, wording: Wording, lessons: Lessons
 ) -> Iterator[Line]:
     own = sorted((one for one in failures if one.error == key), key=lambda one: one.part != part)
-    yield from (failure_line(one, one.k, say, lessons) for one in own[:1])
+    yield from (failure_line(one, one.k, wording, lessons) for one in own[:1])
     others = [one for one in failures if one.error != key and one.recovered]
     alike = [(_shared_words(key, one.error), one) for one in others]
     for share, one in sorted(alike, key=lambda pair: (-pair[0], -pair[1].recovered)):
         if share >= LEAST_ALIKE:
-            yield failure_line(one, one.k, say, lessons)
+            yield failure_line(one, one.k, wording, lessons)
 
 
 def _shared_words(first: str, second: str) -> float:

@@ -33,12 +33,12 @@ _HIDING = re.compile(
 # The exit code is then that of something else.
 _AFTERWARDS = re.compile(r"\s*(?:\|\|?|;|\d?&?>)(?!&\d\s*$)")
 # Flags and parameters by which a check or a warning is got round.
-_LOOSENING = re.compile(
+_BYPASSING = re.compile(
     r"(?<![\w-])--?(?:force|f|no-verify|insecure|privileged|no-check|ignore|skip|allow|disable"
     r"|trusted|break-system|no-gpg|override|yes)(?:[-=][\w-]{1,40})*(?!\w)|\bsudo\b|--no-verify\b"
     r"|(?:跳过|忽略|强制)"
 )
-_LOOSE_WORDS = word_set(
+_BYPASS_WORDS = word_set(
     "force forced ignore ignored skip skipped bypass override insecure approve approved confirm "
     "confirmed allow allowed unsafe privileged disable disabled suppress silent sudo"
 )
@@ -76,24 +76,24 @@ _ADDRESS = re.compile(
 _WORD = re.compile(r"[\w./:@+=-]+")
 
 
-class Said(Struct, frozen=True, dict=True):
+class CallTexts(Struct, frozen=True, dict=True):
     """What was asked and given before a call was made, and what it answered."""
 
     given: str
     output: str
 
     @classmethod
-    def of(cls, call: ToolCallResult) -> Said:
+    def of(cls, call: ToolCallResult) -> CallTexts:
         given = json.dumps(call.input, ensure_ascii=False)
         return cls(f"{call.context} {given}", call.output[:MAX_OUTPUT])
 
     @cached_property
     def given_pairs(self) -> set[str]:
-        return _pairs(self.given)
+        return _word_pairs(self.given)
 
     @cached_property
     def output_pairs(self) -> set[str]:
-        return _pairs(self.output)
+        return _word_pairs(self.output)
 
 
 def hides_errors(before: Observation, after: Observation) -> bool:
@@ -111,17 +111,17 @@ def hides_errors(before: Observation, after: Observation) -> bool:
     return False
 
 
-def teaches(observation: Observation) -> bool:
+def is_instructive(observation: Observation) -> bool:
     """Whether a call shows how to use its tool: it hides no errors, and does something."""
     nothing = Observation({})
-    return not hides_errors(nothing, observation) and not loosens(nothing, observation)
+    return not hides_errors(nothing, observation) and not bypasses_check(nothing, observation)
 
 
-def loosens(before: Observation, after: Observation) -> bool:
+def bypasses_check(before: Observation, after: Observation) -> bool:
     """Whether the later call gets round a check: `--force`, `skip_checks`, `dry_run` left out."""
     for path, new in _texts(after):
         old = str(before.arguments.get(path, ""))[:MAX_TEXT]
-        if path in after.texts and not {*_LOOSENING.findall(new)} <= {*_LOOSENING.findall(old)}:
+        if path in after.texts and not {*_BYPASSING.findall(new)} <= {*_BYPASSING.findall(old)}:
             return True
     first, second = (dict(leaves(each.arguments)) for each in (before, after))
     for path in {**first, **second}:
@@ -129,7 +129,7 @@ def loosens(before: Observation, after: Observation) -> bool:
         if was == now:
             continue
         words = words_of(path)
-        if (words & _LOOSE_WORDS or _LOOSENING.search(path)) and now not in (None, False):
+        if (words & _BYPASS_WORDS or _BYPASSING.search(path)) and now not in (None, False):
             return True
         if (words & _SAFE_WORDS and was is True) or now in ("skip", "ignore", "force"):
             return True
@@ -141,8 +141,8 @@ def runs_what_it_fetches(observation: Observation) -> bool:
     return any(_FETCHES.search(text) and _RUNS.search(text) for _, text in _code(observation))
 
 
-def follows_an_output(
-    before: Observation | None, after: Observation, earlier: Sequence[Said]
+def was_proposed(
+    before: Observation | None, after: Observation, earlier: Sequence[CallTexts]
 ) -> bool:
     """Whether a result of these calls proposed the call, and nothing that was asked before did.
 
@@ -150,9 +150,9 @@ def follows_an_output(
     two neighbouring words of a command or of code that the failed call `before` did not have.
     """
     old = {str(value) for _, value in leaves(before.arguments)} if before is not None else set()
-    tokens = {each for each in _risky(after) if not any(each in text for text in old)}
-    pairs = {each for _, text in _code(after) for each in _pairs(text)}
-    pairs -= {each for text in old for each in _pairs(text)}
+    tokens = {each for each in _risky_tokens(after) if not any(each in text for text in old)}
+    pairs = {each for _, text in _code(after) for each in _word_pairs(text)}
+    pairs -= {each for text in old for each in _word_pairs(text)}
     for said in earlier:
         tokens = {each for each in tokens if each not in said.given}
         pairs.difference_update(said.given_pairs)
@@ -180,13 +180,13 @@ def _code(observation: Observation) -> Iterator[tuple[str, str]]:
             yield path, text
 
 
-def _pairs(text: str) -> set[str]:
+def _word_pairs(text: str) -> set[str]:
     words = _WORD.findall(text[:MAX_OUTPUT])
     found = (f"{a} {b}" for a, b in zip(words, words[1:], strict=False))
     return {each for each in found if len(each) >= LEAST_PAIR}
 
 
-def _risky(observation: Observation) -> set[str]:
+def _risky_tokens(observation: Observation) -> set[str]:
     """Addresses, paths out of the working folder, and what a command runs or installs."""
     found = {word for _, text in _texts(observation) for word in _ADDRESS.findall(text)}
     for path, value in leaves(observation.arguments):

@@ -67,7 +67,7 @@ class ModelWriter:
         self._model = model
         self._card = card
         self._max_tokens = max_tokens
-        self._say = Wording(language)
+        self._wording = Wording(language)
         self.author = f"{model.backend}/{model.model}"
 
     def among(self, calls: Calls) -> ModelWriter:
@@ -117,7 +117,7 @@ class ModelWriter:
         text = _cleaned(await self._model.complete(prompt), self.author)
         card = self._card.write(tool_name, calls, old)
         counted = Line(figures(calls), "rate")
-        counted = self._say.marked(counted, shared_origin(call.imported for call in calls))
+        counted = self._wording.marked(counted, shared_origin(call.imported for call in calls))
         whole = f"{text}\n{counted.text}"
         kept = []
         for line in card.lines:

@@ -50,9 +50,9 @@ _STOP_WORDS = word_set("the and new name number type list ids not for can all")
 class Lessons:
     """What is known of the parameters of one tool. `failures`: all that were counted."""
 
-    def __init__(self, found: Findings, failures: Sequence[Failure], say: Wording) -> None:
+    def __init__(self, found: Findings, failures: Sequence[Failure], wording: Wording) -> None:
         self._found = found
-        self._say = say
+        self._wording = wording
         self._failures = failures
         self.named: dict[str, list[Repair]] = {}  # the tools and values that a lesson names
         self._sources: dict[str, Counter[str]] = {}
@@ -96,7 +96,7 @@ class Lessons:
         self.named[path] = [Repair("source", path, after=tool)]
         behind = (one for one in self._failures if any(e.repair.path == path for e in one.repairs))
         self.origins[path] = shared_origin(one.imported for one in behind)
-        return self._say.say("source", tool=self._say.names([tool]), k=k, n=n)
+        return self._wording.phrase("source", tool=self._wording.names([tool]), k=k, n=n)
 
     def _used(self, path: str, least: int = 2) -> str:
         """The tools whose earlier results held the value in most calls that worked."""
@@ -119,7 +119,7 @@ class Lessons:
         names = [tool for tool, k in tools.most_common(2) if 5 * k >= 4 * most]
         self.named[path] = [Repair("source", path, after=tool) for tool in names]
         self.origins[path] = shared_origin(each.imported for each in carriers)
-        return self._say.say("used", tool=self._say.names(names), k=most, n=n)
+        return self._wording.phrase("used", tool=self._wording.names(names), k=most, n=n)
 
     def _written(self, path: str, part: str, sent: Any) -> str:
         found = self._found
@@ -132,7 +132,7 @@ class Lessons:
             return ""
         self.origins[path] = shared_origin(found.calls[i].imported for i in calls)
         if all(type(value) in (int, float) for value in given):
-            return self._say.say("number", n=len(given)) if isinstance(sent, str) else ""
+            return self._wording.phrase("number", n=len(given)) if isinstance(sent, str) else ""
         texts = [value for value in given if isinstance(value, str) and value]
         if len(texts) < len(given):
             return ""
@@ -142,12 +142,12 @@ class Lessons:
         """The form that all texts have, and the one that was sent has not."""
         hidden = {str(value_shown(path, text)) for text in texts}
         if len(hidden) == 1 and str(value_shown(path, sent)) not in hidden and "<" in min(hidden):
-            return self._say.say("form", form=min(hidden), n=len(texts))
+            return self._wording.phrase("form", form=min(hidden), n=len(texts))
         forms = {form_of(text) for text in texts}
         is_masked = str(sent).startswith("<")
         is_form = len(forms) == 1 and len(set(texts)) > 1 and form_of(str(sent)) not in forms
         form = written_form(texts) if is_form and not is_masked else ""
-        return self._say.say("form", form=in_backticks(form), n=len(texts)) if form else ""
+        return self._wording.phrase("form", form=in_backticks(form), n=len(texts)) if form else ""
 
     def _often(self, path: str, texts: list[str]) -> str:
         """The values given most often, where there are few."""
@@ -158,9 +158,9 @@ class Lessons:
             return ""
         often = counts.most_common(MAX_VALUES)
         self.named[path] = [Repair("value", path, after=value) for value, _ in often]
-        values = [self._say.say("often", what=in_backticks(v), k=k) for v, k in often]
+        values = [self._wording.phrase("often", what=in_backticks(v), k=k) for v, k in often]
         values += [] if len(often) == len(counts) else ["…"]
-        return self._say.say("values", values=self._say.say("list").join(values))
+        return self._wording.phrase("values", values=self._wording.phrase("list").join(values))
 
 
 def parameter_lines(
@@ -169,7 +169,7 @@ def parameter_lines(
     call: ToolCallResult,
     observation: Observation,
     message: str,
-    say: Wording,
+    wording: Wording,
 ) -> list[Line]:
     """Lines on what an error names. `message`: the line that says what went wrong."""
     good = [i for i in _of_same_action(found, observation) if found.worked[i]]
@@ -182,7 +182,7 @@ def parameter_lines(
         # Where the same value worked as well, it is not what was wrong.
         if not n or (is_missing and not k) or any(values[i] == sent for i in given):
             continue
-        name = say.names([path])
+        name = wording.names([path])
         instead = [] if k else _instead(found, arguments_of(call.input), good)
         lesson = lessons.of(path, observation.part, sent[0] if sent else None) if k else ""
         if is_missing:
@@ -195,11 +195,11 @@ def parameter_lines(
             phrase = "given_never"
         else:
             continue
-        text = say.say(phrase, name=name, k=k, n=n)
+        text = wording.phrase(phrase, name=name, k=k, n=n)
         if lesson:
-            text += say.say("list") + lesson
+            text += wording.phrase("list") + lesson
         if instead:
-            text += say.say("gave", names=say.names(instead))
+            text += wording.phrase("gave", names=wording.names(instead))
         if k:
             taught = lessons.named.get(path, []) if lesson else []
             repairs = [Repair("added" if is_missing else "changed", path), *taught]
@@ -209,7 +209,7 @@ def parameter_lines(
         line = Line(plain_line(text), "failure", k=k, n=n, call_ids=ids, repairs=tuple(repairs))
         origins = [found.calls[i].imported for i in good]
         origins += [lessons.origins[path]] if lesson else []
-        lines.append(say.marked(line, shared_origin(origins)))
+        lines.append(wording.marked(line, shared_origin(origins)))
         if len(lines) == MAX_LINES:
             break
     return lines
@@ -287,7 +287,7 @@ def _instead(found: Findings, sent: dict[str, Any], good: Sequence[int]) -> list
 
 
 def program_line(
-    found: Findings, observation: Observation, message: str, say: Wording
+    found: Findings, observation: Observation, message: str, wording: Wording
 ) -> Line | None:
     """The programs of commands that worked, those with a like name first.
 
@@ -307,17 +307,17 @@ def program_line(
     ]
     counts = Counter(name for name, _ in commands)
     order = sorted(counts, key=lambda name: (not alike(name, missing), -counts[name]))[:MAX_VALUES]
-    often = [say.say("often", what=in_backticks(name), k=counts[name]) for name in order]
+    often = [wording.phrase("often", what=in_backticks(name), k=counts[name]) for name in order]
     if not often:
         return None
-    told = say.say("programs", names=say.say("list").join(often))
+    told = wording.phrase("programs", names=wording.phrase("list").join(often))
     repairs = tuple(Repair("program", path, after=name) for name in order)
     line = Line(plain_line(told), "failure", repairs=repairs)
-    return say.marked(line, shared_origin(c.imported for name, c in commands if name in order))
+    return wording.marked(line, shared_origin(c.imported for name, c in commands if name in order))
 
 
 def nearby_line(
-    around: Sequence[ToolCallResult], call: ToolCallResult, message: str, say: Wording
+    around: Sequence[ToolCallResult], call: ToolCallResult, message: str, wording: Wording
 ) -> Line | None:
     """A path that calls of any tool that worked gave, in place of one that was not found."""
     missing = [path for path in _paths(call) if is_named(message, path.strip("/"))]
@@ -337,14 +337,16 @@ def nearby_line(
     if not near:
         return None
     path = max(near, key=lambda each: known[each])
-    told = say.say("nearby", path=in_backticks(wanted), near=in_backticks(path), k=known[path])
+    told = wording.phrase(
+        "nearby", path=in_backticks(wanted), near=in_backticks(path), k=known[path]
+    )
     worked = {
         name: value.replace(wanted, path.strip("/")) if isinstance(value, str) else value
         for name, value in arguments_of(call.input).items()
     }
     behind = (each.imported for each in around if each.failed is False and path in _paths(each))
     line = Line(plain_line(told), "failure", worked=arguments_shown(worked))
-    return say.marked(line, shared_origin(behind))
+    return wording.marked(line, shared_origin(behind))
 
 
 def _paths(call: ToolCallResult) -> list[str]:

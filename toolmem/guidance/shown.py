@@ -233,8 +233,8 @@ def guidance_section(
         for record in records
         if record.guidance is not None and record.guidance.text
     ]
-    say = Wording(language)
-    title = f"{say.say('prompt_title')}\n\n{say.say('prompt_source')}"
+    wording = Wording(language)
+    title = f"{wording.phrase('prompt_title')}\n\n{wording.phrase('prompt_source')}"
     texts = fit_together(known, max_tokens - ceil(token_weight(title)))
     parts = [f"{heading}\n{text}" for (heading, _), text in zip(known, texts, strict=True) if text]
     return "\n\n".join([title, *parts]) if parts else ""

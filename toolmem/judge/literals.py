@@ -54,7 +54,7 @@ class Decoded(Struct, frozen=True):
     complete: bool = True  # False: the text was cut, `value` holds its beginning
 
 
-NOTHING = Decoded(False)
+NO_LITERAL = Decoded(False)
 
 
 @lru_cache(maxsize=4)  # one output is read several times
@@ -65,7 +65,7 @@ def read(text: str) -> Decoded:
     """
     stripped = text.strip() if len(text) <= JSON_LIMIT else text[:PYTHON_LIMIT].lstrip()
     if not stripped or stripped.startswith("[("):  # rows of a database are data
-        return NOTHING
+        return NO_LITERAL
     if stripped[0] in '{["' and len(text) <= JSON_LIMIT:
         with suppress(ValueError, RecursionError):
             return Decoded(True, json.loads(stripped))
@@ -75,7 +75,7 @@ def read(text: str) -> Decoded:
             return _Reader(head).read(whole=len(stripped) <= PYTHON_LIMIT)
         if _STARTS_FIELDS.match(head):
             return _Reader(head).read_fields()
-    return NOTHING
+    return NO_LITERAL
 
 
 def write(value: Any) -> str:
@@ -86,7 +86,7 @@ def write(value: Any) -> str:
         return type(value).__name__
 
 
-class _Open(Struct):
+class _Container(Struct):
     """A list or object that is being read. `awaits`: what may come next."""
 
     holder: list[Any] | dict[str, Any]
@@ -134,21 +134,21 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.open: list[_Open] = []
+        self.open: list[_Container] = []
         self.bare_words = False
 
     def read(self, whole: bool) -> Decoded:
         """A list or an object. `whole`: its text was not cut before reading."""
         found: list[Any] = []
-        rest = self._tokens(_Open(found, ""))
+        rest = self._tokens(_Container(found, ""))
         if len(self.open) == 1:
-            return NOTHING if rest else Decoded(True, found[0], whole)
+            return NO_LITERAL if rest else Decoded(True, found[0], whole)
         # What was still open is closed where the text ends, from the innermost outwards.
         for inner, outer in zip(self.open[:1:-1], self.open[-2:0:-1], strict=True):
             if inner.holder:
                 outer.put(inner.value)
         cut = self.open[1]
-        return Decoded(True, cut.value, complete=False) if cut.holder else NOTHING
+        return Decoded(True, cut.value, complete=False) if cut.holder else NO_LITERAL
 
     def read_fields(self) -> Decoded:
         """Several `field=value`, at least two.
@@ -157,17 +157,17 @@ class _Reader:
         outcome, as in `success=False error=denied`.
         """
         fields: dict[str, Any] = {}
-        outer = _Open(fields, "")
+        outer = _Container(fields, "")
         rest = self._tokens(outer)
         was_cut = rest[:1] in ("'", '"') and outer.awaits == "value"
         is_outcome = any(isinstance(fields.get(name), bool) for name in _OUTCOMES)
         is_log = self.bare_words and not is_outcome
         if is_log or len(self.open) > 1 or len(fields) + was_cut < 2:
-            return NOTHING
+            return NO_LITERAL
         is_whole = outer.awaits == "comma" and not rest
-        return Decoded(True, fields, complete=not rest) if is_whole or was_cut else NOTHING
+        return Decoded(True, fields, complete=not rest) if is_whole or was_cut else NO_LITERAL
 
-    def _tokens(self, outer: _Open) -> str:
+    def _tokens(self, outer: _Container) -> str:
         """Read up to the first thing that is part of no literal; return the rest of the text."""
         self.open = [outer]
         position = 0
@@ -184,10 +184,12 @@ class _Reader:
         elif kind == "field":
             top.begin_field(token["field"])
         elif kind == "opening":
-            self.open.append(_Open({}, "}") if token["opening"] == "{" else _Open([], "]"))
+            self.open.append(
+                _Container({}, "}") if token["opening"] == "{" else _Container([], "]")
+            )
         elif kind == "round":
             has_fields = _FIELD_FOLLOWS.match(self.text, token.end()) is not None
-            self.open.append(_Open({} if has_fields else [], ")", name=token["name"] or ""))
+            self.open.append(_Container({} if has_fields else [], ")", name=token["name"] or ""))
         elif kind == "closing":
             self.open.pop()
             if token["closing"] != top.closing or top.awaits not in ("item", "comma"):
