@@ -65,7 +65,7 @@ class Known(Struct, frozen=True, dict=True):
     def _is_forgotten(self, one: Failure) -> bool:
         wording = Wording()
         return is_forgotten(
-            failure_line(one, one.k, say, Lessons(self.found, (), wording)), self.forgotten
+            failure_line(one, one.k, wording, Lessons(self.found, (), wording)), self.forgotten
         )
 
 
