@@ -119,7 +119,7 @@ class Lessons:
             if values:
                 carriers.append(found.calls[i])
                 before = found.context.before(found.calls[i])
-                tools.update(holders(before, values) - {found.calls[i].tool_name})
+                tools.update(sorted(holders(before, values) - {found.calls[i].tool_name}))
         n = len(carriers)
         most = max(tools.values(), default=0)
         if n < least or 2 * most <= n:
