@@ -21,6 +21,7 @@ from toolmem.guidance.named_parameters import (
     parameter_lines,
     program_line,
 )
+from toolmem.guidance.observations import Calls
 from toolmem.guidance.shown import is_forgotten
 from toolmem.guidance.wording import Language, Wording
 from toolmem.models.calls import ToolCallResult, shared_origin
@@ -37,8 +38,8 @@ LEAST_ALIKE = 0.5  # share of words that two similar messages have in common
 class Known(Struct, frozen=True, dict=True):
     """What a workspace knows of a tool. Calls are oldest first."""
 
-    calls: Sequence[ToolCallResult]  # of the tool
-    around: Sequence[ToolCallResult] = ()  # of all tools
+    calls: Calls  # of the tool
+    around: Calls = ()  # of all tools
     history: ToolHistory | None = None  # behind the tool's guidance; outlives the calls
     forgotten: Sequence[str] = ()  # keys of lines that a user removed
 
@@ -68,8 +69,7 @@ class Known(Struct, frozen=True, dict=True):
     def _is_forgotten(self, failure: Failure) -> bool:
         if not self.forgotten:
             return False
-        wording = Wording()
-        line = failure_line(failure, failure.k, wording, Lessons(self.found, (), wording))
+        line = failure_line(failure, failure.k, Lessons(self.found, (), Wording()))
         return is_forgotten(line, self.forgotten)
 
 
@@ -102,11 +102,11 @@ def at_error(known: Known, call: ToolCallResult, language: Language = "") -> lis
     if may_have_run(call):
         failures = list(map(_without_repeating, failures))
     lessons = Lessons(known.found, failures, wording)
-    lines = list(_error_lines(failures, key, observation.part, wording, lessons))[:MAX_ERRORS]
+    lines = list(_error_lines(failures, key, observation.part, lessons))[:MAX_ERRORS]
     shown = {repair for each in lines for repair in each.repairs}
-    parameters = parameter_lines(known.found, lessons, call, observation, line, wording)
+    parameters = parameter_lines(lessons, call, observation, line)
     known_names = (
-        program_line(known.found, observation, line, wording),
+        program_line(lessons, observation, line),
         nearby_line(known.around, call, line, wording),
     )
     lines += [replace(each, error=key) for each in known_names if each is not None]
@@ -123,18 +123,18 @@ def _without_repeating(failure: Failure) -> Failure:
 
 
 def _error_lines(
-    failures: Sequence[Failure], key: str, part: str, wording: Wording, lessons: Lessons
+    failures: Sequence[Failure], key: str, part: str, lessons: Lessons
 ) -> Iterator[Line]:
     """The line of this error, of the same part of the tool if possible; then similar errors."""
     same = [each for each in failures if each.error == key]
     if same:
         failure = min(same, key=lambda each: each.part != part)
-        yield failure_line(failure, failure.k, wording, lessons)
+        yield failure_line(failure, failure.k, lessons)
     others = [each for each in failures if each.error != key and each.recovered]
     shares = [(_shared_words(key, each.error), each) for each in others]
     for share, failure in sorted(shares, key=lambda pair: (-pair[0], -pair[1].recovered)):
         if share >= LEAST_ALIKE:
-            yield failure_line(failure, failure.k, wording, lessons)
+            yield failure_line(failure, failure.k, lessons)
 
 
 def _shared_words(first: str, second: str) -> float:

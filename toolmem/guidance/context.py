@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
 from toolmem.guidance.differences import LEAST_NAME, NOT_GIVEN, differing
-from toolmem.guidance.observations import Observation, arguments_of, leaves
+from toolmem.guidance.observations import Calls, Observation, arguments_of, leaves
 from toolmem.guidance.shown_values import form_of
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Repair
@@ -29,8 +29,6 @@ MAX_SHORT = 60  # characters of an answer that is recognized by its form
 # Share of fields, from 0 to 1, that two answers must have in common.
 _ALIKE = 0.8
 _ALIKE_FOR_SAME_ARGUMENTS = 0.6
-
-Calls = Sequence[ToolCallResult]
 
 
 class Context:

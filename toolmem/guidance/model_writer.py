@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from copy import copy
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from toolmem.errors import ModelError
 from toolmem.guidance.card import CardWriter
+from toolmem.guidance.observations import Calls
 from toolmem.guidance.shown import BULLET, FIGURES, statistics, sums_of
 from toolmem.guidance.wording import Language, Wording
 from toolmem.llm.models import DryRunModel
@@ -40,9 +41,6 @@ _PROMPTS = str(Path(__file__).with_name("prompts.yaml"))
 _FORM = "Reply only:\n```txt\n<the guidance>\n```"
 _FENCE = re.compile(r"^[ \t]{0,8}```([A-Za-z0-9_+.#-]*)[ \t]*$", re.MULTILINE)
 _MISFIT = re.compile(r"The input does not fit the tool's schema: .*")
-
-
-Calls = Sequence[ToolCallResult]
 
 
 class ModelWriter:

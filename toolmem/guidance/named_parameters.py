@@ -15,7 +15,14 @@ from toolmem.guidance.context import holders, new_values
 from toolmem.guidance.differences import NOT_GIVEN, alike, missing_program
 from toolmem.guidance.evidence import Findings
 from toolmem.guidance.harmful import runs_what_it_fetches
-from toolmem.guidance.observations import MAX_TEXT, Command, Observation, arguments_of, leaves
+from toolmem.guidance.observations import (
+    MAX_TEXT,
+    Calls,
+    Command,
+    Observation,
+    arguments_of,
+    leaves,
+)
 from toolmem.guidance.shown_values import (
     arguments_shown,
     form_of,
@@ -54,8 +61,8 @@ class Lessons:
     """
 
     def __init__(self, found: Findings, failures: Sequence[Failure], wording: Wording) -> None:
-        self._found = found
-        self._wording = wording
+        self.found = found
+        self.wording = wording
         self._failures = failures
         self.named: dict[str, list[Repair]] = {}  # the tools and values that lessons name, by path
         self._sources: dict[str, Counter[str]] = {}
@@ -82,7 +89,7 @@ class Lessons:
 
     def sources(self) -> Iterator[tuple[str, str]]:
         """(parameter, lesson) of each parameter whose values came from other tools."""
-        pairs = zip(self._found.observed, self._found.worked, strict=True)
+        pairs = zip(self.found.observed, self.found.worked, strict=True)
         given = (one.arguments.items() for one, worked in pairs if worked)
         names = [str(name) for items in given for name, value in items if type(value) is not list]
         for path in dict.fromkeys(names):
@@ -101,11 +108,11 @@ class Lessons:
         self.named[path] = [Repair("source", path, after=tool)]
         behind = (one for one in self._failures if any(e.repair.path == path for e in one.repairs))
         self.origins[path] = shared_origin(one.imported for one in behind)
-        return self._wording.phrase("source", tool=self._wording.names([tool]), k=k, n=n)
+        return self.wording.phrase("source", tool=self.wording.names([tool]), k=k, n=n)
 
     def _used(self, path: str, least: int = 2) -> str:
         """The tools whose earlier results held the value in most calls that worked."""
-        found = self._found
+        found = self.found
         tools = Counter[str]()
         carriers = list[ToolCallResult]()
         calls = [i for i, worked in enumerate(found.worked) if worked][-MAX_CARRIERS:]
@@ -127,11 +134,11 @@ class Lessons:
         names = [tool for tool, k in tools.most_common(2) if 5 * k >= 4 * most]
         self.named[path] = [Repair("source", path, after=tool) for tool in names]
         self.origins[path] = shared_origin(each.imported for each in carriers)
-        return self._wording.phrase("used", tool=self._wording.names(names), k=most, n=n)
+        return self.wording.phrase("used", tool=self.wording.names(names), k=most, n=n)
 
     def _written(self, path: str, part: str, sent: Any) -> str:
         """How the values of calls that worked are written, where `sent` differs from it."""
-        found = self._found
+        found = self.found
         calls = [i for i, o in enumerate(found.observed) if found.worked[i] and o.part == part]
         for inner in (path, f"{path}[]"):
             given = [v for i in calls for v in values_at(found.observed[i].arguments, inner)]
@@ -141,7 +148,7 @@ class Lessons:
             return ""
         self.origins[path] = shared_origin(found.calls[i].imported for i in calls)
         if all(type(value) in (int, float) for value in given):
-            return self._wording.phrase("number", n=len(given)) if isinstance(sent, str) else ""
+            return self.wording.phrase("number", n=len(given)) if isinstance(sent, str) else ""
         texts = [value for value in given if isinstance(value, str) and value]
         if len(texts) < len(given):
             return ""
@@ -151,12 +158,12 @@ class Lessons:
         """The form that all texts have and `sent` lacks."""
         hidden = {str(value_shown(path, text)) for text in texts}
         if len(hidden) == 1 and str(value_shown(path, sent)) not in hidden and "<" in min(hidden):
-            return self._wording.phrase("form", form=min(hidden), n=len(texts))
+            return self.wording.phrase("form", form=min(hidden), n=len(texts))
         forms = {form_of(text) for text in texts}
         is_masked = str(sent).startswith("<")
         is_form = len(forms) == 1 and len(set(texts)) > 1 and form_of(str(sent)) not in forms
         form = written_form(texts) if is_form and not is_masked else ""
-        return self._wording.phrase("form", form=in_backticks(form), n=len(texts)) if form else ""
+        return self.wording.phrase("form", form=in_backticks(form), n=len(texts)) if form else ""
 
     def _often(self, path: str, texts: list[str]) -> str:
         """The values given most often, where there are few different ones."""
@@ -166,20 +173,17 @@ class Lessons:
             return ""
         often = counts.most_common(MAX_VALUES)
         self.named[path] = [Repair("value", path, after=value) for value, _ in often]
-        values = [self._wording.phrase("often", what=in_backticks(v), k=k) for v, k in often]
+        values = [self.wording.phrase("often", what=in_backticks(v), k=k) for v, k in often]
         values += [] if len(often) == len(counts) else ["…"]
-        return self._wording.phrase("values", values=self._wording.phrase("list").join(values))
+        return self.wording.phrase("values", values=self.wording.phrase("list").join(values))
 
 
 def parameter_lines(
-    found: Findings,
-    lessons: Lessons,
-    call: ToolCallResult,
-    observation: Observation,
-    message: str,
-    wording: Wording,
+    lessons: Lessons, call: ToolCallResult, observation: Observation, message: str
 ) -> list[Line]:
     """Lines on the parameters that an error names. `message`: the error line of `call`."""
+    found = lessons.found
+    wording = lessons.wording
     good = [i for i in _of_same_action(found, observation) if found.worked[i]]
     lines = []
     for path, is_missing in _named_in(found, observation, message):
@@ -294,9 +298,7 @@ def _instead(found: Findings, sent: dict[str, Any], good: Sequence[int]) -> list
     return often[:MAX_INSTEAD]
 
 
-def program_line(
-    found: Findings, observation: Observation, message: str, wording: Wording
-) -> Line | None:
+def program_line(lessons: Lessons, observation: Observation, message: str) -> Line | None:
     """The programs of commands that worked, where a command's program is missing.
 
     Those with a similar name come first.
@@ -306,6 +308,8 @@ def program_line(
     missing = missing_program(message, command)
     if not missing:
         return None
+    found = lessons.found
+    wording = lessons.wording
     commands = [
         (text.main, call)
         for call, one, worked in zip(found.calls, found.observed, found.worked, strict=True)
@@ -324,9 +328,7 @@ def program_line(
     return wording.marked(line, shared_origin(c.imported for name, c in commands if name in order))
 
 
-def nearby_line(
-    around: Sequence[ToolCallResult], call: ToolCallResult, message: str, wording: Wording
-) -> Line | None:
+def nearby_line(around: Calls, call: ToolCallResult, message: str, wording: Wording) -> Line | None:
     """A path similar to one that was not found, from calls of any tool that worked."""
     missing = [path for path in _paths(call) if is_named(message, path.strip("/"))]
     if not missing or error_class_of(message) != "not_found":
