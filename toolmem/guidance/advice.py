@@ -49,10 +49,7 @@ class Known(Struct, frozen=True, dict=True):
 
     @cached_property
     def failures(self) -> list[Failure]:
-        """The failures in the history and in the calls; of one in both, the count that is higher.
-
-        A user's removed lines, and answers of no use, are not among them.
-        """
+        """Failures in the history and the calls that are not removed; the higher count of both."""
         counted = list(self.history.failures) if self.history else []
         counted += count(self.found, None).failures if self.calls else []
         known: dict[tuple[str, str], Failure] = {}

@@ -121,11 +121,11 @@ class Answers:
     """What the answers of a tool look like. `outputs`: those of calls that worked."""
 
     def __init__(self, outputs: Iterable[str]) -> None:
-        self._outputs = list(outputs)
+        self._outputs = outputs
 
     @cached_property
     def _shapes(self) -> list[Any]:
-        return [shape for each in self._outputs if (shape := _shape(each))]
+        return list(filter(None, map(_shape, self._outputs)))
 
     def are_like(self, output: str, least: float) -> bool:
         """Whether an output looks like one of them. `least`: share of common fields, 0 to 1."""
@@ -162,8 +162,7 @@ def may_write(call: ToolCallResult) -> bool:
 def _may_be_recommended(failed: ToolCallResult, later: ToolCallResult) -> bool:
     """Whether a call of another tool may be shown as a way out of a failure.
 
-    It must change no more than the failed call did, and the failed call's answer must not have
-    proposed it. No tool is a way round a missing permission.
+    It changes no more than the failed call, whose output did not propose it or lack a permission.
     """
     if call_destroys(later) or (may_write(later) and not may_write(failed)):
         return False

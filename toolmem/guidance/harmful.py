@@ -101,14 +101,13 @@ def hides_errors(before: Observation, after: Observation) -> bool:
     """Whether the later call only makes the error vanish: `2>/dev/null`, `if [ -d`, `exit`."""
     for path, new in _texts(after):
         old = str(before.arguments.get(path, ""))
-        text = after.texts.get(path)
-        command = text if isinstance(text, Command) else Command()
-        is_longer = isinstance(text, Command) and old and new.startswith(old)
+        command = after.texts.get(path)
+        is_longer = isinstance(command, Command) and old and new.startswith(old)
         if is_longer and _AFTERWARDS.match(new[len(old) :]):
             return True
         if len(_HIDING.findall(new)) > len(_HIDING.findall(old[:MAX_TEXT])):
             return True
-        if command.programs:
+        if isinstance(command, Command) and command.programs:
             return _GIVING_UP.issuperset(command.programs)
     return False
 
@@ -134,9 +133,8 @@ def bypasses_check(before: Observation, after: Observation) -> bool:
         may_bypass = words & _BYPASS_WORDS or _BYPASSING.search(path)
         if may_bypass and new_value not in (None, False):
             return True
-        if words & _SAFE_WORDS and old_value is True:
-            return True
-        if new_value in ("skip", "ignore", "force"):
+        is_unsafe = bool(words & _SAFE_WORDS) and old_value is True
+        if is_unsafe or new_value in ("skip", "ignore", "force"):
             return True
     return False
 

@@ -55,10 +55,7 @@ _STOP_WORDS = word_set("the and new name number type list ids not for can all")
 
 
 class Lessons:
-    """What calls that worked teach of the parameters of one tool. A lesson is a part of a sentence.
-
-    `failures`: all that were counted.
-    """
+    """What calls that worked teach of a tool's parameters. `failures`: all that were counted."""
 
     def __init__(self, found: Findings, failures: Sequence[Failure], wording: Wording) -> None:
         self.found = found
@@ -299,10 +296,7 @@ def _instead(found: Findings, sent: dict[str, Any], good: Sequence[int]) -> list
 
 
 def program_line(lessons: Lessons, observation: Observation, message: str) -> Line | None:
-    """The programs of commands that worked, where a command's program is missing.
-
-    Those with a similar name come first.
-    """
+    """For a missing program: the programs of commands that worked, similar names first."""
     texts = ((path, t) for path, t in observation.texts.items() if isinstance(t, Command))
     path, command = next(texts, ("", Command()))
     missing = missing_program(message, command)

@@ -70,10 +70,10 @@ def fit(guidance: Guidance, max_tokens: int) -> str:
 
 
 def fit_together(tools: Sequence[tuple[str, Guidance]], max_tokens: int) -> list[str]:
-    """The text of each tool; all, with their headings, have at most `max_tokens`.
+    """The text of each tool, in at most `max_tokens` for all with their headings; "" for none.
 
-    `tools`: headings and guidance. Failures come before examples. Tools get a line in turn, those
-    with most failures first. "" where no line of a tool fits.
+    `tools`: headings and guidance. Failures come before examples. Tools get one line in turn, those
+    with most failures first.
     """
     contents = [_content(guidance.text) for _, guidance in tools]
     failed = [sum(line.k for line in one.lines if _turn(line) < 2) for _, one in tools]
@@ -229,10 +229,7 @@ def require_trusted(store: Store) -> None:
 def guidance_section(
     records: Iterable[ToolRecord], max_tokens: int, language: Language = ""
 ) -> str:
-    """The guidance of these tools in at most `max_tokens`, headings included.
-
-    "" where no tool has guidance, or none of it fits.
-    """
+    """The guidance of these tools in at most `max_tokens`, with headings; "" where none fits."""
     known = [
         (f"### `{in_backticks(record.tool_name)}`", record.guidance)
         for record in records
@@ -273,10 +270,7 @@ def sums_of(calls: Iterable[ToolCallResult]) -> CallSums:
 
 
 def calls_since_guidance(record: ToolRecord) -> int:
-    """How many kept calls are newer than all that the guidance covers.
-
-    `record.new` also has older calls, which no summary read.
-    """
+    """How many kept calls are newer than all that the guidance covers; `record.new` may be more."""
     count = 0
     while count < len(record.new) and record.new[-1 - count] == record.last_seq - count:
         count += 1

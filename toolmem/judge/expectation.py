@@ -38,7 +38,7 @@ class Expectation(Struct, frozen=True):
     asks_for_failures: bool = False  # the tool lists failures of other things, such as logs
 
 
-def word_list(text: str) -> tuple[str, ...]:
+def ordered(text: str) -> tuple[str, ...]:
     """The words of a text, in order."""
     return tuple(text.split())
 
@@ -54,7 +54,7 @@ _CHINESE = {
 }
 _SHELL = SHELL_WORDS | word_set("cmd powershell console zsh sh ssh cli")
 _RUNS_A_COMMAND = _SHELL | word_set("command run execute exec")
-_COMMAND_KEYS = word_list("command cmd commands shell_command script bash_command command_line")
+_COMMAND_KEYS = ordered("command cmd commands shell_command script bash_command command_line")
 _INTERPRETS = INTERPRETER_WORDS | word_set("javascript js sandbox csharp rust java matlab pytest")
 _LANGUAGES = word_set("go r c")  # these words mean something else in longer names
 _RUNS = word_set("run execute exec eval test build compile lint interpret dbt")
