@@ -76,7 +76,7 @@ def fit_together(tools: Sequence[tuple[str, Guidance]], max_tokens: int) -> list
     with most failures first.
     """
     contents = [_content(guidance.text) for _, guidance in tools]
-    failed = [sum(line.k for line in one.lines if _turn(line) < 2) for _, one in tools]
+    failed = [sum(line.k for line in one.lines if _TURN.get(line.kind, 0) < 2) for _, one in tools]
     order: list[tuple[int, int, int, int, int]] = []
     for place, (_, guidance) in enumerate(tools):
         taken: dict[int, int] = {}
@@ -99,10 +99,6 @@ def _content(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def _turn(line: Line) -> int:
-    return _TURN.get(line.kind, 0)
-
-
 def _order(guidance: Guidance, texts: Sequence[str]) -> list[tuple[int, int, int]]:
     """(turn, rank, position) of each line of the text that is not a heading."""
     known = {BULLET + line.text: (rank, line) for rank, line in enumerate(guidance.lines)}
@@ -110,7 +106,7 @@ def _order(guidance: Guidance, texts: Sequence[str]) -> list[tuple[int, int, int
     for i, text in enumerate(texts):
         rank, line = known.get(text, (i - len(texts), None))
         if not text.startswith("#"):
-            found.append((_turn(line) if line else 0, rank, i))
+            found.append((_TURN.get(line.kind, 0) if line else 0, rank, i))
     return found
 
 
