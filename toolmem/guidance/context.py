@@ -68,11 +68,10 @@ class Context:
         before: Observation,
         after: Observation,
     ) -> set[Repair]:
-        """The other tools whose results held the value that a changed parameter then got.
+        """The other tools whose results held the new value of a parameter that changed.
 
-        Tools that were called between the two calls come first; those that were called before
-        both count only where there are none. `SHARED` marks a tool whose results held the value
-        that failed, too.
+        Tools called between the two calls; if there are none, those called before both. `SHARED`
+        marks a tool whose results held the value that failed, too.
         """
         earlier = self.before(worked)
         between = self._between(failed, worked)
@@ -162,7 +161,7 @@ def may_write(call: ToolCallResult) -> bool:
 def _may_be_recommended(failed: ToolCallResult, later: ToolCallResult) -> bool:
     """Whether a call of another tool may be shown as a way out of a failure.
 
-    It changes no more than the failed call, whose output did not propose it or lack a permission.
+    It must change no more than the failed call, evade no permission, and not be proposed by it.
     """
     if call_destroys(later) or (may_write(later) and not may_write(failed)):
         return False

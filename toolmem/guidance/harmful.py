@@ -149,9 +149,9 @@ def was_proposed(
 ) -> bool:
     """Whether a result of `earlier` calls proposed the call, and no task or input before it did.
 
-    A result proposes a call where it holds an address of it, a package, a path that the call runs
-    or that is outside of the working folder, or two neighbouring words of its command or code.
-    What is also in `before`, the failed call, does not count.
+    It proposes a call if it holds an address or package of it, a path that it runs or that is
+    outside of the working folder, or two neighbouring words of its command or code. What is also
+    in `before`, the failed call, does not count.
     """
     old = {str(value) for _, value in leaves(before.arguments)} if before is not None else set()
     tokens = {each for each in _risky_tokens(after) if not any(each in text for text in old)}
