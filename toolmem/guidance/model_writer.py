@@ -75,7 +75,7 @@ class ModelWriter:
         return writer
 
     def prompt(self, tool_name: str, calls: Calls, old: Guidance | None = None) -> str:
-        """The prompt, as it is sent. `old`: guidance that `calls` update; None: write new guidance."""
+        """The prompt, as it is sent. `old`: guidance that `calls` update; None: there is none."""
         template = self._whole if old is None else self._update
         bodies = {str(number): body for number, body in enumerate(_bodies(calls))}
         limit = max(MAX_PROMPT - len(template.text), MIN_CALL * len(calls))
