@@ -91,8 +91,8 @@ FIGURES = (
     Figure(
         "elasticsearch",
         "",
-        "Elasticsearch, where the bare client takes 1.0: storing calls of 20 and 200 tools takes {} "
-        "and {} (goals 2.0 and 2.2), {} without masking secrets; a search {}",
+        "Elasticsearch, where the bare client takes 1.0: storing calls of 20 and 200 tools takes "
+        "{} and {} (goals 2.0 and 2.2), {} without masking secrets; a search {}",
         tuple(("  time against bare", "measured", str(nth)) for nth in range(1, 5)),
     ),
     Figure(
