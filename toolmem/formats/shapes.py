@@ -98,15 +98,18 @@ def fits(where: Where, part: Any, unit: Any) -> bool:
     """Whether a part, or its unit, has the values at the paths of `where`."""
     for path, wanted in where.items():
         found = read_path(path, part, unit)
-        is_many = type(found) is list and "*" in path
-        if not (any(_fits(each, wanted) for each in found) if is_many else _fits(found, wanted)):
+        values = found if type(found) is list and "*" in path else [found]
+        if not any(_fits(each, wanted) for each in values):
             return False
     return True
 
 
 def _fits(value: Any, wanted: Any) -> bool:
-    if wanted is ANY or wanted is None:
-        return (value is UNSET or value is None or value is False) is (wanted is None)
+    is_missing = value is UNSET or value is None or value is False
+    if wanted is None:
+        return is_missing
+    if wanted is ANY:
+        return not is_missing
     if type(wanted) is tuple:
         return type(value) is str and value in wanted
     return type(value) is type(wanted) and value == wanted

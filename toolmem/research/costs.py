@@ -108,11 +108,11 @@ def bill(
     with ToolMem(config, overrides=overrides) as memory:
         configuration = memory.engine.configuration
     settings = configuration.settings
-    name = settings.op[OP].llm
+    llm = settings.op[OP].llm
     budget = Budget(BudgetSection(), settings.prices)
-    model = settings.llm.get(name, ModelSection()).model_name or DEFAULT_MODEL
-    Budget(settings.budget, settings.prices).check_model(model, f"llm.{name}.model_name")
-    counting = {name: DryRunModel(model, budget)}
+    model = settings.llm.get(llm, ModelSection()).model_name or DEFAULT_MODEL
+    Budget(settings.budget, settings.prices).check_model(model, f"llm.{llm}.model_name")
+    counting = {llm: DryRunModel(model, budget)}
     # A forced summary has the guidance of the smart skip, and sends what that skips as well.
     given = {policy: {**BASE, **params} for policy, params in policies.items()}
     replayed = {
