@@ -30,7 +30,7 @@ MAX_SECONDS = 30 * 86_400  # of a call; more comes from clocks that differ
 
 UNANSWERED = "calls without an answer were left out"
 ORPHANS = "answers to no known call were left out"
-NAMELESS = "rows name no tool and were left out: --map name=... says where it stands"
+NAMELESS = "rows name no tool and were left out: give its place by --map name=..."
 
 _CONVERSATION_KEYS = ("id", "conversation_id", "session_id", "thread_id", "task_id")
 Record = dict[str, Any]

@@ -83,7 +83,7 @@ class LaterRepairs(Struct, frozen=True, kw_only=True):
                 f"At least {MIN_CONVERSATIONS} are needed."
             )
         low, high = 100 * self.low, 100 * self.high
-        apart = " All runs of a task stand in one half." if self.has_tasks else ""
+        apart = " All runs of a task are in one half." if self.has_tasks else ""
         return (
             f"Guidance from the {older} half says how {self.named:,} of {self.repaired:,} later "
             "failures were repaired. "
