@@ -98,10 +98,7 @@ async def _joined(lines: AsyncIterator[str]) -> Any:
             reason = as_object(choice).get("finish_reason") or reason
     if reason is None:
         raise NoAnswer("the stream ended before the reply did", was_sent=True)
-    return {
-        "choices": [{"finish_reason": reason, "message": {"content": text}}],
-        "usage": usage,
-    }
+    return {"choices": [{"finish_reason": reason, "message": {"content": text}}], "usage": usage}
 
 
 def read_chat(body: Any, name: str) -> Reading[str]:

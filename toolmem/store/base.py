@@ -20,7 +20,7 @@ from toolmem.models.records import Document, Hit, Record
 from toolmem.models.tools import AppendResult, CallSums, LoggedCall, ToolRecord, Window
 from toolmem.store import changes, storable
 from toolmem.store.search import Query, Ranking, fuse, query_words, scope_of, unit_vector
-from toolmem.store.storable import Place, Prepared
+from toolmem.store.storable import Prepared, RecordKey
 from toolmem.text.masking import mask_call
 
 CALLS_AT_ONCE = 200  # of the log, in memory together: each may have megabytes
@@ -95,8 +95,8 @@ class BaseStore(Store):
         newest: bool = False,
         **wanted: Any,
     ) -> list[LoggedCall]:
-        conversations = None if conversation_id is None else storable.several(conversation_id)
-        tools = None if tool_names is None else storable.several(tool_names)
+        conversations = None if conversation_id is None else storable.as_list(conversation_id)
+        tools = None if tool_names is None else storable.as_list(tool_names)
         query = LogQuery(workspace, limit, newest, conversations, tools, **wanted)
         found: list[LoggedCall] = []
         while len(found) < limit:
@@ -126,29 +126,29 @@ class BaseStore(Store):
         if keep < 1:
             raise RequestError(f"keep: expected a whole number of at least 1, got {keep}", "keep")
         now = datetime.now(UTC)  # one time for all tools keeps the order of the calls in the log
-        asks = {
-            name: changes.ask_append(workspace, name, prepared, keep, now)
+        updates = {
+            name: changes.append_update(workspace, name, prepared, keep, now)
             for name, prepared in storable.prepare(calls, self._mask_key()).items()
         }
-        return self._commit(workspace, asks)
+        return self._commit(workspace, updates)
 
     @abstractmethod
-    def _commit(self, workspace: str, asks: Mapping[str, changes.Ask]) -> dict[str, Any]:
-        """Read each tool, let its Ask decide, and write all together. Returns answers by tool."""
+    def _commit(self, workspace: str, updates: Mapping[str, changes.Update]) -> dict[str, Any]:
+        """Read each tool, let its update decide, write all at once. Returns answers by tool."""
 
     def merge(self, workspace: str, window: Window[ToolCallResult], keep: int) -> AppendResult:
         storable.require_workspace(workspace)
         name, now = window.record.tool_name, datetime.now(UTC)
         prepared = storable.prepare(window.calls, self._mask_key()).get(name, Prepared([], []))
-        append = changes.ask_append(workspace, name, prepared, keep, now)
+        append = changes.append_update(workspace, name, prepared, keep, now)
 
-        def decide(found: changes.Found) -> tuple[Any, AppendResult]:
+        def decide(found: changes.FoundTool) -> tuple[Any, AppendResult]:
             if found.record is not None:
                 return append.decide(found)
             return changes.import_tool(workspace, window, prepared, keep, now)
 
-        ask = changes.Ask(decide, append.ids)
-        merged: AppendResult = self._commit(workspace, {name: ask})[name]
+        update = changes.Update(decide, append.ids)
+        merged: AppendResult = self._commit(workspace, {name: update})[name]
         return merged
 
     def update_verdicts(
@@ -157,7 +157,7 @@ class BaseStore(Store):
         key = self._mask_key() if verdicts else None
         given = {seq: mask_call(c, key) if key else c for seq, c in verdicts.items()}
 
-        def decide(found: changes.Found) -> tuple[changes.Commit | None, ToolRecord | None]:
+        def decide(found: changes.FoundTool) -> tuple[changes.Commit | None, ToolRecord | None]:
             if found.record is None:
                 return None, None
             window, now = found.window(list(given)), datetime.now(UTC)
@@ -165,7 +165,7 @@ class BaseStore(Store):
             commit = changes.with_verdicts(record, window, given, now)
             return commit, found.record if commit is None else commit.record
 
-        record: ToolRecord | None = self._commit(workspace, {tool: changes.Ask(decide)})[tool]
+        record: ToolRecord | None = self._commit(workspace, {tool: changes.Update(decide)})[tool]
         return record
 
     def delete_calls(
@@ -177,8 +177,8 @@ class BaseStore(Store):
         back: Sequence[str] = (),
         sums: CallSums | None = None,
     ) -> int:
-        ask = changes.ask_delete(set(ids), back, sums, datetime.now(UTC))
-        deleted: int = self._commit(workspace, {tool: ask})[tool]
+        update = changes.delete_update(set(ids), back, sums, datetime.now(UTC))
+        deleted: int = self._commit(workspace, {tool: update})[tool]
         return deleted
 
     def put_guidance(
@@ -190,12 +190,12 @@ class BaseStore(Store):
         document: Document,
         expected_version: int,
     ) -> ToolRecord:
-        def decide(found: changes.Found) -> tuple[changes.Commit, changes.Commit]:
+        def decide(found: changes.FoundTool) -> tuple[changes.Commit, changes.Commit]:
             now = datetime.now(UTC)
             commit = changes.with_guidance(found.record, guidance, document, expected_version, now)
             return commit, commit
 
-        done: changes.Commit = self._commit(workspace, {tool: changes.Ask(decide)})[tool]
+        done: changes.Commit = self._commit(workspace, {tool: changes.Update(decide)})[tool]
         return replace(done.record, guidance=done.guidance)
 
     # ------------------------------------------------------------ records
@@ -218,11 +218,11 @@ class BaseStore(Store):
             body = bytes(value) if isinstance(value, msgspec.Raw) else msgspec.json.encode(value)
         except (ValueError, TypeError, RecursionError) as error:
             raise RequestError(f"value: {error}", field="value") from error
-        return self._put(Place(workspace, namespace, key), body, document, expected_version)
+        return self._put(RecordKey(workspace, namespace, key), body, document, expected_version)
 
     @abstractmethod
     def _put(
-        self, place: Place, body: bytes, document: Document | None, expected: int | None
+        self, record_key: RecordKey, body: bytes, document: Document | None, expected: int | None
     ) -> Record:
         """Write a record. Raises Conflict where it is not at the expected version."""
 

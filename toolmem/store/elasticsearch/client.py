@@ -54,7 +54,7 @@ _MOVING = (
 )
 _encode = msgspec.json.Encoder().encode
 
-Position = tuple[int, int]  # _seq_no and _primary_term of a document
+Revision = tuple[int, int]  # _seq_no and _primary_term of a document
 
 
 class Doc(Struct):
@@ -62,18 +62,18 @@ class Doc(Struct):
 
     id: str
     source: dict[str, Any]
-    position: Position
+    revision: Revision
     version: int
 
 
 class Write(Struct):
-    """A document to write: under an external version, or only where it is at a position."""
+    """A document to write: under an external version, or only where it is at a revision."""
 
     index: str
     id: str
     source: Any  # None: delete it
     version: int | None = None  # written unless a newer version is there
-    position: Position | None = None
+    revision: Revision | None = None
     is_new: bool = False  # only where there is none yet
 
     def lines(self) -> bytes:
@@ -81,8 +81,8 @@ class Write(Struct):
         head: dict[str, Any] = {"_index": self.index, "_id": self.id}
         if self.version is not None:
             head |= {"version": self.version, "version_type": "external_gte"}
-        if self.position is not None:
-            head |= {"if_seq_no": self.position[0], "if_primary_term": self.position[1]}
+        if self.revision is not None:
+            head |= {"if_seq_no": self.revision[0], "if_primary_term": self.revision[1]}
         if self.source is None:
             return _encode({"delete": head})
         action = "create" if self.is_new else "index"
@@ -103,7 +103,9 @@ class Client:
         self._pause = pause  # seconds before the second attempt
         self._opening = threading.RLock()
         self._is_closed = self._is_ready = False
-        self._attempt: float | None = None  # seconds for one attempt; None: as the client says
+        self._attempt_timeout: float | None = (
+            None  # seconds for one attempt; None: as the client says
+        )
         self._failure, self._failed_until = "", 0.0  # of the first contact, monotonic
         self._pid = os.getpid()
 
@@ -130,8 +132,8 @@ class Client:
                 self._is_ready = True
             return self._es
 
-    def pauses(self, longest: float = 2.0) -> Iterator[None]:
-        """Yield for each attempt until the deadline, with doubling, jittered pauses between."""
+    def attempts(self, longest: float = 2.0) -> Iterator[None]:
+        """Yield for each attempt until the deadline, with doubling, jittered attempts between."""
         deadline, pause = time.monotonic() + self._timeout, self._pause
         while True:
             yield
@@ -145,29 +147,29 @@ class Client:
         """The same connection, for requests that may only take so long, whatever happens."""
         if self._es is None:
             self._connect()
-        hasty = copy(self)
-        hasty._timeout = min(seconds, self._timeout)
-        hasty._attempt = hasty._timeout / hosts
-        return hasty
+        limited = copy(self)
+        limited._timeout = min(seconds, self._timeout)
+        limited._attempt_timeout = limited._timeout / hosts
+        return limited
 
     def about_server(self) -> Mapping[str, Any]:
         """What the server says of itself, as the first contact; {} where it does not say.
 
         A thread of its own asks, as nothing else limits how long the look-up of a name takes.
         """
-        hasty = self.within(CONTACT_SECONDS, 1 + self.location.count(", "))
+        limited = self.within(CONTACT_SECONDS, 1 + self.location.count(", "))
         answer: Future[Any] = Future()
 
         def ask() -> None:
             try:
                 given = (400, 403, 404, 405, 410)  # it may not say it, or not to this user
-                answer.set_result(hasty._attempts(self._es, lambda es: es.info(), given).body)
+                answer.set_result(limited._retry(self._es, lambda es: es.info(), given).body)
             except BaseException as error:
                 answer.set_exception(error)
 
         threading.Thread(target=ask, daemon=True).start()
         try:
-            found = answer.result(hasty._timeout + 0.2)
+            found = answer.result(limited._timeout + 0.2)
         except TimeoutError:
             raise self._out_of_reach("it does not answer") from None
         return found if isinstance(found, Mapping) else {}
@@ -177,14 +179,18 @@ class Client:
         if self._is_closed or self._pid != os.getpid():
             why = "is closed" if self._is_closed else "was opened before a fork; open it again here"
             raise StoreClosed(f"the store at {self.location} {why}")
-        return self._attempts(self._es if self._is_ready else self._connect(), request, ignore)
+        return self._retry(self._es if self._is_ready else self._connect(), request, ignore)
 
-    def _attempts(self, es: Any, request: Callable[[Any], Any], ignore: Sequence[int]) -> Any:
+    def _retry(self, es: Any, request: Callable[[Any], Any], ignore: Sequence[int]) -> Any:
         from elasticsearch import ApiError, TransportError, UnsupportedProductError
 
-        connection = es if self._attempt is None else es.options(request_timeout=self._attempt)
+        connection = (
+            es
+            if self._attempt_timeout is None
+            else es.options(request_timeout=self._attempt_timeout)
+        )
         failed: StoreError | None = None
-        for _ in self.pauses():
+        for _ in self.attempts():
             try:
                 return request(connection)
             except UnsupportedProductError as error:
@@ -243,9 +249,9 @@ class Client:
             found += self._answers(docs[start : start + PAGE], send)
         return [_doc_of(each) if each.get("found") else None for each in found]
 
-    def bulk(self, writes: Sequence[Write]) -> list[Position | None]:
-        """The new position of each document; None: a version or position conflicted (409)."""
-        written: list[Position | None] = []
+    def bulk(self, writes: Sequence[Write]) -> list[Revision | None]:
+        """The new revision of each document; None: a version or revision conflicted (409)."""
+        written: list[Revision | None] = []
         for lines in _chunks([each.lines() for each in writes]):
             for each in self._answers(lines, self._send):
                 conflicts = each["status"] == 409
@@ -269,7 +275,7 @@ class Client:
         """The answer to each item, in order; items with a passing error are sent again."""
         answers: dict[int, dict[str, Any]] = {}
         pending = list(range(len(items)))
-        for _ in self.pauses():
+        for _ in self.attempts():
             answers |= zip(pending, send([items[at] for at in pending]), strict=True)
             pending = [
                 at
@@ -337,8 +343,8 @@ def _query(filters: Sequence[Any], fields: Any) -> dict[str, Any]:
 
 
 def _doc_of(each: Mapping[str, Any]) -> Doc:
-    position = (each["_seq_no"], each["_primary_term"])
-    return Doc(each["_id"], each.get("_source", {}), position, each["_version"])
+    revision = (each["_seq_no"], each["_primary_term"])
+    return Doc(each["_id"], each.get("_source", {}), revision, each["_version"])
 
 
 def _chunks(lines: Sequence[bytes]) -> Iterator[list[bytes]]:

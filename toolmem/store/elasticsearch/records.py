@@ -1,6 +1,6 @@
 """Keyed records. Each is one document, and each change one compare-and-swap of it.
 
-A deleted record leaves an empty document behind, so a delayed request finds its position gone. The
+A deleted record leaves an empty document behind, so a delayed request finds its revision gone. The
 stamp of the rules is a document of the same shard, written by the same request as the rule, so
 that whoever reads the new stamp reads the new rule. Afterwards both are copied to an index of their
 own, which tells what the store lost.
@@ -25,7 +25,7 @@ from toolmem.store.base import BaseStore
 from toolmem.store.elasticsearch.client import MAX_CONFLICT_PAUSE, Client, Doc, Write
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout, digest, terms
 from toolmem.store.search import index_words
-from toolmem.store.storable import MAX_NAME, Place
+from toolmem.store.storable import MAX_NAME, RecordKey
 from toolmem.text.display import plain
 
 log = logging.getLogger("toolmem.operator")
@@ -73,7 +73,7 @@ class RecordStore(BaseStore):
     ) -> list[Doc | None]:
         """The stamp of the rules, that of their copy, and the documents of records."""
         stamp, copies = digest(workspace, *STAMP), self._layout.copies
-        asked = [(self._layout.records, digest(workspace, *place)) for place in places]
+        asked = [(self._layout.records, digest(workspace, *record_key)) for record_key in places]
         stamps = [(self._layout.records, stamp), (copies, stamp)]
         return (client or self._client).mget([*stamps, *asked], FIELDS, optional=copies)
 
@@ -87,37 +87,37 @@ class RecordStore(BaseStore):
         return Snapshot(value, [record_of(doc) for doc in docs])
 
     def _put(
-        self, place: Place, body: bytes, document: Document | None, expected: int | None
+        self, record_key: RecordKey, body: bytes, document: Document | None, expected: int | None
     ) -> Record:
         now = datetime.now(UTC)
-        for field, name in (("namespace", place.namespace), ("key", place.key)):
+        for field, name in (("namespace", record_key.namespace), ("key", record_key.key)):
             if len(name) > MAX_NAME or not storable.is_storable(name):
                 problem = f"{field}: expected text of at most {MAX_NAME:,} characters"
                 raise RequestError(problem, field)
 
         def change(existing: Record | None) -> dict[str, Any]:
-            version = storable.next_version(place, existing, expected)
+            version = storable.next_version(record_key, existing, expected)
             created = now if existing is None else existing.time_created
             times = {"created": storable.micros(created), "modified": storable.micros(now)}
             found_by = {} if document is None else document_fields(document.text)
             return {"live": True, "version": version, "body": body.decode(), **times, **found_by}
 
-        written = record_of(self._swap(place, change))
+        written = record_of(self._swap(record_key, change))
         assert written is not None
         return written
 
     def delete(self, workspace: str, namespace: str, key: str) -> bool:
-        place = Place(workspace, namespace, key)
+        record_key = RecordKey(workspace, namespace, key)
         gone = {"live": False, "modified": storable.micros(datetime.now(UTC))}
-        return self._swap(place, lambda existing: dict(gone) if existing else None) is not None
+        return self._swap(record_key, lambda existing: dict(gone) if existing else None) is not None
 
     def _swap(
-        self, place: Place, change: Callable[[Record | None], dict[str, Any] | None]
+        self, record_key: RecordKey, change: Callable[[Record | None], dict[str, Any] | None]
     ) -> Doc | None:
         """Write what `change` makes of the current record; where it makes None, write nothing."""
         name, attempts = os.urandom(6).hex(), dict[str, Doc]()
-        for attempt, _ in enumerate(self._client.pauses(longest=MAX_CONFLICT_PAUSE)):
-            *before, doc = self._docs(place.workspace, [place[1:]])
+        for attempt, _ in enumerate(self._client.attempts(longest=MAX_CONFLICT_PAUSE)):
+            *before, doc = self._docs(record_key.workspace, [record_key[1:]])
             recent = [] if doc is None else doc.source["recent"]
             if own := attempts.keys() & set(recent):  # it was swapped, and the answer was lost
                 return attempts[own.pop()]
@@ -126,26 +126,28 @@ class RecordStore(BaseStore):
                 return None
             changed["modified"] = max(changed["modified"], _modified(doc) + 1)
             changed["recent"] = [*recent, f"{name}-{attempt}"][-RECENT:]
-            write = _at(doc, self._write(place, changed))
+            write = _at(doc, self._write(record_key, changed))
             written = attempts[f"{name}-{attempt}"] = Doc(write.id, write.source, (0, 0), 0)
-            stamps = [self._stamp(place.workspace)] if storable.is_rule(*place[1:]) else []
+            stamps = (
+                [self._stamp(record_key.workspace)] if storable.is_rule(*record_key[1:]) else []
+            )
             if self._client.bulk([write, *stamps])[0] is not None:
                 if stamps:
                     self._copy([written], stamps[0], before)
                 return written
         raise StoreUnavailable(
             f"Elasticsearch at {self._client.location}: others changed record "
-            f"{place.namespace!r}/{place.key!r} during every attempt"
+            f"{record_key.namespace!r}/{record_key.key!r} during every attempt"
         )
 
-    def _write(self, place: Place, fields: Mapping[str, Any]) -> Write:
-        source = {**place._asdict(), **fields}
-        return Write(self._layout.records, digest(*place), source)
+    def _write(self, record_key: RecordKey, fields: Mapping[str, Any]) -> Write:
+        source = {**record_key._asdict(), **fields}
+        return Write(self._layout.records, digest(*record_key), source)
 
     def _stamp(self, workspace: str) -> Write:
         """The write of a new, unique stamp of the rules."""
         fields = {"live": False, "body": os.urandom(8).hex()}
-        return self._write(Place(workspace, *STAMP), fields)
+        return self._write(RecordKey(workspace, *STAMP), fields)
 
     # ------------------------------------------------------------ copies of rules
 
@@ -289,7 +291,7 @@ def _is_ahead(copied: Doc, stored: Doc | None) -> bool:
 
 def _at(doc: Doc | None, write: Write) -> Write:
     """Let a document be written only where it is still as it was read."""
-    write.position, write.is_new = None if doc is None else doc.position, doc is None
+    write.revision, write.is_new = None if doc is None else doc.revision, doc is None
     return write
 
 

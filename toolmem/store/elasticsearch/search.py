@@ -107,7 +107,7 @@ class SearchStore(RecordStore):
         docs = self._client.mget([(index, row[0]) for row in rows])
         writes = []
         for row, doc, vector in zip(rows, docs, vectors.values(), strict=True):
-            if doc is None or doc.position != (int(row[1]), int(row[2])):
+            if doc is None or doc.revision != (int(row[1]), int(row[2])):
                 continue
             source = {name: value for name, value in doc.source.items() if name[:7] != "vector_"}
             source["embedder"] = _embedder_mark(identity)
@@ -116,7 +116,7 @@ class SearchStore(RecordStore):
             if source["namespace"] == GUIDANCE:  # it keeps the version of its tool's commit
                 writes.append(Write(index, doc.id, source, version=doc.version))
             else:
-                writes.append(Write(index, doc.id, source, position=doc.position))
+                writes.append(Write(index, doc.id, source, revision=doc.revision))
         self._client.bulk(writes)
 
 

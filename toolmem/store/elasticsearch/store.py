@@ -14,11 +14,11 @@ from toolmem.errors import Conflict, RequestError, StoreUnavailable
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.tools import LoggedCall, ToolRecord, Window
 from toolmem.store.base import LogQuery, SeqsOf
-from toolmem.store.changes import DELETED, Ask
+from toolmem.store.changes import DELETED, Update
 from toolmem.store.elasticsearch.client import Client
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout, terms
 from toolmem.store.elasticsearch.search import SearchStore
-from toolmem.store.elasticsearch.tools import Found, Stale, Tools
+from toolmem.store.elasticsearch.tools import FoundTool, Stale, Tools
 from toolmem.store.storable import GUIDANCE, read_log, searched_text
 
 if TYPE_CHECKING:
@@ -122,14 +122,14 @@ class ElasticsearchStore(SearchStore):
             return [each.record for each in self.windows(workspace, names, recent=0)]
         return [each.state.record for each in self._found(workspace, names)]
 
-    def _found(self, workspace: str, names: Sequence[str] | None) -> list[Found]:
+    def _found(self, workspace: str, names: Sequence[str] | None) -> list[FoundTool]:
         if names is None:
             found = self._tools.read_all(workspace)
         else:
             found = self._tools.read(workspace, dict.fromkeys(names, ()))
-        return [found[name] for name in names or found if found[name].is_alive]
+        return [found[name] for name in names or found if found[name].exists]
 
-    def _settled(self, workspace: str, names: Sequence[str] | None) -> list[Found]:
+    def _found_and_flushed(self, workspace: str, names: Sequence[str] | None) -> list[FoundTool]:
         """Tools whose forgotten calls no search of documents finds any more."""
         tools = self._found(workspace, names)
         for each in tools:
@@ -140,7 +140,7 @@ class ElasticsearchStore(SearchStore):
     def _windows(
         self, workspace: str, names: Sequence[str] | None, chosen: SeqsOf, kind: Any
     ) -> list[Window[Any]]:
-        for _ in self._client.pauses():  # until tools and documents are of one moment
+        for _ in self._client.attempts():  # until tools and documents are of one moment
             tools = self._found(workspace, names)
             with suppress(Stale):
                 wanted = [(each, chosen(each.state.record)) for each in tools]
@@ -156,14 +156,14 @@ class ElasticsearchStore(SearchStore):
         if not found.outbox:
             return found.known
         # Ids in an outbox may be of a commit that is undone: another commit proves them.
-        ask = Ask(lambda found: (None, found.known), asked)
-        known: set[str] = self._commit(workspace, {tool: ask})[tool]
+        update = Update(lambda found: (None, found.known), asked)
+        known: set[str] = self._commit(workspace, {tool: update})[tool]
         return known
 
     # ------------------------------------------------------------ writing
 
-    def _commit(self, workspace: str, asks: Mapping[str, Ask]) -> dict[str, Any]:
-        answers = self._tools.commit(workspace, asks)
+    def _commit(self, workspace: str, updates: Mapping[str, Update]) -> dict[str, Any]:
+        answers = self._tools.commit(workspace, updates)
         for answer in answers.values():
             if isinstance(answer, Exception):
                 raise answer
@@ -172,13 +172,13 @@ class ElasticsearchStore(SearchStore):
     def delete_tools(self, workspace: str, names: Sequence[str] | None = None) -> list[str]:
         if names is None:
             names = self.tool_names(workspace)
-        ask = Ask(lambda found: (DELETED, True) if found.is_alive else (None, False))
-        gone = self._tools.commit(workspace, dict.fromkeys(names, ask))
+        update = Update(lambda found: (DELETED, True) if found.exists else (None, False))
+        gone = self._tools.commit(workspace, dict.fromkeys(names, update))
         return [name for name in names if gone.get(name)]
 
     def _log_page(self, query: LogQuery) -> tuple[list[LoggedCall], int | None]:
         # A call stays in the outbox until its document is written, so tools are read first.
-        tools = self._settled(query.workspace, query.tools)
+        tools = self._found_and_flushed(query.workspace, query.tools)
         if not tools:
             return [], None
         is_search = bool(query.contains) or query.ids is not None  # no index has texts and ids

@@ -11,7 +11,7 @@ import msgspec
 from toolmem.errors import RequestError
 from toolmem.models.records import Document, EmbedderIdentity, TextRow
 from toolmem.store.search import Query, Ranking, scope_of
-from toolmem.store.sqlite.database import first_row, json_list, workspace_id
+from toolmem.store.sqlite.database import find_workspace, first_row, json_list
 from toolmem.store.sqlite.records import RecordStore, Scope, scope_word
 
 _EMBEDDER = "embedder"  # the row of `meta` that says whose vectors these are
@@ -125,7 +125,7 @@ class SearchStore(RecordStore):
 
 
 def _scope_ids(db: apsw.Connection, workspace: str, namespace: str | None) -> Scope:
-    return workspace_id(db, workspace), scope_of(workspace, namespace).namespace
+    return find_workspace(db, workspace), scope_of(workspace, namespace).namespace
 
 
 def _by_words(db: apsw.Connection, scope: Scope, query: Query) -> list[str]:

@@ -21,7 +21,7 @@ from toolmem.files import replace_file
 _made_here: set[tuple[str, str]] = set()  # by this process, where no file can be written
 
 
-def reason_against(path: str, store_id: str) -> str:
+def distrust_reason(path: str, store_id: str) -> str:
     """Why a store is not trusted; "" where it is trusted, or does not exist yet.
 
     The store in the user's home is: who can put a file there can also note that it is trusted.
@@ -36,7 +36,7 @@ def reason_against(path: str, store_id: str) -> str:
     return f"the store {path} is not known to be made by this user's toolmem, and is not trusted"
 
 
-def known_place(store_id: str, path: str) -> str:
+def trusted_path(store_id: str, path: str) -> str:
     """Where a store was trusted whose file is now at `path`, by its id and inode; "" if nowhere."""
     with suppress(OSError):
         inode = os.stat(path).st_ino
@@ -55,7 +55,7 @@ def home_folder() -> str:
     return os.path.join(os.path.realpath(home), OWN_FOLDER) if os.path.isabs(home) else ""
 
 
-def is_forgotten(path: str) -> bool:
+def is_state_lost(path: str) -> bool:
     """Whether only the second place knows that a store is trusted: the state folder was lost."""
     with suppress(OSError):
         first, *others = _entry_paths(path)
