@@ -1,8 +1,7 @@
 """Requests to Elasticsearch, with retries of whole requests and of single items.
 
-Every request of the store may be sent twice without harm, because a compare-and-swap that acted
-the first time is recognized. The client library's own retries have no pause and no deadline, so
-they are off.
+Every request of the store may be sent twice without harm, because a writer recognizes its own
+compare-and-swap. The client library's own retries are off: they have no pause and no deadline.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
 PAGE = 1000  # documents of one request
 MAX_VALUES = 65_000  # the server's own limit is 65,536
 BULK_BYTES = 8_000_000
-CONTACT_SECONDS = 3.0  # until a server that gives no first answer counts as out of reach
-KEEP_ALIVE = "1m"  # of a scan, between two pages
+CONTACT_SECONDS = 3.0  # after which a server that gave no first answer is out of reach
+KEEP_ALIVE = "1m"  # how long the server keeps a scan open between two pages
 MAX_CONFLICT_PAUSE = 0.1  # seconds; a longer pause loses every race against busy writers
 _BULK_ANSWER = "items.*.status,items.*.error,items.*._seq_no,items.*._primary_term"
 _BUSY = (429, 502, 503, 504)
-# In errors of a node that lost the cluster, or of a shard that is about to move.
+# Parts of the errors of a node that lost the cluster, and of a shard that is about to move.
 _MOVING = (
     "node_disconnected",
     "node_not_connected",
@@ -67,14 +66,14 @@ class Doc(Struct):
 
 
 class Write(Struct):
-    """A document to write: under an external version, or only where it is at a revision."""
+    """A document to write: under an external version, or only over a known revision."""
 
     index: str
     id: str
     source: Any  # None: delete it
-    version: int | None = None  # written unless a newer version is there
+    version: int | None = None  # external: written unless a newer one is there
     revision: Revision | None = None
-    is_new: bool = False  # only where there is none yet
+    is_new: bool = False  # written only where there is no document yet
 
     def lines(self) -> bytes:
         """The lines of a bulk request."""
@@ -98,15 +97,14 @@ class Client:
         self.location = location
         self._make = make
         self._es: Elasticsearch | None = None
-        self.prepare: Callable[[], None] = lambda: None  # before the first request
+        self.prepare: Callable[[], None] = lambda: None  # called before the first request
         self._timeout = timeout
         self._pause = pause  # seconds before the second attempt
         self._opening = threading.RLock()
         self._is_closed = self._is_ready = False
-        self._attempt_timeout: float | None = (
-            None  # seconds for one attempt; None: as the client says
-        )
-        self._failure, self._failed_until = "", 0.0  # of the first contact, monotonic
+        self._attempt_timeout: float | None = None  # seconds; None: that of the client
+        self._failure = ""  # why the first contact failed
+        self._failed_until = 0.0  # monotonic; until then no other contact is tried
         self._pid = os.getpid()
 
     def close(self) -> None:
@@ -118,7 +116,7 @@ class Client:
     def _connect(self) -> Elasticsearch:
         with self._opening:
             if self._es is None:
-                if time.monotonic() < self._failed_until:  # whoever waited meanwhile waits no more
+                if time.monotonic() < self._failed_until:  # threads that waited for the lock
                     raise StoreUnavailable(self._failure)
                 self._es = self._make()
                 try:
@@ -133,7 +131,7 @@ class Client:
             return self._es
 
     def attempts(self, longest: float = 2.0) -> Iterator[None]:
-        """Yield for each attempt until the deadline, with doubling, jittered attempts between."""
+        """Yield for each attempt until the deadline, with doubling, jittered pauses between."""
         deadline, pause = time.monotonic() + self._timeout, self._pause
         while True:
             yield
@@ -144,7 +142,10 @@ class Client:
             pause = min(2 * pause, longest)
 
     def within(self, seconds: float, hosts: int = 1) -> Client:
-        """The same connection, for requests that may only take so long, whatever happens."""
+        """A client on the same connection whose requests take at most this long.
+
+        `hosts`: how many hosts one request may be sent to in turn.
+        """
         if self._es is None:
             self._connect()
         limited = copy(self)
@@ -153,17 +154,17 @@ class Client:
         return limited
 
     def about_server(self) -> Mapping[str, Any]:
-        """What the server says of itself, as the first contact; {} where it does not say.
+        """The server's answer about itself, asked at the first contact; {} where it gives none.
 
-        A thread of its own asks, as nothing else limits how long the look-up of a name takes.
+        It is asked in a thread, because nothing else limits how long a DNS look-up takes.
         """
         limited = self.within(CONTACT_SECONDS, 1 + self.location.count(", "))
         answer: Future[Any] = Future()
 
         def ask() -> None:
             try:
-                given = (400, 403, 404, 405, 410)  # it may not say it, or not to this user
-                answer.set_result(limited._retry(self._es, lambda es: es.info(), given).body)
+                refused = (400, 403, 404, 405, 410)  # a server or user may lack the right to it
+                answer.set_result(limited._retry(self._es, lambda es: es.info(), refused).body)
             except BaseException as error:
                 answer.set_exception(error)
 
@@ -175,7 +176,7 @@ class Client:
         return found if isinstance(found, Mapping) else {}
 
     def ask(self, request: Callable[[Any], Any], ignore: Sequence[int] = ()) -> Any:
-        """The answer; statuses in `ignore` are answers too. Raises StoreError."""
+        """Send a request and return its answer. Raises StoreError for a status not in `ignore`."""
         if self._is_closed or self._pid != os.getpid():
             why = "is closed" if self._is_closed else "was opened before a fork; open it again here"
             raise StoreClosed(f"the store at {self.location} {why}")
@@ -184,15 +185,12 @@ class Client:
     def _retry(self, es: Any, request: Callable[[Any], Any], ignore: Sequence[int]) -> Any:
         from elasticsearch import ApiError, TransportError, UnsupportedProductError
 
-        connection = (
-            es
-            if self._attempt_timeout is None
-            else es.options(request_timeout=self._attempt_timeout)
-        )
+        if self._attempt_timeout is not None:
+            es = es.options(request_timeout=self._attempt_timeout)
         failed: StoreError | None = None
         for _ in self.attempts():
             try:
-                return request(connection)
+                return request(es)
             except UnsupportedProductError as error:
                 raise StoreUnavailable(
                     f"what answers at {self.location} is not Elasticsearch: correct "
@@ -216,7 +214,7 @@ class Client:
         )
 
     def refusal(self, status: int, cause: Mapping[str, Any]) -> StoreError:
-        """The exception for an error answer, with what to do about it."""
+        """The exception for an error answer. Its message says what to do about it."""
         message = f"Elasticsearch at {self.location} answered {status}: {reason_of(cause)}"
         if is_block(cause):
             return StoreUnavailable(f"{message}. It takes no writes: free disk space on its nodes")
@@ -229,13 +227,14 @@ class Client:
     # ------------------------------------------------------------ documents
 
     def mget(
-        self, places: Sequence[tuple[str, str]], fields: Any = True, optional: str = ""
+        self, ids: Sequence[tuple[str, str]], fields: Any = True, optional: str = ""
     ) -> list[Doc | None]:
-        """Documents by index and id, in the order asked, in real time; None where there is none.
+        """Documents by index and id, in the order of `ids`; None where there is none.
 
-        `fields`: of the source; True: all. `optional`: an index that need not be there.
+        They are read in real time. `fields`: of the source; True: all. `optional`: an index that
+        may be missing.
         """
-        docs = [{"_index": index, "_id": each, "_source": fields} for index, each in places]
+        docs = [{"_index": index, "_id": each, "_source": fields} for index, each in ids]
         found: list[dict[str, Any]] = []
 
         def send(some: Sequence[Any]) -> list[dict[str, Any]]:
@@ -250,7 +249,7 @@ class Client:
         return [_doc_of(each) if each.get("found") else None for each in found]
 
     def bulk(self, writes: Sequence[Write]) -> list[Revision | None]:
-        """The new revision of each document; None: a version or revision conflicted (409)."""
+        """The new revision of each document; None: its version or revision conflicted (409)."""
         written: list[Revision | None] = []
         for lines in _chunks([each.lines() for each in writes]):
             for each in self._answers(lines, self._send):
@@ -272,7 +271,7 @@ class Client:
     def _answers(
         self, items: Sequence[Any], send: Callable[[Sequence[Any]], list[dict[str, Any]]]
     ) -> list[dict[str, Any]]:
-        """The answer to each item, in order; items with a passing error are sent again."""
+        """The answer to each item, in order. Items whose error may pass are sent again."""
         answers: dict[int, dict[str, Any]] = {}
         pending = list(range(len(items)))
         for _ in self.attempts():
@@ -303,7 +302,7 @@ class Client:
         return self.ask(lambda es: es.search(allow_partial_search_results=False, **body))
 
     def values(self, index: str, field: str, filters: Sequence[Any]) -> list[str]:
-        """The different values of a field, sorted."""
+        """The distinct values of a field, sorted."""
         self.refresh(index)
         aggs = {"values": {"terms": {"field": field, "size": MAX_VALUES}}}
         answer = self.search(index=index, size=0, aggs=aggs, **_query(filters, False))
@@ -317,7 +316,7 @@ class Client:
         order: Sequence[Any] = (),
         limit: int = sys.maxsize,
     ) -> Iterator[Doc]:
-        """The first `limit` documents that pass the filters, in this order, of one snapshot."""
+        """The first `limit` documents that pass the filters, in this order, from one snapshot."""
         self.refresh(index)
         body = {"size": min(PAGE, limit), **_query(filters, fields)}
         hits = self.search(index=index, sort=order, **body)["hits"]["hits"]
@@ -337,7 +336,7 @@ class Client:
 
 
 def _query(filters: Sequence[Any], fields: Any) -> dict[str, Any]:
-    """Parameters of a search for what passes the filters, with positions and versions."""
+    """Parameters of a search for documents that pass the filters, with revision and version."""
     shown = {"source": fields, "seq_no_primary_term": True, "version": True}
     return {"query": {"bool": {"filter": filters}}, **shown}
 
@@ -361,9 +360,9 @@ def _chunks(lines: Sequence[bytes]) -> Iterator[list[bytes]]:
 
 
 def cause_of(body: Any) -> Mapping[str, Any]:
-    """The error in an answer, or in an item of one."""
+    """The error in an answer, or in one item of a bulk answer."""
     cause = body.get("error") if isinstance(body, Mapping) else None
-    if cause is None and isinstance(body, Mapping):  # of all shards, as a refresh answers
+    if cause is None and isinstance(body, Mapping):  # a refresh answers with errors of shards
         cause = (body.get("_shards", {}).get("failures") or [{}])[0].get("reason")
     return cause if isinstance(cause, Mapping) else {"type": "", "reason": str(cause or body)[:300]}
 
@@ -381,7 +380,7 @@ def is_block(cause: Mapping[str, Any]) -> bool:
 
 
 def may_retry(status: int, cause: Mapping[str, Any]) -> bool:
-    """Whether the error may pass soon. `status` 0: of a document in a multi-get."""
+    """Whether the error may pass soon. `status` 0: a document in a multi-get has no status."""
     if status in _BUSY:
         return not is_block(cause)
     text = f"{cause.get('type')} {cause.get('reason')}"

@@ -24,7 +24,7 @@ from toolmem.store.storable import GUIDANCE, read_log, searched_text
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
-MAX_SEARCHED = 10_000  # calls that are read at once to find a text or ids
+MAX_SEARCHED = 10_000  # calls read at once in a search for a text or ids
 MAX_POSITION = 2**63 - 1
 _SECRET = (SYSTEM, SYSTEM, "secret_key")
 
@@ -32,8 +32,7 @@ _SECRET = (SYSTEM, SYSTEM, "secret_key")
 class ElasticsearchStore(SearchStore):
     """Usable from any thread. After a fork the child opens a store of its own.
 
-    What a method writes of one tool is one commit. The indices are made when the store is first
-    asked.
+    What a method writes to one tool is one commit. The first request makes the indices.
     """
 
     location = untrusted = ""  # whoever may write to the server may write to the store
@@ -48,11 +47,11 @@ class ElasticsearchStore(SearchStore):
         timeout: float = 30.0,
         client: Elasticsearch | None = None,
     ) -> None:
-        """`basic_auth`: user and password, as two values or with a colon between them.
+        """`basic_auth`: user and password, as two values or as `user:password`.
 
-        `mask`: replace secrets in calls before they are stored. `timeout`: seconds for a request,
-        with all its attempts. `client`: one of your own, with its own retries off; messages name
-        it by `hosts`.
+        `mask`: replace secrets in calls before they are stored. `timeout`: seconds for a request
+        with all its attempts. `client`: used instead of a new one; turn its own retries off.
+        Messages name it by `hosts`.
         """
         urls = [hosts] if isinstance(hosts, str) else list(hosts)
         self.location = ", ".join(_without_credentials(each) for each in urls)
@@ -80,11 +79,11 @@ class ElasticsearchStore(SearchStore):
         self._client.close()
 
     def transaction(self, wait: float | None = None) -> AbstractContextManager[None]:
-        """Does nothing: each write is a commit of its own."""
+        """Does nothing, because each write is a commit of its own."""
         return nullcontext()
 
     def secret_key(self) -> bytes:
-        """Made when it is first asked for."""
+        """Created at the first call."""
         if not self._secret_key:
             try:
                 record = self.put(*_SECRET, os.urandom(32).hex(), expected_version=0)
@@ -130,17 +129,17 @@ class ElasticsearchStore(SearchStore):
         return [found[name] for name in names or found if found[name].exists]
 
     def _found_and_flushed(self, workspace: str, names: Sequence[str] | None) -> list[FoundTool]:
-        """Tools whose forgotten calls no search of documents finds any more."""
+        """Tools, after the documents of their forgotten calls were overwritten."""
         tools = self._found(workspace, names)
         for each in tools:
             if any(entry.seq < 0 for entry, _ in each.outbox.values()):
-                self.known_ids(workspace, each.tool, ())  # a commit, which overwrites them
+                self.known_ids(workspace, each.tool, ())  # commits, and so writes the outbox
         return tools
 
     def _windows(
         self, workspace: str, names: Sequence[str] | None, chosen: SeqsOf, kind: Any
     ) -> list[Window[Any]]:
-        for _ in self._client.attempts():  # until tools and documents are of one moment
+        for _ in self._client.attempts():  # until tools and their documents match
             tools = self._found(workspace, names)
             with suppress(Stale):
                 wanted = [(each, chosen(each.state.record)) for each in tools]
@@ -155,7 +154,7 @@ class ElasticsearchStore(SearchStore):
         found = self._tools.read(workspace, {tool: asked})[tool]
         if not found.outbox:
             return found.known
-        # Ids in an outbox may be of a commit that is undone: another commit proves them.
+        # An outbox may be of a commit that is undone later. Another commit confirms its ids.
         update = Update(lambda found: (None, found.known), asked)
         known: set[str] = self._commit(workspace, {tool: update})[tool]
         return known
@@ -181,7 +180,7 @@ class ElasticsearchStore(SearchStore):
         tools = self._found_and_flushed(query.workspace, query.tools)
         if not tools:
             return [], None
-        is_search = bool(query.contains) or query.ids is not None  # no index has texts and ids
+        is_search = bool(query.contains) or query.ids is not None  # texts and ids are not indexed
         size = MAX_SEARCHED if is_search else query.limit
         after, asked = query.after, query.conversations
         end = MAX_POSITION if query.before is None else query.before
@@ -198,21 +197,22 @@ class ElasticsearchStore(SearchStore):
         }
         for found in tools:
             for entry, text in found.outbox.values():
-                fits = after < entry.position < end
-                fits = fits and (asked is None or entry.conversation in asked)
-                if text and entry.seq and fits and entry.version > latest.get(entry.id, (0,))[0]:
+                is_call = entry.seq and text
+                is_in_range = after < entry.position < end
+                is_asked = asked is None or entry.conversation in asked
+                is_newer = entry.id not in latest or entry.version > latest[entry.id][0]
+                if is_call and is_in_range and is_asked and is_newer:
                     latest[entry.id] = entry.version, entry.position, text
         rows = sorted(latest.values(), key=lambda each: each[1], reverse=query.newest)[:size]
-        far = rows[-1][1] if len(rows) == size else None
+        read_to = rows[-1][1] if len(rows) == size else None
         page = read_log((position, body) for _, position, body in rows)
         if is_search:
             text = searched_text(query.contains).lower()
-            fitting = [each for each in page if _holds(each.call, text, query.ids)]
-            page = fitting[: query.limit]
-        return page[::-1] if query.newest else page, far
+            page = [each for each in page if _matches(each.call, text, query.ids)][: query.limit]
+        return page[::-1] if query.newest else page, read_to
 
 
-def _holds(call: ToolCallResult, text: str, ids: Collection[str] | None) -> bool:
+def _matches(call: ToolCallResult, text: str, ids: Collection[str] | None) -> bool:
     is_asked = ids is None or call.id in ids
     return is_asked and (not text or text in msgspec.json.encode(call).decode().lower())
 
@@ -220,7 +220,7 @@ def _holds(call: ToolCallResult, text: str, ids: Collection[str] | None) -> bool
 def _without_credentials(url: str) -> str:
     """The URL of a host without credentials. Raises RequestError."""
     parts = urlsplit(url)
-    with suppress(ValueError):  # of a port that is no number
+    with suppress(ValueError):  # the port may be no number
         if parts.scheme in ("http", "https") and parts.hostname and parts.port is not None:
             return f"{parts.scheme}://{parts.hostname}:{parts.port}"
     raise RequestError(
