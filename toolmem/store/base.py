@@ -1,4 +1,4 @@
-"""The base of every store: checks, masking, fusion. A backend adds reading and writing."""
+"""The base class of stores: checks, masking, search. A backend adds reading and writing."""
 
 from __future__ import annotations
 
@@ -23,20 +23,19 @@ from toolmem.store.search import Query, Ranking, fuse, query_words, scope_of, un
 from toolmem.store.storable import Prepared, RecordKey
 from toolmem.text.masking import mask_call
 
-CALLS_AT_ONCE = 200  # of the log, in memory together: each may have megabytes
-DECISIONS_READ = 2_000  # the newest, which filters are applied to
+CALLS_AT_ONCE = 200  # calls of the log to hold in memory; each may have megabytes
+DECISIONS_READ = 2_000  # the newest decisions, among which filters choose
 
-
-SeqsOf = Callable[[ToolRecord], list[int]]  # which calls of a tool are to be read
+SeqsOf = Callable[[ToolRecord], list[int]]  # the calls of a tool that are to be read
 
 
 class LogQuery(Struct):
-    """The calls of a log that are asked for, as in `Store.call_log`."""
+    """A query of the call log. See `Store.call_log`."""
 
     workspace: str
     limit: int
     newest: bool
-    conversations: list[str] | None  # None: of all
+    conversations: list[str] | None  # None: all
     tools: list[str] | None
     after: int = 0
     before: int | None = None
@@ -47,7 +46,7 @@ class LogQuery(Struct):
 class BaseStore(Store):
     """Methods are documented in `toolmem.models.protocols.Store`."""
 
-    _mask: bool  # replace secrets in calls before they are stored
+    _mask: bool  # whether secrets in calls are replaced before they are stored
 
     def __enter__(self) -> Self:
         return self
@@ -69,10 +68,8 @@ class BaseStore(Store):
         seqs: Mapping[str, Sequence[int]] | None = None,
         type: Any = ToolCallResult,
     ) -> list[Window[Any]]:
-        asked = seqs or {}
-
         def chosen(record: ToolRecord) -> list[int]:
-            return storable.window_seqs(record, recent, asked.get(record.tool_name))
+            return storable.window_seqs(record, recent, (seqs or {}).get(record.tool_name))
 
         return self._windows(workspace, names, chosen, type)
 
@@ -81,7 +78,7 @@ class BaseStore(Store):
     ) -> list[Window[Any]]:
         """Records with the calls whose seqs `chosen` returns.
 
-        A backend has this or a `windows` of its own.
+        A backend overrides this method or `windows`.
         """
         raise NotImplementedError
 
@@ -112,10 +109,10 @@ class BaseStore(Store):
         return found
 
     def _log_page(self, query: LogQuery) -> tuple[list[LoggedCall], int | None]:
-        """At most `limit` calls of the log, and where reading goes on; None where it ends.
+        """At most `limit` calls of the log, and the position of the last one read; None: the end.
 
-        There may be fewer, or none, before it ends: damaged ones are left out. A backend has this
-        or a `call_log` of its own.
+        A page may have fewer calls, or none, because damaged ones are left out. A backend overrides
+        this method or `call_log`.
         """
         raise NotImplementedError
 
@@ -125,7 +122,7 @@ class BaseStore(Store):
         storable.require_workspace(workspace)
         if keep < 1:
             raise RequestError(f"keep: expected a whole number of at least 1, got {keep}", "keep")
-        now = datetime.now(UTC)  # one time for all tools keeps the order of the calls in the log
+        now = datetime.now(UTC)  # the same for all tools, which keeps the order of calls in the log
         updates = {
             name: changes.append_update(workspace, name, prepared, keep, now)
             for name, prepared in storable.prepare(calls, self._mask_key()).items()
@@ -224,7 +221,7 @@ class BaseStore(Store):
     def _put(
         self, record_key: RecordKey, body: bytes, document: Document | None, expected: int | None
     ) -> Record:
-        """Write a record. Raises Conflict where it is not at the expected version."""
+        """Write a record. Raises Conflict where its version is not `expected` (None: any)."""
 
     def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:
         found = self.get_many(workspace, [(storable.VERDICTS, key) for key in keys]).records
@@ -273,7 +270,7 @@ class BaseStore(Store):
         identity = None if vector is None else self.embedder()
         unit = None if identity is None else unit_vector(vector, identity)
         scope, words = scope_of(workspace, namespace), query_words(text)
-        depth = max(100, 10 * limit)  # so that a key that is fair in both rankings can win
+        depth = max(100, 10 * limit)  # a key in the middle of both rankings may come first
         query = Query(scope, words, identity, unit, depth, keys)
         return fuse(self._rank(query), limit)
 
