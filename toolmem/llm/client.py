@@ -93,10 +93,7 @@ class Client:
     async def request(
         self, prompt: str, send: Callable[[], Awaitable[Answer]], read: Read[Value]
     ) -> Value:
-        """Send a request, and return the value of its reply. Raises ModelError.
-
-        `prompt`: all text that is sent.
-        """
+        """The value of the reply to `prompt`, which is all text that is sent. Raises ModelError."""
         purpose = current_purpose.get()
         retries = self._max_retries
         if purpose is not None and purpose.max_retries is not None:
@@ -185,11 +182,7 @@ class Client:
     def _settle(
         self, attempt: _Attempt[Any], reserved: Reservation, started: datetime, seconds: float
     ) -> None:
-        """Settle the cost and record it in the ledger.
-
-        A refused request costs nothing. One whose reply was lost may have been processed, so its
-        tokens are estimated.
-        """
+        """Record the cost: nothing for a refused request, an estimate where a reply was lost."""
         reading = attempt.reading
         model = self.endpoint.model
         purpose = current_purpose.get()

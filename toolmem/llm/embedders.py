@@ -99,10 +99,7 @@ class RemoteEmbedder:
 def open_embedder(
     section: EmbeddingSection, setting: str, budget: Budget, clock: Clock
 ) -> Embedder:
-    """Open an embedder. Raises ConfigError with every problem.
-
-    `setting`: the path of the section in the configuration, for messages.
-    """
+    """Open an embedder. `setting`: its path in the configuration. Raises ConfigError."""
     if section.backend == "multilingual" and can_encode():
         return PackagedEncoder()
     if section.backend in ("multilingual", "hashing"):

@@ -91,10 +91,7 @@ class DryRunModel:
 
 
 def open_model(section: ModelSection, setting: str, budget: Budget, clock: Clock) -> ChatModel:
-    """Open a chat model. Raises ConfigError with every problem.
-
-    `setting`: the path of the section in the configuration, for messages.
-    """
+    """Open a chat model. `setting`: its path in the configuration. Raises ConfigError."""
     if section.backend == "dry_run":
         model = section.model_name or DEFAULT_MODEL
         budget.check_model(model, f"{setting}.model_name")

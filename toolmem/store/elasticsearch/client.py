@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import sys
 import threading
 import time
@@ -32,24 +33,13 @@ KEEP_ALIVE = "1m"  # how long the server keeps a scan open between two pages
 MAX_CONFLICT_PAUSE = 0.1  # seconds; a longer pause loses every race against busy writers
 _BULK_ANSWER = "items.*.status,items.*.error,items.*._seq_no,items.*._primary_term"
 _BUSY = (429, 502, 503, 504)
-# Parts of the errors of a node that lost the cluster, and of a shard that is about to move.
-_MOVING = (
-    "node_disconnected",
-    "node_not_connected",
-    "node_closed",
-    "index_shard_closed",
-    "shard_not_in_primary_mode",
-    "no_longer_primary_shard",
-    "receive_timeout_transport",
-    "send_request_transport",
-    "already_closed",
-    "no_shard_available_action",
-    "unavailable_shards",
-    "illegal_index_shard_state",
-    "shard_not_found",
-    "primary term",
-    "es_rejected_execution",
-    "circuit_breaking",
+# In the errors of a node that lost the cluster, and of a shard that is about to move.
+_MOVING = re.compile(
+    r"node_disconnected|node_not_connected|node_closed|index_shard_closed"
+    r"|shard_not_in_primary_mode|no_longer_primary_shard|receive_timeout_transport"
+    r"|send_request_transport|already_closed|no_shard_available_action|unavailable_shards"
+    r"|illegal_index_shard_state|shard_not_found|primary term|es_rejected_execution"
+    r"|circuit_breaking"
 )
 _encode = msgspec.json.Encoder().encode
 
@@ -142,10 +132,7 @@ class Client:
             pause = min(2 * pause, longest)
 
     def within(self, seconds: float, hosts: int = 1) -> Client:
-        """A client on the same connection whose requests take at most this long.
-
-        `hosts`: how many hosts one request may be sent to in turn.
-        """
+        """A client on the same connection, whose requests try `hosts` hosts within `seconds`."""
         if self._es is None:
             self._connect()
         limited = copy(self)
@@ -384,4 +371,4 @@ def may_retry(status: int, cause: Mapping[str, Any]) -> bool:
     if status in _BUSY:
         return not is_block(cause)
     text = f"{cause.get('type')} {cause.get('reason')}"
-    return status in (0, 500) and any(each in text for each in _MOVING)
+    return status in (0, 500) and _MOVING.search(text) is not None

@@ -32,17 +32,7 @@ log = logging.getLogger("toolmem.operator")
 COPY_SECONDS = 3.0  # timeout of requests to copies of rules
 RECENT = 4  # names of changes kept in a record, by which a writer recognizes its own
 STAMP = (SYSTEM, "stamp")  # namespace and key
-FIELDS = [
-    "workspace",
-    "namespace",
-    "key",
-    "live",
-    "version",
-    "created",
-    "modified",
-    "recent",
-    "body",
-]
+FIELDS = [*RecordKey._fields, "live", "version", "created", "modified", "recent", "body"]
 
 
 def document_fields(text: str) -> dict[str, str]:

@@ -80,16 +80,12 @@ def remember(path: str, store_id: str) -> None:
         raise StoreUnavailable(f"cannot remember that {path} is trusted: {error}") from error
     for note in notes:  # one of them may be on a full disk
         try:
-            _write(note, path, store_id)
+            note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_file(note, _content(path, store_id))
         except OSError as error:
             failures.append(error)
     if len(failures) == len(notes):
         raise StoreUnavailable(f"cannot remember that {path} is trusted: {failures[0]}")
-
-
-def _write(note: Path, path: str, store_id: str) -> None:
-    note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    replace_file(note, _content(path, store_id))
 
 
 def state_folder() -> Path:
