@@ -187,7 +187,7 @@ class Client:
         model = self.endpoint.model
         purpose = current_purpose.get()
         prompt_tokens, completion_tokens = reading.prompt_tokens, reading.completion_tokens
-        is_estimated = attempt.may_be_billed and prompt_tokens is None
+        is_estimated = attempt.may_be_billed and None in (prompt_tokens, completion_tokens)
         if prompt_tokens is None:
             prompt_tokens = estimated_tokens(attempt.prompt) if is_estimated else 0
         if completion_tokens is None:

@@ -102,7 +102,7 @@ def _in_openai_shape(got: Any) -> Answer:
         "data": output.get("embeddings"),
         "usage": {
             "prompt_tokens": prompt_tokens or None,  # the SDK says 0 where the answer has none
-            "completion_tokens": usage.get("output_tokens"),
+            "completion_tokens": usage.get("output_tokens") or None,
             "prompt_tokens_details": usage.get("prompt_tokens_details"),
         },
     }

@@ -119,18 +119,18 @@ class ElasticsearchStore(SearchStore):
     ) -> list[ToolRecord]:
         if guidance:
             return [each.record for each in self.windows(workspace, names, recent=0)]
-        return [each.state.record for each in self._found(workspace, names)]
+        return [each.state.record for each in self._read_tools(workspace, names)]
 
-    def _found(self, workspace: str, names: Sequence[str] | None) -> list[FoundTool]:
+    def _read_tools(self, workspace: str, names: Sequence[str] | None) -> list[FoundTool]:
         if names is None:
             found = self._tools.read_all(workspace)
         else:
             found = self._tools.read(workspace, dict.fromkeys(names, ()))
         return [found[name] for name in names or found if found[name].exists]
 
-    def _found_and_flushed(self, workspace: str, names: Sequence[str] | None) -> list[FoundTool]:
+    def _flushed_tools(self, workspace: str, names: Sequence[str] | None) -> list[FoundTool]:
         """Tools, after the documents of their forgotten calls were overwritten."""
-        tools = self._found(workspace, names)
+        tools = self._read_tools(workspace, names)
         for each in tools:
             if any(entry.seq < 0 for entry, _ in each.outbox.values()):
                 self.known_ids(workspace, each.tool, ())  # commits, and so writes the outbox
@@ -140,7 +140,7 @@ class ElasticsearchStore(SearchStore):
         self, workspace: str, names: Sequence[str] | None, chosen: SeqsOf, kind: Any
     ) -> list[Window[Any]]:
         for _ in self._client.attempts():  # until tools and their documents match
-            tools = self._found(workspace, names)
+            tools = self._read_tools(workspace, names)
             with suppress(Stale):
                 wanted = [(each, chosen(each.state.record)) for each in tools]
                 self._tools.fetch(wanted, guidance=True)
@@ -172,12 +172,12 @@ class ElasticsearchStore(SearchStore):
         if names is None:
             names = self.tool_names(workspace)
         update = Update(lambda found: (DELETED, True) if found.exists else (None, False))
-        gone = self._tools.commit(workspace, dict.fromkeys(names, update))
-        return [name for name in names if gone.get(name)]
+        is_gone = self._commit(workspace, dict.fromkeys(names, update))
+        return [name for name in names if is_gone[name]]
 
     def _log_page(self, query: LogQuery) -> tuple[list[LoggedCall], int | None]:
         # A call stays in the outbox until its document is written, so tools are read first.
-        tools = self._found_and_flushed(query.workspace, query.tools)
+        tools = self._flushed_tools(query.workspace, query.tools)
         if not tools:
             return [], None
         is_search = bool(query.contains) or query.ids is not None  # texts and ids are not indexed

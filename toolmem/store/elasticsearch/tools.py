@@ -197,8 +197,8 @@ class Tools:
             "state": _encode(state).decode(),
             "outbox": [text for _, text in found.outbox.values()],
         }
-        doc_id = (self._layout.tools, digest(found.workspace, found.tool))
-        return Write(*doc_id, source, revision=found.revision, is_new=found.revision is None)
+        index, doc_id = self._layout.tools, digest(found.workspace, found.tool)
+        return Write(index, doc_id, source, None, found.revision, is_new=found.revision is None)
 
     def _flush_outboxes(self, committed: Sequence[FoundTool]) -> None:
         """Write the outboxes as documents, and empty them. If it fails, the next commit does it."""
@@ -260,7 +260,7 @@ class Tools:
         missing = [doc_id for doc_id in doc_ids.values() if seen.get(doc_id) is None]
         docs = self._client.mget([(self._layout.tools, doc_id) for doc_id in missing])
         read = seen | dict(zip(missing, docs, strict=True))
-        tools = {name: self._found(workspace, name, read[at]) for name, at in doc_ids.items()}
+        tools = {name: self._tool_of(workspace, name, read[at]) for name, at in doc_ids.items()}
         asked = [
             (self._layout.calls, _call_id(found.state.stem, each))
             for found in tools.values()
@@ -281,9 +281,9 @@ class Tools:
         filters = terms(workspace=workspace, live=True)
         docs = self._client.scan(self._layout.tools, filters, True)
         by_name = {doc.source["name"]: doc for doc in docs}
-        return {name: self._found(workspace, name, by_name[name]) for name in sorted(by_name)}
+        return {name: self._tool_of(workspace, name, by_name[name]) for name in sorted(by_name)}
 
-    def _found(self, workspace: str, tool: str, doc: Doc | None) -> FoundTool:
+    def _tool_of(self, workspace: str, tool: str, doc: Doc | None) -> FoundTool:
         if doc is None:
             record = new_record(workspace, tool, datetime.now(UTC))
             return FoundTool(self, workspace, tool, State(record))
@@ -296,21 +296,21 @@ class Tools:
         self, wanted: Sequence[tuple[FoundTool, Collection[int]]], guidance: bool = False
     ) -> None:
         """Read the documents of calls in the window of each tool, by seq. Raises Stale."""
-        doc_ids: list[tuple[FoundTool, int, tuple[str, str], int]] = []
+        reads: list[tuple[FoundTool, int, str, str, int]] = []  # tool, seq, index, id, version
         for found, seqs in wanted:
             state = found.state
             for seq in seqs:
                 kept = state.kept[seq - state.record.first_seq]
-                doc_ids.append((found, seq, (self._layout.calls, kept.id), kept.version))
+                reads.append((found, seq, self._layout.calls, kept.id, kept.version))
             if guidance and state.guidance:
-                doc_id = (self._layout.records, _guidance_id(found))
-                doc_ids.append((found, 0, doc_id, state.guidance))
-        stored = [doc_id for found, _, doc_id, _ in doc_ids if doc_id[1] not in found.outbox]
+                index, doc_id = self._layout.records, _guidance_id(found)
+                reads.append((found, 0, index, doc_id, state.guidance))
+        stored = [(index, at) for found, _, index, at, _ in reads if at not in found.outbox]
         docs = dict(zip(stored, self._client.mget(stored), strict=True))
-        for found, seq, doc_id, version in doc_ids:
-            doc = docs.get(doc_id)
-            if doc_id[1] in found.outbox:
-                found.sources[seq] = _document(found, *found.outbox[doc_id[1]])
+        for found, seq, index, doc_id, version in reads:
+            doc = docs.get((index, doc_id))
+            if doc_id in found.outbox:
+                found.sources[seq] = _document(found, *found.outbox[doc_id])
             elif doc is not None and doc.version == version and "body" in doc.source:
                 found.sources[seq] = doc.source
             else:
