@@ -23,7 +23,7 @@ from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
 from toolmem.rules.notes.keep import NoteResult, note_demand
 from toolmem.rules.notes.verify import NoteContext
-from toolmem.rules.reader import Demand, demands
+from toolmem.rules.reader.demands import Demand, demands
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore
 from toolmem.view.conditions import Conditions, Match, read_conditions

@@ -24,7 +24,7 @@ from toolmem.guard.replay import replay
 from toolmem.models.calls import SystemClock
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.prompt import ToolMemoryRulesSection, choose
-from toolmem.rules.reader import demands
+from toolmem.rules.reader.demands import demands
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore
 from toolmem.view.conditions import Match, read_conditions
@@ -100,7 +100,7 @@ def decisions() -> list[tuple[object, ...]]:
     took = []
     for number in range(3_000):
         begun = time.perf_counter()
-        guard.before(f"send_{number % 200}", given, conversation="c")
+        guard.before(f"send_{number % 200}", given, conversation_id="c")
         took.append(1_000 * (time.perf_counter() - begun))
     took = sorted(took[200:])
     of_guard = ("a decision", median(took), took[int(0.99 * len(took))])

@@ -7,10 +7,12 @@ import os
 import signal
 import subprocess
 
+import click
 import pytest
 from command_line import COMMAND, run
 
 from toolmem import ToolMem
+from toolmem.cli.main import commands
 
 
 @pytest.fixture
@@ -68,6 +70,22 @@ def test_a_store_without_the_default_workspace_is_copied_and_looked_at_whole(tmp
         (["config", "show", "op.recal"], "no setting is called 'op.recal' (known: op"),
         (["config", "show", "lm"], "(did you mean 'llm'?)"),
         (["tools", "--store", "m.db", "--workspace", "w"], "has no 'w'; it has default: name one"),
+        (["config", "show", "guard.ruls"], "(did you mean 'guard.rules'?)"),
+        (["rules", "prompt", "guard.ruls=a", "--store", "m.db"], "guard.ruls: unknown"),
+        (["rules", "try", "t", "Never", "guard.ruls=a", "--store", "m.db"], "guard.ruls: unknown"),
+        (["rules", "list", "guard.ruls=a", "--store", "m.db"], "guard.ruls: unknown"),
+        (["rules", "list", "a", "b", "--store", "m.db"], "one argument too many: b"),
+        (["forget", "guard.ruls=a", "--store", "m.db"], "guard.ruls: unknown"),
+        (["import", "file", "guard.ruls=a", "--store", "m.db"], "guard.ruls: unknown"),
+        (["store", "copy", "m.db", "n.db", "guard.ruls=a"], "guard.ruls: unknown"),
+        (["store", "import", "file", "guard.ruls=a"], "guard.ruls: unknown"),
+        (["store", "restore", "guard.ruls=a"], "guard.ruls: unknown"),
+        (["guard", "replay", "guard.ruls=a"], "guard.ruls: unknown"),
+        (["store", "trust", "a.b=c"], "store trust takes no settings; leave a.b=c out"),
+        (["hook", "install", "codex", "a.b=c"], "hook install takes no settings; leave a.b=c out"),
+        (["mcp", "proxy", "--", "a.b=c", "npx"], "a.b: toolmem mcp proxy takes no settings"),
+        (["mcp", "wrap", "n", "--file", "file", "a.b=c"], "mcp wrap takes no settings"),
+        (["evaluate", "--input", "-", "--labels", "-"], "standard input (-) can be read only once"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line_with_exit_code_2(filled, arguments, told):
@@ -123,6 +141,87 @@ def test_every_command_shows_an_example(tmp_path):
         assert "Example" in run(tmp_path, *command.split(), "--help").stdout
 
 
+def commands_of(command, path="toolmem"):
+    yield path, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            inner = command.get_command(click.Context(command), name)
+            yield from commands_of(inner, f"{path} {name}")
+
+
+NO_VERBS = ("Of", "The", "A", "An", "So", "Those", "Also", "With", "In", "Where", "For", "Left")
+
+
+def test_every_help_text_is_a_sentence_that_begins_with_what_the_option_does():
+    for path, command in commands_of(commands):
+        options = [each for each in command.params if isinstance(each, click.Option)]
+        for option in options:
+            text = (option.help or "").partition("  [default")[0]
+            assert text[:1].isupper() and text[-1] == ".", (path, option.name)
+            assert text.split()[0] not in NO_VERBS, (path, option.name)
+        assert command.help, path
+
+
+def test_the_workspace_that_holds_something_is_read_where_none_is_named(tmp_path, records):
+    def listed(*arguments):
+        done = run(tmp_path, "tools", *arguments, "--store", "m.db")
+        return done.returncode, "search" in done.stdout, done.stderr
+
+    def add(workspace):
+        with ToolMem(str(tmp_path / "m.db"), workspace=workspace) as memory:
+            memory.add(records(3))
+
+    add("team")
+    assert listed() == (0, True, "")
+    add("qa")
+    code, _, told = listed()
+    assert code == 2 and "has no 'default'; it has qa, team: name one by --workspace qa" in told
+    assert listed("--workspace", "team") == (0, True, "")
+    add("default")
+    assert listed() == (0, True, "")
+
+
+CALL = json.dumps({"tool_name": "search", "input": {"q": 1}, "output": "[]", "success": True})
+READING = [
+    (("import", "-", "--store", "m.db"), CALL, "1 new call"),
+    (("evaluate", "--input", "-"), CALL, "1 call, 0 bad records"),
+    (("evaluate", "--input", "calls.jsonl", "--labels", "-"), "index,label\n0,1", "of 1 label"),
+    (("costs", "--input", "-"), CALL, "1 call; tokens"),
+    (("guard", "replay", "--input", "-"), CALL, "1 call, 0 failures"),
+    (("config", "show", "guard.rules", "--config", "-"), "guard: {rules: shadow}", "shadow"),
+    (("rules", "capture", "--turns", "-"), '{"user_message": "Never email Bob"}', "0: "),
+    (
+        ("rules", "try", "mail", "Never email bob@x.org", "--call", "-"),
+        '{"to": "bob@x.org"}',
+        "yes",
+    ),
+    (("rules", "import", "-", "--yes"), "rules: []\n", "0 rules changed"),
+    (("guard", "check", "Bash", "-"), "ls", "allow"),
+    (("store", "import", "-"), "", "0 tools"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "given", "told"), READING)
+def test_a_dash_is_standard_input_wherever_a_file_is_read(tmp_path, arguments, given, told):
+    (tmp_path / "calls.jsonl").write_text(CALL)
+    with ToolMem(str(tmp_path / ".toolmem" / "memory.db")) as memory:
+        memory.add([json.loads(CALL)])
+    done = run(tmp_path, *arguments, given=given)
+    assert done.returncode == 0, done.stderr
+    assert told in done.stdout
+
+
+def test_what_is_imported_from_standard_input_twice_is_kept_once(tmp_path):
+    for told in ("1 new call", "0 new calls; 1 was there already"):
+        assert told in run(tmp_path, "import", "-", "--store", "m.db", given=CALL).stdout
+
+
+def test_a_setting_or_a_section_is_shown_by_its_name(tmp_path):
+    shown = run(tmp_path, "config", "show", "guard.rules", "guard.rules=shadow").stdout
+    assert shown.split() == ["name", "value", "origin", "guard.rules", '"shadow"', "override"]
+    assert "guard.repeats" in run(tmp_path, "config", "show", "guard").stdout
+
+
 def test_an_evaluation_of_known_calls_says_that_they_are_not_judged_again(tmp_path):
     line = {"id": "a", "tool_name": "search", "input": {}, "output": "[]", "success": True}
     (tmp_path / "calls.jsonl").write_text(json.dumps(line))
@@ -130,7 +229,7 @@ def test_an_evaluation_of_known_calls_says_that_they_are_not_judged_again(tmp_pa
     page = tmp_path / "report" / "report.html"
     for is_told in (False, True):
         done = run(tmp_path, *asked)
-        assert ("1 calls of a known id are not judged again" in done.stderr) is is_told
+        assert ("1 call has an id that is in the store already" in done.stderr) is is_told
         assert ("1 call of a known id" in " ".join(page.read_text().split())) is is_told
 
 
@@ -187,11 +286,11 @@ def test_forget_lists_imports_and_asks_before_it_removes_one(tmp_path):
     unknown = run(tmp_path, *forget, "--import", "other", "--yes")
     assert (unknown.returncode, name in unknown.stderr) == (2, True)
     refused = run(tmp_path, *forget, "--import", name)
-    assert "Remove 1 calls of 1 tools?" in refused.stderr and "--yes" in refused.stderr
+    assert "Remove 1 call of 1 tool?" in refused.stderr and "--yes" in refused.stderr
     assert refused.returncode == 2
     done = run(tmp_path, *forget, "--import", name, "--yes")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("1 calls were removed.")
+    assert done.stdout.startswith("1 call was removed.")
 
 
 def test_a_store_of_somebody_else_is_copied_only_with_trust(filled):

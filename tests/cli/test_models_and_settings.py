@@ -98,7 +98,7 @@ def test_an_evaluation_by_a_model_keeps_failed_calls_and_asks_nothing_twice(tmp_
     with ModelServer([Fault("server_error", matching=r'"q":1\}')]) as server:
         done = run(tmp_path, *asked, *model_of(server, *ONCE))
         assert done.returncode == 1
-        assert "1 evaluations failed, the calls are kept: rows 1" in done.stderr
+        assert "1 evaluation failed, the calls are kept: rows 1" in done.stderr
         with (tmp_path / "report" / "calls.csv").open() as file:
             rows = list(csv.DictReader(file))
         assert [row["evaluation_status"] for row in rows] == ["ok", "failed", "ok"]
@@ -171,7 +171,7 @@ def test_the_judge_is_held_against_labels(tmp_path):
     assert "66.7% worked (95 % interval" in done.stdout
     assert "the judge's score agrees with 2 of 3 labels (2 worked, 0 failed; 0 good" in done.stdout
     assert "balanced accuracy 0.500, of failures precision - and recall 0.000" in done.stdout
-    assert "3 labels are fewer than 20" in done.stderr
+    assert "fewer than 20 labels (3)" in done.stderr
     (tmp_path / "labels.csv").write_text("index,label\n7,1\n")
     done = run(tmp_path, "evaluate", "--input", "calls.jsonl", "--labels", "labels.csv")
     assert (done.returncode, done.stdout) == (2, "")
@@ -216,7 +216,7 @@ def test_a_local_store_of_reme_is_named_and_imported(tmp_path):
     assert refused.returncode == 2
     assert "toolmem store import local_vector_store" in refused.stderr
     done = run(tmp_path, "store", "import", "local_vector_store", "--store", "m.db")
-    assert "1 tools, 1 calls added, 1 task memories passed over" in done.stdout
+    assert "1 tool, 1 call added, 1 task memory passed over" in done.stdout
     shown = run(tmp_path, "tools", "show", "search", "--store", "m.db")
     assert shown.stdout == "1. Short words.\n"
     info = run(tmp_path, "store", "info", "--store", "m.db", "--json")

@@ -12,8 +12,11 @@ from command_line import COMMAND
 
 from toolmem import ToolMem
 from toolmem.models.rules import Said
+from toolmem.operations.rules import schemas_of
+from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.store import GUARDED
+from toolmem.rules.turn import Turn
 
 STORE = ("--store", "m.db")
 
@@ -207,8 +210,40 @@ def test_a_recording_is_replayed(run, tmp_path):
     assert [flag["index"] for flag in done["flags"]] == [1, 2]
     with ToolMem(str(tmp_path / "m.db")) as memory:
         memory.add([failed, failed])
-    logged = run("guard", "replay", "--rules", "m.db", "--json")
-    assert json.loads(logged.stdout)["sources"]["repeat"]["flagged"] == 1
+    for option in ("--rules", "--store"):
+        logged = run("guard", "replay", option, "m.db", "--json")
+        assert json.loads(logged.stdout)["sources"]["repeat"]["flagged"] == 1
+
+
+def test_a_recording_is_replayed_against_the_rules_of_a_store(run, add, tmp_path):
+    add()
+    pushed = {"tool_name": "Bash", "input": {"command": "git push origin main"}, "output": "ok"}
+    replayed = ("guard", "replay", "--input", "-", "--json")
+    flagged = [
+        json.loads(run(*replayed, *store, given=pushed).stdout)["sources"]["rule"]["flagged"]
+        for store in ((), STORE)
+    ]
+    assert flagged == [0, 1]
+
+
+def test_rules_of_a_conversation_are_listed_by_either_option(run, tmp_path):
+    with ToolMem(str(tmp_path / "m.db")) as memory:
+        heard = Turn(user_message="Don't email Sarah yet.", conversation_id="c1")
+        heard.tools = schemas_of(["send_email"])
+        ToolMemoryCaptureHook(memory.rules, enabled=True).after_turn(heard)
+    assert "no rule fits" in run("rules", "list", *STORE).stderr
+    for option in ("--conversation", "--session"):
+        assert "Don't email Sarah yet" in run("rules", "list", option, "c1", *STORE).stdout
+    assert "--session" not in run("rules", "list", "--help").stdout
+
+
+def test_the_history_of_a_rule_is_told_in_words(run, add, tmp_path):
+    made = add()
+    with ToolMem(str(tmp_path / "m.db")) as memory:
+        memory.tool_rule_put("@shell", "Never push to main", effect="ask", id=made)
+    shown = run("rules", "show", made, *STORE).stdout
+    assert ': changed by program; before, the effect: "deny"' in shown
+    assert '"before"' not in shown
 
 
 @pytest.fixture
@@ -268,7 +303,7 @@ TEAM = "rules:\n- {id: a, tool: '@shell', rule: Never push, effect: %s, when: [{
 
 def test_rules_go_to_another_store_through_a_file_of_the_team(run, add, tmp_path):
     add()
-    assert "t.yaml holds 1 rule(s)" in run("rules", "export", "t.yaml", *STORE).stdout
+    assert "t.yaml holds 1 rule" in run("rules", "export", "t.yaml", *STORE).stdout
     text = (tmp_path / "t.yaml").read_text()
     (tmp_path / "t.yaml").write_text(text.replace("- id", "# see #42\n- id"))
     assert "same: " in run("rules", "import", "t.yaml", *STORE).stdout

@@ -423,7 +423,7 @@ def test_a_store_that_was_put_back_is_whole_once_its_rules_are_restored(host, pr
     assert "Lifted" in host.prompt(f"lift {sudo.id}")["systemMessage"]
     lost(project, "put back")
     assert "put back to a state before" in host.prompt("go on")["systemMessage"]
-    assert restore(project).startswith("0 of 1 rule(s)")
+    assert restore(project).startswith("0 of 1 rule written")
     assert "put back" not in host.prompt("go on").get("systemMessage", "")
 
 
@@ -436,7 +436,7 @@ def test_a_rule_that_was_changed_since_is_restored_in_its_newest_version(host, p
     host.prompt("go on")
     lost(project, "put back")
     host.prompt("go on")
-    assert restore(project).startswith("1 of 1 rule(s)")
+    assert restore(project).startswith("1 of 1 rule written")
     assert [each.priority for each in host.rules()] == ["normal"]
 
 

@@ -17,7 +17,7 @@ FAILED = ["flagged", "silent", "scored 0 without a flag", "flagged and scored 1"
 OUTCOMES = {
     "failed": [*FAILED, "flagged unjudged"],
     "silent": ["silent"],
-    "worked": ["worked", "worked unjudged"],
+    "worked": ["worked", "worked unjudged", "of no use"],
     "no_use": ["of no use"],
     "lost": [*FAILED, "flagged unjudged", "of no use"],
     "unjudged": ["flagged unjudged", "worked unjudged", "nothing is known"],

@@ -110,7 +110,7 @@ def test_the_share_of_later_repairs_that_guidance_names_is_told_with_its_interva
     rows = [row for n in range(22) for row in repaired(f"c{n}", 4.3, 4300)]
     new = [row for n in range(2) for row in repaired(f"new{n}", 1, 2, "the lid is open")]
     told = later_repairs(calls(*rows, *new)).sentence(48)
-    assert "older half names the repair of 10 of 12 later failures. The 95 % interval" in told
+    assert "older half says how 10 of 12 later failures were repaired. The 95 % interval" in told
     assert "in 12 conversations. The guidance had seen 10 of these errors." in told
     of_another_page = later_repairs(calls(*rows, *new)).sentence(9)
     assert "Both halves are of the newest 48 calls." in of_another_page

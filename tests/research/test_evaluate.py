@@ -143,7 +143,7 @@ def test_an_op_before_the_judge_sees_the_calls_of_an_evaluation_as_those_of_a_re
     judged = found.calls[1].call
     assert (judged.id, judged.score, judged.output) == ("a", 0.0, '{"error": "x"}')
     assert judged.metadata == {"colour": "red"}
-    assert "1 calls were left out by an op before they were judged" in found.notes
+    assert "an op left out 1 call before the judge saw it" in found.notes
 
 
 def test_a_recording_without_one_readable_call_is_no_success(recording, tmp_path):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from toolmem.rules.reader import demands, unkept
+from toolmem.rules.reader.demands import demands, unkept
 from toolmem.text.forms import word_set
 
 HERE = Path(__file__).parent

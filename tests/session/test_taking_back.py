@@ -176,7 +176,7 @@ def test_a_denial_tells_the_user_what_to_type_and_not_the_model(chat):
     denied = one.tries()
     ways_out = f"To allow it once, type: yes, this once. To lift the rule: lift {one.code}"
     assert denied.notice == f"Stopped by “keep Sarah out of these mails”. {ways_out}"
-    assert denied.reason.endswith("Leave it out, or say which rule stands against it.")
+    assert denied.reason.endswith("Do without it, or say which rule forbids it.")
     assert one.code not in denied.reason
     assert denied.may_run is False
     assert denied.notice in one.session.after_turn([]).told

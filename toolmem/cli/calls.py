@@ -24,21 +24,31 @@ _WORDS: dict[OutcomeName, str] = {
 
 
 @click.command()
-@click.option("--tool", "tools", multiple=True, help="Of this tool; may be given several times.")
-@click.option("--conversation", "conversation_id", help="Of this conversation.")
+@click.option(
+    "--tool",
+    "tools",
+    multiple=True,
+    help="Show only calls of this tool; may be given several times.",
+)
+@options.conversation("Show only calls of this conversation.")
 @click.option(
     "--outcome",
     type=click.Choice(get_args(OutcomeName)),
-    help="no_use: scored 0 without a failure; lost: failed or no_use.",
+    help="Show only calls with this outcome. silent: failed without a flag; no_use: scored 0 "
+    "without a failure; lost: failed or of no use.",
 )
-@click.option("--text", help="With this text in the input, the output or anywhere else.")
-@click.option("--before", type=click.IntRange(min=1), help="Older ones, as told at the end.")
+@click.option("--text", help="Show only calls with this text in any field.")
+@click.option(
+    "--before",
+    type=click.IntRange(min=1),
+    help="Show the calls before this number, which the last line of a page names.",
+)
 @click.option(
     "--limit",
     default=20,
     show_default=True,
     type=click.IntRange(1, PAGE),
-    help="So many of the newest.",
+    help="Show at most this many calls, the newest.",
 )
 @options.with_memory()
 @options.as_json

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import accumulate
+from typing import Any
 
 import click
 
@@ -24,7 +25,7 @@ def config() -> None:
 @config.command()
 @options.with_memory(options.config, options.overrides, exists=False)
 def check(memory: ToolMem) -> None:
-    """Name every problem of the settings at once. Exit code 2: there are problems.
+    """Print every problem of the settings at once. Exit code 2: there are problems.
 
     \b
     Examples:
@@ -38,19 +39,21 @@ def check(memory: ToolMem) -> None:
 
 
 @config.command()
-@click.argument("items", nargs=-1, metavar="[NAME | NAME=VALUE]...")
+@click.argument("names", cls=options.Values, metavar="[NAME | NAME=VALUE]...")
 @options.config
 @options.as_json
-def show(items: tuple[str, ...], config: str | None, as_json: bool) -> None:
-    """Print values with their origin: all, or those of a NAME. Keys are not shown.
+def show(names: tuple[str, ...], as_json: bool, **where: Any) -> None:
+    """Print settings with their values, and where each value comes from.
+
+    NAME is a setting or a section. Without one, all settings are printed. API keys are not shown.
 
     \b
     Examples:
       toolmem config show --config my.yaml llm.default.model_name=qwen-plus
+      toolmem config show guard.rules
       toolmem config show op.summary_tool_memory_op
     """
-    names = [item for item in items if "=" not in item]
-    with options.open_memory([item for item in items if "=" in item], config) as memory:
+    with options.open_memory(**where) as memory:
         rows = shown_settings(memory.engine.configuration, memory.engine.params())
         if any(
             e.backend == "multilingual" for e in memory.services.settings.embedding_model.values()

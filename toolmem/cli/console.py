@@ -5,6 +5,7 @@ Text of calls is printed on one line and without invisible characters.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,8 +19,9 @@ import msgspec
 
 from toolmem.errors import ConfigError, RequestError
 from toolmem.models.calls import with_all_fields
+from toolmem.models.rules import RuleChange, ToolMemoryRule
 from toolmem.rules.changes import Actor
-from toolmem.text.display import plain, visible
+from toolmem.text.display import counted, marked, plain, visible
 from toolmem.text.forms import word_set
 
 if TYPE_CHECKING:
@@ -27,12 +29,14 @@ if TYPE_CHECKING:
 
 MAX_BAD = 20  # bad records, on the terminal
 Progress = Callable[[int, int], None]  # (done, in all)
+yes = click.option("--yes", is_flag=True, help="Go on without asking.")
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 on_error = click.option(
     "--on-error",
     type=click.Choice(["open", "closed"]),
     default="open",
-    help="What becomes of a call that cannot be checked.  [default: open]",
+    help="Let calls run (open), or stop them (closed), while the rules cannot be read.  "
+    "[default: open]",
 )
 
 
@@ -43,7 +47,7 @@ def _refuse_address(context: click.Context, option: click.Parameter, given: str 
 
 
 store_file = click.option(
-    "--store", callback=_refuse_address, help="A store file, in the place of the project's."
+    "--store", callback=_refuse_address, help="Use this store file instead of the project's."
 )
 
 
@@ -66,13 +70,16 @@ def print_error(message: str) -> None:
 
 
 def print_unread(
-    bad: Sequence[BadRecord], notes: Iterable[str] = (), count: int = 0, more: str = "more records"
+    bad: Sequence[BadRecord], notes: Iterable[str] = (), count: int = 0, more: str = ""
 ) -> None:
-    """Print the first bad records of `count`, and the notes of their reader, on stderr."""
+    """Print the first bad records of `count`, and the notes of their reader, on stderr.
+
+    `more`: where the others stand.
+    """
     for each in bad[:MAX_BAD]:
         click.echo(plain(f"{each.place}: {each.error}"), err=True)
     if count > MAX_BAD:
-        click.echo(f"and {count - MAX_BAD:,} {more}", err=True)
+        click.echo(f"and {counted(count - MAX_BAD, 'more bad record')}{more}", err=True)
     for note in notes:
         click.echo(plain(note), err=True)
 
@@ -147,6 +154,53 @@ def print_items(
         print_table(columns, map(row, items), numbers=numbers)
     else:
         click.echo(nothing, err=True)
+
+
+_FIELDS = {  # of a rule, in its history
+    "when": "the conditions",
+    "unless": "the exceptions",
+    "expires_at": "the end",
+    "session": "the conversation",
+    "rule": "the sentence",
+    "said": "who said it",
+}
+
+
+def change_in_words(change: RuleChange) -> str:
+    """`2026-01-01T10:00:00+00:00: changed by user at a terminal; before, the effect: "ask"`."""
+    how = {"typed": ", who typed it", "terminal": " at a terminal"}.get(change.evidence, "")
+    text = f"{change.time.isoformat(timespec='seconds')}: {change.what} by {change.by}{how}"
+    text += f", in the words {_whole(change.words)}" if change.words else ""
+    before = [
+        f"{_FIELDS.get(name, f'the {name}')}: {_whole(value)}"
+        for name, value in msgspec.to_builtins(change.before).items()
+    ]
+    return f"{text}; before, {', '.join(before)}" if before else text
+
+
+_BINDING = ["priority", "effect", "when", "unless", "expires_at", "session", "tags", "replaces"]
+
+
+def print_request(rule: ToolMemoryRule) -> None:
+    """Print all that is asked for a rule, with what is invisible in it."""
+    given, asked = msgspec.to_builtins(rule), rule.request
+    if asked is None:
+        lines = [f"asked for: a new rule, by {rule.said.by}"]
+        lines += [f"{name}: {_whole(given[name])}" for name in _BINDING if given[name]]
+    else:
+        words = f", in its words: {_whole(asked.words)}" if asked.words else ""
+        lines = [f"asked for: a change, by {asked.by}{words}"]
+        for name, value in msgspec.to_builtins(asked.after).items():
+            change = f"{name}: {_whole(given[name])} -> {_whole(value)}"
+            lines.append("delete it" if (name, value) == ("status", "deleted") else change)
+    click.echo(f"{rule.id[:8]}  {_whole(rule.tool_name)}  {_whole(rule.rule)}")
+    for line in lines:
+        click.echo(f"    {line}")
+
+
+def _whole(value: Any) -> str:
+    """All of a value as JSON, with the code point in the place of each invisible character."""
+    return marked(json.dumps(value, ensure_ascii=False)).replace("\n", "\n      ")
 
 
 # Variables that agents set in the environment of their commands.

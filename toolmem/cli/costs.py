@@ -16,6 +16,7 @@ from toolmem.errors import RequestError
 from toolmem.formats.recording import read_recording
 from toolmem.research.costs import REPLY_TOKENS, Bill, bill
 from toolmem.research.evaluation import sample
+from toolmem.text.display import counted
 
 
 @click.command()
@@ -77,8 +78,9 @@ def _print(found: Bill) -> None:
     head = ("policy", "requests", "tokens read", "written", "cost", age, "95 %")
     print_table(head, rows)
     click.echo(
-        f"{found.calls} calls; tokens are estimates, and a reply is taken for {REPLY_TOKENS}. A "
-        "card stands in for the model's text: this compares cost and freshness, not prose."
+        f"{counted(found.calls, 'call')}; tokens are estimates, and a reply is taken for "
+        f"{REPLY_TOKENS}. A card stands in for the model's text: this compares cost and freshness, "
+        "not prose."
     )
     price = found.price
     if price is None:

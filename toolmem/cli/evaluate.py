@@ -17,7 +17,7 @@ from toolmem.errors import RequestError
 from toolmem.formats.recording import read_labels
 from toolmem.research import evaluation, tables
 from toolmem.research.report import write_csv_files, write_page
-from toolmem.text.display import plain
+from toolmem.text.display import counted, plain
 
 MAX_ROWS = 20  # of calls whose evaluation failed, on the terminal
 
@@ -31,22 +31,23 @@ MAX_ROWS = 20  # of calls whose evaluation failed, on the terminal
     default="report",
     show_default=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of the report.",
+    help="Write the report into this folder.",
 )
 @click.option(
     "--labels",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="CSV with `index`, a row, and `label` (1 worked, 0 did not). Labels of calls drawn at "
-    "random correct the headline, and widen the intervals by the judge's error.",
+    type=options.InputFile(),
+    help="Compare the judge with the labels in this CSV file: `index` is a row of the recording, "
+    "`label` is 1 where the call worked and 0 where it did not. Labels of calls drawn at random "
+    "also correct the headline; its interval then counts the judge's errors too.",
 )
 @click.option(
     "--by",
     default="",
     metavar="FIELD",
-    help="Group the calls: by `day` (UTC), or a field of their metadata such as `model`, `agent`.",
+    help="Group the calls by `day` (UTC), or by a field of their metadata such as `model`.",
 )
 @click.option("--ignore-success", is_flag=True, help="Withhold the recorded flag from the judge.")
-@click.option("--limit", type=click.IntRange(min=1), help="Read the first so many records.")
+@click.option("--limit", type=click.IntRange(min=1), help="Read only this many records, the first.")
 @options.config
 @options.store
 @options.workspace(evaluation.WORKSPACE)
@@ -123,33 +124,37 @@ def _folder(out: Path) -> Iterator[None]:
 
 
 def _print_result(found: evaluation.Evaluation, written: list[Path]) -> None:
-    bad, more = found.bad_records, "more bad records: see bad_records.csv"
-    print_unread(bad, found.notes, len(bad), more)
+    bad = found.bad_records
+    print_unread(bad, found.notes, len(bad), ": see bad_records.csv")
     if found.failed_evaluations:
         numbers = ", ".join(map(str, found.failed_evaluations[:MAX_ROWS]))
         count = len(found.failed_evaluations)
-        click.echo(f"{count} evaluations failed, the calls are kept: rows {numbers}", err=True)
+        failures = f"{counted(count, 'evaluation')} failed, the calls are kept"
+        click.echo(f"{failures}: rows {numbers}", err=True)
         failed = (each.call for each in found.calls if each.call.evaluation_status == "failed")
         click.echo(f"the first: {plain(next(failed).evaluation, 500)}", err=True)
     if found.duplicates:
-        text = "calls of a known id are not judged again: no scores of earlier evaluations here"
-        click.echo(f"{found.duplicates} {text}", err=True)
+        are = "has an id that is" if found.duplicates == 1 else "have ids that are"
+        known = f"{counted(found.duplicates, 'call')} {are} in the store already"
+        click.echo(f"{known}: not judged again, and not counted here", err=True)
     if found.stopped:
         left = sum(each.call.evaluation_status in ("pending", "failed") for each in found.calls)
-        print_error(f"stopped: {found.stopped}; {left} calls were not evaluated")
+        were = "was" if left == 1 else "were"
+        print_error(f"stopped: {found.stopped}; {counted(left, 'call')} {were} not evaluated")
     elif found.summary.stopped:
         print_error(f"stopped: {found.summary.stopped}")
     _print_rates(found)
-    click.echo(f"{len(found.calls)} calls, {len(bad)} bad records")
+    click.echo(f"{counted(len(found.calls), 'call')}, {counted(len(bad), 'bad record')}")
     if found.calls and not found.stopped:
         click.echo(found.summary.answer)
         click.echo(found.second_summary.answer)
     usage = found.usage
     if usage.requests:
         costs = "".join(f", {cost:.4g} {currency}" for currency, cost in usage.costs.items())
-        sent = "requests to models" if found.requests else "requests were counted and not sent"
+        requests = counted(usage.requests, "request")
+        sent = "to models" if found.requests else "counted and not sent"
         click.echo(
-            f"{usage.requests} {sent}: {usage.prompt_tokens} prompt tokens, "
+            f"{requests} {sent}: {usage.prompt_tokens} prompt tokens, "
             f"{usage.completion_tokens} reply tokens{costs}; the skips saved "
             f"{usage.saved_prompt_tokens} prompt tokens"
         )
@@ -178,8 +183,8 @@ def _print_rates(found: evaluation.Evaluation) -> None:
         rows = ", ".join(map(str, figures["disputed_rows"]))
         click.echo(
             f"{figures['flagged_success_rate']:.1%} worked by the recorded flags: flag and answer "
-            f"differ on {figures['in_dispute']} calls ({figures['share_in_dispute']:.1%}). "
-            f"Look at rows {rows}"
+            f"differ on {counted(figures['in_dispute'], 'call')} "
+            f"({figures['share_in_dispute']:.1%}). Look at rows {rows}"
         )
     agreed, of_worked = figures["agreement"], figures["agreement_of_worked"]
     if agreed:

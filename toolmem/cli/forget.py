@@ -6,17 +6,17 @@ import sys
 
 import click
 
-from toolmem.cli import options
+from toolmem.cli import console, options
 from toolmem.cli.console import confirm, print_error, print_items, print_json
 from toolmem.memory.toolmem import ToolMem
 from toolmem.research.import_runs import ImportRun, Traces, forget_import, imports
-from toolmem.text.display import plain, shown_name
+from toolmem.text.display import counted, plain, shown_name
 
 
 @click.command()
-@click.option("--import", "import_id", metavar="ID", help="Take this import back.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@options.with_memory(options.config, options.store, options.workspace())
+@click.option("--import", "import_id", metavar="ID", help="Remove the calls of this import.")
+@console.yes
+@options.with_memory()
 @options.as_json
 def forget(memory: ToolMem, import_id: str | None, yes: bool, as_json: bool) -> None:
     """List the imports of a store, or remove what one of them brought.
@@ -44,12 +44,12 @@ def forget(memory: ToolMem, import_id: str | None, yes: bool, as_json: bool) -> 
         return
     ids = Traces(memory, import_id).ids
     number = sum(map(len, ids.values()))
-    confirm(f"Remove {number:,} calls of {len(ids):,} tools?", yes)
+    confirm(f"Remove {counted(number, 'call')} of {counted(len(ids), 'tool')}?", yes)
     done = forget_import(memory, import_id)
     if as_json:
         print_json(done)
         return
-    click.echo(f"{done.calls:,} calls were removed.")
+    click.echo(f"{counted(done.calls, 'call')} {'was' if done.calls == 1 else 'were'} removed.")
     if done.gone:
         click.echo(f"Tools without another call are gone: {_names(done.gone)}")
     if done.out_of_date:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,13 +20,20 @@ from toolmem.cli.console import (
     progress_bar,
 )
 from toolmem.cli.import_ import form, mapping
-from toolmem.formats.files import read_json
 from toolmem.formats.recording import read_recording
 from toolmem.guard.replay import replay
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.decisions import Decision
 from toolmem.models.records import RULE_PREFIX, TOOL_PREFIX
-from toolmem.text.display import plain
+from toolmem.text.display import counted, plain
+
+_SOURCES: dict[str, str] = {
+    "rule": "a rule",
+    "repeat": "a repeat of a failed call",
+    "known_name": "a name that does not exist",
+    "schema": "the tool's schema",
+    "self": "toolmem's own protection",
+}
 
 
 @click.group()
@@ -36,13 +44,15 @@ def guard() -> None:
 @guard.command("check")
 @click.argument("tool")
 @click.argument("arguments")
-@click.option("--conversation", help="In which the call is made.")
+@options.conversation("Check the call as one of this conversation.")
 @options.with_memory()
 @options.as_json
 def check(
-    memory: ToolMem, tool: str, arguments: str, conversation: str | None, as_json: bool
+    memory: ToolMem, tool: str, arguments: str, conversation_id: str | None, as_json: bool
 ) -> None:
-    """Say what would become of a call. ARGUMENTS: a JSON object, a command line, or - for stdin.
+    """Say whether a call may run, and why.
+
+    ARGUMENTS is a JSON object or a command line; - reads it from standard input.
 
     Exit code 0: it may run; 5: it is stopped, or the user is asked first.
 
@@ -51,10 +61,9 @@ def check(
       toolmem guard check Bash "git push origin main"
       toolmem guard check send_email '{"to": "sarah@example.com"}' --json
     """
-    arguments = sys.stdin.read() if arguments == "-" else arguments
-    is_object = arguments.lstrip().startswith("{")
-    value = read_json(arguments, "ARGUMENTS") if is_object else {"command": arguments}
-    decision = memory.check_tool_call(tool, value, conversation_id=conversation)
+    given = options.read_arguments(arguments, "ARGUMENTS")
+    value = {"command": given} if isinstance(given, str) else given
+    decision = memory.check_tool_call(tool, value, conversation_id=conversation_id)
     if as_json:
         print_json(decision)
     else:
@@ -65,17 +74,28 @@ def check(
 
 
 @guard.command("log")
-@click.option("--tool", help="Of one tool.")
-@click.option("--conversation", help="Of one conversation.")
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1_000))
+@click.option("--tool", help="Show only decisions about calls of this tool.")
+@options.conversation("Show only decisions of this conversation.")
+@click.option(
+    "--limit",
+    default=100,
+    show_default=True,
+    type=click.IntRange(1, 1_000),
+    help="Show at most this many decisions, the newest.",
+)
 @options.with_memory()
 @options.as_json
 def show_log(
-    memory: ToolMem, tool: str | None, conversation: str | None, limit: int, as_json: bool
+    memory: ToolMem, tool: str | None, conversation_id: str | None, limit: int, as_json: bool
 ) -> None:
-    """List the newest decisions that were more than a plain allow."""
-    found = memory.decisions(conversation_id=conversation, tool_name=tool, limit=limit)
-    columns = ("time", "tool", "call", "decision", "sources", "outcome", "why")
+    """List the newest calls that were stopped, asked about or advised against, and why.
+
+    \b
+    Example:
+      toolmem guard log --tool Bash --limit 20
+    """
+    found = memory.decisions(conversation_id=conversation_id, tool_name=tool, limit=limit)
+    columns = ("time", "tool", "call", "decision", "because of", "the call then", "why")
     print_items(found, as_json, columns, _row, nothing="no call was held or advised against")
 
 
@@ -84,17 +104,28 @@ def show_log(
     "--input",
     "paths",
     multiple=True,
-    type=click.Path(exists=True),
-    help="A recording. Left out: the newest 10,000 calls that the store has logged.",
+    type=options.InputFile(folders=True),
+    help="Replay this recording; may be given several times. Without it, the newest 10,000 calls "
+    "that the store has logged are replayed.",
 )
 @form
 @mapping
-@click.option("--rules", "rules_of", help="A store whose rules are tried.")
+@click.option("--rules", "rules_of", hidden=True, help="Use this store, as by --store.")
+@options.overrides
+@options.place_options
 @options.as_json
 def replay_recording(
-    paths: tuple[str, ...], rules_of: str | None, as_json: bool, **recorded: Any
+    paths: tuple[Path, ...],
+    rules_of: str | None,
+    as_json: bool,
+    format: str | None,
+    mapping: dict[str, str] | None,
+    **where: Any,
 ) -> None:
-    """Run a recording through the guard: what would have been flagged, and what wrongly.
+    """Run a recording through the guard, and show which calls it would have flagged.
+
+    The rules are those of the store. With --input and no store, settings or workspace named, no
+    rule is tried.
 
     For each source of a decision (a rule, a repeat of a failed call, a name that is known not to
     exist): the calls that were flagged, those of them that worked, the share of all failures that
@@ -105,13 +136,14 @@ def replay_recording(
     Examples:
       toolmem guard replay
       toolmem guard replay --input calls.jsonl
-      toolmem guard replay --input calls.jsonl --rules memory.db --json
+      toolmem guard replay --input calls.jsonl --store memory.db --json
     """
-    recording = read_recording(paths, datetime.now(UTC), **recorded)
+    where["store"] = where["store"] or rules_of
+    recording = read_recording(paths, datetime.now(UTC), format=format, mapping=mapping)
     print_unread(recording.bad, recording.notes)
     rules, calls = [], recording.calls
-    if rules_of or not paths:
-        with options.open_existing(store=rules_of) as memory:
+    if any(where.values()) or not paths:
+        with options.open_existing(**where) as memory:
             store, workspace = memory.services.store(), memory.workspace_name
             rules = store.list_records(workspace, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX)
             logged = [] if paths else store.call_log(workspace, limit=10_000, newest=True)
@@ -126,14 +158,20 @@ def replay_recording(
         counts = {"calls": result.calls, "failures": result.failures}
         print_json({**counts, "sources": result.sources, "flags": result.flags})
         return
-    click.echo(f"{result.calls:,} calls, {result.failures:,} failures")
-    columns = ("source", "flagged", "wrong", "recall", "precision")
-    print_table(columns, [(name, *astuple(of)) for name, of in result.sources.items()])
+    click.echo(f"{counted(result.calls, 'call')}, {counted(result.failures, 'failure')}")
+    columns = ("because of", "flagged", "wrong", "recall", "precision")
+    print_table(columns, [(_source(name), *astuple(of)) for name, of in result.sources.items()])
+
+
+def _source(kind: str) -> str:
+    """What a decision is because of, in words."""
+    return _SOURCES.get(kind, kind)
 
 
 def _row(decision: Decision) -> tuple[str | None, ...]:
     time = decision.time.isoformat(timespec="seconds")
-    kinds = ", ".join(dict.fromkeys(source.kind for source in decision.sources))
+    because = ", ".join(dict.fromkeys(_source(source.kind) for source in decision.sources))
     why = decision.reason or decision.advice
-    call, outcome = plain(decision.call, 100) or None, decision.outcome or None
-    return time, decision.tool_name, call, decision.action, kinds, outcome, why
+    call = plain(decision.call, 100) or None
+    then = decision.outcome or None
+    return time, decision.tool_name, call, decision.action, because, then, why

@@ -20,7 +20,7 @@ from toolmem.guard.stores import project_root, store_path
 from toolmem.hooks import installs
 from toolmem.hooks.agents import AGENTS, Agent
 from toolmem.hooks.doctor import examine
-from toolmem.hooks.state import Install, installed
+from toolmem.hooks.install_notes import Install, installed
 
 
 def of_agent(command: options.Command) -> options.Command:
@@ -30,9 +30,13 @@ def of_agent(command: options.Command) -> options.Command:
     @click.option(
         "--project",
         type=click.Path(exists=True, file_okay=False),
-        help="The project's folder; the current one, where it is left out.",
+        help="Use the project in this folder. Without it, the current folder is used.",
     )
-    @click.option("--user", is_flag=True, help="For all that you do, in every project.")
+    @click.option(
+        "--user",
+        is_flag=True,
+        help="Use the agent's settings of your user account, which hold in all projects.",
+    )
     @wraps(command)
     def run(agent: str, project: str | None, user: bool, **others: Any) -> None:
         if user and project:
@@ -47,7 +51,7 @@ def of_agent(command: options.Command) -> options.Command:
 
 @click.group()
 def hook() -> None:
-    """Keep and hold demands in a coding agent, by its hooks."""
+    """Keep what the user demands of a coding agent, and hold its calls against it, by hooks."""
 
 
 @hook.command()
@@ -55,16 +59,22 @@ def hook() -> None:
 @console.dry_run
 @console.store_file
 @console.on_error
+@options.no_settings
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False),
-    help="Settings by which ended sessions are judged.",
+    help="Judge ended sessions by the settings of this YAML file.",
 )
-@click.option("--force", is_flag=True, help="Also where the other place has the hook.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Install the hook for a project although it is installed for you, or the reverse.",
+)
 @click.option(
     "--learn/--no-learn",
     default=None,
-    help="Learn from the agent's earlier sessions in this project. Left out: a terminal is asked.",
+    help="Learn from the agent's earlier sessions in this project, or leave them. Without "
+    "either, you are asked in a terminal.",
 )
 def install(
     agent: Agent,
@@ -76,7 +86,7 @@ def install(
     force: bool,
     learn: bool | None,
 ) -> None:
-    """Install the hook. Every other byte of the agent's settings stays.
+    """Install the hook of a coding agent. Every other byte of the agent's settings stays.
 
     Where earlier sessions of the agent lie in your home, it offers to learn from those of this
     project: what they teach stands in the first message of the next session.
@@ -112,7 +122,7 @@ def install(
 @of_agent
 @console.dry_run
 def uninstall(agent: Agent, project: str, dry_run: bool) -> None:
-    """Take the hook out. A file that nobody changed since has its old bytes again.
+    """Remove the hook. A file that nobody changed meanwhile gets its old content back.
 
     \b
     Example:
@@ -134,7 +144,7 @@ def uninstall(agent: Agent, project: str, dry_run: bool) -> None:
 def doctor(agent: Agent, project: str) -> None:
     """Start the installed hook as the agent would, and say whether it works.
 
-    Exit code 1: something has to be mended.
+    Exit code 1: there is a problem.
 
     \b
     Example:
@@ -151,7 +161,7 @@ def doctor(agent: Agent, project: str) -> None:
 @click.argument("agent", type=click.Choice(list(AGENTS)), required=False)
 @options.as_json
 def status(agent: str | None, as_json: bool) -> None:
-    """List what is installed.
+    """List the hooks that are installed, of one AGENT or of all.
 
     \b
     Example:

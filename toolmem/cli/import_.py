@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from toolmem.cli import options
+from toolmem.cli import console, options
 from toolmem.cli.console import print_error, print_unread, progress_bar
 from toolmem.cli.transcripts import Chosen, agree, choose, require_own_store, without_hook
 from toolmem.config.sections import WORKSPACE
@@ -21,25 +21,29 @@ from toolmem.guard.stores import OWN_STORE, store_path
 from toolmem.guidance.shown import require_trusted
 from toolmem.memory.toolmem import ToolMem
 from toolmem.research.importing import Imported, import_recordings
-from toolmem.text.display import plain, shown_name
+from toolmem.text.display import counted, plain, shown_name
 
 sources = click.option(
     "--input",
     "sources",
     multiple=True,
-    type=click.Path(exists=True, path_type=Path),
-    help="A recording in a format that `toolmem import` reads, or a folder; may be given several "
-    "times. Left out: the packaged sample.",
+    type=options.InputFile(folders=True),
+    help="Read this recording, or those in a folder, in a format that `toolmem import` reads; may "
+    "be given several times. Without it, the packaged sample is read.",
 )
 mapping = click.option(
     "--map",
     "mapping",
     callback=lambda context, option, given: read_mapping(given),
     metavar="FIELD=PATH,...",
-    help="Where the fields stand in an unknown format. A path is a/b/0; a|b is the first that is "
-    f"there. Fields: {', '.join(MAP_FIELDS)}.",
+    help="Say where the fields stand in an unknown format. A path is a/b/0; a|b is the first that "
+    f"is there. Fields: {', '.join(MAP_FIELDS)}.",
 )
-form = click.option("--format", type=click.Choice(NAMES), help="Left out: it is recognized.")
+form = click.option(
+    "--format",
+    type=click.Choice(NAMES),
+    help="Read the recording in this format. Without it, the format is recognized.",
+)
 
 
 def read_mapping(text: str | None) -> dict[str, str] | None:
@@ -56,19 +60,27 @@ def read_mapping(text: str | None) -> dict[str, str] | None:
 
 
 @click.command("import")
-@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("--from-agents", is_flag=True, help="Coding agents' sessions of this project.")
+@click.argument(
+    "paths",
+    cls=options.Values,
+    type=options.InputFile(folders=True),
+    metavar="[PATHS | NAME=VALUE]...",
+)
+@click.option(
+    "--from-agents", is_flag=True, help="Read the sessions of coding agents in this project."
+)
 @click.option(
     "--project",
     metavar="FOLDER",
-    help="With --from-agents: those of another project, into the store of that project.",
+    help="Read the sessions of this other project into its own store. It needs --from-agents.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--again", is_flag=True, help="Read files that have not changed since, too.")
+@console.yes
+@click.option("--again", is_flag=True, help="Read files again that have not changed since.")
 @click.option(
     "--into-shared",
     is_flag=True,
-    help="Into a store that is not this project's alone: whoever uses it sees what is learnt.",
+    help="Import into a store that is not this project's alone: whoever uses it sees what is "
+    "learnt.",
 )
 @form
 @mapping
@@ -88,12 +100,14 @@ def import_(
 ) -> None:
     """Judge and keep the calls of recordings, and show what they teach.
 
-    PATHS are files and folders: transcripts of Claude Code, Codex, Gemini CLI and OpenCode, traces
-    of OpenTelemetry, OpenInference, Langfuse and LangSmith, logs of inspect_ai, messages of
-    OpenAI, Anthropic and LangChain, CSV and Parquet. Secrets are masked. What was imported before
-    is left as it is. Of agents' sessions those of this project are read; a folder outside of the
-    current one is asked about. Exit code 1: a record or a file could not be read, or there was no
-    call; 2: nothing was read, as nobody agreed or all is of other projects; 130: interrupted.
+    PATHS are files, folders, or - for standard input: transcripts of Claude Code, Codex, Gemini CLI
+    and OpenCode, traces of OpenTelemetry, OpenInference, Langfuse and LangSmith, logs of
+    inspect_ai, messages of OpenAI, Anthropic and LangChain, CSV and Parquet. Secrets are masked.
+    Calls that were imported before are left as they are. Of agents' sessions only those of this
+    project are read; you are asked before a folder outside of the current one is read.
+
+    Exit code 1: a record or a file could not be read, or there was no call; 2: nothing was read, as
+    nobody agreed or all is of other projects; 130: interrupted.
 
     To read a dump of a workspace: toolmem store import; a team's file of rules: toolmem rules
     import. To take an import back: toolmem forget.
@@ -108,7 +122,7 @@ def import_(
     if not (paths or from_agents):
         raise click.UsageError("name files or folders, or use --from-agents")
     chosen = choose(paths, from_agents=from_agents, project=project or "", into_shared=into_shared)
-    names_store = where["store"] or options.names_store((), where["config"])
+    names_store = where["store"] or options.names_store(where["overrides"], where["config"])
     if not names_store and (chosen.searched or not os.path.exists(OWN_STORE)):
         where["store"] = store_path(chosen.project)  # that of the hooks
     with options.open_memory(**where) as memory:
@@ -147,7 +161,8 @@ def import_chosen(memory: ToolMem, chosen: Chosen, **options: Any) -> Imported:
                 **options,
             )
         except KeyboardInterrupt:
-            kept = f"{found.calls:,} new calls are kept"
+            are = "is" if found.calls == 1 else "are"
+            kept = f"{counted(found.calls, 'new call')} {are} kept"
             click.echo(f"{kept}; the same command goes on from there", err=True)
             raise
 
@@ -177,17 +192,17 @@ def first_page(found: Imported) -> list[str]:
     sources = ", ".join(f"{count:,} from {name}" for name, count in found.formats.most_common())
     were = "was" if found.duplicates == 1 else "were"
     known = f"; {found.duplicates:,} {were} there already" if found.duplicates else ""
-    new = f"{_number(found.calls, 'new call')}{f' ({sources})' if sources else ''}{known}."
+    new = f"{counted(found.calls, 'new call')}{f' ({sources})' if sources else ''}{known}."
     if found.later_repairs is None:
         return [new]
     conversations, told = len(found.conversations), found.later_repairs.sentence(found.calls)
-    where = f"in {_number(conversations, 'conversation')}"
+    where = f"in {counted(conversations, 'conversation')}"
     lines = [
         *([told, ""] if found.later_repairs.named is not None else []),
         new,
-        f"{_number(len(found.tools), 'tool')}, "
+        f"{counted(len(found.tools), 'tool')}, "
         f"{where if conversations else 'no conversation is named'}: "
-        f"{_number(found.failures, 'call')} failed ({found.failures / found.calls:.1%}).",
+        f"{counted(found.failures, 'call')} failed ({found.failures / found.calls:.1%}).",
     ]
     for name in found.worst(5):
         tool = found.tools[name]
@@ -204,15 +219,11 @@ def first_page(found: Imported) -> list[str]:
     return lines
 
 
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def _repeats(found: Imported) -> list[str]:
     lines = []
     if found.conversations:
         lines.append(
-            f"{found.repeats:,} of {_number(found.failures, 'failed call')} "
+            f"{found.repeats:,} of {counted(found.failures, 'failed call')} "
             f"({found.repeats / found.failures:.0%}) repeated, word for word, a call that had "
             "failed in the same conversation."
         )
@@ -222,8 +233,8 @@ def _repeats(found: Imported) -> list[str]:
     unknown = f", of {count:,} it is not known" if (count := outcomes.count(None)) else ""
     return [
         *lines,
-        f"On the newest {_number(found.replay.calls, 'call')} the guard would have stepped in "
-        f"before {_number(len(outcomes), 'repeat')}{ends + unknown if outcomes else ''}.",
+        f"On the newest {counted(found.replay.calls, 'call')} the guard would have stepped in "
+        f"before {counted(len(outcomes), 'repeat')}{ends + unknown if outcomes else ''}.",
     ]
 
 

@@ -12,7 +12,7 @@ from toolmem.research.tables import cost_rows
 
 @click.command()
 @options.with_memory()
-@click.option("--newest", type=int, help="Only so many of the last requests.")
+@click.option("--newest", type=int, help="Show only this many requests, the newest.")
 @options.as_json
 def ledger(memory: ToolMem, newest: int | None, as_json: bool) -> None:
     """Show what requests to models cost, by op and model; with --json each request.
@@ -20,7 +20,7 @@ def ledger(memory: ToolMem, newest: int | None, as_json: bool) -> None:
     \b
     Examples:
       toolmem ledger
-      toolmem ledger --store report/memory.db --workspace evaluate --json
+      toolmem ledger --store report/memory.db --json
     """
     requests = memory.ledger(newest=newest)
     if as_json:

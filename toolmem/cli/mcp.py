@@ -9,26 +9,28 @@ from typing import Any
 
 import click
 
-from toolmem.cli import console
+from toolmem.cli import console, options
 from toolmem.cli.console import LazyGroup, require_mcp
 from toolmem.errors import RequestError
 from toolmem.guard.stores import open_stores
 from toolmem.hooks import mcp_entries
 from toolmem.hooks.installs import interpreter
 
-shadow_mode = click.option("--shadow", is_flag=True, help="Decide and record; change nothing.")
+shadow_mode = click.option(
+    "--shadow", is_flag=True, help="Decide about calls and record them, but change nothing."
+)
 settings_file = click.option(
     "--file",
     "path",
     required=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The host's settings: .mcp.json, claude_desktop_config.json, ...",
+    help="Change this settings file of the host, such as .mcp.json or claude_desktop_config.json.",
 )
 
 
 @click.group(cls=LazyGroup, lazy={"serve": "toolmem.cli.serve:serve_mcp"}, default="serve")
 def mcp() -> None:
-    """Serve MCP (the default), or stand before another server.
+    """Serve the memory over MCP (the default), or put a proxy before another MCP server.
 
     \b
     Examples:
@@ -41,8 +43,10 @@ def mcp() -> None:
 
 @mcp.command()
 @click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
-@click.option("--url", help="The server's address, where it is no command.")
-@click.option("--name", default="mcp", show_default=True, help="The server's name in records.")
+@click.option("--url", help="Connect to the server at this address.")
+@click.option(
+    "--name", default="mcp", show_default=True, help="Record calls under this name of the server."
+)
 @console.store_file
 @shadow_mode
 @console.on_error
@@ -60,8 +64,13 @@ def proxy(command: tuple[str, ...], url: str | None, store: str | None, **more: 
     from toolmem.server.proxy.child import leave, run_child
     from toolmem.server.proxy.memory import ProxyMemory
 
+    for item in command[:1]:
+        options.refuse_setting(item, "toolmem mcp proxy")
     if bool(command) == bool(url):
-        raise RequestError("COMMAND: name the server's behind `--`, or its --url", "command")
+        raise RequestError(
+            "COMMAND: give the command of the server behind `--`, or its address by --url",
+            "command",
+        )
     memory = ProxyMemory(lambda: open_stores(os.getcwd(), store or ""), **more)
     if url is None:
         leave(run_child(command, memory))
@@ -78,6 +87,7 @@ def proxy(command: tuple[str, ...], url: str | None, store: str | None, **more: 
 @shadow_mode
 @console.on_error
 @console.dry_run
+@options.no_settings
 def wrap(
     name: str, path: Path, store: str | None, shadow: bool, on_error: str, dry_run: bool
 ) -> None:

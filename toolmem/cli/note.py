@@ -18,23 +18,33 @@ _EXIT_CODES = {"kept": 0, "request": 1, "refused": 2}
 
 
 @click.command(epilog="\b\n" + contract().replace("\n\n", "\n\n\b\n"))
-@click.argument("source", type=click.File("rb"), default="-")
-@click.option("--lift", is_flag=True, help="The user takes an earlier demand back.")
-@click.option("--said", multiple=True, help="A message that the user typed; may be repeated.")
-@click.option("--conversation", help="Where it was said.")
-@click.option("--tool", "tools", multiple=True, help="A tool of the agent; may be repeated.")
+@click.argument(
+    "source",
+    cls=options.Values,
+    most=1,
+    type=click.File("rb"),
+    metavar="[SOURCE] [NAME=VALUE]...",
+)
+@click.option("--lift", is_flag=True, help="Take an earlier demand back, as the user said.")
+@click.option(
+    "--said", multiple=True, help="Give a message that the user typed; may be given several times."
+)
+@options.conversation("Say in which conversation it was said.")
+@click.option(
+    "--tool", "tools", multiple=True, help="Name a tool of the agent; may be given several times."
+)
 @options.config
 @options.store
 @options.workspace()
 def note(
-    source: BinaryIO,
+    source: BinaryIO | None,
     lift: bool,
     said: tuple[str, ...],
-    conversation: str | None,
+    conversation_id: str | None,
     tools: tuple[str, ...],
     **where: Any,
 ) -> None:
-    """Keep a note, one JSON object from SOURCE (default: stdin).
+    """Keep a note of what the user demands: one JSON object in the file SOURCE, or on stdin.
 
     Without --said nobody heard the user: the note waits for `toolmem rules approve`. So does one
     from a program in a store that a hook guards, whatever it says.
@@ -45,15 +55,16 @@ def note(
       echo '{"quote": "never touch prod", "effect": "remind", "tools": ["@shell"]}' \\
           | toolmem note --said "please never touch prod" --conversation c1
     """
+    source = source or sys.stdin.buffer
     note = read_json(source.read(MAX_LINE + 1))
     if not isinstance(note, dict):
         raise RequestError("a note is one JSON object")
-    more: dict[str, Any] = {"user_message": list(said) or None, "conversation_id": conversation}
+    more: dict[str, Any] = {"user_message": list(said) or None, "conversation_id": conversation_id}
     operation = OPERATIONS["lift_demand" if lift else "note_demand"]
     if not lift:
         more["tools_available"] = list(tools) or None
     request: Any = operation.read({**note, **more})
-    with options.open_memory((), **where) as memory:
+    with options.open_memory(**where) as memory:
         if memory.rules.is_guarded() and user_actor().evidence != "terminal":
             request.user_message = None  # the hook hears the user; a shell may be the agent's
         done = operation.run(memory, request)

@@ -1,11 +1,21 @@
-"""Options of every command: overrides, --config, --store, --workspace; open their memory."""
+"""Options of every command: overrides, --config, --store, --workspace; open their memory.
+
+Files that a command reads are an `InputFile`, for which `-` is standard input.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import wraps
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,6 +23,7 @@ import click
 from toolmem.config.load import DEFAULT, load
 from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError
+from toolmem.formats.files import read_json
 from toolmem.guard.stores import OWN_STORE
 from toolmem.guard.stores import store_path as project_store
 from toolmem.memory.services import store_path
@@ -20,22 +31,130 @@ from toolmem.memory.toolmem import ToolMem
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_SETTING = re.compile(r"-*[a-z]\w*(\.[^=\s]*)?=")
+
+
+def is_setting(item: str) -> bool:
+    """Whether it is NAME=VALUE, and no file."""
+    return bool(_SETTING.match(item)) and not os.path.exists(item)
+
+
+class Values(click.Argument):
+    """An argument of any number of values, or of `most`; NAME=VALUE among them are overrides."""
+
+    def __init__(self, *names: Any, most: int = 0, **given: Any) -> None:
+        super().__init__(*names, nargs=-1, **given)
+        self.most = most
+
+    def process_value(self, context: click.Context, value: Any) -> Any:
+        given = value if isinstance(value, (list, tuple)) else ()
+        context.params["overrides"] = tuple(item for item in given if is_setting(item))
+        others = tuple(item for item in given if not is_setting(item))
+        if self.most and len(others) > self.most:
+            raise click.UsageError(f"there is one argument too many: {others[self.most]}", context)
+        values = super().process_value(context, others)
+        return next(iter(values), None) if self.most == 1 else values
+
+
+class _NoSettings(click.Argument):
+    """What stands behind the arguments of a command that takes no overrides."""
+
+    def get_usage_pieces(self, context: click.Context) -> list[str]:
+        return []
+
+    def process_value(self, context: click.Context, value: Any) -> Any:
+        for item in value if isinstance(value, (list, tuple)) else ():
+            refuse_setting(item, context.command_path)
+            raise click.UsageError(f"there is one argument too many: {item}", context)
+        return value
+
+
+def refuse_setting(item: str, command: str) -> None:
+    """Raises RequestError if it is NAME=VALUE."""
+    if is_setting(item):
+        name = item.lstrip("-").partition("=")[0]
+        raise RequestError(f"{name}: {command} takes no settings; leave {item} out", "overrides")
+
+
+def no_settings(command: Command) -> Command:
+    """Decorator: the command refuses NAME=VALUE by its name."""
+    return click.argument("extra", nargs=-1, cls=_NoSettings, expose_value=False)(command)
+
+
+class InputFile(click.Path):
+    """A file that is read, or with `folders` also a folder. `-` is standard input.
+
+    `suffix`: of the file that standard input is written to.
+    """
+
+    def __init__(self, *, folders: bool = False, suffix: str = "") -> None:
+        super().__init__(exists=True, dir_okay=folders, path_type=Path)
+        self._suffix = suffix
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> Any:
+        if value == "-" and context is not None:
+            value = _standard_input(context, self._suffix)
+        return super().convert(value, param, context)
+
+
+def _standard_input(context: click.Context, suffix: str) -> str:
+    """Write standard input to a file that lasts as long as the command. Returns its path.
+
+    The same content has the same path: it tells an import whether a call is known that has no id.
+    """
+    if "stdin" in context.meta:
+        raise click.UsageError("standard input (-) can be read only once", context)
+    context.meta["stdin"] = True
+    folder, digest = tempfile.mkdtemp(prefix="toolmem-"), sha256()
+    with open(os.path.join(folder, "stdin"), "wb") as file:
+        while chunk := sys.stdin.buffer.read(1 << 20):
+            digest.update(chunk)
+            file.write(chunk)
+    name = f"stdin-{digest.hexdigest()[:16]}"
+    os.rename(file.name, os.path.join(folder, name + suffix))
+    own = os.path.join(tempfile.gettempdir(), f"toolmem-{name}")
+    with suppress(OSError):  # another command reads the same
+        os.rename(folder, own)
+        folder = own
+    context.call_on_close(lambda: shutil.rmtree(folder, ignore_errors=True))
+    return os.path.join(folder, name + suffix)
+
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 overrides = click.argument("overrides", nargs=-1, metavar="[NAME=VALUE]...")
 config = click.option(
-    "--config", type=click.Path(exists=True, dir_okay=False), help="A YAML file of settings."
+    "--config", type=InputFile(suffix=".yaml"), help="Read settings from this YAML file."
 )
 store = click.option(
-    "--store", help="A store file, or the URL of Elasticsearch with an index prefix as its path."
+    "--store",
+    help="Use this store: a file, or the URL of Elasticsearch with an index prefix as its path.",
+)
+read_workspace = click.option(
+    "--workspace",
+    help="Read this workspace.  [default: `default`, else the only one that holds something]",
 )
 
 
-def workspace(default: str | None = "default") -> Decorator:
-    return click.option("--workspace", default=default, show_default=default is not None)
+def workspace(default: str = "default") -> Decorator:
+    return click.option(
+        "--workspace", default=default, show_default=True, help="Use this workspace of the store."
+    )
+
+
+def conversation(help: str) -> Decorator:
+    return click.option("--conversation", "conversation_id", help=help)
 
 
 def memory_options(command: Command) -> Command:
+    """Decorator: the options of a command that writes into a workspace."""
     return overrides(config(store(workspace()(command))))
+
+
+def place_options(command: Command) -> Command:
+    """Decorator: --config, --store and --workspace of a command that reads a workspace."""
+    return config(store(read_workspace(command)))
 
 
 def with_memory(*chosen: Decorator, exists: bool = True) -> Decorator:
@@ -53,7 +172,8 @@ def with_memory(*chosen: Decorator, exists: bool = True) -> Decorator:
                 command(memory, **given)
 
         done: Command = run
-        for option in reversed(chosen or (memory_options,)):
+        usual = (overrides, place_options) if exists else (memory_options,)
+        for option in reversed(chosen or usual):
             done = option(done)
         return done
 
@@ -66,6 +186,15 @@ def split_config(given: Sequence[str], config: str | None) -> tuple[list[str], s
     named = [item.removeprefix("config=") for item in plain if item.startswith("config=")]
     others = [item for item in plain if not item.startswith("config=")]
     return others, config or (named[-1] if named else None)
+
+
+def read_arguments(given: str, name: str) -> Any:
+    """The arguments of a call: of a JSON object, else a command line; "-" is standard input.
+
+    Raises RequestError, which begins with `name`.
+    """
+    text = sys.stdin.read().removesuffix("\n") if given == "-" else given
+    return read_json(text, name) if text.lstrip().startswith("{") else text
 
 
 def open_memory(
@@ -88,28 +217,49 @@ def open_memory(
 
 
 def open_existing(**where: Any) -> ToolMem:
-    """`open_memory` of a store that exists. Raises UsageError."""
+    """`open_memory` of a store that exists. A `workspace` of None: see `_usual_workspace`.
+
+    Raises RequestError.
+    """
+    named = where.pop("workspace", "")
     memory = open_memory(**where)
     section = memory.engine.configuration.settings.vector_store[OpSection().vector_store]
     if section.backend != "elasticsearch":
         path = store_path(section, "default")
         if not os.path.exists(path):
             raise RequestError(f"there is no file {path} yet; name a store by --store", "store")
-    if "workspace" in where:  # else the command is about the whole store
-        require_workspace(memory, memory.workspace_name)
+    if named:
+        require_workspace(memory, named)
+    if named != "":  # else the command is about the whole store
+        memory.workspace_name = named or _usual_workspace(memory)
     return memory
+
+
+def _usual_workspace(memory: ToolMem) -> str:
+    """`default` if it holds something, else the only one that does. Raises RequestError."""
+    known = memory.services.store().workspaces()
+    if "default" in known or not known:
+        return "default"
+    if len(known) > 1:
+        raise _unnamed(memory, "default", known, "--workspace")
+    return known[0]
 
 
 def require_workspace(memory: ToolMem, workspace: str, by: str = "--workspace") -> None:
     """Raises RequestError where a store that has workspaces lacks this one. `by`: what named it."""
-    store = memory.services.store()
-    known = store.workspaces()
+    known = memory.services.store().workspaces()
     if known and workspace not in known:
-        names = ", ".join(known[:10])
-        raise RequestError(
-            f"workspace: {store.location} has no {workspace!r}; it has {names}: name one by {by}",
-            "workspace",
-        )
+        raise _unnamed(memory, workspace, known, by)
+
+
+def _unnamed(memory: ToolMem, lacking: str, known: Sequence[str], by: str) -> RequestError:
+    names = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
+    example = f" {known[0]}" if by.startswith("-") else ""
+    location = memory.services.store().location
+    return RequestError(
+        f"workspace: {location} has no {lacking!r}; it has {names}: name one by {by}{example}",
+        "workspace",
+    )
 
 
 def _store_settings(store: str) -> list[str]:

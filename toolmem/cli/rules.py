@@ -11,7 +11,7 @@ from typing import Any, get_args
 import click
 import msgspec
 
-from toolmem.cli import options
+from toolmem.cli import console, options
 from toolmem.cli.console import confirm, print_error, print_items, print_json, user_actor
 from toolmem.errors import RequestError
 from toolmem.files import replace_file
@@ -29,7 +29,7 @@ from toolmem.rules.identity import find_rule, folded_name
 from toolmem.rules.reader import too_long
 from toolmem.rules.review import Review
 from toolmem.rules.turn import Captured, Turn, read_turn
-from toolmem.text.display import marked, plain, visible
+from toolmem.text.display import counted, plain, visible
 
 
 @click.group()
@@ -38,23 +38,26 @@ def rules() -> None:
 
 
 @rules.command("list")
-@click.argument("tool", required=False)
+@click.argument("tool", cls=options.Values, most=1, metavar="[TOOL] [NAME=VALUE]...")
 @click.option(
     "--state",
     type=click.Choice(get_args(State)),
     default="holds",
     show_default=True,
-    help="waiting: for you, with a requested change or as a whole.",
+    help="Show the rules that hold, that wait for you to decide on a request, or that have ended.",
 )
-@click.option("--effect", type=click.Choice(get_args(Effect)), help="Those with this effect only.")
-@click.option("--text", help="Those with this in their sentence or tool's name only.")
-@click.option("--session", default="", help="Also what holds in this session alone.")
-@options.with_memory()
+@click.option("--effect", type=click.Choice(get_args(Effect)), help="Show rules with this effect.")
+@click.option("--text", help="Show only rules with this in their sentence or their tool's name.")
+@options.conversation("Show also the rules that hold in this conversation alone.")
+@click.option("--session", hidden=True, help="Do the same as --conversation.")
+@options.with_memory(options.place_options)
 @options.as_json
 def list_rules(
-    memory: ToolMem, tool: str | None, session: str, as_json: bool, **chosen: Any
+    memory: ToolMem, tool: str | None, session: str | None, as_json: bool, **chosen: Any
 ) -> None:
-    """List the rules, of one tool or of all, with how often and when last each stopped a call.
+    """List the rules of one TOOL or of all, with how often and when last each stopped a call.
+
+    A rule whose effect is `ask` does not stop a call: it has the user asked about it.
 
     \b
     Examples:
@@ -62,6 +65,7 @@ def list_rules(
       toolmem rules list send_email --json
       toolmem rules list --state ended --text bob
     """
+    session = chosen.pop("conversation_id") or session
     found = [
         each
         for each in memory.tool_rules(**chosen)
@@ -73,7 +77,7 @@ def list_rules(
         rows = [{**with_all_fields(e.rule), **{n: getattr(e, n) for n in names}} for e in found]
         print_json(rows)
         return
-    columns = ("id", "tool", "priority", "effect", "said by", "stopped", "last", "rule")
+    columns = ("id", "tool", "priority", "effect", "said by", "stopped or asked", "last", "rule")
     print_items(found, False, columns, _rule_row, nothing="no rule fits")
 
 
@@ -82,36 +86,52 @@ def list_rules(
 @options.with_memory()
 @options.as_json
 def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
-    """Show a rule with its conditions and changes. An id's beginning is enough."""
+    """Show a rule with its conditions and its history. The beginning of an id is enough.
+
+    \b
+    Example:
+      toolmem rules show 1f0c9a
+    """
     rule = find_rule(memory.rules.every_rule(), rule_id)
     if as_json:
         print_json(rule)
         return
     for name, value in msgspec.to_builtins(rule).items():
+        if name in ("changes", "request"):
+            continue
         for each in value if isinstance(value, list) else [value]:
             if each not in (None, ""):
                 text = each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)
                 click.echo(f"{name:<11} {visible(text, 2_000)}")
+    for change in rule.changes:
+        click.echo(f"{'changes':<11} {visible(console.change_in_words(change), 2_000)}")
+    if rule.request is not None:
+        click.echo("request     waits for you: toolmem rules review")
 
 
 @rules.command("add")
 @click.argument("tool")
 @click.argument("text")
 @click.option(
-    "--priority", type=click.Choice(get_args(Priority)), default="critical", show_default=True
+    "--priority",
+    type=click.Choice(get_args(Priority)),
+    default="critical",
+    show_default=True,
+    help="Set how important the rule is. Critical and high rules stand in the system prompt.",
 )
 @click.option(
     "--effect",
     type=click.Choice(get_args(Effect)),
-    help="Left out, with no --when: the text is read as a sentence.",
+    help="Stop calls (deny), have the user asked about them (ask), or only remind the agent "
+    "(remind). Without it and --when, the sentence decides.",
 )
-@click.option("--when", help="Alternatives of tests, as JSON.")
-@click.option("--unless", help="The same: what they hold for is let through.")
+@click.option("--when", help="Let the rule mean calls that meet one of these conditions, as JSON.")
+@click.option("--unless", help="Let calls through that meet one of these conditions, as JSON.")
 @options.with_memory(exists=False)
 def add_rule(
     memory: ToolMem, tool: str, text: str, when: str | None, unless: str | None, **more: Any
 ) -> None:
-    """Add a rule on a tool, or on a class of tools such as @shell.
+    """Add a rule on a TOOL, or on a class of tools such as @shell. TEXT is a sentence.
 
     \b
     Examples:
@@ -131,7 +151,9 @@ def add_rule(
 @click.argument("rule_id")
 @options.with_memory()
 def delete_rule(memory: ToolMem, rule_id: str) -> None:
-    """Delete a rule. Exit code 1: it only waits, as no user was seen to ask for it.
+    """Delete a rule with its text.
+
+    Exit code 1: the deletion waits, as nobody at a terminal asked for it.
 
     \b
     Example:
@@ -146,10 +168,10 @@ def delete_rule(memory: ToolMem, rule_id: str) -> None:
 
 
 @rules.command("prompt")
-@click.argument("tools", nargs=-1)
-@options.with_memory(options.config, options.store, options.workspace())
+@click.argument("tools", cls=options.Values, metavar="[TOOLS | NAME=VALUE]...")
+@options.with_memory(options.place_options)
 def show_prompt(memory: ToolMem, tools: tuple[str, ...]) -> None:
-    """Print the block that a system prompt pins, for these tools or for all."""
+    """Print the part of a system prompt that holds the rules of these TOOLS, or of all tools."""
     text = memory.tool_rules_for_prompt(list(tools) or None).rendered
     for line in text.splitlines():
         click.echo(plain(line, 3_000))
@@ -159,29 +181,29 @@ def show_prompt(memory: ToolMem, tools: tuple[str, ...]) -> None:
 @options.with_memory()
 @options.as_json
 def review(memory: ToolMem, as_json: bool) -> None:
-    """List what agents and programs ask to be kept or changed."""
+    """List the rules, and the changes of rules, that agents and programs request of you."""
     found = memory.rules.requests()
     if as_json:
         print_json(found)
         return
     for rule in found:
-        _print_request(rule)
+        console.print_request(rule)
     if not found:
         click.echo("nothing waits for you", err=True)
 
 
 @rules.command("approve")
 @click.argument("rule_id")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@console.yes
 @options.with_memory()
 def approve(memory: ToolMem, rule_id: str, yes: bool) -> None:
-    """Show what is asked for a rule, ask, and do it.
+    """Show what is requested for a rule, ask whether you agree, and do it.
 
-    Without a terminal of the user nothing is shown or asked, and in a guarded store nothing done.
+    Without a terminal nothing is shown or asked, and nothing is done in a store that a hook guards.
     """
     rule = find_rule(memory.rules.requests(), rule_id)
     if user_actor().evidence:
-        _print_request(rule)
+        console.print_request(rule)
         confirm("Do this?", yes)
     after = _decided(memory, rule, "approve")
     _print_decided("done", rule, is_done=after.request is None and after.status != "request")
@@ -191,7 +213,7 @@ def approve(memory: ToolMem, rule_id: str, yes: bool) -> None:
 @click.argument("rule_id")
 @options.with_memory()
 def reject(memory: ToolMem, rule_id: str) -> None:
-    """Leave a rule as it is, or drop one that was only asked for."""
+    """Refuse a request: the rule stays as it is; one that was only requested is dropped."""
     rule = find_rule(memory.rules.requests(), rule_id)
     _decided(memory, rule, "reject")
     click.echo(f"rejected: {plain(rule.rule, 300)}")
@@ -201,9 +223,9 @@ def reject(memory: ToolMem, rule_id: str) -> None:
 @click.argument("rule_id")
 @options.with_memory()
 def withdraw(memory: ToolMem, rule_id: str) -> None:
-    """Let a rule hold no more; its text is kept. An id's beginning is enough.
+    """End a rule, and keep its text. The beginning of an id is enough.
 
-    Exit code 1: it only waits, as no user was seen to ask for it.
+    Exit code 1: the change waits, as nobody at a terminal asked for it.
 
     \b
     Example:
@@ -232,21 +254,21 @@ def restore(memory: ToolMem, rule_id: str) -> None:
 
 
 @rules.command("try")
-@click.argument("rule", nargs=-1, required=True, metavar="(ID | TOOL SENTENCE)")
-@click.option("--call", help="Arguments of one call as JSON, or a command line.")
+@click.argument("rule", cls=options.Values, required=True, metavar="(ID | TOOL SENTENCE)")
+@click.option("--call", help="Try this call: arguments as JSON, a command line, or - for stdin.")
 @click.option(
     "--recorded",
     type=click.IntRange(1, 10_000),
-    help="So many of the newest calls.  [default: 2000, or none with --call]",
+    help="Try the rule on this many of the newest calls.  [default: 2000, or none with --call]",
 )
-@options.with_memory(options.config, options.store, options.workspace())
+@options.with_memory(options.place_options)
 @options.as_json
 def try_rule(
     memory: ToolMem, rule: tuple[str, ...], call: str | None, recorded: int | None, as_json: bool
 ) -> None:
     """Show what a rule would stop, and how many of these calls had worked. Nothing is changed.
 
-    A rule that waits is tried with the change that is asked for. A sentence is read as `rules add`
+    A rule that waits is tried with the change that is requested. A sentence is read as `rules add`
     reads it.
 
     \b
@@ -260,8 +282,7 @@ def try_rule(
     given: dict[str, Any] = {"tool_name": rule[0], "rule": rule[-1]}
     if len(rule) == 1:
         given = {"id": find_rule(memory.rules.every_rule(), rule[0]).id}
-    is_object = call is not None and call.lstrip().startswith("{")
-    value = read_json(call or "", "--call") if is_object else call
+    value = None if call is None else options.read_arguments(call, "--call")
     trial = memory.tool_rule_try(**given, call=value, recorded=recorded)
     if as_json:
         print_json(trial)
@@ -293,29 +314,44 @@ def _print_decided(done: str, rule: ToolMemoryRule, *, is_done: bool) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @options.with_memory()
 def export_rules(memory: ToolMem, file: Path) -> None:
-    """Write the rules that stop calls for good into FILE; its other rules and comments stay."""
+    """Write the rules that calls are checked against into FILE, or to stdout (-).
+
+    FILE is a team's file of rules. Its other rules and its comments stay.
+
+    \b
+    Example:
+      toolmem rules export toolmem.rules.yaml
+    """
     data = team_file.read_bytes(file) if file.exists() else b""
     entries, comments = team_file.read_team_file(data, file.name)
     rules = memory.rules.all_rules().rules
     entries += [team_file.entry_of(rule) for rule in rules if rule.is_checked]
     data = team_file.write_team_file(entries, comments).encode()
     entries, _ = team_file.read_team_file(data, file.name)  # raises for what nobody could import
+    if str(file) == "-":
+        click.echo(data, nl=False)
+        return
     try:
         replace_file(file.resolve(), data)
     except OSError as error:
         raise RequestError(f"{file}: {error.strerror}", "file") from error
-    click.echo(f"{plain(str(file))} holds {len(entries)} rule(s)")
+    click.echo(f"{plain(str(file))} holds {counted(len(entries), 'rule')}")
 
 
 @rules.command("import")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--yes", is_flag=True, help="Do not ask. Without a terminal, what loosens waits.")
+@click.argument("file", type=options.InputFile())
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Go on without asking. Without a terminal, changes that loosen a rule wait for you.",
+)
 @options.with_memory(exists=False)
 def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
-    """Show what FILE changes of the rules, ask, and change it. What it lacks is named, and stays.
+    """Show what FILE would change of the rules, ask whether you agree, and change it.
 
-    Exit code 1: something waits. FILE is a team's file of rules. Calls of other programs: toolmem
-    import; a dump of a workspace: toolmem store import.
+    FILE is a team's file of rules; - is standard input. Rules that it lacks are named, and stay.
+    Exit code 1: something waits for you. To read calls of other programs: toolmem import; a dump of
+    a workspace: toolmem store import.
 
     \b
     Example:
@@ -331,20 +367,21 @@ def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
         sys.exit(1)
     done = [each.apply(memory.rules, user if user.evidence else None) for each in changes]
     waiting = sum(rule.request is not None for rule in done)
-    click.echo(f"{len(changes) - waiting} rule(s) changed; {waiting} wait for `rules approve`")
+    changed = counted(len(changes) - waiting, "rule")
+    click.echo(f"{changed} changed; waiting for `rules approve`: {waiting:,}")
     sys.exit(1 if waiting else 0)
 
 
 @rules.command("capture")
-@click.option("--turns", type=click.Path(exists=True), help="JSON Lines of turns.")
-@click.option("--conversations", type=click.Path(exists=True), help="The same of conversations.")
-@click.option("--apply", "applies", is_flag=True, help="Keep what is found.")
+@click.option("--turns", type=options.InputFile(), help="Read turns from this JSON Lines file.")
+@click.option("--conversations", type=options.InputFile(), help="Read turns from conversations.")
+@click.option("--apply", "applies", is_flag=True, help="Keep the rules that are found.")
 @options.memory_options
 @options.as_json
 def capture(
-    turns: str | None, conversations: str | None, applies: bool, as_json: bool, **where: Any
+    turns: Path | None, conversations: Path | None, applies: bool, as_json: bool, **where: Any
 ) -> None:
-    """Show which rules turns would make; --apply keeps them.
+    """Show which rules would be made of what a user said in turns or conversations.
 
     A turn is {"user_message": ..., "tool_calls": [{"name": ...}], "tools": [...]}.
 
@@ -355,7 +392,7 @@ def capture(
     """
     if (turns is None) == (conversations is None):
         raise click.UsageError("give one of --turns and --conversations")
-    found = list(_turns(turns) if turns else _turns_of_chats(conversations or ""))
+    found = list(_turns(turns) if turns else _turns_of_chats(conversations or Path()))
     with options.open_memory(**(where if applies else {**where, "store": ":memory:"})) as memory:
         hook = ToolMemoryCaptureHook(memory.rules, enabled=True)
         for number, given in enumerate(found):
@@ -380,14 +417,14 @@ def _print_captured(number: int, turn: Turn, done: Captured, as_json: bool) -> N
     click.echo(json.dumps(row, ensure_ascii=False))
 
 
-def _turns(path: str) -> Iterator[dict[str, Any]]:
+def _turns(path: Path) -> Iterator[dict[str, Any]]:
     for line in read_lines(path):
         if line.error or not isinstance(line.value, dict):
             raise RequestError(f"{path}, line {line.number}: {line.error or 'no JSON object'}")
         yield line.value
 
 
-def _turns_of_chats(path: str) -> Iterator[dict[str, Any]]:
+def _turns_of_chats(path: Path) -> Iterator[dict[str, Any]]:
     for line in read_lines(path):
         if not is_conversation(line.value):
             raise RequestError(f"{path}, line {line.number}: expected an object with `messages`")
@@ -412,28 +449,3 @@ def _rule_row(found: RuleOverview) -> tuple[Any, ...]:
     when = None if last is None else last.isoformat(timespec="seconds")
     about = (rule.id[:8], rule.tool_name, rule.priority, rule.effect, rule.said.by)
     return *about, found.stopped, when, rule.rule
-
-
-_BINDING = ["priority", "effect", "when", "unless", "expires_at", "session", "tags", "replaces"]
-
-
-def _print_request(rule: ToolMemoryRule) -> None:
-    """Print all that is asked for a rule, with what is invisible in it."""
-    given, asked = msgspec.to_builtins(rule), rule.request
-    if asked is None:
-        lines = [f"asked for: a new rule, by {rule.said.by}"]
-        lines += [f"{name}: {_whole(given[name])}" for name in _BINDING if given[name]]
-    else:
-        words = f", in its words: {_whole(asked.words)}" if asked.words else ""
-        lines = [f"asked for: a change, by {asked.by}{words}"]
-        for name, value in msgspec.to_builtins(asked.after).items():
-            change = f"{name}: {_whole(given[name])} -> {_whole(value)}"
-            lines.append("delete it" if (name, value) == ("status", "deleted") else change)
-    click.echo(f"{rule.id[:8]}  {_whole(rule.tool_name)}  {_whole(rule.rule)}")
-    for line in lines:
-        click.echo(f"    {line}")
-
-
-def _whole(value: Any) -> str:
-    """All of a value as JSON, with the code point in the place of each invisible character."""
-    return marked(json.dumps(value, ensure_ascii=False)).replace("\n", "\n      ")

@@ -25,14 +25,14 @@ from toolmem.operations import OPERATIONS
     "source",
     required=True,
     type=click.File("rb"),
-    help="A file with a JSON object, or - for stdin.",
+    help="Read the request, a JSON object, from this file, or from standard input (-).",
 )
 @options.config
 @options.store
-@options.workspace(None)
+@click.option("--workspace", help="Use this workspace, if the request names none.")
 @options.overrides
 def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> None:
-    """Run one flow or operation. The response alone is printed, as JSON.
+    """Run one flow or operation, and print its response as JSON.
 
     Exit code 0: done; 1: partly done, or something was not found; 2: refused before any work;
     3: the budget is reached; 5: stopped by the guard; 130: interrupted.

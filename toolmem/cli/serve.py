@@ -37,7 +37,7 @@ _WHO_SPEAKS = {
 
 @click.command()
 @click.option("--open", "opens", is_flag=True, help="Open the console in a browser.")
-@click.option("--read-only", is_flag=True, help="Refuse every change, on pages and over the API.")
+@click.option("--read-only", is_flag=True, help="Refuse every change, on the pages and over HTTP.")
 @options.config
 @options.store
 @options.overrides

@@ -29,7 +29,7 @@ from toolmem.rules.store import GUARDED
 from toolmem.store.changes import KEEP_ALL
 from toolmem.store.copying import copy_workspace
 from toolmem.store.sqlite import SqliteStore
-from toolmem.text.display import shown_name
+from toolmem.text.display import counted, shown_name
 
 
 @click.group()
@@ -41,7 +41,7 @@ def store() -> None:
 @options.with_memory(options.config, options.store, options.overrides)
 @options.as_json
 def info(memory: ToolMem, as_json: bool) -> None:
-    """Show the workspaces of a store.
+    """Show the workspaces of a store, with how many calls and tools each holds.
 
     \b
     Example:
@@ -59,6 +59,7 @@ def info(memory: ToolMem, as_json: bool) -> None:
 
 @store.command()
 @store_file
+@options.no_settings
 def trust(store: str | None) -> None:
     """Follow the rules and guidance of a store that was made elsewhere.
 
@@ -77,9 +78,10 @@ def trust(store: str | None) -> None:
 @options.store
 @options.config
 @options.workspace()
-@click.option("--drop", is_flag=True, help="Forget the copy: its rules no longer bind.")
-def restore(store: str | None, config: str | None, workspace: str, drop: bool) -> None:
-    """Write the rules that a store lost back from their copy.
+@options.overrides
+@click.option("--drop", is_flag=True, help="Remove the copy instead: its rules no longer bind.")
+def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None:
+    """Write the rules that a store lost back into it, from their copy.
 
     Hooks copy the rules that bind into the state folder, Elasticsearch into an index of its own. A
     newer rule in the store is kept.
@@ -89,8 +91,8 @@ def restore(store: str | None, config: str | None, workspace: str, drop: bool) -
       toolmem store restore
       toolmem store restore --store http://localhost:9200/toolmem --workspace team
     """
-    if config or "://" in (store or ""):
-        with options.open_memory(config=config, store=store, workspace=workspace) as memory:
+    if any(where.values()) or "://" in (store or ""):
+        with options.open_memory(store=store, workspace=workspace, **where) as memory:
             _restore_in_server(memory, workspace, drop)
         return
     path = SqliteStore(store or store_path(os.getcwd())).location
@@ -100,7 +102,7 @@ def restore(store: str | None, config: str | None, workspace: str, drop: bool) -
     if drop:
         _require_terminal()
         drop_copy(path, workspace)
-        click.echo(f"dropped: {len(copy.rules)} rule(s) of {path}")
+        click.echo(f"dropped: {counted(len(copy.rules), 'rule')} of {path}")
         return
     with SqliteStore(path) as opened:
         if opened.untrusted and not recognize(opened, workspace):
@@ -109,7 +111,7 @@ def restore(store: str | None, config: str | None, workspace: str, drop: bool) -
         opened.put(*GUARDED, {"by": "toolmem store restore"})
         drop_copy(path, workspace)  # it is of a state that the store is no longer in
         keep_copy(opened, workspace)
-    click.echo(f"{number} of {len(copy.rules)} rule(s) written to {path}")
+    click.echo(f"{number} of {counted(len(copy.rules), 'rule')} written to {path}")
 
 
 def _require_terminal() -> None:
@@ -121,7 +123,7 @@ def _restore_in_server(memory: ToolMem, workspace: str, drop: bool) -> None:
     """Restore rules of a store that keeps their copies itself."""
     opened = memory.services.store()
     if not isinstance(opened, KeepsRuleCopies):
-        raise RequestError("--config: only that of an Elasticsearch store is taken", "config")
+        raise RequestError("settings: only those of an Elasticsearch store are taken", "config")
     if drop:
         _require_terminal()
     lost = opened.lost_rules(workspace)
@@ -130,16 +132,20 @@ def _restore_in_server(memory: ToolMem, workspace: str, drop: bool) -> None:
     opened.accept_rules(workspace)
     done = "dropped" if drop else "written back"
     click.echo(
-        f"{done}: {len(lost)} rule(s) of workspace {shown_name(workspace)} in {opened.location}"
+        f"{done}: {counted(len(lost), 'rule')} of workspace {shown_name(workspace)} in "
+        f"{opened.location}"
     )
 
 
 @store.command("copy")
 @click.argument("source")
 @click.argument("target")
-@click.option("--workspace", help="The only one to copy. All are, where it is left out.")
-@click.option("--trust", is_flag=True, help="Copy a store that was made elsewhere.")
-def copy_store(source: str, target: str, workspace: str | None, trust: bool) -> None:
+@click.option("--workspace", help="Copy only this workspace. Without it, all are copied.")
+@click.option("--trust", is_flag=True, help="Copy the store although it was made elsewhere.")
+@options.overrides
+def copy_store(
+    source: str, target: str, workspace: str | None, trust: bool, overrides: tuple[str, ...]
+) -> None:
     """Copy calls, guidance and rules from one store to another, and compare both.
 
     A store is a file, or the URL of Elasticsearch with an index prefix as its path. What is there
@@ -151,7 +157,10 @@ def copy_store(source: str, target: str, workspace: str | None, trust: bool) -> 
       toolmem store copy .toolmem/memory.db http://localhost:9200/toolmem
       toolmem store copy http://localhost:9200/toolmem copy.db --workspace team
     """
-    with options.open_existing(store=source) as one, options.open_memory(store=target) as other:
+    with (
+        options.open_existing(overrides=overrides, store=source) as one,
+        options.open_memory(overrides, store=target) as other,
+    ):
         if (reason := one.services.store().untrusted) and not trust:
             problem = "its rules and guidance would count as yours; to copy them: --trust"
             raise RequestError(f"{reason}; {problem}", "source")
@@ -174,15 +183,22 @@ def copy_store(source: str, target: str, workspace: str | None, trust: bool) -> 
 
 
 @store.command("import")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument(
+    "paths",
+    cls=options.Values,
+    required=True,
+    type=options.InputFile(folders=True),
+    metavar="(PATHS | NAME=VALUE)...",
+)
 @options.config
 @options.store
 @options.workspace()
 def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
     """Read dumps, or folders of ReMe's local stores, into a workspace.
 
-    Every file is checked before anything is changed. What is there already is left as it is. Calls
-    that other programs recorded: toolmem import; a team's rules: toolmem rules import.
+    PATHS are files, folders, or - for standard input. Every file is checked before anything is
+    changed. What is there already is left as it is. To read calls that other programs recorded:
+    toolmem import; a team's rules: toolmem rules import.
 
     \b
     Examples:
@@ -199,9 +215,11 @@ def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
             appended = [target.merge(workspace, window, KEEP_ALL) for window in found.windows]
             failures += [each for one in appended for each in one.failures]
             added = sum(each.stored for each in appended)
-            texts = [f"{file}: {len(found.windows)} tools", f"{added} calls added"]
+            texts = [f"{file}: {counted(len(found.windows), 'tool')}"]
+            texts.append(f"{counted(added, 'call')} added")
             for kind, lines in found.passed_over.items():
-                texts.append(f"{len(lines)} {shown_name(kind, 40)} memories passed over")
+                memories = counted(len(lines), f"{shown_name(kind, 40)} memory")
+                texts.append(f"{memories} passed over")
             click.echo(", ".join(texts))
     for failure in failures:
         print_error(f"{shown_name(failure.tool_name)}: {failure.error}")

@@ -10,16 +10,37 @@ from toolmem.testing.model_server import ModelServer
 
 @click.group()
 def testing() -> None:
-    """Stand-ins for tests."""
+    """Run stand-ins for tests."""
 
 
 @testing.command()
-@click.option("--port", default=8089, show_default=True, type=click.IntRange(0, 65_535))
-@click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)))
-@click.option("--every", default=0, type=click.IntRange(0), help="Fail requests n, 2n, 3n, ...")
-@click.option("--share", default=0.0, type=click.FloatRange(0, 1), help="Of the prompts.")
-@click.option("--latency", default=0.0, type=click.FloatRange(0), help="Seconds of each answer.")
-@click.option("--key", default="", help="The only key that is let in.")
+@click.option(
+    "--port",
+    default=8089,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    help="Listen on this port.",
+)
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    type=click.Choice(sorted(FAULTS)),
+    help="Answer some requests with this fault; may be given several times.",
+)
+@click.option(
+    "--every", default=0, type=click.IntRange(0), help="Let requests n, 2n, 3n, ... fail."
+)
+@click.option(
+    "--share", default=0.0, type=click.FloatRange(0, 1), help="Let this share of the prompts fail."
+)
+@click.option(
+    "--latency",
+    default=0.0,
+    type=click.FloatRange(0),
+    help="Wait this many seconds before each answer.",
+)
+@click.option("--key", default="", help="Let in only requests with this API key.")
 def serve(
     port: int, faults: tuple[str, ...], every: int, share: float, latency: float, key: str
 ) -> None:

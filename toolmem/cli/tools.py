@@ -23,16 +23,16 @@ def tools() -> None:
 
 
 @tools.command("list")
-@click.option("--text", help="Tools with this text in their name.")
+@click.option("--text", help="Show only tools with this text in their name.")
 @click.option(
     "--sort",
     type=click.Choice(get_args(ToolOrder)),
     default="name",
     show_default=True,
-    help="lost, failed, calls, new: the most stand first; share: the highest share that failed; "
-    "score: the lowest; time: the most seconds a call.",
+    help="Sort by name, or put those first that have the most lost, failed, all (calls) or new "
+    "calls, the highest share of failures, the lowest score, or the most seconds a call (time).",
 )
-@click.option("--limit", type=click.IntRange(min=1), help="So many at most.")
+@click.option("--limit", type=click.IntRange(min=1), help="Show at most this many tools.")
 @options.with_memory()
 @options.as_json
 def list_tools(memory: ToolMem, as_json: bool, **wanted: Any) -> None:
@@ -45,7 +45,7 @@ def list_tools(memory: ToolMem, as_json: bool, **wanted: Any) -> None:
     Examples:
       toolmem tools list
       toolmem tools list --sort failed --limit 10
-      toolmem tools list --store report/memory.db --workspace evaluate --json
+      toolmem tools list --store report/memory.db --json
     """
     found = memory.tools(**wanted, guidance=as_json)
     columns = ("tool", "calls", "kept", "failed", "lost", "worked", "score", "seconds", "new")

@@ -26,8 +26,8 @@ from toolmem.formats.sources import find_files, opencode_folders
 from toolmem.guard.self_protection import TRANSCRIPTS
 from toolmem.guard.stores import project_root, store_path
 from toolmem.hooks.agents import AGENTS
-from toolmem.hooks.state import installed
-from toolmem.text.display import plain
+from toolmem.hooks.install_notes import installed
+from toolmem.text.display import counted, plain
 
 HEADS = (1 << 16, 1 << 23)  # bytes of a session that tell where it was started; seldom more
 MAX_PATH = 4_096  # characters
@@ -326,7 +326,8 @@ def _by_project(sessions: Iterable[Session]) -> list[str]:
         found.setdefault(each.where, []).append(each)
     ordered = sorted(found.items(), key=lambda one: -sum(each.size for each in one[1]))
     lines = [f"{plain(where or 'not known', 200)}  {in_words(own)}" for where, own in ordered]
-    more = [f"and {len(lines) - MAX_LISTED:,} more projects"] if len(lines) > MAX_LISTED else []
+    left = len(lines) - MAX_LISTED
+    more = [f"and {counted(left, 'more project')}"] if left > 0 else []
     return lines[:MAX_LISTED] + more
 
 
@@ -354,6 +355,6 @@ def agree(chosen: Chosen, location: str, yes: bool) -> None:
     for folder in chosen.outside:
         files = find_files([folder])
         size = size_in_words(sum(_size(file) or 0 for file in files))
-        click.echo(f"{plain(str(folder))}: {len(files):,} files ({size})", err=True)
+        click.echo(f"{plain(str(folder))}: {counted(len(files), 'file')} ({size})", err=True)
     if chosen.from_agents or chosen.outside:
         confirm(f"Learn from them? Calls are kept in {location}", yes)

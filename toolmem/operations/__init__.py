@@ -7,8 +7,8 @@
 """
 
 from toolmem.operations import calls, demands, guard, guidance, memories, rules
-from toolmem.operations.operation import OPERATIONS, AgentTool, Operation, operation
+from toolmem.operations.operation import OPERATIONS, AgentTool, Operation
 from toolmem.operations.operation_op import OperationOp
 
-__all__ = ["OPERATIONS", "AgentTool", "Operation", "OperationOp", "operation"]
+__all__ = ["OPERATIONS", "AgentTool", "Operation", "OperationOp"]
 __all__ += ["calls", "demands", "guard", "guidance", "memories", "rules"]

@@ -10,10 +10,10 @@ from msgspec import Struct
 from toolmem.errors import RequestError
 from toolmem.flow.services import Memory
 from toolmem.guard.conversation import rule_stops
-from toolmem.guard.guard import HEAR_WAIT
+from toolmem.guard.guard import MESSAGE_WAIT
 from toolmem.models.calls import Moment
 from toolmem.models.rules import Effect
-from toolmem.operations.operation import AgentTool, Conversation, operation
+from toolmem.operations.operation import AgentTool, ConversationId, operation
 from toolmem.operations.rules import Unless, When, schemas_of
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import text_key
@@ -25,9 +25,9 @@ from toolmem.rules.turn import Speaker, is_guest, tell_operator
 
 Quote = Annotated[str, "The user's words, copied exactly from one message."]
 UserMessages = Annotated[
-    str | list[str] | None, "What the user typed in this conversation. Left out: they are asked."
+    str | list[str] | None, "What the user typed. Without it, the user must approve."
 ]
-SaidAt = Annotated[list[Moment] | None, "When each of these was typed; the newest word counts."]
+SaidAt = Annotated[list[Moment] | None, "The time of each message. The newest one counts."]
 _SET_BY_HOST = (
     "user_message",
     "said_at",
@@ -43,36 +43,32 @@ _SET_BY_HOST = (
 def note_demand(
     memory: Memory,
     quote: Quote,
-    effect: Annotated[Effect, "deny, ask (the user first), or remind."],
+    effect: Annotated[Effect, "deny the call, ask the user first, or only remind the agent."],
     *,
-    lasting: Annotated[str | None, "always, or session: only in this conversation."] = None,
-    until: Annotated[str | None, "The last day on which it holds."] = None,
-    tools: Annotated[list[str] | None, "Tools that could break it."] = None,
+    lasting: Annotated[str | None, "always, or session to hold only in this conversation."] = None,
+    until: Annotated[str | None, "The last day on which the demand holds."] = None,
+    tools: Annotated[list[str] | None, "The tools that could break the demand."] = None,
     replaces: Annotated[
         str | None, "The demand that the user corrects: its id, or its words."
     ] = None,
-    rule: Annotated[
-        str | None, "The demand in other words, if the quote alone would puzzle."
-    ] = None,
+    rule: Annotated[str | None, "The demand in other words, if the quote alone is unclear."] = None,
     when: When = None,
     unless: Unless = None,
     stops: Annotated[
-        list[Any] | None, '1 to 3 calls that it stops: {"tool": ..., "arguments": {...}}.'
+        list[Any] | None, '1 to 3 calls that the demand stops: {"tool": ..., "arguments": {...}}.'
     ] = None,
-    passes: Annotated[list[Any] | None, "1 to 3 similar calls that may run."] = None,
+    passes: Annotated[list[Any] | None, "1 to 3 similar calls that the demand allows."] = None,
     user_message: UserMessages = None,
-    tools_available: Annotated[
-        list[Any] | None, "Names or schemas of all the agent's tools."
-    ] = None,
-    conversation_id: Conversation = None,
-    turn: Annotated[str | None, "The turn in which it was said."] = None,
-    noted_by: Annotated[str | None, "The agent or model that noted it."] = None,
+    tools_available: Annotated[list[Any] | None, "The names or schemas of all tools."] = None,
+    conversation_id: ConversationId = None,
+    turn: Annotated[str | None, "The id of the turn in which the user said it."] = None,
+    noted_by: Annotated[str | None, "The name of the agent or model that writes the note."] = None,
     said_at: SaidAt = None,
     speaker: Speaker = None,
 ) -> NoteResult:
-    """Keep a demand that an agent noted, once it is verified against what the user typed.
+    """Keep a demand that an agent noted, if it agrees with what the user typed.
 
-    `outcome`: kept, request (it waits for the user) or refused; `problems` say what to change.
+    `outcome` is kept, request (it waits for the user) or refused; `problems` say what to change.
     """
     note = {
         "quote": quote,
@@ -93,34 +89,36 @@ def note_demand(
     names = [*(tools or ()), *(schema.name for schema in schemas)]
     context.kept_calls = _kept_calls(memory, names[:20])
     rules = memory.services.rules(memory.workspace_name)
-    with rules.store.transaction(HEAR_WAIT):
+    with rules.store.transaction(MESSAGE_WAIT):
         done = keep.note_demand(rules, note, context)
     return _told_to_whom(done, context)
 
 
 @operation(
     rpc="memory.demand_lift",
-    agent=AgentTool("lift_demand", "The user takes an earlier demand back.", _SET_BY_HOST),
+    agent=AgentTool(
+        "lift_demand", "Lift an earlier demand that the user takes back.", _SET_BY_HOST
+    ),
 )
 def lift_demand(
     memory: Memory,
     quote: Quote,
-    lifted: Annotated[str, "The demand in a few words, or its id."],
+    lifted: Annotated[str, "The demand that is taken back, in a few words or by its id."],
     *,
     user_message: UserMessages = None,
-    conversation_id: Conversation = None,
-    noted_by: Annotated[str | None, "The agent or model that noted it."] = None,
+    conversation_id: ConversationId = None,
+    noted_by: Annotated[str | None, "The name of the agent or model that writes the note."] = None,
     said_at: SaidAt = None,
     speaker: Speaker = None,
 ) -> NoteResult:
-    """Lift a demand if the user's words surely take it back (`outcome` is kept); if not, ask."""
+    """Lift a demand if the user's words clearly take it back (`outcome` is kept). If not, ask."""
     context = _context(memory, user_message, said_at, conversation_id, noted_by, speaker)
     if context.session:
         guard = memory.services.guard(memory.workspace_name)
         context.stopped_by = guard.stopped_before(context.session)
     actor = Actor("user", memory.actor.evidence, quote, context.session, context.noted_by)
     rules = memory.services.rules(memory.workspace_name)
-    with rules.store.transaction(HEAR_WAIT):
+    with rules.store.transaction(MESSAGE_WAIT):
         return keep.lift_demand(rules, quote, lifted, context, actor)
 
 
@@ -131,7 +129,7 @@ class BindingDemand(Struct, kw_only=True):
     tools: list[str]
     effect: Effect
     ids: list[str]  # of its rules, one for each tool
-    session: str = ""  # the only one in which it holds
+    session: str = ""  # the only conversation in which it holds; "": in all
     expires_at: Moment | None = None
     stopped: int = 0  # calls that it stopped or asked about
     last_stopped: Moment | None = None
@@ -143,10 +141,10 @@ def demands(
     memory: Memory,
     *,
     conversation_id: Annotated[
-        str | None, "Also those that hold in this conversation only."
+        str | None, "Include the demands that hold only in this conversation."
     ] = None,
 ) -> list[BindingDemand]:
-    """What the user demands now in their words, and how often and when last it stopped a call."""
+    """Return what the user demands now, in their words, and what each demand stopped."""
     rules = memory.services.rules(memory.workspace_name)
     stops = rule_stops(rules.store, memory.workspace_name)
     found: dict[str, BindingDemand] = {}

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from toolmem.errors import RequestError
 from toolmem.flow.services import Memory
 from toolmem.models.decisions import Action, Decision, SourceKind
-from toolmem.operations.operation import AgentTool, Conversation, operation
+from toolmem.operations.operation import AgentTool, ConversationId, operation
 from toolmem.operations.results import Decisions
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.identity import folded_name
@@ -24,33 +24,33 @@ Arguments = Annotated[Any, "The arguments of the call."]
 
 @operation(
     rpc="memory.tool_call_check",
+    flow="check_tool_call",
     agent=AgentTool(
         "check_tool_call",
-        "Whether a call may run: allow, advise, ask (the user first) or deny, and why.",
+        "Ask whether a call may run: allow, advise, ask (the user first) or deny, with the reason.",
         ("tools", "folder", "speaker"),
     ),
 )
 def check_tool_call(
     memory: Memory,
-    tool_name: Annotated[str, "The tool that is to be called."],
+    tool_name: Annotated[str, "The tool that is about to be called."],
     input: Arguments = None,
     *,
-    conversation_id: Conversation = None,
-    tools: Annotated[list[Any] | None, "Schemas of the tools, to check the arguments by."] = None,
-    folder: Annotated[str | None, "The folder in which commands run."] = None,
-    force: Annotated[bool, "Let it run although the same call failed before."] = False,
+    conversation_id: ConversationId = None,
+    tools: Annotated[list[Any] | None, "The schemas of the tools, to check the arguments."] = None,
+    folder: Annotated[str | None, "The folder in which the command would run."] = None,
+    force: Annotated[bool, "Let the call run although the same call failed before."] = False,
     speaker: Speaker = None,
 ) -> Decision:
     """Decide on a call before it runs: allow, advise, ask (the user first) or deny, and why.
 
-    Run the call where `may_run` of the decision is true, then say how it ended with
-    `tool_call_ended`.
+    If `may_run` of the decision is true, run the call, and report its end with `tool_call_ended`.
     """
     schemas = {folded_name(schema.name): schema for schema in schemas_of(tools)}
     decision = memory.services.guard(memory.workspace_name).before(
         tool_name,
         {} if input is None else input,
-        conversation=conversation_id or "",
+        conversation_id=conversation_id or "",
         schema=schemas.get(folded_name(tool_name)),
         folder=folder or "",
         force=force,
@@ -63,14 +63,14 @@ def check_tool_call(
 @operation(rpc="memory.tool_call_ended")
 def tool_call_ended(
     memory: Memory,
-    decision: Annotated[Decision, "What `check_tool_call` decided."],
+    decision: Annotated[Decision, "The decision that `check_tool_call` returned."],
     input: Arguments = None,
     *,
-    output: Annotated[str, "What the call answered."] = "",
-    success: Annotated[bool | None, "Whether it worked. Left out: unknown."] = None,
-    call_id: Annotated[str | None, "The host's own id of the call."] = None,
+    output: Annotated[str, "The output of the call."] = "",
+    success: Annotated[bool | None, "Whether the call worked, if that is known."] = None,
+    call_id: Annotated[str | None, "The id that the host gave the call."] = None,
 ) -> bool:
-    """Say how a call ended that was let through: later calls are compared with it. Always True."""
+    """Record how an allowed call ended, so that later calls are compared with it. Returns True."""
     memory.services.guard(memory.workspace_name).after(
         decision,
         {} if input is None else input,
@@ -85,17 +85,17 @@ def tool_call_ended(
 def decisions(
     memory: Memory,
     *,
-    conversation_id: Annotated[str | None, "Those of this conversation only."] = None,
-    tool_name: Annotated[str | None, "Those on this tool only."] = None,
-    action: Annotated[Action | None, "Those with this action only."] = None,
-    kind: Annotated[SourceKind | None, "Those with such a source only."] = None,
-    rule_id: Annotated[str | None, "Those that rest on this rule only."] = None,
-    ids: Annotated[list[str] | None, "These only."] = None,
-    limit: Annotated[int, Meta(ge=1, le=1_000), "So many of the newest."] = 100,
+    conversation_id: Annotated[str | None, "Return only decisions in this conversation."] = None,
+    tool_name: Annotated[str | None, "Return only decisions about this tool."] = None,
+    action: Annotated[Action | None, "Return only decisions with this action."] = None,
+    kind: Annotated[SourceKind | None, "Return only decisions with a source of this kind."] = None,
+    rule_id: Annotated[str | None, "Return only decisions that rest on this rule."] = None,
+    ids: Annotated[list[str] | None, "Return only the decisions with these ids."] = None,
+    limit: Annotated[int, Meta(ge=1, le=1_000), "Return this many of the newest decisions."] = 100,
 ) -> Decisions:
-    """The newest decisions that were more than a plain allow, oldest first.
+    """Return the newest decisions other than a plain allow, oldest first.
 
-    They are chosen among the newest 2,000. `.to_frame()` makes a pandas DataFrame of them.
+    Only the newest 2,000 are searched. `.to_frame()` makes a pandas DataFrame of the result.
     """
     found = memory.services.store().decisions(
         memory.workspace_name,
@@ -118,9 +118,9 @@ def decisions(
 def mark_decision(
     memory: Memory,
     id: Annotated[str, "The id of the decision."],
-    wrong: Annotated[bool, "False: it is not wrong after all."] = True,
+    wrong: Annotated[bool, "Whether it is wrong. False takes an earlier mark back."] = True,
 ) -> Decision:
-    """Keep with a decision that the user finds it wrong. That changes nothing by itself."""
+    """Mark a decision that the user finds wrong. The mark changes no rule and no later decision."""
     store = memory.services.store()
     found = store.decisions(memory.workspace_name, ids=[id])
     if not found:

@@ -11,26 +11,28 @@ from toolmem.flow.services import Memory
 from toolmem.operations.operation import AgentTool, operation
 from toolmem.rules.memories import GLOBAL, LIMIT, Memories, MemoryEntry
 
-Namespace = Annotated[str, "Where it is kept: global, skill-<id> or tool-<name>."]
+Namespace = Annotated[str, "The namespace of the memory: global, skill-<id> or tool-<name>."]
 
 
 @operation(
     rpc="memory.recall",
     reads_only=True,
-    agent=AgentTool("memory_recall", "Look up what is remembered, rules of a tool included."),
+    agent=AgentTool(
+        "memory_recall", "Look up what is remembered. A tool's namespace includes its rules."
+    ),
 )
 def recall(
     memory: Memory,
-    query: Annotated[str, "What is looked for. Empty: the newest."] = "",
+    query: Annotated[str, "The text to look for. An empty query returns the newest memories."] = "",
     *,
     namespace: Annotated[
-        str, "Where to look: global, skill-<id>, tool-<name>, or tool_effectiveness."
+        str, "Search in global, skill-<id>, tool-<name> or tool_effectiveness."
     ] = GLOBAL,
-    limit: Annotated[int, Meta(ge=1, le=100), "The most memories to return."] = LIMIT,
+    limit: Annotated[int, Meta(ge=1, le=100), "Return at most this many memories."] = LIMIT,
 ) -> list[MemoryEntry]:
-    """What is remembered in a namespace and fits a query best, rules of its tool included.
+    """Return the memories in a namespace that fit a query best, with the rules of its tool.
 
-    In `tool_effectiveness` it is the figures on each tool's calls and their errors, as JSON.
+    In `tool_effectiveness`, return figures on the calls and errors of each tool, as JSON.
     """
     return _memories(memory).recall(query, namespace, limit)
 
@@ -41,10 +43,10 @@ def remember(
     content: Annotated[str, "The text to remember."],
     *,
     namespace: Namespace = GLOBAL,
-    id: Annotated[str | None, "The id of a memory to replace."] = None,
-    tags: Annotated[list[str] | None, "Words to find it by."] = None,
+    id: Annotated[str | None, "The id of the memory to replace."] = None,
+    tags: Annotated[list[str] | None, "Words by which the memory is found."] = None,
 ) -> MemoryEntry:
-    """Remember a text, or replace a memory by its id."""
+    """Remember a text, or replace the memory with this id."""
     return _memories(memory).remember(content, namespace, id or "", tags or ())
 
 
@@ -52,7 +54,7 @@ def remember(
 def forget(
     memory: Memory, id: Annotated[str, "The id of the memory."], *, namespace: Namespace = GLOBAL
 ) -> bool:
-    """Forget a memory. True if it was there."""
+    """Forget a memory. Returns True if there was one with this id."""
     return _memories(memory).forget(id, namespace)
 
 

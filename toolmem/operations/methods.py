@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 class Methods:
-    """Subclasses have `perform`."""
+    """Each operation as a method. A subclass says in `perform` how it is run."""
 
     add = operations.calls.add
     summarize = operations.guidance.summarize

@@ -1,11 +1,13 @@
-"""An operation is a decorated function: its signature is the request, its docstring the
-documentation, and what it returns the result. With `flow` it has no body: that flow is run.
+"""An operation is a decorated function.
+
+Its signature is the request, its docstring the documentation, and its return type the result:
 
     @operation(rpc="memory.tool_rule_list", reads_only=True)
     def tool_rule_list(memory: Memory, tool_name: Annotated[str, "The tool."]) -> list[Rule]:
-        \"\"\"The rules of a tool by priority.\"\"\"
+        \"\"\"Return the rules of a tool by priority.\"\"\"
 
-The name then stands for a method that classes with `perform` have as their own.
+The decorated name is a method, which `Methods` adds to memories and clients. A function with `ops`
+has no body: its flow is run, which consists of these ops unless a configuration changes it.
 """
 
 from __future__ import annotations
@@ -22,11 +24,14 @@ from msgspec import Meta, Struct
 
 from toolmem.config.names import hint, lower_first
 from toolmem.errors import RequestError
+from toolmem.flow.checks import check_flow
+from toolmem.flow.op import Op, Sequential, known_ops
+from toolmem.flow.runner import OLD_NAMES
 from toolmem.flow.services import Memory
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Conversation = Annotated[str | None, "The conversation that it belongs to."]
+ConversationId = Annotated[str | None, "The id of the conversation."]
 Count = Annotated[int, Meta(ge=1)]
 
 OPERATIONS: dict[str, Operation] = {}
@@ -49,19 +54,37 @@ class Operation:
         *,
         rpc: str = "",
         flow: str = "",
+        ops: tuple[type[Op], ...] = (),
         agent: AgentTool | None = None,
         reads_only: bool = False,
     ) -> None:
+        """Raises TypeError where the ops read other keys than the function has parameters."""
         self.function = function
         self.name = function.__name__
         self.rpc = rpc  # the method's name over JSON-RPC; "": not offered
-        self.flow = flow  # that is run in place of the function, and answers its result; "": none
+        self.flow = flow  # the flow with the same request; "": none
+        self.ops = ops  # of that flow, which does the work; (): the function does it
         self.agent = agent
         self.reads_only = reads_only
         self.__doc__ = inspect.getdoc(function)
         whole = inspect.signature(function, eval_str=True)
         # Of the function without its memory.
         self.signature = whole.replace(parameters=list(whole.parameters.values())[1:])
+        if ops:
+            self._check_keys(ops)
+
+    def _check_keys(self, ops: tuple[type[Op], ...]) -> None:
+        names = self.signature.parameters
+        problems = check_flow(Sequential(*(op() for op in ops)), names, known_ops())
+        read = {key for op in ops for key in (*op.reads, *op.optional)}
+        problems += [f"no op reads {name!r}" for name in names if name not in read]
+        if problems:
+            raise TypeError(f"operation {self.name!r}: {'; '.join(problems)}")
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of its documentation."""
+        return (self.__doc__ or "").partition("\n\n")[0]
 
     @cached_property
     def request(self) -> type[Struct]:
@@ -87,7 +110,7 @@ class Operation:
     def run(self, memory: Memory, request: Struct) -> Any:
         """Run the operation in this workspace."""
         arguments = {name: getattr(request, name) for name in request.__struct_fields__}
-        if not self.flow:
+        if not self.ops:
             return self.function(memory, **arguments)
         # The params of the flow's ops count where a flag is left out.
         given = {name: None if each is False else each for name, each in arguments.items()}
@@ -98,11 +121,14 @@ class Operation:
     def bind(self, *args: Any, **kwargs: Any) -> Mapping[str, Any]:
         """The arguments of a call by name. Raises TypeError, as a call in Python does."""
         known = self.signature.parameters
-        for name in kwargs:
-            if name not in known:
+        given = {}
+        for name, value in kwargs.items():
+            new = name if name in known else OLD_NAMES.get(name, name)
+            if new not in known or (new != name and new in kwargs):
                 raise TypeError(f"{self.name}() has no argument {name!r} ({hint(name, known)})")
+            given[new] = value
         try:
-            return self.signature.bind(*args, **kwargs).arguments
+            return self.signature.bind(*args, **given).arguments
         except TypeError as error:
             raise TypeError(f"{self.name}(): {error}") from None
 
@@ -125,12 +151,19 @@ class Owner(Protocol):
 
 
 def operation(
-    *, rpc: str = "", flow: str = "", agent: AgentTool | None = None, reads_only: bool = False
+    *,
+    rpc: str = "",
+    flow: str = "",
+    ops: tuple[type[Op], ...] = (),
+    agent: AgentTool | None = None,
+    reads_only: bool = False,
 ) -> Callable[[Callable[Concatenate[Memory, P], R]], Callable[Concatenate[Owner, P], R]]:
     """Decorator: add an operation to OPERATIONS, and make a method of its function."""
 
     def describe(function: Callable[Concatenate[Memory, P], R]) -> Callable[..., R]:
-        described = Operation(function, rpc=rpc, flow=flow, agent=agent, reads_only=reads_only)
+        described = Operation(
+            function, rpc=rpc, flow=flow, ops=ops, agent=agent, reads_only=reads_only
+        )
         if described.name in OPERATIONS:
             raise TypeError(f"there is an operation {described.name!r} already")
         OPERATIONS[described.name] = described

@@ -1,4 +1,4 @@
-"""OperationOp: any operation as an op of a flow."""
+"""Operations and flows: any operation as an op of a flow, and flows that share its request."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from toolmem.config.layers import Layer, Setting
 from toolmem.config.names import hint
 from toolmem.errors import ConfigError, RequestError
 from toolmem.flow.checks import WORKSPACE_KEY
@@ -71,3 +72,20 @@ class _FlowMemory:
 
     def run_flow(self, flow: str, **request: Any) -> FlowResponse:
         raise RequestError(f"operation: {flow!r} is a flow itself; name its ops", "operation")
+
+
+def flow_settings() -> Layer:
+    """The `description` and `input_schema` of each flow that has the request of an operation."""
+    layer: Layer = {}
+    for operation in OPERATIONS.values():
+        if operation.flow:
+            flow, origin = ("flow", operation.flow), f"operation {operation.name}"
+            layer[*flow, "description"] = Setting(operation.summary, origin)
+            schema = operation.schema()
+            for name, argument in schema["properties"].items():
+                kinds = argument.get("anyOf", [argument])
+                path = (*flow, "input_schema", name)
+                layer[*path, "type"] = Setting(kinds[0].get("type", "object"), origin)
+                layer[*path, "description"] = Setting(argument["description"], origin)
+                layer[*path, "required"] = Setting(name in schema["required"], origin)
+    return layer

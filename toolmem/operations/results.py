@@ -1,4 +1,4 @@
-"""Results of operations. Their fields are the metadata of the flow that made them."""
+"""What operations return. The fields of a result are the metadata of its flow's response."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Rows(list[Row]):
 
 
 class Calls(Rows[ToolCallResult]):
-    """Calls, oldest first: of the log, or of each tool in turn."""
+    """Calls, oldest first; those of the windows are sorted by tool before that."""
 
     sent_as = list[ToolCallResult]
     next: int | None = None  # `before` of a request for older ones; None: this was the last page
@@ -68,7 +68,7 @@ class Result(Struct, kw_only=True):
 
 
 class Evaluation(Struct, kw_only=True):
-    """Counts of calls."""
+    """How many calls were judged, and which were not."""
 
     requested: int
     evaluated: int
@@ -90,14 +90,14 @@ class Added(Result, kw_only=True):
 
 
 class SummaryFailure(Struct):
-    """A tool that was not summarized."""
+    """A tool that was not summarized, and why."""
 
     tool_name: str
     error: str
 
 
 class Summarized(Result, kw_only=True):
-    """The outcome for each tool to summarize. Names are in the order asked."""
+    """What became of each tool to summarize. Names are in the order of the request."""
 
     summarized: list[str] = []
     skipped: list[str] = []
@@ -113,7 +113,7 @@ class Summarized(Result, kw_only=True):
 
 
 class Retrieved(Result, kw_only=True):
-    """Guidance as an agent is given it."""
+    """Guidance of tools, as an agent gets it."""
 
     memory_list: list[ToolMemory] = []
     not_found: list[str] = []
@@ -128,13 +128,13 @@ class Retrieved(Result, kw_only=True):
 
 
 class Advice(Result, kw_only=True):
-    """Lines for one call."""
+    """Advice on one call."""
 
     lines: list[AdviceLine] = []
 
     @property
     def text(self) -> str:
-        """A line each; "" where nothing is known."""
+        """The lines of advice; "" where nothing is known."""
         return self.answer
 
     def __str__(self) -> str:
@@ -142,7 +142,7 @@ class Advice(Result, kw_only=True):
 
 
 class AdviceLine(Struct, kw_only=True):
-    """One line, and the calls behind it: `k` of `n`."""
+    """A line of advice, and the calls that it rests on: `k` of `n`."""
 
     kind: str
     text: str
@@ -152,15 +152,15 @@ class AdviceLine(Struct, kw_only=True):
 
 
 class ToolOverview(Struct, kw_only=True):
-    """What is known of one tool; from `window` to `unjudged` of the kept calls."""
+    """Figures of one tool. Those from `window` to `unjudged` count its kept calls only."""
 
     tool_name: str
     calls_ever: int
     new_calls: int  # that came since the guidance was written
     window: ToolStatistics
-    worked: int = 0  # neither failed nor of no use
+    worked: int = 0  # did not fail
     failed: int = 0  # silently too
-    no_use: int = 0  # scored 0 without a failure
+    no_use: int = 0  # of those that worked, the ones that were scored 0
     lost: int = 0  # failed, or of no use
     unjudged: int = 0  # without a verdict
     guidance: str = ""  # "": there is none yet, or it was not asked for

@@ -85,8 +85,8 @@ class LaterRepairs(Struct, frozen=True, kw_only=True):
         low, high = 100 * self.low, 100 * self.high
         apart = " All runs of a task stand in one half." if self.has_tasks else ""
         return (
-            f"Guidance from the {older} half names the repair of {self.named:,} of "
-            f"{self.repaired:,} later failures. "
+            f"Guidance from the {older} half says how {self.named:,} of {self.repaired:,} later "
+            "failures were repaired. "
             f"The 95 % interval of this share is {low:.0f} % to {high:.0f} %. "
             f"Both halves are of {which}.{apart} The next calls repaired these failures, in "
             f"{self.conversations:,} conversations. "

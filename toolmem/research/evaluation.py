@@ -44,7 +44,7 @@ from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.replies import without_ways_out
 from toolmem.rules.turn import ToolUse, Turn
 from toolmem.store.copying import logged_calls
-from toolmem.text.display import plain
+from toolmem.text.display import counted, plain
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
 
@@ -219,13 +219,11 @@ def _about(recorded: Recording, labels: Mapping[int, bool], by: str) -> list[_Ab
             field="labels",
         )
     if 0 < len(labels) < MIN_LABELS:
-        few = f"{len(labels)} labels are fewer than {MIN_LABELS}: they tell nothing of the judge's"
-        recorded.notes.append(f"{few} error, and count for their own calls alone")
+        few = f"fewer than {MIN_LABELS} labels ({len(labels)}): they tell nothing of the judge's"
+        recorded.notes.append(f"{few} errors, and count for their own calls alone")
     if left := sorted(labels.keys() - set(recorded.rows)):
         rows = ", ".join(map(str, left[:MAX_UNKEPT]))
-        recorded.notes.append(
-            f"{len(left)} labels belong to no call that could be read: rows {rows}"
-        )
+        recorded.notes.append(f"labels of no call that could be read ({len(left)}): rows {rows}")
     tools = {call.tool_name for call in recorded.calls}
     of = {
         c.tool_name for c, row in zip(recorded.calls, recorded.rows, strict=True) if row in labels
@@ -366,7 +364,7 @@ def _add(
             done.budget_reached = added.budget_reached
             break
     if (left_out := total - counts.requested) > 0:
-        recorded.notes.append(f"{left_out} calls were left out by an op before they were judged")
+        recorded.notes.append(f"an op left out {counted(left_out, 'call')} before the judge saw it")
     return done, logged
 
 

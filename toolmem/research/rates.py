@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.pages.figures import Interval, Z, wilson_interval
+from toolmem.text.display import counted
 
 MIN_LABELS = 20  # fewer say nothing of the judge's errors
 Number = TypeVar("Number", int, float)
@@ -43,8 +44,9 @@ class Rate(Struct, frozen=True):
     def basis(self) -> str:
         """The errors that the interval holds."""
         if self.judged:
-            return f"sampling, and the judge's error on {self.labelled} labels"
-        return f"sampling only, {self.labelled} labels" if self.labelled else "sampling only"
+            return f"sampling, and the judge's error on {counted(self.labelled, 'label')}"
+        of = f", {counted(self.labelled, 'label')}" if self.labelled else ""
+        return f"sampling only{of}"
 
 
 class Errors(NamedTuple):

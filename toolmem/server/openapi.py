@@ -27,11 +27,12 @@ def openapi_document(flows: Mapping[str, Flow]) -> dict[str, Any]:
     for name, flow in flows.items():
         paths[f"/{name}"] = _post(name, flow.description, flow_schema(flow.arguments), of_flow)
     for (name, operation), answer in zip(OPERATIONS.items(), answers, strict=True):
-        doc = (operation.__doc__ or "").partition("\n\n")[0]
         place = f"/operations/{name}" if name in flows else f"/{name}"
-        paths[place] = _post(place.strip("/").replace("/", "_"), doc, operation.schema(), answer)
+        paths[place] = _post(
+            place.strip("/").replace("/", "_"), operation.summary, operation.schema(), answer
+        )
         if operation.signature.return_annotation is Calls:
-            told = "`before` of a request for older calls; absent where there are none."
+            told = "Pass it as `before` to read older calls. It is absent where there are none."
             header = {NEXT_HEADER: {"description": told, "schema": {"type": "integer"}}}
             paths[place]["post"]["responses"]["200"]["headers"] = header
     info = {"title": "toolmem", "version": __version__}
@@ -57,7 +58,7 @@ def flow_schema(arguments: Mapping[str, Argument]) -> dict[str, Any]:
 def _post(
     name: str, summary: str, schema: dict[str, Any], answer: dict[str, Any]
 ) -> dict[str, Any]:
-    workspace = {"type": "string", "description": "The workspace."}
+    workspace = {"type": "string", "description": "The name of the workspace."}
     properties = {**schema["properties"], WORKSPACE_KEY: workspace}
     required = sorted({*schema.get("required", ()), WORKSPACE_KEY})
     body = {**schema, "properties": properties, "required": required}

@@ -26,8 +26,10 @@ _MARKDOWN = "text/markdown"
 _RULES = "toolmem://{workspace}/rules"
 _TOOL = "toolmem://{workspace}/tools/{tool}"
 _ADDRESS = re.compile(r"toolmem://(?P<workspace>[^/]+)/(?:rules|tools/(?P<tool>[^/]+))")
-_ABOUT_RULES = "What the user demands of the agent: for the system prompt of every session."
-_ABOUT_TOOL = "What was learnt from the recorded calls of a tool."
+_ABOUT_RULES = (
+    "The user's rules for the agent. They belong into the system prompt of every session."
+)
+_ABOUT_TOOL = "The guidance of a tool, made from its recorded calls."
 
 TEMPLATES = [
     types.ResourceTemplate(name=name, uri_template=uri, description=about, mime_type=_MARKDOWN)
@@ -36,12 +38,13 @@ TEMPLATES = [
 PROMPTS = [
     types.Prompt(
         name=PROMPT,
-        description="The user's rules for these tools, and what was learnt from their calls.",
+        description="The user's rules on these tools, and the guidance made from their calls.",
         arguments=[
             types.PromptArgument(
-                name="tools", description="Names, with commas. Left out: all rules."
+                name="tools",
+                description="The names of the tools, separated by commas. The default is all.",
             ),
-            types.PromptArgument(name=WORKSPACE_KEY, description="The workspace."),
+            types.PromptArgument(name=WORKSPACE_KEY, description="The name of the workspace."),
         ],
     )
 ]

@@ -27,10 +27,11 @@ from toolmem.server.mcp.tools import McpTools
 # Tools that ask no model.
 _SHORT = ("check_tool_call", "advise_tool_call", "memory_tools_put", "memory_tools_list")
 _INSTRUCTIONS = """\
-A memory of your tools. At the start of a session read toolmem://{workspace}/rules (or the prompt
-{prompt}): its rules are hard constraints. Before you use a tool that you are not sure of, ask
-retrieve_tool_memory. Give finished calls to add_tool_call_result. Note what the user demands of you
-with note_demand: without the user's approval it is kept as a proposal."""
+This server remembers how calls of your tools ended, and what the user demands. At the start of a
+session read toolmem://{workspace}/rules (or the prompt {prompt}): its rules are hard constraints.
+Before you use a tool that you are not sure of, ask retrieve_tool_memory. Give finished calls to
+add_tool_call_result. Note what the user demands of you with note_demand. A demand that the user has
+not approved waits as a request."""
 
 
 class McpService:
