@@ -18,7 +18,7 @@ from toolmem.store.changes import DELETED, Update
 from toolmem.store.elasticsearch.client import Client
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout, terms
 from toolmem.store.elasticsearch.search import SearchStore
-from toolmem.store.elasticsearch.tools import FoundTool, Stale, Tools
+from toolmem.store.elasticsearch.tool_calls import FoundTool, Stale, Tools
 from toolmem.store.storable import GUIDANCE, read_log, searched_text
 
 if TYPE_CHECKING:
