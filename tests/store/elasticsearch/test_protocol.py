@@ -23,6 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from toolmem.errors import Conflict, StoreUnavailable
 from toolmem.store import changes
+from toolmem.store.elasticsearch import tool_calls
 
 IDS = tuple("abcdefghijkl")
 WHO, ID = st.integers(0, 2), st.sampled_from(IDS)
