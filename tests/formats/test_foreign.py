@@ -10,8 +10,8 @@ import pytest
 from formats.conftest import NOW, PAYLOADS, read, write
 
 from toolmem.errors import RequestError
-from toolmem.formats.catalogue import BY_NAME
 from toolmem.formats.chat import is_random
+from toolmem.formats.programs import BY_NAME
 from toolmem.formats.recording import BadRecord, RecordingReader
 from toolmem.formats.shapes import failure_of, moment
 from toolmem.research.importing import import_recordings

@@ -16,7 +16,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import RequestError
-from toolmem.formats.catalogue import BY_NAME, FOREIGN_COLUMNS, FORMATS, OWN_COLUMNS, TABLE
 from toolmem.formats.chat import (
     Chat,
     UserMessage,
@@ -27,6 +26,7 @@ from toolmem.formats.chat import (
 )
 from toolmem.formats.files import Line
 from toolmem.formats.joining import UNANSWERED, Histories, Joiner
+from toolmem.formats.programs import BY_NAME, FOREIGN_COLUMNS, FORMATS, OWN_COLUMNS, TABLE
 from toolmem.formats.records import misspelled, read_records, read_schemas
 from toolmem.formats.shapes import Format, mapped, recognize
 from toolmem.formats.sources import find_files, looks_like, read_units

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 
-from toolmem.formats.catalogue import GEMINI
 from toolmem.formats.chat import is_random, sorted_digest
+from toolmem.formats.programs import GEMINI
 from toolmem.formats.recording import ReadCall
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult, hook_call_id, is_hook_call_id

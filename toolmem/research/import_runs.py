@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError, StoreUnavailable
-from toolmem.formats.catalogue import BY_NAME
+from toolmem.formats.programs import BY_NAME
 from toolmem.formats.shapes import MAPPED
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import IMPORT_ID, IMPORT_RUNS, ToolCallResult, Verdict
