@@ -43,7 +43,7 @@ def main() -> None:
     """Run a command. Exit code 2: refused or failed with an error; 130: interrupted."""
     logging.basicConfig(format="%(levelname)s: %(message)s")
     logging.addLevelName(logging.WARNING, "warning")
-    logging.getLogger("elastic_transport").setLevel(logging.ERROR)  # our own error tells it
+    logging.getLogger("elastic_transport").setLevel(logging.ERROR)  # toolmem reports it itself
     if sys.argv[1:2] == ["hook"] and sys.argv[2:] and sys.argv[2] in AGENTS:
         del sys.argv[1]
         answer_event()  # as `toolmem-hook AGENT` does; ends the process

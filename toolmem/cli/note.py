@@ -1,4 +1,4 @@
-"""`toolmem note`: store a demand of the user, or lift one."""
+"""`toolmem note`: keep a note of what the user demands, or lift a demand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EXIT_CODES = {"kept": 0, "request": 1, "refused": 2}
     type=click.File("rb"),
     metavar="[SOURCE] [NAME=VALUE]...",
 )
-@click.option("--lift", is_flag=True, help="Take an earlier demand back, as the user said.")
+@click.option("--lift", is_flag=True, help="Lift an earlier demand, as the user said.")
 @click.option(
     "--said", multiple=True, help="Give a message that the user typed; may be given several times."
 )
@@ -46,9 +46,9 @@ def note(
 ) -> None:
     """Keep a note of what the user demands: one JSON object in the file SOURCE, or on stdin.
 
-    Without --said nobody heard the user: the note waits for `toolmem rules approve`. So does one
-    from a program in a store that a hook guards, whatever it says.
-    Exit code 0: kept; 1: it waits for the user; 2: refused, with what to change.
+    Without --said, the note waits for `toolmem rules approve`. So does every note that is not typed
+    at a terminal, in a store that a hook guards.
+    Exit code 0: kept; 1: it waits for the user; 2: refused, and the output says what to change.
 
     \b
     Example:
@@ -66,7 +66,7 @@ def note(
     request: Any = operation.read({**note, **more})
     with options.open_memory(**where) as memory:
         if memory.rules.is_guarded() and user_actor().evidence != "terminal":
-            request.user_message = None  # the hook hears the user; a shell may be the agent's
+            request.user_message = None  # only the hook knows what the user typed
         done = operation.run(memory, request)
     fields = {name: getattr(done, name) for name in ("outcome", "told", "problems")}
     print_json({**fields, "rules": [rule.id for rule in done.rules]})

@@ -75,11 +75,11 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
 
 
 def _exit_code(response: dict[str, Any]) -> int:
-    """Of the response of a flow, whose `metadata` an operation answers directly."""
-    told = response.get("metadata", response)
-    if told.get("budget_reached"):
+    """The exit code for a response: of a flow, which has `metadata`, or of an operation."""
+    found = response.get("metadata", response)
+    if found.get("budget_reached"):
         return 3
-    if told.get("decision", told).get("action") in ("ask", "deny"):
+    if found.get("decision", found).get("action") in ("ask", "deny"):
         return 5
-    is_open = told.get("partial") or told.get("outcome") in ("refused", "request")  # of a note
-    return int(not response.get("success", True) or bool(is_open))
+    has_failed = not response.get("success", True) or found.get("partial")
+    return 1 if has_failed or found.get("outcome") in ("refused", "request") else 0
