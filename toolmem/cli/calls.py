@@ -63,7 +63,7 @@ def calls(memory: ToolMem, tools: tuple[str, ...], as_json: bool, **wanted: Any)
         print_json(found)
     elif found:
         columns = ("time", "outcome", "tool", "input -> output")
-        print_table(columns, map(_row, found), numbers=False, cut_last=True)
+        print_table(columns, list(map(_row, found)), numbers=False, cut_last=True)
     if found.next is not None:
         nothing = "" if found else f"none of {MAX_SCANNED:,} calls fits; "
         click.echo(f"{nothing}older calls: --before {found.next}", err=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from importlib import import_module
@@ -88,16 +88,20 @@ def print_unread(
 
 def print_table(
     columns: Sequence[str],
-    rows: Iterable[Sequence[Any]],
+    rows: Sequence[Sequence[Any]],
     *,
+    nothing: str = "",
     numbers: bool = True,
     cut_last: bool = False,
 ) -> None:
     """Print a table on stdout. A narrow terminal wraps its cells.
 
-    `numbers`: align all columns but the first to the right. `cut_last`: cut the last column, so
-    that each row is one line.
+    `nothing`: the message on stderr if there is no row. `numbers`: align all columns but the first
+    to the right. `cut_last`: cut the last column, so that each row is one line.
     """
+    if nothing and not rows:
+        click.echo(nothing, err=True)
+        return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -143,21 +147,6 @@ def cell(value: Any) -> str:
 def print_json(value: Any) -> None:
     """Print a value as indented JSON on stdout."""
     click.echo(msgspec.json.format(msgspec.json.encode(with_all_fields(value)), indent=2))
-
-
-def print_items(
-    items: Collection[Any],
-    columns: Sequence[str],
-    row: Callable[[Any], Sequence[Any]],
-    *,
-    nothing: str,
-    numbers: bool = True,
-) -> None:
-    """Print a table with a row for each item, or the message `nothing` if there is no item."""
-    if items:
-        print_table(columns, map(row, items), numbers=numbers)
-    else:
-        click.echo(nothing, err=True)
 
 
 _FIELD_WORDS = {  # of a rule, in its history

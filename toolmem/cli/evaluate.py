@@ -46,7 +46,9 @@ MAX_ROWS = 20  # numbers of rows whose evaluation failed that are printed
     help="Group the calls by `day` (UTC), or by a field of their metadata such as `model`.",
 )
 @click.option("--ignore-success", is_flag=True, help="Do not show the recorded flag to the judge.")
-@click.option("--limit", type=click.IntRange(min=1), help="Read only the first records, this many.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="Read at most this many records, from the start."
+)
 @options.config
 @options.store
 @options.workspace(evaluation.WORKSPACE)

@@ -7,7 +7,7 @@ import sys
 import click
 
 from toolmem.cli import console, options
-from toolmem.cli.console import confirm, print_error, print_items, print_json
+from toolmem.cli.console import confirm, print_error, print_json, print_table
 from toolmem.memory.toolmem import ToolMem
 from toolmem.research.import_runs import ImportRun, Traces, forget_import, imports
 from toolmem.text.display import counted, plain, shown_name
@@ -40,7 +40,7 @@ def forget(memory: ToolMem, import_id: str | None, yes: bool, as_json: bool) -> 
         if as_json:
             print_json(found)
         else:
-            print_items(found.items(), columns, _row, nothing=nothing, numbers=False)
+            print_table(columns, list(map(_row, found.items())), nothing=nothing, numbers=False)
         return
     ids = Traces(memory, import_id).ids
     number = sum(map(len, ids.values()))

@@ -10,15 +10,7 @@ from typing import Any
 import click
 from msgspec.structs import astuple
 
-from toolmem.cli import options
-from toolmem.cli.console import (
-    print_error,
-    print_items,
-    print_json,
-    print_table,
-    print_unread,
-    progress_bar,
-)
+from toolmem.cli import console, options
 from toolmem.cli.import_ import format_options
 from toolmem.formats.recording import read_recording
 from toolmem.guard.replay import replay
@@ -65,7 +57,7 @@ def check(
     value = {"command": given} if isinstance(given, str) else given
     decision = memory.check_tool_call(tool, value, conversation_id=conversation_id)
     if as_json:
-        print_json(decision)
+        console.print_json(decision)
     else:
         text = " ".join(filter(None, (decision.reason, decision.advice)))
         click.echo(f"{decision.action}: {plain(text, 2_000)}" if text else decision.action)
@@ -90,11 +82,11 @@ def show_log(
     """
     found = memory.decisions(conversation_id=conversation_id, tool_name=tool, limit=limit)
     if as_json:
-        print_json(found)
+        console.print_json(found)
         return
     columns = ("time", "tool", "call", "decision", "because of", "the call then", "why")
     nothing = "no call was held or advised against"
-    print_items(found, columns, _row, nothing=nothing, numbers=False)
+    console.print_table(columns, list(map(_row, found)), nothing=nothing, numbers=False)
 
 
 @guard.command("replay")
@@ -109,7 +101,7 @@ def show_log(
 @format_options
 @click.option("--rules", "rules_store", hidden=True, help="Use this store, as by --store.")
 @options.overrides
-@options.place_options
+@options.read_options
 @options.as_json
 def replay_recording(
     paths: tuple[Path, ...],
@@ -137,7 +129,7 @@ def replay_recording(
     """
     where["store"] = where["store"] or rules_store
     recording = read_recording(paths, datetime.now(UTC), format=format, mapping=mapping)
-    print_unread(recording.bad, recording.notes)
+    console.print_unread(recording.bad, recording.notes)
     rules, calls = [], recording.calls
     if any(where.values()) or not paths:
         with options.open_existing(**where) as memory:
@@ -145,22 +137,22 @@ def replay_recording(
             rules = store.list_records(workspace, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX)
             logged = [] if paths else store.call_log(workspace, limit=10_000, newest=True)
             calls = [*calls, *(each.call for each in logged)]
-    with progress_bar("replaying calls") as progress:
+    with console.progress_bar("replaying calls") as progress:
         total = len(calls)
         result = replay(calls, rules, lambda number: progress(number, total))
     if not calls:
-        print_error("no call was found")
+        console.print_error("no call was found")
         sys.exit(1)
     if as_json:
         counts = {"calls": result.calls, "failures": result.failures}
-        print_json({**counts, "sources": result.sources, "flags": result.flags})
+        console.print_json({**counts, "sources": result.sources, "flags": result.flags})
         return
     click.echo(f"{counted(result.calls, 'call')}, {counted(result.failures, 'failure')}")
     columns = ("because of", "flagged", "wrong", "recall", "precision")
     rows = [
         (_SOURCES.get(kind, kind), *astuple(figures)) for kind, figures in result.sources.items()
     ]
-    print_table(columns, rows)
+    console.print_table(columns, rows)
 
 
 def _row(decision: Decision) -> tuple[Any, ...]:

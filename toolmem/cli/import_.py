@@ -90,9 +90,7 @@ def _read_mapping(
     help="Import into a store that others use too: they will see what is learnt.",
 )
 @format_options
-@options.config
-@options.store
-@options.workspace()
+@options.write_options
 def import_(
     paths: tuple[Path, ...],
     from_agents: bool,

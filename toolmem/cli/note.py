@@ -9,8 +9,6 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_json, user_actor
-from toolmem.errors import RequestError
-from toolmem.formats.files import MAX_LINE, read_json
 from toolmem.operations import OPERATIONS
 from toolmem.rules.notes import contract
 
@@ -33,9 +31,7 @@ _EXIT_CODES = {"kept": 0, "request": 1, "refused": 2}
 @click.option(
     "--tool", "tools", multiple=True, help="Name a tool of the agent; may be given several times."
 )
-@options.config
-@options.store
-@options.workspace()
+@options.write_options
 def note(
     source: BinaryIO | None,
     lift: bool,
@@ -55,10 +51,7 @@ def note(
       echo '{"quote": "never touch prod", "effect": "remind", "tools": ["@shell"]}' \\
           | toolmem note --said "please never touch prod" --conversation c1
     """
-    source = source or sys.stdin.buffer
-    note = read_json(source.read(MAX_LINE + 1))
-    if not isinstance(note, dict):
-        raise RequestError("a note is one JSON object")
+    note = options.read_object(source or sys.stdin.buffer, "note")
     more: dict[str, Any] = {"user_message": list(said) or None, "conversation_id": conversation_id}
     operation = OPERATIONS["lift_demand" if lift else "note_demand"]
     if not lift:

@@ -16,14 +16,14 @@ from contextlib import suppress
 from functools import wraps
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
 from toolmem.config.load import DEFAULT, load
 from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError
-from toolmem.formats.files import read_json
+from toolmem.formats.files import MAX_LINE, read_json
 from toolmem.guard.stores import OWN_STORE
 from toolmem.guard.stores import store_path as project_store
 from toolmem.memory.services import store_path
@@ -157,12 +157,17 @@ def newest(things: str, default: int, most: int) -> Decorator:
     )
 
 
+def write_options(command: Command) -> Command:
+    """Decorator: --config, --store and --workspace of a command that writes into a workspace."""
+    return config(store(workspace()(command)))
+
+
 def memory_options(command: Command) -> Command:
-    """Decorator: the options of a command that writes into a workspace."""
-    return overrides(config(store(workspace()(command))))
+    """Decorator: as `write_options`, with overrides."""
+    return overrides(write_options(command))
 
 
-def place_options(command: Command) -> Command:
+def read_options(command: Command) -> Command:
     """Decorator: --config, --store and --workspace of a command that reads a workspace."""
     return config(store(read_workspace(command)))
 
@@ -182,7 +187,7 @@ def with_memory(*chosen: Decorator, exists: bool = True) -> Decorator:
                 command(memory, **given)
 
         done: Command = run
-        usual = (overrides, place_options) if exists else (memory_options,)
+        usual = (overrides, read_options) if exists else (memory_options,)
         for option in reversed(chosen or usual):
             done = option(done)
         return done
@@ -196,6 +201,15 @@ def split_config(given: Sequence[str], config: str | None) -> tuple[list[str], s
     named = [item.removeprefix("config=") for item in plain if item.startswith("config=")]
     others = [item for item in plain if not item.startswith("config=")]
     return others, config or (named[-1] if named else None)
+
+
+def read_object(file: BinaryIO, name: str, hint: str = "") -> dict[str, Any]:
+    """Read the JSON object in a file. Raises RequestError, which begins with `name`."""
+    value = read_json(file.read(MAX_LINE + 1))
+    if not isinstance(value, dict):
+        problem = f"expected a JSON object, got {type(value).__name__}{hint}"
+        raise RequestError(f"{name}: {problem}")
+    return value
 
 
 def read_arguments(given: str, name: str) -> Any:

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from toolmem.cli import console, options
-from toolmem.cli.console import confirm, print_error, print_items, print_json, user_actor
+from toolmem.cli.console import confirm, print_error, print_json, print_table, user_actor
 from toolmem.errors import RequestError
 from toolmem.files import replace_file
 from toolmem.flow.runner import with_new_names
@@ -52,7 +52,7 @@ def rules() -> None:
 @click.option("--text", help="Show only rules with this in their sentence or their tool's name.")
 @options.conversation("Show also the rules that hold in this conversation alone.")
 @click.option("--session", hidden=True, help="Do the same as --conversation.")
-@options.with_memory(options.place_options)
+@options.with_memory(options.read_options)
 @options.as_json
 def list_rules(
     memory: ToolMem, tool: str | None, session: str | None, as_json: bool, **chosen: Any
@@ -76,11 +76,13 @@ def list_rules(
     ]
     if as_json:
         names = ("state", "stopped", "last_stopped")
-        rows = [{**with_all_fields(e.rule), **{n: getattr(e, n) for n in names}} for e in found]
-        print_json(rows)
+        print_json(
+            [{**with_all_fields(e.rule), **{n: getattr(e, n) for n in names}} for e in found]
+        )
         return
     columns = ("id", "tool", "priority", "effect", "said by", "stopped or asked", "last", "rule")
-    print_items(found, columns, _rule_row, nothing="no rule fits", numbers=False)
+    rows = list(map(_rule_row, found))
+    print_table(columns, rows, nothing="no rule fits", numbers=False)
 
 
 @rules.command("show")
@@ -170,7 +172,7 @@ def delete_rule(memory: ToolMem, rule_id: str) -> None:
 
 @rules.command("prompt")
 @click.argument("tools", cls=options.Values, metavar="[TOOLS | NAME=VALUE]...")
-@options.with_memory(options.place_options)
+@options.with_memory(options.read_options)
 def show_prompt(memory: ToolMem, tools: tuple[str, ...]) -> None:
     """Print the rules of these TOOLS, or of all, as they stand in a system prompt."""
     text = memory.tool_rules_for_prompt(list(tools) or None).rendered
@@ -264,7 +266,7 @@ def restore(memory: ToolMem, rule_id: str) -> None:
     type=click.IntRange(1, 10_000),
     help="Try the rule on this many of the newest calls.  [default: 2000, or none with --call]",
 )
-@options.with_memory(options.place_options)
+@options.with_memory(options.read_options)
 @options.as_json
 def try_rule(
     memory: ToolMem, rule: tuple[str, ...], call: str | None, recorded: int | None, as_json: bool

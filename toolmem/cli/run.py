@@ -13,7 +13,6 @@ from toolmem.errors import RequestError
 from toolmem.flow.checks import WORKSPACE_KEY
 from toolmem.flow.report import Event
 from toolmem.flow.runner import with_new_names
-from toolmem.formats.files import MAX_LINE, read_json
 from toolmem.models.calls import with_all_fields
 from toolmem.operations import OPERATIONS
 
@@ -43,13 +42,8 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
           --workspace default
       toolmem run add_tool_call_result --request calls.json llm.default.backend=dashscope
     """
-    request = read_json(source.read(MAX_LINE + 1))
-    if not isinstance(request, dict):
-        raise RequestError(
-            f"--request: expected a JSON object, got {type(request).__name__}; calls stand in it "
-            'as {"tool_call_results": [...]}'
-        )
-    request = with_new_names(request)
+    hint = '; calls stand in it as {"tool_call_results": [...]}'
+    request = with_new_names(options.read_object(source, "--request", hint))
     if workspace is not None:
         request.setdefault(WORKSPACE_KEY, workspace)
     if WORKSPACE_KEY not in request:

@@ -10,15 +10,7 @@ from typing import Any
 
 import click
 
-from toolmem.cli import options
-from toolmem.cli.console import (
-    print_error,
-    print_json,
-    print_table,
-    progress_bar,
-    store_file,
-    user_actor,
-)
+from toolmem.cli import console, options
 from toolmem.errors import RequestError
 from toolmem.formats.dump import read_dump
 from toolmem.guard.rule_copies import drop_copy, keep_copy, put_records, read_copy, recognize
@@ -52,13 +44,13 @@ def info(memory: ToolMem, as_json: bool) -> None:
     rows = [(name, sum(r.kept for r in records), len(records)) for name, records in found.items()]
     columns = ("workspace", "calls", "tools")
     if as_json:
-        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+        console.print_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:
-        print_table(columns, rows)
+        console.print_table(columns, rows)
 
 
 @store.command()
-@store_file
+@console.store_file
 @options.no_settings
 def trust(store: str | None) -> None:
     """Follow the rules and guidance of a store that was made elsewhere.
@@ -75,10 +67,7 @@ def trust(store: str | None) -> None:
 
 
 @store.command()
-@options.store
-@options.config
-@options.workspace()
-@options.overrides
+@options.memory_options
 @click.option("--drop", is_flag=True, help="Remove the copy instead: its rules hold no longer.")
 def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None:
     """Write rules that a store lost back into it, from their copy.
@@ -115,7 +104,7 @@ def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None
 
 
 def _require_terminal() -> None:
-    if user_actor().evidence != "terminal":
+    if console.user_actor().evidence != "terminal":
         raise RequestError("only you let rules go: run this in a terminal of yours", "drop")
 
 
@@ -169,16 +158,18 @@ def copy_store(
             raise RequestError(f"{origin.untrusted}; {problem}", "source")
         copied = {}
         for name in origin.workspaces() if workspace is None else [workspace]:
-            with progress_bar(f"copying {shown_name(name)}") as progress:
+            with console.progress_bar(f"copying {shown_name(name)}") as progress:
                 copied[name] = copy_workspace(origin, copy, name, progress)
     rows = [(w, c.tools, c.calls, c.duplicates, c.records, c.kept) for w, c in copied.items()]
     head = ("workspace", "tools", "calls added", "there before", "records added", "there before")
-    print_table(head, rows)
+    console.print_table(head, rows)
     for name, each in copied.items():
         for failure in each.failures:
-            print_error(f"{shown_name(name)}: {shown_name(failure.tool_name)}: {failure.error}")
+            console.print_error(
+                f"{shown_name(name)}: {shown_name(failure.tool_name)}: {failure.error}"
+            )
         for what in each.lacking:
-            print_error(f"{shown_name(name)}: the copy holds less of {shown_name(what)}")
+            console.print_error(f"{shown_name(name)}: the copy holds less of {shown_name(what)}")
     if any(each.failures or each.lacking for each in copied.values()):
         sys.exit(1)
 
@@ -191,9 +182,7 @@ def copy_store(
     type=options.InputFile(folders=True),
     metavar="(PATHS | NAME=VALUE)...",
 )
-@options.config
-@options.store
-@options.workspace()
+@options.write_options
 def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
     """Read dumps, or folders of ReMe's local stores, into a workspace.
 
@@ -222,7 +211,7 @@ def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
                 texts.append(f"{memories} passed over")
             click.echo(f"{file}: {', '.join(texts)}")
     for failure in failures:
-        print_error(f"{shown_name(failure.tool_name)}: {failure.error}")
+        console.print_error(f"{shown_name(failure.tool_name)}: {failure.error}")
     if failures:
         sys.exit(1)
 

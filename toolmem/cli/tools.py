@@ -8,7 +8,7 @@ from typing import Any, get_args
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import LazyGroup, print_error, print_items, print_json
+from toolmem.cli.console import LazyGroup, print_error, print_json, print_table
 from toolmem.config.names import hint
 from toolmem.guidance.shown import numbered
 from toolmem.memory.toolmem import ToolMem
@@ -55,7 +55,7 @@ def list_tools(memory: ToolMem, as_json: bool, **wanted: Any) -> None:
     if as_json:
         print_json(found)
     else:
-        print_items(found, columns, _row, nothing=nothing)
+        print_table(columns, list(map(_row, found)), nothing=nothing)
 
 
 @tools.command("show")
