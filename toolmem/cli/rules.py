@@ -46,9 +46,7 @@ def rules() -> None:
     show_default=True,
     help="Show the rules that hold, those with a request that waits for you, or those that ended.",
 )
-@click.option(
-    "--effect", type=click.Choice(get_args(Effect)), help="Show only rules with this effect."
-)
+@click.option("--effect", type=click.Choice(get_args(Effect)), help="Show rules with this effect.")
 @click.option("--text", help="Show only rules with this in their sentence or their tool's name.")
 @options.conversation("Show also the rules that hold in this conversation alone.")
 @click.option("--session", hidden=True, help="Do the same as --conversation.")
@@ -76,9 +74,8 @@ def list_rules(
     ]
     if as_json:
         names = ("state", "stopped", "last_stopped")
-        print_json(
-            [{**with_all_fields(e.rule), **{n: getattr(e, n) for n in names}} for e in found]
-        )
+        records = [{**with_all_fields(e.rule), **{n: getattr(e, n) for n in names}} for e in found]
+        print_json(records)
         return
     columns = ("id", "tool", "priority", "effect", "said by", "stopped or asked", "last", "rule")
     rows = list(map(_rule_row, found))
@@ -129,9 +126,7 @@ def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
     help="Stop calls (deny), ask the user about them (ask), or only remind the agent (remind). "
     "Without this option and --when, the sentence decides.",
 )
-@click.option(
-    "--when", help="Apply the rule only to calls that meet one of these conditions, as JSON."
-)
+@click.option("--when", help="Limit the rule to calls that meet one of these conditions, as JSON.")
 @click.option("--unless", help="Let calls pass that meet one of these conditions, as JSON.")
 @options.with_memory(exists=False)
 def add_rule(
@@ -174,7 +169,7 @@ def delete_rule(memory: ToolMem, rule_id: str) -> None:
 @click.argument("tools", cls=options.Values, metavar="[TOOLS | NAME=VALUE]...")
 @options.with_memory(options.read_options)
 def show_prompt(memory: ToolMem, tools: tuple[str, ...]) -> None:
-    """Print the rules of these TOOLS, or of all, as they stand in a system prompt."""
+    """Print the rules of these TOOLS, or of all, as a system prompt has them."""
     text = memory.tool_rules_for_prompt(list(tools) or None).rendered
     for line in text.splitlines():
         click.echo(plain(line, 3_000))
@@ -258,9 +253,7 @@ def restore(memory: ToolMem, rule_id: str) -> None:
 
 @rules.command("try")
 @click.argument("rule", cls=options.Values, required=True, metavar="(ID | TOOL SENTENCE)")
-@click.option(
-    "--call", help="Try this call: its arguments as JSON, a command line, or - for stdin."
-)
+@click.option("--call", help="Try this call: arguments as JSON, a command line, or - for stdin.")
 @click.option(
     "--recorded",
     type=click.IntRange(1, 10_000),
@@ -380,9 +373,7 @@ def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
 
 @rules.command("capture")
 @click.option("--turns", type=options.InputFile(), help="Read turns from this JSON Lines file.")
-@click.option(
-    "--conversations", type=options.InputFile(), help="Read conversations from this file."
-)
+@click.option("--conversations", type=options.InputFile(), help="Read this file of conversations.")
 @click.option("--apply", "applies", is_flag=True, help="Keep the rules that are found.")
 @options.memory_options
 @options.as_json
