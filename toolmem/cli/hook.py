@@ -96,12 +96,12 @@ def install(
       toolmem hook install claude-code
       toolmem hook install codex --user --dry-run
     """
-    others = [each for each in installed() if each.agent == agent.name]
-    here = next((each for each in others if each.project == project), None)
+    own = [each for each in installed() if each.agent == agent.name]
+    here = next((each for each in own if each.project == project), None)
     if learn and here and project and not dry_run:
         _offer_sessions(agent, project, _store_of(here) or store_path(project), learn)
         return
-    if any(bool(each.project) != bool(project) for each in others) and not force:
+    if any(bool(each.project) != bool(project) for each in own) and not force:
         problem = "the hook is installed in the other place too: --force installs it twice"
         raise RequestError(problem)
     store, config = (os.path.abspath(each) if each else "" for each in (store, config))

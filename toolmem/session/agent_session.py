@@ -268,12 +268,11 @@ class AgentSession:
     def ended(self, decision: Decision, output: str = "", success: bool | None = None) -> None:
         """Report the outcome of a call that `check` allowed, before later calls in the turn.
 
-        `success`: None = unknown. The turn's messages need not have a `success` for it then.
+        `success`: None = unknown. `after_turn` uses it if the message of the call has none.
         """
         call = next((c for c in self._checked_calls if c.decision.id == decision.id), None)
         if call is None or call.has_ended:
-            problem = "decision: expected that of a call under way, from check"
-            raise RequestError(problem, "decision")
+            raise RequestError("decision: expected one from `check`, of an open call", "decision")
         call.has_ended, call.success = True, success
         record = {"output": output, "success": success}
         judged = judged_record(decision.tool_name, call.given, record)
