@@ -100,7 +100,7 @@ def decisions() -> list[tuple[object, ...]]:
     took = []
     for number in range(3_000):
         begun = time.perf_counter()
-        guard.before(f"send_{number % 200}", given, conversation="c")
+        guard.before(f"send_{number % 200}", given, conversation_id="c")
         took.append(1_000 * (time.perf_counter() - begun))
     took = sorted(took[200:])
     of_guard = ("a decision", median(took), took[int(0.99 * len(took))])

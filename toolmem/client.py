@@ -35,17 +35,17 @@ from toolmem.operations.results import NEXT_HEADER, Calls, Rows
 from toolmem.text.forms import encodable
 
 DEFAULT_URL = "http://127.0.0.1:8002"
-TIMEOUT = 300.0  # seconds without a byte from the service: a model takes its time
+TIMEOUT = 300.0  # seconds without a byte from the service, which may wait for a model
 CONNECT_TIMEOUT = 5.0  # seconds
 RETRIES = 2  # attempts to connect; a request that may have arrived is never sent again
 TOKEN_VARIABLE = "TOOLMEM_TOKEN"
 
 
 class Client(Methods):
-    """A service as Python calls. Threads may share one.
+    """A connection to a service. Threads may share one.
 
-    `token`: None takes TOOLMEM_TOKEN from the environment. Raises what the service raised there,
-    and ServiceError where it was not reached or denied the request.
+    `token`: None takes TOOLMEM_TOKEN from the environment. Methods raise the errors that the
+    service raised, and ServiceError where it was not reached or refused the request.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Client(Methods):
         return found
 
     def run(self, flow: str, /, **request: Any) -> FlowResponse:
-        """Run a flow by name. Raises RequestError where an operation is called so, and no flow."""
+        """Run a flow by name. Raises RequestError for an operation that is no flow."""
         value, _ = self._post(flow, request)
         if not isinstance(value, dict) or "metadata" not in value:
             raise RequestError(f"{flow!r} is no flow; it is the method {flow} of a client", "flow")
@@ -108,7 +108,7 @@ class Client(Methods):
         return self._send("POST", f"/{name}", content)
 
     def _send(self, method: str, path: str, body: bytes | None) -> tuple[Any, httpx.Headers]:
-        """The answer and its headers."""
+        """Send a request. Returns the decoded answer and its headers."""
         if self._http is None:
             raise StoreClosed(f"{path}: this client is closed; make a new one")
         headers = {} if body is None else {"Content-Type": "application/json"}
@@ -139,7 +139,7 @@ class Client(Methods):
 
 
 class AsyncClient(AsyncMethods):
-    """A Client for coroutines; its requests run in threads. Takes what Client takes."""
+    """A Client with coroutines; its requests run in threads. Takes the arguments of Client."""
 
     @takes(Client)
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -147,13 +147,13 @@ class AsyncClient(AsyncMethods):
 
 
 def _without_credentials(url: str) -> str:
-    """The address without user, password and query."""
+    """The URL without user, password and query."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _error_from(status: int, answer: Any) -> ToolMemError:
-    """The error of an answer with this status."""
+    """The error that the service raised, by the status of its answer."""
     body = answer if isinstance(answer, dict) else {}
     message = str(body.get("error", "")) or f"HTTP {status}"
     match status:

@@ -1,14 +1,14 @@
 """The errors of toolmem.
 
 ToolMemError
-├── RequestError          an argument or a request is invalid; `field` says where
-├── ConfigError           the configuration is wrong; `problems` lists everything that is
+├── RequestError          an argument or a request is invalid; `field` names it
+├── ConfigError           the configuration is wrong; `problems` has a line for each error
 │   └── FlowSyntaxError   a flow expression cannot be read
 ├── ModelError            a model, judge or writer gave no usable answer
 │   └── BudgetReached     the next request would exceed the budget
 ├── CallDenied            the guard stopped a call; `decision` says why
-├── RunCancelled          the run was cancelled while this branch was at work
-├── ServiceError          a service did not answer as expected; `status`, 0: it was not reached
+├── RunCancelled          the run was cancelled while this branch ran
+├── ServiceError          a service was not reached or failed; `status` 0: not reached
 └── StoreError
     ├── StoreUnavailable  cannot be opened, locked by another process, moved, disk full
     │   └── StoreClosed   closed, or inherited by a forked process
@@ -25,7 +25,7 @@ class ToolMemError(Exception):
 
 
 class RequestError(ToolMemError):
-    """An argument or a request is invalid. `field`: its name, "" where there is none."""
+    """An argument or a request is invalid. `field`: the name of the argument, or ""."""
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class RequestError(ToolMemError):
 
 
 class ConfigError(ToolMemError):
-    """The configuration is wrong. `problems`: one line each."""
+    """The configuration is wrong. `problems`: a line for each error."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
@@ -68,11 +68,11 @@ class CallDenied(ToolMemError):
 
 
 class RunCancelled(ToolMemError):
-    """The run was cancelled while this branch was at work."""
+    """The run was cancelled while this branch ran."""
 
 
 class ServiceError(ToolMemError):
-    """A toolmem service was not reached, denied a request, or failed."""
+    """A toolmem service was not reached (`status` 0), refused a request, or failed."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
@@ -80,7 +80,7 @@ class ServiceError(ToolMemError):
 
 
 class StoreError(ToolMemError):
-    """A store could not do what it was asked."""
+    """A store could not be read or written."""
 
 
 class StoreUnavailable(StoreError):
@@ -96,7 +96,7 @@ class StoreVersionError(StoreError):
 
 
 class Conflict(StoreError):
-    """What was to be replaced has changed since it was read. `is_final`: for who decided on it."""
+    """An entry changed since it was read. `is_final`: the change must be decided on again."""
 
     def __init__(self, message: str, *, is_final: bool = False) -> None:
         super().__init__(message)

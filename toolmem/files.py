@@ -15,12 +15,12 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(target: Path, mode: int = 0o666, *, keeps_mode: bool = True) -> Iterator[BinaryIO]:
-    """A file that takes the place of `target` where the block ends without an error.
+    """Open a file that replaces `target` once the block ends without an error.
 
-    Else the old file stays as it is, and nothing is left beside it. A machine that stops may lose
-    the new file: data is not forced to the disk. Raises OSError.
+    After an error the old file is unchanged, and no other file is left. Data is not forced to the
+    disk: a power failure may lose the new file. Raises OSError.
 
-    `mode`: of a new file. `keeps_mode`: one that is there keeps its mode and owner.
+    `mode`: of a new file. `keeps_mode`: an existing file keeps its mode and owner.
     """
     partial = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
     try:
@@ -37,6 +37,6 @@ def replacing(target: Path, mode: int = 0o666, *, keeps_mode: bool = True) -> It
 
 
 def replace_file(target: Path, data: bytes, mode: int = 0o666) -> None:
-    """Replace the whole content of a file, as `replacing` does. Raises OSError."""
+    """Replace the whole content of a file in one step. Raises OSError."""
     with replacing(target, mode) as file:
         file.write(data)

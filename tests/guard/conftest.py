@@ -24,9 +24,9 @@ def forbid(rules):
 def runs(guard):
     """Runs a command where the guard lets it, and answers the decision."""
 
-    def run(command, error=None, conversation="c", force=None, tool="Bash"):
+    def run(command, error=None, conversation_id="c", force=None, tool="Bash"):
         given = {"command": command} if isinstance(command, str) else command
-        decision = guard.before(tool, given, conversation=conversation, force=force)
+        decision = guard.before(tool, given, conversation_id=conversation_id, force=force)
         if decision.action in ("allow", "advise"):
             guard.after(decision, given, output=error or "fine", failed=bool(error))
         return decision

@@ -67,7 +67,7 @@ def test_the_log_shows_the_call_of_which_the_user_is_asked(forbid, guard, rules,
     rule = forbid({"command": "^git push"})
     rules.delete(rule, Actor("agent", "typed", "main is open", "c"))
     push = {"command": "git push origin main"}
-    asked = guard.before("Bash", push, conversation="c", asks_user=True)
+    asked = guard.before("Bash", push, conversation_id="c", asks_user=True)
     assert asked.action == "ask" and "main is open" in asked.reason
     assert asked.call == '{"command": "git push origin main"}'
     assert [each.call for each in store.decisions("default")] == [asked.call]
@@ -134,10 +134,10 @@ def test_a_rule_binds_at_once_and_no_longer_once_it_is_gone(forbid, runs, rules,
 def test_a_rule_of_a_session_or_that_ended_binds_nowhere_else(forbid, runs, clock):
     ends = clock.now() + timedelta(days=1)
     forbid({"command": "^rm "}, session="c1", expires_at=ends)
-    assert runs("rm x", conversation="c1").action == "deny"
-    assert runs("rm x", conversation="c2").action == "allow"
+    assert runs("rm x", conversation_id="c1").action == "deny"
+    assert runs("rm x", conversation_id="c2").action == "allow"
     clock.advance(90_000)
-    assert runs("rm x", conversation="c1").action == "allow"
+    assert runs("rm x", conversation_id="c1").action == "allow"
 
 
 def test_a_damaged_condition_only_reminds_and_hides_no_other(forbid, runs, store):
@@ -213,7 +213,7 @@ def test_a_mode_says_how_much_a_source_may_do(store, clock, forbid, mode, action
 def test_decisions_are_logged_with_what_became_of_the_call(store, clock, forbid):
     forbid({"command": "^rm "})
     guard = Guard(store, "default", clock, GuardSection(rules="advise"))
-    decision = guard.before("Bash", {"command": "rm x"}, conversation="c")
+    decision = guard.before("Bash", {"command": "rm x"}, conversation_id="c")
     guard.after(decision, {"command": "rm x"}, output="", failed=False)
     guard.before("Bash", {"command": "ls"})
     [logged] = store.decisions("default")
@@ -309,7 +309,7 @@ def test_tests_that_failed_or_whose_end_nobody_told_count_for_nothing(
 ):
     runs("pytest", error="1 failed")
     assert runs("git commit -m x").action == "deny"
-    guard.before("Bash", {"command": "pytest"}, conversation="c")
+    guard.before("Bash", {"command": "pytest"}, conversation_id="c")
     assert runs("git commit -m x").action == "deny"
 
 
@@ -319,7 +319,7 @@ def test_what_was_read_before_stops_what_is_sent(forbid, runs):
     assert runs(mail, tool="send_email").action == "allow"
     runs({"limit": 3}, tool="read_inbox", error="timeout")
     assert runs(mail, tool="send_email").action == "deny"
-    assert runs(mail, tool="send_email", conversation="other").action == "allow"
+    assert runs(mail, tool="send_email", conversation_id="other").action == "allow"
 
 
 @pytest.mark.parametrize("per", ["3600s", "day", "conversation"])
@@ -346,7 +346,7 @@ def test_of_calls_at_once_no_more_are_counted_than_run(forbid, store, clock):
     guard, found = Guard(store, "default", clock), []
 
     def send():
-        decision = guard.before("send_email", {"to": "a@b.c"}, conversation="c")
+        decision = guard.before("send_email", {"to": "a@b.c"}, conversation_id="c")
         found.append(decision.action)
 
     threads = [threading.Thread(target=send) for _ in range(8)]
@@ -366,7 +366,7 @@ def test_an_unchanged_repeat_of_a_failure_is_held_until_something_changes(runs):
     assert held.action == "deny"
     assert "failed once in this conversation: “cat: x: No such file" in held.reason
     assert runs("cat  x").action == "allow"
-    assert runs("cat x", conversation="other").action == "allow"
+    assert runs("cat x", conversation_id="other").action == "allow"
     runs("mkdir y")
     assert runs("cat x").action == "allow"
 
@@ -427,8 +427,8 @@ def test_after_a_server_in_the_background_repeats_are_only_advised(runs):
 def test_an_error_of_which_a_repeat_has_worked_is_forgiven_everywhere(runs):
     runs({"a": 1}, "harness hiccup", tool="t")
     assert runs({"a": 1}, tool="t", force=True).action == "allow"
-    runs({"a": 2}, "harness hiccup", tool="t", conversation="other")
-    assert runs({"a": 2}, tool="t", conversation="other").action == "allow"
+    runs({"a": 2}, "harness hiccup", tool="t", conversation_id="other")
+    assert runs({"a": 2}, tool="t", conversation_id="other").action == "allow"
 
 
 def test_an_exit_code_alone_that_healed_is_forgiven_for_its_program_and_conversation(runs):
@@ -436,8 +436,8 @@ def test_an_exit_code_alone_that_healed_is_forgiven_for_its_program_and_conversa
     assert runs("make a", force=True).action == "allow"
     runs("make b", "Exit code 2")
     assert runs("make b").action == "allow"
-    runs("make c", "Exit code 2", conversation="other")
-    assert runs("make c", conversation="other").action == "deny"
+    runs("make c", "Exit code 2", conversation_id="other")
+    assert runs("make c", conversation_id="other").action == "deny"
 
 
 def test_an_edit_that_wants_a_file_read_is_let_go_once_it_is(runs):
@@ -450,7 +450,7 @@ def test_an_edit_that_wants_a_file_read_is_let_go_once_it_is(runs):
 
 def test_a_call_that_began_before_a_write_and_failed_after_is_not_held(guard, runs):
     given = {"command": "make"}
-    slow = guard.before("Bash", given, conversation="c")
+    slow = guard.before("Bash", given, conversation_id="c")
     runs("touch a")
     guard.after(slow, given, output="a.c:3: error", failed=True)
     assert runs("make").action == "allow"
@@ -458,7 +458,7 @@ def test_a_call_that_began_before_a_write_and_failed_after_is_not_held(guard, ru
 
 def test_a_stopped_call_teaches_nothing(guard, runs):
     given = {"command": "cat x"}
-    decision = guard.before("Bash", given, conversation="c")
+    decision = guard.before("Bash", given, conversation_id="c")
     guard.after(decision, given, output="toolmem: not run. The user said", failed=True)
     assert runs("cat x").action == "allow"
 
@@ -581,7 +581,7 @@ def test_a_store_that_fails_stops_no_call_in_the_shadow(tmp_path):
     further.close()
     for shadow, action in ((True, "advise"), (False, "deny")):
         _, guard = Stores(main, [further]).guards("closed", shadow=shadow)
-        assert guard.before("Bash", {"command": "ls"}, conversation="c").action == action
+        assert guard.before("Bash", {"command": "ls"}, conversation_id="c").action == action
     main.close()
 
 
@@ -613,7 +613,7 @@ HIDES = "newlauncher now git push"
 def test_what_may_be_meant_is_asked_about_and_a_yes_to_it_lifts_nothing(forbid, guard, rules):
     rule = forbid(PUSH)
     rules.delete(rule, Actor("agent", "typed", "pushing is fine", "c"))
-    asked = guard.before("Bash", {"command": HIDES}, conversation="c", asks_user=True)
+    asked = guard.before("Bash", {"command": HIDES}, conversation_id="c", asks_user=True)
     assert asked.reason.startswith("toolmem: not run; ask the user first. Not sure: ")
     assert [source.lifts for source in asked.sources] == [False]
     assert guard.answered(asked, True).lifted == []
@@ -629,7 +629,7 @@ def test_a_yes_to_what_is_not_known_holds_for_its_rule_program_and_subcommand(fo
     assert runs("newlauncher now git push -f").action == "allow"
     assert runs("newlauncher later git push").action == "ask"
     assert runs("otherlauncher now git push").action == "ask"
-    assert runs(HIDES, conversation="d").action == "ask"
+    assert runs(HIDES, conversation_id="d").action == "ask"
     assert runs(f"{HIDES} && otherlauncher now git push").action == "ask"
     assert runs(f"{HIDES} && ssh host 'newlauncher then git push'").action == "ask"
     assert runs("git push").action == "deny"
@@ -649,7 +649,7 @@ def test_a_yes_to_one_program_text_is_none_to_another(forbid, guard, runs):
 def test_no_yes_answers_the_question_whether_tests_passed(forbid, guard, runs):
     worked = {"earlier": {"command": "^pytest", "worked": True}}
     forbid({"command": "^git commit"}, unless=[worked])
-    before = guard.before("Bash", {"command": "pytest"}, conversation="c")
+    before = guard.before("Bash", {"command": "pytest"}, conversation_id="c")
     guard.after(before, {"command": "pytest"}, failed=None)
     asked = runs("git commit")
     assert asked.action == "ask" and "Not sure: " in asked.reason
@@ -680,7 +680,7 @@ def test_a_setting_says_what_becomes_of_what_is_not_known(
 def test_where_a_guest_speaks_what_is_not_known_is_denied(forbid, guard):
     forbid(PUSH)
     guard.user_spoke("c", "hello", is_guests=True)
-    decision = guard.before("Bash", {"command": HIDES}, conversation="c")
+    decision = guard.before("Bash", {"command": HIDES}, conversation_id="c")
     assert decision.action == "deny" and "Write the call plainly" in decision.reason
 
 

@@ -114,7 +114,7 @@ def stopped(store, clock):
         found = []
         for step, error in steps:
             tool, given = call_of(agent, step)
-            decision = guard.before(tool, given, conversation="c", force=None)
+            decision = guard.before(tool, given, conversation_id="c", force=None)
             if decision.action in ("ask", "deny"):
                 found.append(f"{step}: {decision.reason}")
             else:

@@ -10,9 +10,9 @@ import pytest
 from hooks.conftest import NOTE, Host
 
 from toolmem.guard.stores import project_root
+from toolmem.hooks.install_notes import INSTALLS, Install, write_notes
 from toolmem.hooks.notes import note_command
 from toolmem.hooks.session_state import SessionState, forget_old_sessions
-from toolmem.hooks.state import INSTALLS, Install, write_notes
 from toolmem.models.calls import SystemClock
 from toolmem.rules.changes import Actor
 

@@ -16,9 +16,9 @@ from toolmem.cli.main import commands
 from toolmem.errors import ToolMemError
 from toolmem.hooks.agents import AGENTS
 from toolmem.hooks.doctor import examine
+from toolmem.hooks.install_notes import installed
 from toolmem.hooks.installs import apply_install, files_of, is_ours, plan_install
 from toolmem.hooks.json_text import with_entries, without_entries, without_spans
-from toolmem.hooks.state import installed
 
 ENTRIES = {
     "PreToolUse": {"hooks": [{"type": "command", "command": "x -m toolmem.hooks claude-code"}]},

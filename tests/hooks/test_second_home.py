@@ -454,17 +454,17 @@ def test_a_folder_that_becomes_part_of_a_repository_keeps_its_bans(host):
 
 
 def test_a_held_demand_replaces_no_rule_of_the_store(host):
-    from toolmem.guard.aside import Aside
+    from toolmem.guard.pending_demands import PendingDemands
     from toolmem.guard.rule_copies import copy_records
 
     host.prompt("Never push to main.")
     with host.rule_store() as rules:
-        aside = Aside(rules)
+        pending = PendingDemands(rules)
         for each in copy_records(rules.store, "default"):
             newer = {"updated_at": "2031-01-01T00:00:00Z", "when": []}
             told = json.loads(bytes(each.value)) | newer
-            aside.rules.store.put("default", each.namespace, each.key, told)
-        aside.give_back()
+            pending.rules.store.put("default", each.namespace, each.key, told)
+        pending.write_to_store()
     assert "Never push" in host.before("git push origin main")
 
 

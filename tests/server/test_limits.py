@@ -21,7 +21,7 @@ GONE = (b"", "reset")
 @pytest.fixture
 def port(tmp_path, monkeypatch):
     """A service with small limits, in a thread."""
-    limits = {"MAX_UNFINISHED": 3, "MAX_BODIES": 200_000, "HEADERS_WITHIN": 0.5}
+    limits = {"MAX_UNFINISHED": 3, "MAX_BODIES": 200_000, "HEADERS_TIMEOUT": 0.5}
     for name, limit in limits.items():
         monkeypatch.setattr(http, name, limit)
     with ToolMem(tmp_path / "m.db") as memory, socket.create_server(("127.0.0.1", 0)) as listening:
@@ -60,7 +60,7 @@ def test_headers_that_do_not_come_in_time_end_the_connection(port, begun):
 
 
 def test_of_very_many_unfinished_requests_the_oldest_are_cut(port, monkeypatch):
-    monkeypatch.setattr(http, "HEADERS_WITHIN", 1_000)
+    monkeypatch.setattr(http, "HEADERS_TIMEOUT", 1_000)
     upload = connect(port, HEAD + b"Content-Length: 8\r\n\r\n")
     idle = [connect(port, b"GET /health") for _ in range(5)]
     assert [received(each) in GONE for each in idle[:3]] == [True] * 3

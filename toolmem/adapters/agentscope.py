@@ -26,13 +26,14 @@ class ToolMemAgentScope(MiddlewareBase):
     """Checks and records an agent's calls; puts rules and guidance into its system prompt."""
 
     def __init__(self, memory: Workspace, conversation_id: str = "", **user: Unpack[User]) -> None:
-        self._chats = Conversations(memory, conversation_id, **user)
+        self._conversations = Conversations(memory, conversation_id, **user)
         self._calls: OrderedDict[str, RecordedCall] = OrderedDict()  # by the model's id
         self._newest: OrderedDict[str, str] = OrderedDict()  # message of the user, by session
-        self._note_tools = [_NoteTool(tool, self._chats) for tool in AgentSession.tools("mcp")]
+        described = AgentSession.tools("mcp")
+        self._note_tools = [_NoteTool(each, self._conversations) for each in described]
 
     async def on_reply(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
-        """Remember the user's message: the agent's context may hold a summary of it only."""
+        """Remember the user's message, of which the agent's context may hold only a summary."""
         for tool in self._note_tools:
             if await agent.toolkit.get_tool(tool.name) is None:
                 await agent.toolkit.add_tool(tool)
@@ -44,70 +45,75 @@ class ToolMemAgentScope(MiddlewareBase):
             yield item
 
     async def on_model_call(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
-        """Before the model is asked."""
+        """Add rules and guidance to the prompt before the model is asked."""
         messages = list(input_kwargs["messages"])
         message = self._newest.get(str(agent.state.session_id), "")
         tools = list(input_kwargs.get("tools") or ())
-        section = await asyncio.to_thread(self._chat(agent).prompt, tools, message)
+        section = await asyncio.to_thread(self._conversation(agent).prompt, tools, message)
         if section and messages and messages[0].role == "system":
             content = [*messages[0].content, TextBlock(text=section)]
             messages[0] = messages[0].model_copy(update={"content": content})
         return await next_handler(**{**input_kwargs, "messages": messages})
 
     async def on_check_permission(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
-        """Before a call."""
-        tool_call, chat = input_kwargs["tool_call"], self._chat(agent)
+        """Check a call before it runs."""
+        tool_call = input_kwargs["tool_call"]
+        conversation = self._conversation(agent)
         if tool_call.name not in NOTE_TOOLS:
-            call = await asyncio.to_thread(chat.begin, tool_call.name, input_kwargs["tool_input"])
+            given = input_kwargs["tool_input"]
+            call = await asyncio.to_thread(conversation.begin, tool_call.name, given)
             if call.is_denied:
-                denied = PermissionBehavior.DENY
-                return PermissionDecision(denied, call.reason, decision_reason="toolmem")
-            remember(self._calls, tool_call.id, call)  # AgentScope's user may deny it
+                action = PermissionBehavior.DENY
+                return PermissionDecision(action, call.reason, decision_reason="toolmem")
+            remember(self._calls, tool_call.id, call)  # until it ends; the user may still deny it
         return await next_handler(**input_kwargs)
 
     async def on_acting(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
-        """Around a call that is permitted."""
-        tool_call, chat = input_kwargs["tool_call"], self._chat(agent)
+        """Record how a permitted call ended."""
+        tool_call = input_kwargs["tool_call"]
+        conversation = self._conversation(agent)
         call = self._calls.pop(tool_call.id, None)
         if call is None and tool_call.name not in NOTE_TOOLS:  # no permission was asked
-            call = await asyncio.to_thread(chat.begin, tool_call.name, tool_call.input)
+            call = await asyncio.to_thread(conversation.begin, tool_call.name, tool_call.input)
         try:
             async for item in next_handler(**input_kwargs):
                 if call is not None and isinstance(item, ToolResponse):
-                    await asyncio.to_thread(_end, chat, call, item)
+                    await asyncio.to_thread(_end, conversation, call, item)
                 yield item
         except BaseException as error:
             if call is not None:
-                chat.end(call, error=error)
+                conversation.end(call, error=error)
             raise
 
-    def _chat(self, agent: Any) -> Conversation:
-        return self._chats.of(agent.state.session_id)
+    def _conversation(self, agent: Any) -> Conversation:
+        return self._conversations.of(agent.state.session_id)
 
 
 class _NoteTool(ToolBase):
-    is_concurrency_safe = is_read_only = False
+    is_concurrency_safe = False
+    is_read_only = False
     is_state_injected = True
 
-    def __init__(self, tool: dict[str, Any], chats: Conversations) -> None:
+    def __init__(self, tool: dict[str, Any], conversations: Conversations) -> None:
         super().__init__()
-        self.name, self.description = tool["name"], tool["description"]
+        self.name = tool["name"]
+        self.description = tool["description"]
         self.input_schema = tool["inputSchema"]
-        self._chats = chats
+        self._conversations = conversations
 
     async def check_permissions(self, *_: Any, **__: Any) -> PermissionDecision:
         return PermissionDecision(PermissionBehavior.ALLOW, "it notes what the user says")
 
     async def call(self, _agent_state: Any, **given: Any) -> ToolChunk:
-        chat = self._chats.of(_agent_state.session_id)
-        answer = await asyncio.to_thread(chat.note, self.name, given)
+        conversation = self._conversations.of(_agent_state.session_id)
+        answer = await asyncio.to_thread(conversation.note, self.name, given)
         return ToolChunk(content=[TextBlock(text=answer)])
 
 
-def _end(chat: Conversation, call: RecordedCall, response: Any) -> None:
+def _end(conversation: Conversation, call: RecordedCall, response: Any) -> None:
     text = _text(response.content)
     failed = response.state != ToolResultState.SUCCESS
-    advice = chat.end(call, text, error=(text or str(response.state)) if failed else None)
+    advice = conversation.end(call, text, error=(text or str(response.state)) if failed else None)
     if advice:
         response.content = [*response.content, TextBlock(text=advice)]
 

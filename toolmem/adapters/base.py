@@ -1,11 +1,11 @@
-"""The conversations of an agent, each with a session of the memory.
+"""The conversations of an agent, each with an AgentSession.
 
-    chat = Conversations(memory, "c1").of()
-    system_prompt += chat.prompt(tools, "never email Sarah")
-    call = chat.begin("send_email", {"to": "bob"})
+    conversation = Conversations(memory, "c1").of()
+    system_prompt += conversation.prompt(tools, "never email Sarah")
+    call = conversation.begin("send_email", {"to": "bob"})
     if call.is_denied:
         ...                      # the model reads call.reason
-    advice = chat.end(call, "sent")
+    advice = conversation.end(call, "sent")
 
 Failures of toolmem are logged, and the call runs, unless `guard.on_error` is closed.
 """
@@ -35,18 +35,18 @@ from toolmem.session.functions import as_json
 from toolmem.session.recorder import OnAsk, RecordedCall
 
 log = logging.getLogger("toolmem.adapters")
-MAX_ENTRIES = 1_000  # of each: conversations, calls under way
+MAX_ENTRIES = 1_000  # conversations, or calls under way
 
 
 class User(TypedDict, total=False):
-    """How the user is reached, in every adapter."""
+    """How an adapter asks the user, and shows them messages."""
 
     on_ask: OnAsk | None  # asks about a call that needs consent; without it the call does not run
-    on_told: Callable[[str], Any] | None  # shows what was kept, refused, asked or lifted
+    on_told: Callable[[str], Any] | None  # shows what was kept, refused, requested or lifted
 
 
 class Conversations:
-    """The conversations by name. `conversation_id` "": each session of the framework is one."""
+    """The conversations by id. Without `conversation_id` each session of the framework is one."""
 
     def __init__(
         self,
@@ -58,14 +58,16 @@ class Conversations:
     ) -> None:
         if not isinstance(memory, Workspace):
             raise RequestError(f"memory: expected a ToolMem, got {type(memory).__name__}", "memory")
-        self.memory, self.on_ask, self.on_told = memory, on_ask, on_told
+        self.memory = memory
+        self.on_ask = on_ask
+        self.on_told = on_told
         self._given = conversation_id
         self._default = uuid.uuid4().hex
         self._known: OrderedDict[str, Conversation] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, session_id: object = "") -> Conversation:
-        """The conversation of a session of the framework; made if it is new."""
+        """Return the conversation of a session of the framework, a new one if there is none."""
         name = self._given or str(session_id or "") or self._default
         with self._lock:
             if name not in self._known:
@@ -74,33 +76,35 @@ class Conversations:
 
 
 class Conversation:
-    """One conversation. Safe to use from several threads."""
+    """One conversation. Threads may share it."""
 
-    def __init__(self, chats: Conversations, name: str) -> None:
-        self.memory, self.name = chats.memory, name
-        self._chats = chats
+    def __init__(self, conversations: Conversations, name: str) -> None:
+        self.memory = conversations.memory
+        self.name = name
+        self._on_ask = conversations.on_ask
+        self._on_told = conversations.on_told
         self._session: AgentSession | None = None
         self._newest = ""  # message of the user
         self._lock = threading.RLock()
 
     def session(self, tools: Sequence[Any] = ()) -> AgentSession:
-        """The session; started by the first use. Raises StoreError."""
+        """Return the session, started at the first use. Raises StoreError."""
         with self._lock:
             if self._session is None:
-                memory, services = self.memory, self.memory.services
                 session = AgentSession.start(
-                    memory, tools=tools, on_ask=self._chats.on_ask, conversation_id=self.name
+                    self.memory, tools=tools, on_ask=self._on_ask, conversation_id=self.name
                 )
+                services = self.memory.services
                 modes = services.settings.guard
                 if modes.repeats == "advise":  # advice would not stop a framework's loop
                     modes = replace(modes, repeats="enforce")
-                    session.recorder.guard = services.guard(memory.workspace_name, modes)
+                    session.recorder.guard = services.guard(self.memory.workspace_name, modes)
                 self._session = session
             return self._session
 
     def prompt(self, tools: list[Any], message: str) -> str:
-        """Rules and guidance for the system prompt, once the user's newest message is read."""
-        with _logged("the prompt has no rules and no guidance"):
+        """Read the user's newest message. Returns rules and guidance for the system prompt."""
+        with logged("the prompt has no rules and no guidance"):
             session = self.session(tools)
             for each in schemas_of(tools):
                 session.recorder.schemas.setdefault(folded_name(each.name), each)
@@ -113,24 +117,24 @@ class Conversation:
             if is_new and session.is_in_turn:
                 session.after_turn(calls=[])
             messages = session.messages(words if is_new else None)
-            self._tell(session)
+            self._show_messages(session)
             return "\n\n".join(m["content"] for m in messages if m["role"] == "system")
         return ""
 
-    def _tell(self, session: AgentSession) -> None:
-        if self._chats.on_told is not None:
-            with _logged("the user was not told"):
+    def _show_messages(self, session: AgentSession) -> None:
+        if self._on_told is not None:
+            with logged("the user was not shown a message"):
                 for line in session.take_told():
-                    self._chats.on_told(line)
+                    self._on_told(line)
 
     def begin(self, tool_name: str, arguments: Any) -> RecordedCall:
-        """Check a call before it runs. `arguments`: an object, or its JSON."""
+        """Check a call before it runs. `arguments`: a mapping, or its JSON."""
         given = read_arguments(arguments)
         values = as_json(given if isinstance(given, Mapping) else {"": given})
-        with _logged("a call is not held against the memory"):
+        with logged("a call was not checked"):
             session = self.session()
             begun = session.recorder.begin(tool_name, values)
-            self._tell(session)
+            self._show_messages(session)
             return begun
         call = CallRecorder().begin(tool_name, values)
         now, settings = self.memory.services.clock.now(), self.memory.services.settings
@@ -140,17 +144,17 @@ class Conversation:
     def end(
         self, call: RecordedCall, output: Any = None, *, error: BaseException | str | None = None
     ) -> str:
-        """Record how a call ended. Returns advice for the model beside the result; "" if none.
+        """Record how a call ended. Returns advice that the model reads beside the result, or "".
 
         `error`: what the tool raised, or the text that the framework made of it.
         """
         advice = [call.decision.advice if call.decision else ""]
         if isinstance(error, str | Exception):
             tool, text = str(call.record["tool_name"]), str(error)
-            with _logged("nothing is told of a failure"):
+            with logged("there is no advice on a failure"):
                 found = self.memory.advise(tool, call.arguments, text, conversation_id=self.name)
                 advice.append(found.text)
-        with _logged("a call was not kept"):
+        with logged("a call was not kept"):
             session = self.session()
             if error is None:
                 session.recorder.succeeded(call, output)
@@ -168,7 +172,7 @@ class Conversation:
         *given: Any,
         later: tuple[type[BaseException], ...] = (),
     ) -> Any:
-        """Await `run(*given)` and record its exceptions, but `later`: the call runs again."""
+        """Await `run(*given)` and record its exceptions, except `later`: it will run again."""
         try:
             return await run(*given)
         except later:
@@ -178,18 +182,18 @@ class Conversation:
             raise
 
     def note(self, tool_name: str, arguments: Mapping[str, Any] | str) -> str:
-        """Run a note tool. Returns its answer to the model, as JSON."""
-        with _logged("a demand was not noted"):
+        """Note a demand with one of the note tools. Returns the answer to the model, as JSON."""
+        with logged("a demand was not noted"):
             session = self.session()
             answer = session.call_tool(tool_name, arguments)
-            self._tell(session)
+            self._show_messages(session)
             return answer
         return json.dumps({"outcome": "refused", "told": "the memory cannot be reached"})
 
 
 @contextmanager
-def _logged(failure: str) -> Iterator[None]:
-    """Log any error of the block: the agent goes on."""
+def logged(failure: str) -> Iterator[None]:
+    """Log any error of the block, so that the agent goes on."""
     try:
         yield
     except Exception as error:
@@ -197,21 +201,21 @@ def _logged(failure: str) -> Iterator[None]:
 
 
 class ToolFailed(Exception):
-    """A failure of which the framework passes only the text."""
+    """A failure that the framework passes on as text alone."""
 
 
-def remember(newest: OrderedDict[str, Any], name: str, value: Any) -> None:
-    """Add an entry; the oldest of more than MAX_ENTRIES is forgotten."""
-    newest[name] = value
-    if len(newest) > MAX_ENTRIES:
-        newest.popitem(last=False)
+def remember(entries: OrderedDict[str, Any], name: str, value: Any) -> None:
+    """Add an entry. The oldest of more than MAX_ENTRIES is removed."""
+    entries[name] = value
+    if len(entries) > MAX_ENTRIES:
+        entries.popitem(last=False)
 
 
 def joined(*texts: str) -> str:
-    """The texts that are not empty, as paragraphs."""
+    """Join the texts that are not empty as paragraphs."""
     return "\n\n".join(filter(None, texts))
 
 
 def schema_of(tool: Any, parameters: Any) -> dict[str, Any]:
-    """The MCP schema of an object with a name and a description."""
+    """The MCP schema of a tool with this JSON Schema of its parameters."""
     return {"name": tool.name, "description": tool.description or "", "inputSchema": parameters}

@@ -2,7 +2,8 @@
 
     options = ClaudeAgentOptions(hooks=toolmem_hooks(memory))
 
-Without `conversation_id` each session is a conversation. Payloads and answers are Claude Code's.
+Without `conversation_id` each session is a conversation. Payloads and answers are in Claude Code's
+format.
 """
 
 from __future__ import annotations
@@ -27,43 +28,45 @@ EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure",
 def toolmem_hooks(
     memory: Workspace, conversation_id: str = "", **user: Unpack[User]
 ) -> dict[Any, list[HookMatcher]]:
-    """The hooks, by event. Hooks of others may be added to the lists."""
+    """The hooks by event. Other hooks may be added to the lists."""
     hooks = _Hooks(Conversations(memory, conversation_id, **user))
     return {event: [HookMatcher(hooks=[hooks.handle])] for event in EVENTS}
 
 
 class _Hooks:
-    def __init__(self, chats: Conversations) -> None:
-        self._chats = chats
+    def __init__(self, conversations: Conversations) -> None:
+        self._conversations = conversations
         self._calls: OrderedDict[str, RecordedCall] = OrderedDict()  # by the model's id
-        self._shown: OrderedDict[str, str] = OrderedDict()  # to the model, by session
+        self._shown: OrderedDict[str, str] = OrderedDict()  # rules and guidance, by session
 
     async def handle(self, payload: Any, tool_use_id: str | None, context: Any) -> Any:
-        """Answer one event. Exceptions are logged, as the SDK would show them to the user."""
+        """Answer one event. Exceptions are logged: the SDK would show them to the user."""
         try:
             event = read(AGENT, payload, {})
             if event is None:  # a compaction removes what was shown
                 self._shown.pop(payload.get("session_id", ""), None)
                 return {}
-            answer = await asyncio.to_thread(self._answer, self._chats.of(event.session), event)
+            answer = await asyncio.to_thread(
+                self._answer, self._conversations.of(event.session), event
+            )
             return write(AGENT, event, answer) or {}
         except Exception:
             log.exception("a hook failed")
             return {}
 
-    def _answer(self, chat: Conversation, event: Event) -> Answer:
+    def _answer(self, conversation: Conversation, event: Event) -> Answer:
         if event.kind == "prompt":
             # The SDK does not pass the tools: every class, and every tool in the store.
-            memory = chat.memory
+            memory = conversation.memory
             names = memory.services.store().tool_names(memory.workspace_name)
             tools = dict.fromkeys([*CLASSES, *names, *memory.rules.list_tool_names()])
-            section = chat.prompt(list(tools), event.prompt)
+            section = conversation.prompt(list(tools), event.prompt)
             if section == self._shown.get(event.session, ""):
                 return Answer()
             remember(self._shown, event.session, section)
             return Answer(context=section)
         if event.kind == "before_call":
-            call = chat.begin(event.tool, event.input)
+            call = conversation.begin(event.tool, event.input)
             if call.is_denied:
                 return Answer(action="deny", reason=call.reason)
             remember(self._calls, event.key, call)
@@ -72,4 +75,4 @@ class _Hooks:
         if ended is None or event.interrupted:
             return Answer()
         failed = event.output if event.failed else None
-        return Answer(context=chat.end(ended, event.output, error=failed))
+        return Answer(context=conversation.end(ended, event.output, error=failed))

@@ -1,33 +1,31 @@
-"""Plain functions of any framework, checked and recorded by a session."""
+"""Wrap plain functions, so that an AgentSession checks and records their calls."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import inspect
-import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from toolmem.errors import CallDenied, ToolMemError
+from toolmem.adapters.base import logged
+from toolmem.errors import CallDenied
 from toolmem.session import AgentSession
-
-log = logging.getLogger("toolmem.adapters")
 
 
 def guarded(tools: Iterable[Callable[..., Any]], session: AgentSession) -> list[Callable[..., Any]]:
-    """The same functions, plain or async: each call is checked before it runs, and recorded.
+    """Wrap functions, plain or async: each call is checked before it runs, and recorded.
 
         session = AgentSession.start(memory)
         tools = guarded([send_email, delete_file], session)
 
-    A denied call returns the reason, which the model then reads. Names, docstrings and signatures
-    stay, so that a framework declares the tools as before.
+    A denied call returns the reason for the model to read. Names, docstrings and signatures do not
+    change, so that a framework declares the same tools.
     """
-    return [_with_reasons(session.tool(function), session) for function in tools]
+    return [_checked(session.tool(function), session) for function in tools]
 
 
-def _with_reasons(function: Callable[..., Any], session: AgentSession) -> Callable[..., Any]:
+def _checked(function: Callable[..., Any], session: AgentSession) -> Callable[..., Any]:
     @functools.wraps(function)
     def plain(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -50,7 +48,5 @@ def _with_reasons(function: Callable[..., Any], session: AgentSession) -> Callab
 
 
 def _keep(session: AgentSession) -> None:
-    try:
+    with logged("a call was not kept"):  # it has run: its result must reach the agent
         session.keep_calls()
-    except ToolMemError as error:  # the call has run: its result must reach the agent
-        log.error("a call was not kept: %s", error)

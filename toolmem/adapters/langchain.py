@@ -29,7 +29,7 @@ class ToolMemMiddleware(AgentMiddleware):
 
     def __init__(self, memory: Workspace, conversation_id: str = "", **user: Unpack[User]) -> None:
         super().__init__()
-        self._chats = Conversations(memory, conversation_id, **user)
+        self._conversations = Conversations(memory, conversation_id, **user)
         self.tools = [
             StructuredTool(
                 name=each["name"],
@@ -41,17 +41,17 @@ class ToolMemMiddleware(AgentMiddleware):
         ]
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Before the model is asked."""
+        """Add rules and guidance to the prompt before the model is asked."""
         return handler(self._with_prompt(request))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        """The same in an async run."""
+        """`wrap_model_call` of an async run."""
         return await handler(await asyncio.to_thread(self._with_prompt, request))
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Around a call."""
-        chat = self._chat(request)
-        call = _begin(chat, request)
+        """Check a call before it runs, and record how it ended."""
+        conversation = self._conversation(request)
+        call = _begin(conversation, request)
         if isinstance(call, ToolMessage):
             return call
         try:
@@ -59,24 +59,25 @@ class ToolMemMiddleware(AgentMiddleware):
         except GraphBubbleUp:  # an interrupt: the graph runs this call again later
             raise
         except BaseException as error:
-            chat.end(call, error=error)
+            conversation.end(call, error=error)
             raise
-        return _end(chat, call, result)
+        return _end(conversation, call, result)
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        """The same in an async run."""
-        chat = self._chat(request)
-        call = await asyncio.to_thread(_begin, chat, request)
+        """`wrap_tool_call` of an async run."""
+        conversation = self._conversation(request)
+        call = await asyncio.to_thread(_begin, conversation, request)
         if isinstance(call, ToolMessage):
             return call
-        result = await chat.result(call, handler, request, later=(GraphBubbleUp,))
-        return await asyncio.to_thread(_end, chat, call, result)
+        result = await conversation.result(call, handler, request, later=(GraphBubbleUp,))
+        return await asyncio.to_thread(_end, conversation, call, result)
 
-    def _chat(self, request: Any) -> Conversation:
+    def _conversation(self, request: Any) -> Conversation:
         config = getattr(request.runtime, "config", None) or {}
         info = getattr(request.runtime, "execution_info", None)
         thread = getattr(info, "thread_id", "")
-        return self._chats.of(thread or (config.get("configurable") or {}).get("thread_id", ""))
+        configurable = config.get("configurable") or {}
+        return self._conversations.of(thread or configurable.get("thread_id", ""))
 
     def _with_prompt(self, request: Any) -> Any:
         messages = [
@@ -84,7 +85,8 @@ class ToolMemMiddleware(AgentMiddleware):
             for message in request.messages
             if isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs
         ]
-        section = self._chat(request).prompt(_schemas(request.tools), "".join(messages[-1:]))
+        newest = messages[-1] if messages else ""
+        section = self._conversation(request).prompt(_schemas(request.tools), newest)
         base = request.system_message.text if request.system_message else ""
         return request.override(system_message=SystemMessage(joined(base, section)))
 
@@ -97,16 +99,16 @@ def _schemas(tools: list[Any]) -> list[Any]:
             read_schemas([described])  # a provider's own tool may have no name
             found.append(described)
         except Exception as error:  # LangChain takes many kinds of objects for tools
-            log.warning("a tool of type %s is unknown to the rules: %s", type(tool).__name__, error)
+            log.warning("a tool of type %s has no schema: %s", type(tool).__name__, error)
     return found
 
 
-def _begin(chat: Conversation, request: Any) -> RecordedCall | ToolMessage:
-    """The call that may run, or the message that answers one that may not."""
+def _begin(conversation: Conversation, request: Any) -> RecordedCall | ToolMessage:
+    """Check a call. Returns it where it may run, else the message that answers it."""
     tool_call = request.tool_call
     if tool_call["name"] in NOTE_TOOLS:
-        return _message(tool_call, chat.note(tool_call["name"], tool_call["args"]))
-    call = chat.begin(tool_call["name"], tool_call["args"])
+        return _message(tool_call, conversation.note(tool_call["name"], tool_call["args"]))
+    call = conversation.begin(tool_call["name"], tool_call["args"])
     return _message(tool_call, call.reason, status="error") if call.is_denied else call
 
 
@@ -114,12 +116,12 @@ def _message(tool_call: Any, answer: str, **status: Any) -> ToolMessage:
     return ToolMessage(answer, tool_call_id=tool_call["id"], name=tool_call["name"], **status)
 
 
-def _end(chat: Conversation, call: RecordedCall, result: Any) -> Any:
+def _end(conversation: Conversation, call: RecordedCall, result: Any) -> Any:
     if not isinstance(result, ToolMessage):  # a Command
-        chat.end(call, getattr(result, "update", result))
+        conversation.end(call, getattr(result, "update", result))
         return result
     failed = result.text if result.status == "error" else None
-    advice = chat.end(call, result.content, error=failed)
+    advice = conversation.end(call, result.content, error=failed)
     if not advice or not isinstance(result.content, str):
         return result
     return result.model_copy(update={"content": joined(result.content, advice)})

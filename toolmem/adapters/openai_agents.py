@@ -2,7 +2,7 @@
 
     agent = with_toolmem(Agent(name="helper", tools=[...]), memory)
 
-Tools of MCP servers (see `toolmem mcp wrap`) and tools that OpenAI runs are not checked.
+Tools that OpenAI runs and tools of MCP servers are not checked; for MCP use `toolmem mcp wrap`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from toolmem.session import AgentSession
 def with_toolmem(
     agent: Agent[Any], memory: Workspace, conversation_id: str = "", **user: Unpack[User]
 ) -> Agent[Any]:
-    """A clone whose calls are checked and recorded, with rules and guidance in its instructions.
+    """Clone an agent: checks and records its calls, adds rules and guidance to its instructions.
 
     Agents that hand a conversation over to each other need the same `conversation_id`.
     """
-    chat = Conversations(memory, conversation_id, **user).of()
-    tools = [_checked(t, chat) if isinstance(t, FunctionTool) else t for t in agent.tools]
-    tools += [_note_tool(each, chat) for each in AgentSession.tools("mcp")]
+    conversation = Conversations(memory, conversation_id, **user).of()
+    tools = [_checked(t, conversation) if isinstance(t, FunctionTool) else t for t in agent.tools]
+    tools += [_note_tool(each, conversation) for each in AgentSession.tools("mcp")]
     own = [each for each in tools if isinstance(each, FunctionTool)]
     known = [schema_of(each, each.params_json_schema) for each in own]
 
@@ -41,32 +41,32 @@ def with_toolmem(
         items = [each for each in getattr(context, "turn_input", ()) if isinstance(each, dict)]
         messages = [each.get("content") for each in items if each.get("role") == "user"]
         newest = messages[-1] if messages and isinstance(messages[-1], str) else ""
-        return joined(base or "", await asyncio.to_thread(chat.prompt, known, newest))
+        return joined(base or "", await asyncio.to_thread(conversation.prompt, known, newest))
 
     return agent.clone(tools=tools, instructions=instructions)
 
 
-def _note_tool(tool: dict[str, Any], chat: Conversation) -> FunctionTool:
+def _note_tool(tool: dict[str, Any], conversation: Conversation) -> FunctionTool:
     async def note(_: Any, arguments: str) -> str:
-        return await asyncio.to_thread(chat.note, tool["name"], arguments)
+        return await asyncio.to_thread(conversation.note, tool["name"], arguments)
 
     return FunctionTool(
         tool["name"], tool["description"], tool["inputSchema"], note, strict_json_schema=False
     )
 
 
-def _checked(tool: FunctionTool, chat: Conversation) -> FunctionTool:
+def _checked(tool: FunctionTool, conversation: Conversation) -> FunctionTool:
     checked = copy.copy(tool)
 
     async def invoke(context: Any, arguments: str) -> Any:
-        call = await asyncio.to_thread(chat.begin, tool.name, arguments)
+        call = await asyncio.to_thread(conversation.begin, tool.name, arguments)
         if call.is_denied:
             return call.reason
         errors: list[BaseException] = []
         run = _with_errors(tool, context, errors).on_invoke_tool
-        result = await chat.result(call, run, context, arguments)
+        result = await conversation.result(call, run, context, arguments)
         error = errors[0] if errors else None
-        advice = await asyncio.to_thread(chat.end, call, result, error=error)
+        advice = await asyncio.to_thread(conversation.end, call, result, error=error)
         return joined(result, advice) if isinstance(result, str) else result
 
     checked.on_invoke_tool = invoke
@@ -74,7 +74,7 @@ def _checked(tool: FunctionTool, chat: Conversation) -> FunctionTool:
 
 
 def _with_errors(tool: FunctionTool, context: Any, errors: list[BaseException]) -> FunctionTool:
-    """The tool, adding an error to `errors` before the framework makes a text of it."""
+    """Copy a tool. The copy adds an error to `errors` before the framework makes text of it."""
     recording = copy.copy(tool)
     describe = resolve_function_tool_failure_error_function(tool, context)
     if describe is None:  # it raises

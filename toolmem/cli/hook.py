@@ -20,7 +20,7 @@ from toolmem.guard.stores import project_root, store_path
 from toolmem.hooks import installs
 from toolmem.hooks.agents import AGENTS, Agent
 from toolmem.hooks.doctor import examine
-from toolmem.hooks.state import Install, installed
+from toolmem.hooks.install_notes import Install, installed
 
 
 def of_agent(command: options.Command) -> options.Command:

@@ -27,7 +27,7 @@ from toolmem.formats.sources import find_files, opencode_folders
 from toolmem.guard.self_protection import TRANSCRIPTS
 from toolmem.guard.stores import project_root, store_path
 from toolmem.hooks.agents import AGENTS
-from toolmem.hooks.state import installed
+from toolmem.hooks.install_notes import installed
 from toolmem.text.display import counted, plain
 
 HEADS = (1 << 16, 1 << 23)  # bytes of a session that are searched for its folder

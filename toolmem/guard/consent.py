@@ -1,4 +1,4 @@
-"""What the user's words and answers allow: one call once, or the end of a rule."""
+"""Follow what the user says or answers: let one call run once, or lift a rule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from toolmem.store.storable import micros
 from toolmem.text.patterns import late_pattern
 
 ONCE_LASTS = timedelta(hours=1)  # after `yes, this once`
-# Words that may set a condition to a yes, take it back, or speak of a text.
+# Words that may put a condition on a yes, take it back, or quote somebody.
 _UNSURE = late_pattern(
     r"\b(?:if|unless|only if|until|when|after|before|once the|provided|don['’]?t|do not|not|never"
     r"|wait|actually|translate|says?|said|wrote|reply|message|text|line|title|this reads)\b"
@@ -34,13 +34,13 @@ _UNSURE = late_pattern(
 )
 
 
-def hear(
-    state: Conversation, message: str, now: datetime, *, is_guests: bool, is_heard: bool
+def follow_message(
+    state: Conversation, message: str, now: datetime, *, is_guests: bool, is_trusted: bool
 ) -> str:
-    """Follow `yes, this once`, and let failed calls be tried again. Returns what to tell the user.
+    """Follow `yes, this once`, and let failed calls be tried again. Returns a line for the user.
 
-    It frees the one call that rules stopped since the user's last message, as it was shown.
-    `is_heard`: the user is known to have typed the message.
+    `yes, this once` permits the one call that rules stopped since the user's last message.
+    `is_trusted`: the user is known to have typed the message.
     """
     stops = state.stops
     old = state.failures
@@ -52,7 +52,7 @@ def hear(
     state.is_guests |= is_guests
     if state.is_guests or not stops or not is_this_once(message):
         return ""
-    if not is_heard:
+    if not is_trusted:
         return "Nothing is let through, as it is not sure that you typed this"
     if _UNSURE.search(message):
         return "Nothing is let through yet: say `yes, this once` alone, as the whole message"
@@ -71,11 +71,11 @@ def hear(
 
 
 def use_once(state: Conversation, identity: str, now: datetime) -> bool:
-    """Whether the user lets this call through; the first attempt uses that up."""
-    is_let = bool(identity) and state.once == identity and micros(now) < state.once_until
-    if state.once == identity:
-        state.once = ""
-    return is_let
+    """Whether the user permitted this call to run once; the permission is used up."""
+    if not identity or state.once != identity:
+        return False
+    state.once = ""
+    return micros(now) < state.once_until
 
 
 def follow_answer(
@@ -84,44 +84,48 @@ def follow_answer(
     agreed: bool,
     change: Callable[[Callable[[Conversation], Any]], Any],
 ) -> Captured:
-    """Lift the rules that a question named, where the user agreed to it; else they hold again.
+    """Follow the user's answer to a question: lift the rules that it named, or keep them.
 
-    `change`: edits the record of the conversation. Raises RequestError where a rule is gone.
+    `change`: applies a function to the record of the conversation. Raises RequestError where a
+    rule is gone.
     """
     captured = Captured()
-    session = decision.conversation_id
+    if decision.action != "ask":
+        return captured
+    conversation_id = decision.conversation_id
     now = rules.local_time()
     doubted = [source for source in decision.sources if source.unknown]
-    if decision.action == "ask" and agreed and doubted:
+    if agreed and doubted:
         change(partial(_remember_agreed, [source.unknown for source in doubted]))
         for code in dict.fromkeys(source.rule_id[:MIN_ID_LENGTH] for source in doubted):
-            told = "You let it through, and its like in this conversation. The ban holds on."
-            captured.told.append(f"{told} To end it: lift {code}")
+            line = "You let it through, and its like in this conversation. The ban holds on."
+            captured.told.append(f"{line} To end it: lift {code}")
     asked = {s.rule_id: s.lifts for s in decision.sources if s.asks}
-    if decision.action != "ask" or not asked:
+    if not asked:
         return captured
-    every = rules.all_rules(session).rules
+    every = rules.all_rules(conversation_id).rules
     lifts = {text_key(rule.rule): asked[rule.id] for rule in every if rule.id in asked}
     for rule in every:  # one sentence may have rules on several tools
         key = text_key(rule.rule)
         question = rule.question_at(now)
-        is_open = question is not None and question.session == session
-        if (rule.id not in asked and not (is_open and key in lifts)) or not (agreed or is_open):
+        is_open = question is not None and question.session == conversation_id
+        is_meant = rule.id in asked or (is_open and key in lifts)
+        if not is_meant or not (agreed or is_open):
             continue
         if question is None or not is_open or (agreed and not lifts[key]):
             code = rule.id[:MIN_ID_LENGTH]
             captured.told.append(f"You let it through. The ban holds on. To end it: lift {code}")
             continue
-        actor = Actor("user", "typed", f"{question.words} (and agreed to lift it)", session)
+        actor = Actor("user", "typed", f"{question.words} (and agreed to lift it)", conversation_id)
         if agreed:
             rules.accept(rule, actor)
             captured.lifted.append(rule)
-            told = f"Lifted, as you agreed: “{excerpt(rule.rule)}”. undo brings it back"
-            captured.told.append(told)
+            line = f"Lifted, as you agreed: “{excerpt(rule.rule)}”. undo brings it back"
+            captured.told.append(line)
         else:
             rules.reject(rule, actor)
             change(partial(_remember_declined, rule.id))
-    remember_lifted(rules, session, captured.lifted)
+    remember_lifted(rules, conversation_id, captured.lifted)
     return captured.without_repeats()
 
 

@@ -1,4 +1,4 @@
-"""What the guard knows of a conversation (one record, changed by swap), a workspace, and a call."""
+"""What the guard stores of a conversation and of a workspace, and the call that it decides on."""
 
 from __future__ import annotations
 
@@ -24,62 +24,66 @@ NAMESPACE = ".guard"
 OWN_TOOLS = frozenset(
     ["note_demand", "lift_demand", "memory_tools_put", "memory_tools_list", "memory_recall"]
 )
-CONVERSATION = "conversation/"  # keys of what was learned in each
-STOPS = "stops/"  # keys of what each rule stopped
+CONVERSATION = "conversation/"  # prefix of the keys of `Conversation` records
+STOPS = "stops/"  # prefix of the keys of `RuleStops` records
 MAX_FORGIVEN = 500  # errors
-MAX_STOPS = 20  # of a conversation, since the user spoke
+MAX_STOPS = 20  # of a conversation, since the user's last message
 MAX_AGREED = 200  # of a conversation, the newest
 
 
 class Conversation(Struct, kw_only=True, omit_defaults=True):
-    """The record of what one conversation learned."""
+    """The record of one conversation, changed by swap."""
 
     failures: Failures = field(default_factory=Failures)
     history: CallHistory = field(default_factory=CallHistory)
     names: KnownNames = field(default_factory=KnownNames)
-    counted: dict[str, list[int]] = {}  # times in microseconds, by test `more_than`
-    stops: dict[str, str] = {}  # calls that rules stopped since the user spoke: shown whole, or ""
-    stopped_by: list[str] = []  # ids of these rules
-    stopped_before: list[str] = []  # the same before the user's last message
-    once: str = ""  # the call that the user lets through once
+    counted: dict[str, list[int]] = {}  # times in microseconds since 1970, by `count_key`
+    stops: dict[str, str] = {}  # calls stopped since the user's last message: `once` -> whole text
+    stopped_by: list[str] = []  # ids of the rules that stopped them
+    stopped_before: list[str] = []  # ids of the rules that stopped calls before that message
+    once: str = ""  # `PlannedCall.once` of the call that the user permitted to run once
     once_until: int = 0  # microseconds since 1970
-    agreed: list[str] = []  # `DecisionSource.unknown` of what the user let through
+    agreed: list[str] = []  # `DecisionSource.unknown` of the questions that the user agreed to
     lift_declined: list[str] = []  # ids of rules that the user was asked to lift, and kept
     is_guests: bool = False  # a guest speaks in it: no denial names a way out
 
     def remember_stop(self, call: PlannedCall, shown: str, decision: Decision) -> None:
-        """Remember what became of a call, for the decision on its repeat. `shown`: it, whole."""
+        """Remember the decision on a call, for its repeat. `shown`: the whole call, as text."""
         is_stopped = decision.action in ("ask", "deny")
         failure = self.failures.failures.get(call.identity)
         if failure is not None and any(s.kind == "repeat" for s in decision.sources):
-            failure.is_denied |= is_stopped
-            failure.is_forced |= failure.is_denied and not is_stopped
+            if is_stopped:
+                failure.is_denied = True
+            elif failure.is_denied:
+                failure.is_forced = True
         rules = decision.rule_ids if is_stopped else []
         if rules and len(self.stops) < MAX_STOPS:
             self.stops[call.once] = shown
             self.stopped_by = list(dict.fromkeys([*self.stopped_by, *rules]))
 
 
-class Forgiveness(Struct, kw_only=True, omit_defaults=True):
-    """What a workspace learned: forgiven errors, and calls that are counted per time."""
+class WorkspaceRecord(Struct, kw_only=True, omit_defaults=True):
+    """The record of one workspace: forgiven errors, and calls counted per period."""
 
-    errors: list[str] = []
-    counted: dict[str, list[int]] = {}
+    errors: list[str] = []  # `FailedCall.error` of each
+    counted: dict[str, list[int]] = {}  # as in `Conversation`
 
     def forgive(self, error: str) -> None:
         others = [each for each in self.errors if each != error]
         self.errors = [*others, error][-MAX_FORGIVEN:]
 
 
-def count_call(state: Conversation | Forgiveness, key: str, test: MoreThan, now: datetime) -> bool:
-    """Count a call for a rule with a limit; False where that is reached."""
+def count_call(
+    state: Conversation | WorkspaceRecord, key: str, test: MoreThan, now: datetime
+) -> bool:
+    """Count a call for a rule with a limit; False where the limit is reached."""
     counted = still_counted(state.counted.get(key, ()), test, now)
     state.counted[key] = [*counted, micros(now)][: test.calls]
     return len(counted) < test.calls
 
 
 class RuleStops(Struct):
-    """How often a rule stopped a call, and when it did last."""
+    """How often a rule stopped a call, and when it last did."""
 
     number: int = 0
     last: Moment | None = None
@@ -102,23 +106,24 @@ def rule_stops(store: Store, workspace: str) -> dict[str, RuleStops]:
 
 
 class PlannedCall(Struct):
-    """A call to decide about, with what is known of its conversation."""
+    """A call to decide about; the guard adds the records of its conversation and workspace."""
 
     view: CallView
     arguments: Any
-    conversation: str
-    schema: ToolSchema | None
-    force: bool | None
+    conversation_id: str
+    schema: ToolSchema | None = None
+    force: bool | None = False  # as in `Guard.before`
     asks_user: bool = False  # a person is known to answer a question about it
+    call_id: str = ""  # the agent's
     identity: str = ""
     once: str = ""  # its identity with the folder that it runs in
-    uses_up: bool = False  # a count or a permission, which was written before the answer
-    known: Conversation = field(default_factory=Conversation)
-    forgiven: Forgiveness = field(default_factory=Forgiveness)
+    uses_up: bool = False  # a count or a permission was written before the decision
+    conversation: Conversation = field(default_factory=Conversation)
+    workspace: WorkspaceRecord = field(default_factory=WorkspaceRecord)
 
     def question_about(self, rule: ToolMemoryRule, now: datetime) -> RuleChange | None:
-        """The open question whether the user took a rule back, unless they kept it when asked."""
+        """The open question whether the user took a rule back; None if they already said no."""
         asked = rule.question_at(now)
-        if asked is None or asked.session != self.conversation:
+        if asked is None or asked.session != self.conversation_id:
             return None
-        return None if rule.id in self.known.lift_declined else asked
+        return None if rule.id in self.conversation.lift_declined else asked

@@ -1,7 +1,7 @@
 """Findings of several sources about a call, and the one decision made of them.
 
-Deny beats ask, ask beats advise. The reason of a stopped call begins with `toolmem: not run`. It
-quotes everything but the user's sentence and words of toolmem.
+Deny beats ask, ask beats advise. The reason of a stopped call begins with `toolmem: not run`. Text
+from calls and errors is quoted in it.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ Mode = Literal["off", "shadow", "advise", "enforce"]
 _ORDER: dict[str, int] = {"allow": 0, "advise": 1, "ask": 2, "deny": 3}
 MAX_FINDINGS = 3  # that one reason names
 _MAX_QUOTED = 200  # characters of text from a call
-MAX_WHOLE = 2_000  # characters of a call that the user may let through: what they are shown
+MAX_WHOLE = 2_000  # characters of a call that the user may let through; they see all of it
 _MAX_SENTENCE = 500
 MAX_SHOWN = 500  # characters of the arguments in the log
 _MAX_READ = 8 * MAX_WHOLE  # characters of a call that are masked
-_VALUE_COST = 40  # characters that each value counts besides its text, which bounds the levels
-_MAX_BITS = 1_000  # of a number in them
+_VALUE_COST = 40  # characters that each value counts besides its text: it bounds the nesting
+_MAX_BITS = 1_000  # of a number among the arguments
 _PLAINLY = (
     "the call plainly: the program and its words alone, with nothing that runs or hides them."
 )
 _ASK_FIRST = "; ask the user first"
+ASK_OR_OMIT = "Get their consent, or leave it out."
 
 
 class Finding(Struct):
@@ -63,11 +64,15 @@ class Finding(Struct):
 
 
 def decide(
-    decision_id: str, time: datetime, tool_name: str, conversation: str, findings: Sequence[Finding]
+    decision_id: str,
+    time: datetime,
+    tool_name: str,
+    conversation_id: str,
+    findings: Sequence[Finding],
 ) -> Decision:
     """Combine the findings of all sources into one decision."""
     action: Action = max((f.effective for f in findings), key=lambda a: _ORDER[a], default="allow")
-    findings = [_named(finding, findings) for finding in findings]
+    findings = [_with_effect_of_yes(finding, findings) for finding in findings]
     reason = notice = ""
     if action in ("ask", "deny"):
         deciding = [f for f in findings if f.effective == action]
@@ -84,7 +89,7 @@ def decide(
         id=decision_id,
         time=time,
         tool_name=tool_name,
-        conversation_id=conversation,
+        conversation_id=conversation_id,
         action=action,
         may_run=action in ("allow", "advise"),
         reason=reason,
@@ -96,18 +101,18 @@ def decide(
 
 
 def fallback_decision(
-    tool_name: str, conversation: str, time: datetime, on_error: Literal["open", "closed"]
+    tool_name: str, conversation_id: str, time: datetime, on_error: Literal["open", "closed"]
 ) -> Decision:
     """The decision where no store can be asked; `guard.on_error` says whether the call runs."""
     action: Action = "deny" if on_error == "closed" else "allow"
     text = "The user's rules could not be read, and guard.on_error is closed."
     finding = Finding(DecisionSource(kind="self"), action, text, "Tell the user.")
-    return decide("", time, tool_name, conversation, [finding])
+    return decide("", time, tool_name, conversation_id, [finding])
 
 
-def plain_allow(tool_name: str, conversation: str, time: datetime) -> Decision:
-    """The decision about a call that nothing was found against, where it was not kept."""
-    return decide("", time, tool_name, conversation, [])
+def plain_allow(tool_name: str, conversation_id: str, time: datetime) -> Decision:
+    """The decision where nothing was found against a call."""
+    return decide("", time, tool_name, conversation_id, [])
 
 
 def strictest(decisions: Sequence[Decision]) -> Decision:
@@ -118,8 +123,8 @@ def strictest(decisions: Sequence[Decision]) -> Decision:
 
 
 def log_outcome(store: Store, workspace: str, decision: Decision, failed: bool | None) -> None:
-    """Keep with a decision how its call ended. What the user said of it stays."""
-    outcome = "failed" if failed else "unknown" if failed is None else "worked"
+    """Log how the call of a decision ended. The user's own mark (`is_wrong`) stays."""
+    outcome = {True: "failed", False: "worked", None: "unknown"}[failed]
 
     def ended(kept: Decision) -> Decision:
         return replace(decision, outcome=outcome, is_wrong=kept.is_wrong)
@@ -138,7 +143,7 @@ def apply_answer(decision: Decision, agreed: bool) -> Decision:
 
 
 def without_consent(decision: Decision) -> Decision:
-    """A question whose yes is not known to be a person's: it lets the call run, and no other."""
+    """A decision to ask whose answer may not be a person's: a yes lets this call run, no more."""
     sources = tuple(replace(each, lifts=False, unknown="") for each in decision.sources)
     return replace(decision, sources=sources)
 
@@ -148,8 +153,8 @@ def _text_of(findings: Iterable[Finding], remedies: Iterable[Finding]) -> str:
     return " ".join([*texts, *dict.fromkeys(f.remedy for f in remedies if f.remedy)])
 
 
-def _named(finding: Finding, findings: Sequence[Finding]) -> Finding:
-    """Say what a yes to a question does: it lifts the rule where nothing else is asked."""
+def _with_effect_of_yes(finding: Finding, findings: Sequence[Finding]) -> Finding:
+    """Add what a yes to a question does: it lifts the rule if nothing else is asked."""
     if not finding.source.asks or finding.action != "ask":
         return finding
     lifts = finding.source.lifts and len({f.text for f in findings}) == 1
@@ -171,19 +176,18 @@ def rule_finding(
     only_asks: str = "",
     asks_user: bool = False,
 ) -> Finding:
-    """The finding of a rule that a call breaks, surely or perhaps. `need`: what to do before.
+    """The finding of a rule that a call breaks. `sure`: False where it only may break it.
 
     `asked`: the open question whether the user took the rule back. It is asked where a person is
-    known to answer (`asks_user`); else the rule denies. `is_copy`: the rule's store is lost, so
-    that no words lift it. `only_asks`: what has the rule, where that is not trusted to deny.
-    `unknown`, `is_denied`: of a rule that perhaps means the call, the key of the question, and
-    whether it is denied in place of one.
+    known to answer (`asks_user`); else the rule denies. `need`: what has to be done first.
+    `unknown`: where the rule only may mean the call, the key of the question to the user;
+    `is_denied`: the call is denied instead. `is_copy`: the rule's store is lost, so no reply lifts
+    it. `only_asks`: a name for its store, if that is not trusted to deny.
     """
     if only_asks:
         text = f"{only_asks} has this rule: {quoted(rule.rule)}."
-        remedy = "Get their consent, or leave it out."
         source = DecisionSource(kind="rule", rule_id=rule.id)
-        return Finding(source, "ask", text, remedy, mode=mode)
+        return Finding(source, "ask", text, ASK_OR_OMIT, mode=mode)
     asked = None if is_copy else asked
     who = "The user said" if rule.is_users else "A rule says"
     who = "The repository's rules say" if rule.is_team else f"{who} on {rule.created_at:%Y-%m-%d}"
@@ -192,7 +196,7 @@ def rule_finding(
     doubt = "" if sure else "Not sure: this may be meant. "
     text = f"{doubt}{who}: {sentence}{instead}. {need}".strip()
     action: Action = "deny" if is_denied or (sure and rule.effect == "deny") else "ask"
-    remedy = "Get their consent, or leave it out."
+    remedy = ASK_OR_OMIT
     code = rule.id[:MIN_ID_LENGTH]
     once = "" if asks_user and action == "ask" else "To allow it once, type: yes, this once. "
     how = "Stopped" if action == "deny" else "Asked about"
@@ -219,7 +223,7 @@ def rule_finding(
 
 
 def unreadable_call(error: Exception, mode: Mode) -> Finding:
-    """That of a call that cannot be read, as with a number of 5,000 digits."""
+    """The finding of a call that cannot be read, such as one with a number of 5,000 digits."""
     text = f"Not sure: this call cannot be read ({type(error).__name__})."
     remedy = "Write it plainly."
     return Finding(DecisionSource(kind="self"), "ask", text, remedy, mode=mode)
@@ -228,7 +232,7 @@ def unreadable_call(error: Exception, mode: Mode) -> Finding:
 def unreadable_findings(
     error: Exception, on_error: Literal["open", "closed"], has_copy: bool
 ) -> list[Finding]:
-    """What it means that the rules cannot be read; nothing where calls run and a copy binds."""
+    """The finding of rules that cannot be read; none where calls run and a copy binds."""
     if has_copy and on_error == "open":
         return []
     text = f"The user's rules could not be read ({type(error).__name__})."
@@ -258,12 +262,12 @@ def times(number: int) -> str:
 
 
 def quoted(text: str) -> str:
-    """Quote text from a call in one bounded line; it cannot close the quotation marks."""
+    """Quote text from a call in one bounded line. Quotation marks in it are replaced."""
     return f"“{plain(text.replace('“', chr(34)).replace('”', chr(34)), _MAX_QUOTED)}”"
 
 
 def shown_arguments(arguments: Any, key: bytes) -> str:
-    """Return arguments as the log shows them: JSON on one line, masked and cut.
+    """The arguments as the log shows them: JSON on one line, masked and cut.
 
     `key`: of the store, for the masks.
     """
@@ -272,7 +276,7 @@ def shown_arguments(arguments: Any, key: bytes) -> str:
 
 
 def call_in_words(view: CallView, key: bytes) -> str:
-    """Return a whole call, for the user who lets it through; "" where it is too long.
+    """The whole call as text, for the user who lets it through; "" where it is too long.
 
     `key`: of the store, for the masks.
     """
@@ -292,10 +296,9 @@ def call_in_words(view: CallView, key: bytes) -> str:
 
 
 def _first_values(value: Any, left: list[int]) -> Any:
-    """Return the first values of the arguments as JSON values, well beyond what the log shows.
+    """The first values of the arguments, as JSON values. `left[0]`: characters still to be read.
 
-    `left[0]`: characters that may still be read. Agents' frameworks also hand over values that JSON
-    cannot hold, and those are shown as text.
+    Values that JSON cannot hold become text: agents' frameworks pass them, too.
     """
     if left[0] <= 0:
         return "…"

@@ -1,4 +1,4 @@
-"""Read the output of a failed call: its error, without lines that only say that it failed."""
+"""Read the output of a failed call: its text without exit codes, and signs that it may differ."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _EXIT_CODE_NOUNS = frozenset(("code", "exit", "exited", "signal", "status"))
 _WORD = late_pattern(r"[A-Za-z]+(?:-[A-Za-z]+)*")
 _MAX_CODE_LINE = 200  # characters of a line with only an exit code
 _MAX_CODE_LINES = 4
-_ENDS = 4_000  # characters of the beginning of an output, and of its end
-# Tests ran and some failed, in the words of many test runners: next time they may pass.
+_ENDS = 4_000  # characters that are read of each end of an output
+# Some tests failed, in the words of many test runners: next time they may pass.
 TESTS_FAILED = late_pattern(
     r"\b[1-9]\d{0,6}\s(?:of\s\d{1,7}\s)?(?:tests?\s|specs?\s|examples?\s|assertions?\s|scenarios?\s"
     r"|suites?\s)?(?:have\s|has\s|are\s|is\s)?(?:failed|failing|failures?)\b"
@@ -29,14 +29,14 @@ TESTS_FAILED = late_pattern(
     r"|测试(?:失败|未通过|没有通过)|个(?:测试|用例)(?:失败|未通过)",
     re.I | re.M,
 )
-# The call waits for work that goes on elsewhere.
+# Something else is still running or not ready.
 PENDING = late_pattern(
     r"\bstill (?:running|building|processing|starting|pending|in progress|initiali[sz]ing|loading"
     r"|deploying|open)\b|\b(?:in progress|pending|queued|starting up|not yet|not ready|try again"
     r"|please retry)\b|尚未|正在(?:运行|处理|启动|构建)|稍后",
     re.I,
 )
-# Formatters, fixers and merges may fail and have changed files nevertheless.
+# Formatters, fixers and merges may change files and fail.
 CHANGED = late_pattern(
     r"\bfiles? (?:were|was|have been|has been) (?:modified|changed|reformatted|updated|rewritten"
     r"|fixed)\b"

@@ -1,6 +1,6 @@
 """The guard of one workspace: decide before a call, and learn from how it ended.
 
-decision = guard.before("send_email", {"to": "sarah@example.com"}, conversation="c1")
+decision = guard.before("send_email", {"to": "sarah@example.com"}, conversation_id="c1")
 if decision.action in ("allow", "advise"):
     ...
     guard.after(decision, {"to": "sarah@example.com"}, output="sent", failed=False)
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,8 +25,8 @@ from toolmem.guard.conversation import (
     NAMESPACE,
     OWN_TOOLS,
     Conversation,
-    Forgiveness,
     PlannedCall,
+    WorkspaceRecord,
     count_call,
     count_stop,
 )
@@ -69,24 +69,26 @@ from toolmem.view.effects import CallEffects
 from toolmem.view.view import CallView
 
 if TYPE_CHECKING:
-    from toolmem.guard.aside import Aside
+    from toolmem.guard.pending_demands import PendingDemands
     from toolmem.guard.shown_guidance import ShownCall
 
 log = logging.getLogger("toolmem.guard")
 Result = TypeVar("Result")
 
-FORGIVENESS = (NAMESPACE, "forgiveness")
-USE_WAIT = 1.0  # seconds that writing waits for others, where a decision uses something up
-HEAR_WAIT = 0.4  # seconds that a message of the user waits for others that write
-WRITE_WAIT = 0.2  # seconds that writing waits for others, once a decision is made
+WORKSPACE_PLACE = (NAMESPACE, "forgiveness")
+# Seconds that writing waits for other processes that write.
+COUNT_WAIT = 1.0  # before a decision, where a count or a permission is written
+MESSAGE_WAIT = 0.4  # on a message of the user
+WRITE_WAIT = 0.2  # once a decision is made
 
 
 class Guard:
-    """Decides about calls, from several threads. `protected`: paths that only the user changes.
+    """Decides about the calls of a workspace, from several threads.
 
-    `zone`: the user's time zone; None: the machine's. `serves_guests`: no denial names a way out.
-    `only_asks`: what the store is, if it is not trusted to deny anything. `copies`: of rules that
-    stores lost; they bind too, and no reply lifts them. `lost`: what to tell the user about them.
+    `protected`: paths that only the user changes. `zone`: of the user; None: the machine's.
+    `serves_guests`: no denial names a way out. `only_asks`: a name for the store, if its rules only
+    ask. `copies`: stores with copied rules, which bind too, and which no reply lifts. `lost`: a
+    message for the user about what a store lost.
     """
 
     def __init__(
@@ -111,7 +113,7 @@ class Guard:
         self._serves_guests = serves_guests
         self._only_asks = only_asks
         self.lost = lost
-        self.asides: dict[str, Aside] = {}  # by conversation: demands that the store did not take
+        self.pending: dict[str, PendingDemands] = {}  # by conversation id
         self._copied = [RuleSet(ToolMemoryStore(c, workspace, clock, zone), "") for c in copies]
         self.rules = ToolMemoryStore(store, workspace, clock, zone)
         self._rule_set: RuleSet | None = None
@@ -126,29 +128,22 @@ class Guard:
         tool_name: str,
         arguments: Any,
         *,
-        conversation: str = "",
+        conversation_id: str = "",
         schema: ToolSchema | None = None,
         folder: str = "",
         force: bool | None = False,
         asks_user: bool = False,
         call_id: str = "",
     ) -> Decision:
-        """Decide about a call. Where the store fails, `guard.on_error` decides; nothing is raised.
+        """Decide about a call. Where the store fails, `guard.on_error` decides. Raises nothing.
 
         `force` allows a call that would be stopped as a *repeat*. None: the host cannot pass it, so
         the first unchanged repeat of a denied call counts as force. `asks_user`: a person is known
         to answer where the action is `ask`; only then may the answer lift a rule.
         """
-        decision, remember = self.decide(
-            tool_name,
-            arguments,
-            conversation=conversation,
-            schema=schema,
-            folder=folder,
-            force=force,
-            asks_user=asks_user,
-            call_id=call_id,
-        )
+        view = CallView(tool_name, arguments, schema.parameters if schema else None, folder)
+        planned = PlannedCall(view, arguments, conversation_id, schema, force, asks_user, call_id)
+        decision, remember = self.decide(planned)
         if remember is not None:
             try:
                 with self.store.transaction(WRITE_WAIT):
@@ -157,25 +152,12 @@ class Guard:
                 log.warning("a decision is not kept: %s", error)
         return decision
 
-    def decide(
-        self,
-        tool_name: str,
-        arguments: Any,
-        *,
-        conversation: str = "",
-        schema: ToolSchema | None = None,
-        folder: str = "",
-        force: bool | None = False,
-        asks_user: bool = False,
-        call_id: str = "",
-    ) -> tuple[Decision, Callable[[], None] | None]:
-        """Like `before`, but without writing the decision; also returns a function that does.
+    def decide(self, call: PlannedCall) -> tuple[Decision, Callable[[], None] | None]:
+        """Decide like `before`, and return the decision and a function that writes it.
 
-        Only what a decision uses up is written at once: the count of a rule with a limit, and the
-        user's `yes, this once`. None: there is nothing to write.
+        Two things are written at once: the count of a rule with a limit, and that the user's
+        `yes, this once` was used. None: nothing was written, and nothing has to be.
         """
-        view = CallView(tool_name, arguments, schema.parameters if schema else None, folder)
-        call = PlannedCall(view, arguments, conversation, schema, force, asks_user)
         decision_id = os.urandom(16).hex()
         now = self.clock.now()
         is_read = False
@@ -184,18 +166,18 @@ class Guard:
             is_read = True
         except StoreError as error:
             findings = self._without_store(call, error)
-        except Exception as error:  # an odd call must not pass for want of an answer
+        except Exception as error:  # an odd call must not run because reading it failed
             log.warning("a call cannot be read: %s", type(error).__name__)  # it may hold secrets
             findings = [unreadable_call(error, self.modes.rules)]
-        decision = decide(decision_id, now, tool_name, conversation, findings)
+        decision = decide(decision_id, now, call.view.tool, call.conversation_id, findings)
         if self.lost and not (decision.may_run or self._serves_guests):
             reason = f"{decision.reason} Also tell the user: {self.lost}"
             decision = replace(decision, reason=reason)
-        if not findings or not is_read:  # what it uses up is written already
+        if not findings or not is_read:  # there is nothing to log
             return decision, (lambda: None) if call.uses_up else None
-        shown = shown_arguments(view.arguments, self._secret)
-        notice = "" if self._serves_guests or call.known.is_guests else decision.notice
-        decision = replace(decision, call=shown, call_id=plain(call_id, 100), notice=notice)
+        shown = shown_arguments(call.view.arguments, self._secret)
+        notice = "" if self._serves_guests or call.conversation.is_guests else decision.notice
+        decision = replace(decision, call=shown, call_id=plain(call.call_id, 100), notice=notice)
 
         def remember() -> None:
             self._remember_stop(decision, call)
@@ -203,29 +185,31 @@ class Guard:
 
         return decision, remember
 
-    def foreseen(self, calls: Sequence[ShownCall], conversation: str = "") -> list[Action]:
-        """What becomes of each of these calls, were it the first. Nothing is logged or counted.
+    def preview(self, calls: Sequence[ShownCall], conversation_id: str = "") -> list[Action]:
+        """The action for each call, as if it were the first of its conversation. Logs nothing.
 
-        A rule that may mean what is cut off counts as broken. Raises StoreError.
+        A call that is cut short breaks every rule that the missing part may break. Raises
+        StoreError.
         """
-        _, _, rule_set = self._read_state(conversation)
+        _, _, rule_set = self._read_state(conversation_id)
         now = self.rules.local_time()
-        others = conversation in self.asides or self._copied
-        known = {} if others else rule_set.foreseen(now)
+        has_other_rules = conversation_id in self.pending or self._copied
+        actions = {} if has_other_rules else rule_set.previewed(now)
         for each in calls:
-            if astuple(each) not in known:
-                call = PlannedCall(each.view, each.view.arguments, conversation, None, False)
+            if astuple(each) not in actions:
+                call = PlannedCall(each.view, each.view.arguments, conversation_id)
                 findings, _ = self._broken_rules(call, rule_set)
-                known[astuple(each)] = decide("", now, each.tool, conversation, findings).action
-        return [known[astuple(each)] for each in calls]
+                decision = decide("", now, each.tool, conversation_id, findings)
+                actions[astuple(each)] = decision.action
+        return [actions[astuple(each)] for each in calls]
 
     def load(self) -> None:
         """Read the rules now, so that they bind even if the store fails later."""
         self._read_state("")
 
     def _without_store(self, call: PlannedCall, error: StoreError) -> list[Finding]:
-        """Report that the store failed, and check the rules that were read before."""
-        log.warning("calls are not held against rules: %s", error)
+        """The finding that the store failed, and those of the rules that were read before."""
+        log.warning("calls are not checked against the store's rules: %s", error)
         rule_set = self._rule_set = copied_rules(self.rules, self._rule_set)
         has_copy = bool(self.lost or (rule_set and rule_set.copied))
         findings = unreadable_findings(error, self.modes.on_error, has_copy)
@@ -235,31 +219,35 @@ class Guard:
         view = call.view
         if folded_name(view.tool) in OWN_TOOLS:
             return []
-        call.known, call.forgiven, rule_set = self._read_state(call.conversation)
+        call.conversation, call.workspace, rule_set = self._read_state(call.conversation_id)
         call.identity = call_identity(view.tool, call.arguments, self._secret)
         call.once = call_identity(view.tool, [call.arguments, view.folder], self._secret)
-        is_once = bool(call.known.once) and call.known.once == call.once and self._use_once(call)
-        findings = [] if is_once else self._rule_findings(call, rule_set)
+        findings: list[Finding] = []
+        is_permitted = bool(call.once) and call.once == call.conversation.once
+        if not (is_permitted and self._use_once(call)):
+            findings += self._rule_findings(call, rule_set)
         if self.modes.rules != "off":
             for each in (view, *view.nested):
                 findings += check_self(each, self.protected, self.modes.rules)
         findings += self._repeat_findings(call)
         if self.modes.names != "off" and (statement := statement_in(call.arguments)):
-            findings += call.known.names.check(statement, self.modes.names)
+            findings += call.conversation.names.check(statement, self.modes.names)
         findings += schema_findings(call.arguments, call.schema, self.modes.schema, self._secret)
         if not any(f.effective in ("ask", "deny") for f in findings):
-            self._running.begin(decision_id, view, call.identity, call.known.failures.changed)
+            changed = call.conversation.failures.changed
+            self._running.begin(decision_id, view, call.identity, changed)
         return findings
 
     def _rule_findings(self, call: PlannedCall, rule_set: RuleSet | None) -> list[Finding]:
+        """The findings of rules. A call that breaks none is counted for rules with a limit."""
         found, counted = self._broken_rules(call, rule_set)
         if found or not counted:
             return found
         call.uses_up = True
         try:
-            with self.store.transaction(USE_WAIT):
+            with self.store.transaction(COUNT_WAIT):
                 for rule, test in counted:
-                    if not self._count(call.conversation, rule.id, test):
+                    if not self._count(call.conversation_id, rule.id, test):
                         found.append(self._finding(rule, call, "", True))
         except StoreError:
             need = "It cannot be counted now."
@@ -269,19 +257,19 @@ class Guard:
     def _broken_rules(
         self, call: PlannedCall, rule_set: RuleSet | None
     ) -> tuple[list[Finding], list[tuple[ToolMemoryRule, MoreThan]]]:
-        """The rules that a call breaks, and the tests that count it where it breaks none."""
+        """The findings of broken rules, and the rules with a limit that count the call."""
         if self.modes.rules == "off":
             return [], []
         view = call.view
         now = self.rules.local_time()
-        counts = {**call.forgiven.counted, **call.known.counted}
-        history = KnownHistory(call.known.history, counts, now, call.known.agreed)
+        counts = {**call.workspace.counted, **call.conversation.counted}
+        history = KnownHistory(call.conversation.history, counts, now, call.conversation.agreed)
         found: list[Finding] = []
         counted: list[tuple[ToolMemoryRule, MoreThan]] = []
-        aside = self.asides.get(call.conversation)
-        held = [RuleSet(aside.rules, "")] if aside else []
-        for rules in filter(None, (rule_set, *self._copied, *held)):
-            for each, rule, conditions in rules.rules_for(view, call.conversation):
+        pending = self.pending.get(call.conversation_id)
+        unstored = [RuleSet(pending.rules, "")] if pending else []
+        for rules in filter(None, (rule_set, *self._copied, *unstored)):
+            for each, rule, conditions in rules.rules_for(view, call.conversation_id):
                 if not rule.holds_at(now):
                     continue
                 match = history.match(rule, conditions, each)
@@ -309,7 +297,7 @@ class Guard:
         *,
         is_copy: bool = False,
     ) -> Finding:
-        nobody_answers = self._serves_guests or call.known.is_guests
+        nobody_answers = self._serves_guests or call.conversation.is_guests
         return rule_finding(
             rule,
             self.modes.rules,
@@ -324,24 +312,21 @@ class Guard:
         )
 
     def _use_once(self, call: PlannedCall) -> bool:
-        """Whether the user's `yes, this once` lets a call through. It is used up before the answer.
-
-        Where that cannot be written it does not count.
-        """
+        """Use the user's `yes, this once` for a call. False where that cannot be written."""
         use = partial(consent.use_once, identity=call.once, now=self.clock.now())
         try:
-            with self.store.transaction(USE_WAIT):
-                call.uses_up = self._change(call.conversation, use)
+            with self.store.transaction(COUNT_WAIT):
+                call.uses_up = self._change(call.conversation_id, use)
         except StoreError as error:
             log.warning("`yes, this once` does not count: %s", error)
         return call.uses_up
 
     def _repeat_findings(self, call: PlannedCall) -> list[Finding]:
-        failures = call.known.failures
+        failures = call.conversation.failures
         mode = self.modes.repeats
         if mode == "off" or call.identity not in failures.failures:
             return []
-        forgiven = call.forgiven.errors
+        forgiven = call.workspace.errors
         effects = CallEffects(call.view.tool, call.view.arguments)
         return check_repeat(failures, call.identity, forgiven, mode, effects, call.force)
 
@@ -350,9 +335,10 @@ class Guard:
         if not call.identity or not any(s.kind in ("repeat", "rule") for s in decision.sources):
             return
         shown = call_in_words(call.view, self._secret)
-        self._change(call.conversation, lambda state: state.remember_stop(call, shown, decision))
-        for rule_id in [] if decision.may_run else decision.rule_ids:
-            count_stop(self.store, self.workspace, rule_id, decision.time)
+        self._change(call.conversation_id, lambda state: state.remember_stop(call, shown, decision))
+        if not decision.may_run:
+            for rule_id in decision.rule_ids:
+                count_stop(self.store, self.workspace, rule_id, decision.time)
 
     def after(
         self,
@@ -362,19 +348,23 @@ class Guard:
         output: str = "",
         failed: bool | None,
         call_id: str = "",
-        hints: Mapping[str, Any] | None = None,
         worked: bool | None = None,
     ) -> None:
-        """Learn from the end of an allowed call. `failed`: None = unknown. Raises StoreError.
+        """Learn from the end of an allowed call. Raises StoreError.
 
-        `worked`: where the host does not know, what the output says; it proves a failure alone.
+        `failed`: None where the host does not know. `worked`: what the output says then; only False
+        is taken for sure.
         """
         running = self._running.end(decision.id)
         if was_stopped(output):
             return
-        effects = CallEffects(decision.tool_name, arguments, hints)
-        call = running.identity if running else call_identity(effects.tool, arguments, self._secret)
-        view = running.view if running else effects.view
+        effects = CallEffects(decision.tool_name, arguments)
+        if running is None:
+            identity = call_identity(effects.tool, arguments, self._secret)
+            view = effects.view
+        else:
+            identity = running.identity
+            view = running.view
         outcome = outcome_of(effects, output, failed=failed)
         if outcome.failure is not None:
             outcome.failure.line = Masker(self._secret).text(outcome.failure.line)
@@ -382,25 +372,26 @@ class Guard:
         tests = self._read_state(decision.conversation_id)[2].earlier_tests
 
         def change(state: Conversation) -> str:
-            overtaken = running is not None and running.changed != state.failures.changed
-            known = "" if overtaken and failed else call  # something changed while it ran
-            error = record_outcome(state.failures, known, outcome, failed=failed, call_id=call_id)
+            is_outdated = running is not None and running.changed != state.failures.changed
+            counted = "" if is_outdated and failed else identity  # something changed while it ran
+            failures = state.failures
+            error = record_outcome(failures, counted, outcome, failed=failed, call_id=call_id)
             if tests:
-                judged = True if failed is None and worked is False else failed
-                record_call(state.history, view, effects, tests, failed=judged)
+                has_failed = True if failed is None and worked is False else failed
+                record_call(state.history, view, effects, tests, failed=has_failed)
             if statement:
                 state.names.learn(statement, output, failed=bool(failed))
             return error
 
         if error := self._change(decision.conversation_id, change):
-            swap(self.store, self.workspace, FORGIVENESS, Forgiveness, lambda f: f.forgive(error))
+            self._change_workspace(lambda record: record.forgive(error))
         if decision.sources:
             log_outcome(self.store, self.workspace, decision, failed)
 
     def answered(self, decision: Decision, agreed: bool) -> Captured:
-        """Lift the rules that a question named, if the user agreed to it; else they hold again.
+        """Follow the user's answer to a question: lift the rules that it named, or keep them.
 
-        `decision`: an `ask` as the user saw it. Raises RequestError where a rule is gone, and
+        `decision`: the `ask` that the user saw. Raises RequestError where a rule is gone, and
         StoreError.
         """
         change = partial(self._change, decision.conversation_id)
@@ -408,7 +399,7 @@ class Guard:
 
     def user_spoke(
         self,
-        conversation: str,
+        conversation_id: str,
         message: str = "",
         *,
         is_guests: bool = False,
@@ -416,35 +407,44 @@ class Guard:
     ) -> str:
         """Let failed calls be tried again after a message of the user, and follow `yes, this once`.
 
-        `is_typed`: the host saw them type it. In a guarded store no other words let a call run.
-        Returns a message for the user; "" where there is nothing to say.
+        `is_typed`: the host saw the user type it. In a guarded store no other words let a call run.
+        Returns a message for the user, or "".
         """
-        is_heard = is_typed or not message or not self.rules.is_guarded()
-        hear = partial(consent.hear, message=message, now=self.clock.now())
-        return self._change(conversation, partial(hear, is_guests=is_guests, is_heard=is_heard))
+        follow = partial(
+            consent.follow_message,
+            message=message,
+            now=self.clock.now(),
+            is_guests=is_guests,
+            is_trusted=is_typed or not message or not self.rules.is_guarded(),
+        )
+        return self._change(conversation_id, follow)
 
-    def stopped_before(self, conversation: str) -> list[str]:
+    def stopped_before(self, conversation_id: str) -> list[str]:
         """The rules that stopped calls just before the user's last message. Raises StoreError."""
-        return self._read_state(conversation)[0].stopped_before
+        return self._read_state(conversation_id)[0].stopped_before
 
-    def _read_state(self, conversation: str) -> tuple[Conversation, Forgiveness, RuleSet]:
+    def _read_state(self, conversation_id: str) -> tuple[Conversation, WorkspaceRecord, RuleSet]:
         """Read the records and the rules in one snapshot."""
-        place = (NAMESPACE, CONVERSATION + conversation)
-        snapshot = self.store.get_many(self.workspace, [place, FORGIVENESS])
-        known, forgiven = snapshot.records
+        place = (NAMESPACE, CONVERSATION + conversation_id)
+        snapshot = self.store.get_many(self.workspace, [place, WORKSPACE_PLACE])
+        conversation, learned = snapshot.records
         rule_set = self._rule_set
         if rule_set is None or rule_set.stamp != snapshot.rules_stamp:
             rule_set = self._rule_set = RuleSet(self.rules, snapshot.rules_stamp)
-        return read_or_new(known, Conversation), read_or_new(forgiven, Forgiveness), rule_set
+        workspace = read_or_new(learned, WorkspaceRecord)
+        return read_or_new(conversation, Conversation), workspace, rule_set
 
-    def _change(self, conversation: str, change: Callable[[Conversation], Result]) -> Result:
-        place = (NAMESPACE, CONVERSATION + conversation)
+    def _change(self, conversation_id: str, change: Callable[[Conversation], Result]) -> Result:
+        place = (NAMESPACE, CONVERSATION + conversation_id)
         return swap(self.store, self.workspace, place, Conversation, change)
 
-    def _count(self, conversation: str, rule_id: str, test: MoreThan) -> bool:
-        """Count a call; False where other processes reached the limit meanwhile."""
+    def _change_workspace(self, change: Callable[[WorkspaceRecord], Result]) -> Result:
+        return swap(self.store, self.workspace, WORKSPACE_PLACE, WorkspaceRecord, change)
+
+    def _count(self, conversation_id: str, rule_id: str, test: MoreThan) -> bool:
+        """Count a call. False where other processes have reached the limit since it was checked."""
         now = self.rules.local_time()
         change = partial(count_call, key=count_key(rule_id, test), test=test, now=now)
         if test.per == "conversation":
-            return self._change(conversation, change)
-        return swap(self.store, self.workspace, FORGIVENESS, Forgiveness, change)
+            return self._change(conversation_id, change)
+        return self._change_workspace(change)

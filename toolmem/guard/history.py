@@ -1,7 +1,7 @@
-"""Record calls that run, and the earlier ones that tests `earlier` and `more_than` ask for.
+"""Record the calls that ran, for conditions on earlier calls (`earlier`) and counts (`more_than`).
 
-Of an earlier call only this is stored: which of these tests it met, whether it worked, and its
-place among the writes of files. Where nothing is known, the tests do not hold.
+What is stored of a call: which of these tests it met, whether it worked, and its place among the
+writes of files. A test on unknown calls does not hold.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _GIT_NOT_WRITING = word_set("add commit fetch push tag remote config branch")
 
 
 class Met(Struct):
-    """The places in a conversation's order where a test was met last."""
+    """The places of the last calls that met a test, in the order of a conversation."""
 
     ended: int = 0
     worked: int = 0
-    unknown: int = 0  # it ended, and the host did not say whether it worked
+    unknown: int = 0  # the call ended, and the host did not say whether it worked
 
 
 class CallHistory(Struct, kw_only=True, omit_defaults=True):
-    """The places of a conversation's calls and writes, as far as rules ask for them."""
+    """The places of the calls and writes of a conversation that rules ask for."""
 
     at: int = 0  # the last place
     wrote: int = 0  # the place of the last call that wrote files
@@ -52,9 +52,10 @@ class CallHistory(Struct, kw_only=True, omit_defaults=True):
 
 
 class KnownHistory(History):
-    """Answer `Conditions.check`. `counted`: times of the calls that each `more_than` counts.
+    """Answers what `Conditions.check` asks about earlier calls. No output proves that one worked.
 
-    No output proves that a call worked. Where the host did not say so, `match` is not sure.
+    `counted`: times of the counted calls, by `count_key`. `agreed`: keys of doubts (`doubt_key`)
+    that the user answered with yes.
     """
 
     def __init__(
@@ -67,9 +68,10 @@ class KnownHistory(History):
         self.calls = calls
         self.counted = counted
         self.now = now
-        self.agreed = agreed  # keys of doubts in spite of which the user let calls through
-        self.rule_id = ""  # of the rule that asks: each counts its own calls
-        self._assumes_worked = self.is_unsure = False
+        self.agreed = agreed
+        self.rule_id = ""  # of the rule that is checked: each counts its own calls
+        self.is_unsure = False  # the host did not say whether an earlier call worked
+        self._assumes_worked = False
 
     def happened(self, test: EarlierTest, unless: bool) -> bool:
         met = self.calls.met.get(test.key)
@@ -111,7 +113,7 @@ class RunningCall(NamedTuple):
 
 
 class RunningCalls:
-    """The calls of this process that run, by the ids of their decisions; the newest alone."""
+    """The newest running calls of this process, by the ids of their decisions."""
 
     def __init__(self) -> None:
         self._calls: dict[str, RunningCall] = {}
@@ -143,7 +145,7 @@ def _may_write_files(command: SimpleCommand) -> bool:
 
 
 def doubt_key(rule_id: str, doubt: Doubt) -> str:
-    """The key of a question whether a rule means a call; one yes answers it for a conversation."""
+    """The key of the question whether a rule means a call; one yes holds for a conversation."""
     return short_key(rule_id, *doubt)
 
 
@@ -156,9 +158,10 @@ def still_counted(times: Iterable[int], test: MoreThan, now: datetime) -> list[i
     """Keep the times, in microseconds since 1970, that are within the period of the test."""
     if test.per == "conversation":
         return list(times)
-    is_day = test.per == "day"
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    begins = midnight if is_day else now - timedelta(seconds=int(test.per[:-1]))
+    if test.per == "day":
+        begins = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    else:
+        begins = now - timedelta(seconds=int(test.per[:-1]))
     return [at for at in times if at >= micros(begins)]
 
 
@@ -170,7 +173,7 @@ def record_call(
     *,
     failed: bool | None,
 ) -> None:
-    """Record a call that ran: the tests that its commands met, and its writes."""
+    """Record the tests that a call met, and its writes. `asked`: the tests of all rules, by key."""
     for unit in view.units:
         command = unit.command
         met = [key for key, test in asked.items() if test.meets(view, unit, False)]
@@ -187,12 +190,12 @@ def record_call(
         for key in met:
             place = calls.met.setdefault(key, Met())
             place.ended = calls.at
-            shows_only = not SHOWS_ONLY.isdisjoint(unit.words)
-            if not failed and is_sure and not shows_only:
-                if failed is None:
-                    place.unknown = calls.at
-                else:
-                    place.worked = calls.at
+            if failed or not is_sure or not SHOWS_ONLY.isdisjoint(unit.words):
+                continue
+            if failed is None:
+                place.unknown = calls.at
+            else:
+                place.worked = calls.at
 
 
 def required_call(conditions: Conditions) -> str:

@@ -1,7 +1,7 @@
 """Learn from errors and listings of a conversation which tables and columns do not exist.
 
-A missing column belongs to the set of tables that its statement read. A query that works with the
-name, and any change of the schema, clear it. Statements that cannot be read for sure (subqueries,
+A missing column is kept with the tables that its statement read. A query that works with a name
+clears it; a change of the schema clears all. Statements that cannot be read for sure (subqueries,
 common table expressions, tables of another database) teach nothing and are not checked.
 """
 
@@ -73,11 +73,11 @@ class KnownNames(Struct, kw_only=True, omit_defaults=True):
                 self.no_column[key] = self.no_column.get(key, 0) + 1
 
     def _learn_working(self, read: Statement, statement: str) -> None:
-        """Forget the missing names that a query used which worked."""
+        """Remember the tables of a query that worked, and forget its names that were missing."""
         self.seen.update(dict.fromkeys(sorted(read.tables), True))
         for table in read.tables:
             self.no_table.pop(table, None)
-        for key in [key for key in self.no_column if _meets(key, read.tables, read.names)]:
+        for key in [key for key in self.no_column if _reads_missing(key, read.tables, read.names)]:
             del self.no_column[key]
 
     def check(self, statement: str, mode: Mode) -> Iterator[Finding]:
@@ -91,7 +91,7 @@ class KnownNames(Struct, kw_only=True, omit_defaults=True):
             if errors or is_unlisted:
                 yield _finding("table", name, "", errors, self.listed, mode)
         for key, errors in self.no_column.items():
-            if read.kind == "SELECT" and _meets(key, read.tables, read.names, statement):
+            if read.kind == "SELECT" and _reads_missing(key, read.tables, read.names, statement):
                 tables, _, column = key.rpartition(" ")
                 yield _finding("column", column, tables, errors, [], mode)
 
@@ -109,7 +109,7 @@ def _is_sure(read: Statement, statement: str) -> bool:
 
 
 def _table_of(alias: str, statement: str) -> str:
-    """The table that an alias stands for; "" where it is not found."""
+    """The table that an alias names; "" where it is not found."""
     form = rf"\b(?:FROM|JOIN)\s+`?(\w+)`?(?:\s+(?:AS\s+)?{re.escape(alias)})?\b"
     for found in re.finditer(form, statement[:_MAX_READ], re.I):
         if found[0].lower().split()[-1].strip("`") == alias:
@@ -121,7 +121,9 @@ def _key(tables: set[str], column: str) -> str:
     return f"{','.join(sorted(tables))} {column}"
 
 
-def _meets(key: str, tables: frozenset[str], names: frozenset[str], statement: str = "") -> bool:
+def _reads_missing(
+    key: str, tables: frozenset[str], names: frozenset[str], statement: str = ""
+) -> bool:
     """Whether a statement reads the column of a key only from tables that lack it."""
     lacking, _, column = key.rpartition(" ")
     if column not in names or not tables or not tables <= set(lacking.split(",")):
@@ -132,7 +134,7 @@ def _meets(key: str, tables: frozenset[str], names: frozenset[str], statement: s
 def _finding(kind: str, name: str, of: str, count: int, listed: list[str], mode: Mode) -> Finding:
     where = f" of {quoted(of)}" if of else ""
     why = f"an error said so {times(count)}" if count else "a complete list does not hold it"
-    there = f" There are: {quoted(', '.join(listed))}." if listed else ""
+    others = f" There are: {quoted(', '.join(listed))}." if listed else ""
     text = f"There is no {kind} {quoted(name)}{where} here: {why}, and nothing has used it since."
     source = DecisionSource(kind="known_name", k=count, n=count)
-    return Finding(source, "deny", text + there, mode=mode)
+    return Finding(source, "deny", text + others, mode=mode)

@@ -38,18 +38,18 @@ _PASSING = late_pattern(
     r"|deadlock found)\b",
     re.I,
 )
-_HERE = "here:"  # prefix of the mark of an error with only an exit code
+_HERE = "here:"  # begins the key of an error with only an exit code
 
 
 class FailedCall(Struct, kw_only=True, omit_defaults=True):
     """A failed call of a conversation."""
 
-    error: str  # a mark of the tool and the error
+    error: str  # a key of the tool and the error
     line: str
     times: int = 1
-    is_transient: bool = False
-    is_edit: bool = False
-    is_uncertain: bool = False
+    is_transient: bool = False  # it may pass by itself
+    is_edit: bool = False  # of a file
+    is_uncertain: bool = False  # a repeat may come out differently
     is_denied: bool = False  # a repeat was denied
     is_forced: bool = False  # a repeat ran by force
     call_ids: list[str] = []
@@ -60,8 +60,8 @@ class Outcome(Struct, kw_only=True):
 
     changes: bool = False  # a later call may find something else
     shows_files: bool = False
-    leaves_running: bool = False  # something that goes on in the background
-    casts_doubt: bool = False  # earlier failures may come out differently
+    leaves_running: bool = False  # it left something running in the background
+    casts_doubt: bool = False  # repeats of earlier failures may come out differently
     failure: FailedCall | None = None  # that counts against a repeat
 
 
@@ -75,7 +75,7 @@ class Failures(Struct, kw_only=True, omit_defaults=True):
 
 
 def call_digest(tool_name: str, arguments: Any) -> str:
-    """Equal for equal tools and arguments. Hooks store it: it stays the same for ever."""
+    """A digest of a tool and its arguments. Hooks store it, so it must never change."""
     text = json.dumps([tool_name, arguments], sort_keys=True)
     return blake2b(text.encode(), digest_size=12).hexdigest()
 
@@ -91,23 +91,23 @@ def call_identity(tool_name: str, arguments: Any, key: bytes) -> str:
 
 def check_repeat(
     state: Failures,
-    call: str,
+    identity: str,
     forgiven: Collection[str],
     mode: Mode,
     effects: CallEffects,
     force: bool | None,
 ) -> list[Finding]:
-    """Find what stands against a repeat. `call`: its identity; `force`: as in `Guard.before`."""
-    failure = state.failures.get(call)
+    """The finding on the repeat of a failed call. `force`: as in `Guard.before`."""
+    failure = state.failures.get(identity)
     if failure is None or failure.error in forgiven or failure.error in state.here:
         return []
     line = quoted(failure.line)
-    n = failure.times
+    count = failure.times
     action: Action = "advise"
     is_forced = False
-    if failure.is_transient and n <= len(PAUSES):
-        wait = f"wait {PAUSES[n - 1]} s before it is sent again"
-        text = f"This call failed {times(n)} with {line}; {wait}."
+    if failure.is_transient and count <= len(PAUSES):
+        wait = f"wait {PAUSES[count - 1]} s before it is sent again"
+        text = f"This call failed {times(count)} with {line}; {wait}."
     else:
         since = "It may fail again"
         way_out = ""
@@ -120,33 +120,33 @@ def check_repeat(
             elif mode == "enforce" and not failure.is_forced:
                 way_out = ", or send it once more as it is"
         text = (
-            f"This exact call failed {times(n)} in this conversation: {line}. "
+            f"This exact call failed {times(count)} in this conversation: {line}. "
             f"{since}: change the input or what it depends on{way_out}."
         )
-    source = DecisionSource(kind="repeat", k=n, n=n, call_ids=tuple(failure.call_ids))
+    source = DecisionSource(kind="repeat", k=count, n=count, call_ids=tuple(failure.call_ids))
     return [Finding(source, action, text, mode=mode, is_forced=is_forced)]
 
 
 def record_outcome(
-    state: Failures, call: str, outcome: Outcome, *, failed: bool | None, call_id: str
+    state: Failures, identity: str, outcome: Outcome, *, failed: bool | None, call_id: str
 ) -> str:
-    """Update the failures with a call that ended; the error to forgive, or ""."""
+    """Update the failures with a call that ended. Returns the error to forgive, or ""."""
     state.is_running |= outcome.leaves_running
-    before = state.failures.pop(call, None)
+    before = state.failures.pop(identity, None)
     if outcome.changes:
         state.failures.clear()
         state.changed += 1
     if failed is None:
         if before is not None and not outcome.changes:
-            state.failures[call] = before
+            state.failures[identity] = before
         return ""
     if outcome.shows_files:
         state.failures = {k: v for k, v in state.failures.items() if not v.is_edit}
     if outcome.casts_doubt:
         for each in state.failures.values():
             each.is_uncertain = True
-    if outcome.failure is not None and call:
-        _remember(state, call, outcome.failure, before, call_id)
+    if outcome.failure is not None and identity:
+        _remember(state, identity, outcome.failure, before, call_id)
     if failed or before is None:
         return ""
     if before.error.startswith(_HERE):
@@ -156,7 +156,7 @@ def record_outcome(
 
 
 def _remember(
-    state: Failures, call: str, new: FailedCall, before: FailedCall | None, call_id: str
+    state: Failures, identity: str, new: FailedCall, before: FailedCall | None, call_id: str
 ) -> None:
     while len(state.failures) >= MAX_FAILURES:
         del state.failures[next(iter(state.failures))]
@@ -167,7 +167,7 @@ def _remember(
         new.is_denied = before.is_denied
         new.is_forced = before.is_forced
         new.call_ids = [*before.call_ids, *new.call_ids][-MAX_IDS:]
-    state.failures[call] = new
+    state.failures[identity] = new
 
 
 def outcome_of(call: CallEffects, output: str, *, failed: bool | None) -> Outcome:
@@ -187,19 +187,19 @@ def _failed_outcome(call: CallEffects, output: str) -> Outcome:
     line = error_line(text) if text else ""
     is_transient = error_class_of(line) in _TRANSIENT or _PASSING.search(line[:2_000]) is not None
     programs = [each.words[0] for each in call.view.commands if each.words]
-    mark = short_key(call.tool, line) if line else _HERE + short_key(call.tool, *programs, code)
-    repairs = occurs(CHANGED, text)  # it failed because it changed what it found
+    error = short_key(call.tool, line) if line else _HERE + short_key(call.tool, *programs, code)
+    has_changed = occurs(CHANGED, text)  # it failed because it changed files
     may_differ = occurs(TESTS_FAILED, text) or occurs(PENDING, text)
     failure = FailedCall(
-        error=mark,
+        error=error,
         line=line or code or "no message",
         is_transient=is_transient,
         is_edit="@write" in call.view.classes,  # it may work once the file was read
         is_uncertain=may_differ or (is_transient and bool(call.view.commands)),
     )
     return Outcome(
-        changes=call.passes_time() or repairs,
+        changes=call.passes_time() or has_changed,
         leaves_running=call.leaves_running(),
         casts_doubt=call.changes_though_failed(),
-        failure=None if repairs else failure,
+        failure=None if has_changed else failure,
     )

@@ -1,6 +1,6 @@
 """Replay recorded calls and report what the guard would have decided about each.
 
-The real guard decides, over an empty store in memory and at the time of each call. The calls of all
+The guard decides over an empty store in memory, at the time of each call. The calls of all
 conversations are replayed in the order of time.
 """
 
@@ -94,7 +94,7 @@ def replay(
             done.calls += 1
             done.failures += failed is True
             name = call.conversation_id or f"\0{index}"
-            decision = guard.before(call.tool_name, call.input, conversation=name)
+            decision = guard.before(call.tool_name, call.input, conversation_id=name)
             done.flags += [
                 Flag(index, each.kind, decision.action, failed, each.rule_id, each.call_ids)
                 for each in decision.sources

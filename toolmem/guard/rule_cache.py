@@ -18,16 +18,16 @@ from toolmem.view.view import CallView
 
 log = logging.getLogger("toolmem.guard")
 MAX_EARLIER_TESTS = 100
-MAX_FORESEEN = 10_000
+MAX_PREVIEWED = 10_000
 _NEVER = datetime.max.replace(tzinfo=UTC)
 CheckedRule = tuple[ToolMemoryRule, Conditions]
-HoldingRule = tuple[CallView, ToolMemoryRule, Conditions]
+RuleOnCall = tuple[CallView, ToolMemoryRule, Conditions]
 
 
 class RuleSet:
     """The rules that calls are checked against, by tool or class, as of one stamp.
 
-    Those that the store lost bind too, from their copy. `is_readable` False: they alone.
+    Rules that the store lost bind too, from their copy; if not `is_readable`, they bind alone.
     """
 
     def __init__(self, rules: ToolMemoryStore, stamp: str, *, is_readable: bool = True) -> None:
@@ -37,10 +37,10 @@ class RuleSet:
         self.copied = {rule.id for rule in copied}
         self._by_tool: dict[str, list[CheckedRule]] = {}
         self.earlier_tests: dict[str, EarlierTest] = {}  # of all rules, by key
-        self._foreseen: dict[tuple[str, ...], Action] = {}
+        self._previewed: dict[tuple[str, ...], Action] = {}
         now = rules.local_time()
         ends = (r.expires_at for r in (*stored, *copied) if r.expires_at and r.holds_at(now))
-        self._steady_until = min(ends, default=_NEVER)  # till then they mean the same calls
+        self._steady_until = min(ends, default=_NEVER)  # until then they mean the same calls
         for rule in (*stored, *copied):
             if not rule.is_checked:
                 continue
@@ -58,18 +58,18 @@ class RuleSet:
                 if each.earlier is not None and len(self.earlier_tests) < MAX_EARLIER_TESTS:
                     self.earlier_tests[each.earlier.key] = each.earlier
 
-    def foreseen(self, now: datetime) -> dict[tuple[str, ...], Action]:
-        """What is kept of decisions about calls that guidance shows; it may be added to."""
-        if now >= self._steady_until or len(self._foreseen) > MAX_FORESEEN:
-            self._foreseen = {}
-        return self._foreseen
+    def previewed(self, now: datetime) -> dict[tuple[str, ...], Action]:
+        """The cached actions of `Guard.preview`, by the fields of a `ShownCall`."""
+        if now >= self._steady_until or len(self._previewed) > MAX_PREVIEWED:
+            self._previewed = {}
+        return self._previewed
 
-    def rules_for(self, view: CallView, session: str) -> Iterator[HoldingRule]:
-        """The rules that hold in this session for a call, and for each call inside it."""
+    def rules_for(self, view: CallView, conversation_id: str) -> Iterator[RuleOnCall]:
+        """(call, rule, conditions) of the rules on a call, and on each call inside it."""
         for each in (view, *view.nested) if self._by_tool else ():
             for place in places_of(each):
                 for rule, conditions in self._by_tool.get(place, ()):
-                    if rule.session in ("", session):
+                    if rule.session in ("", conversation_id):
                         yield each, rule, conditions
 
 
@@ -79,7 +79,7 @@ def places_of(view: CallView) -> Iterable[str]:
 
 
 def copied_rules(rules: ToolMemoryStore, before: RuleSet | None) -> RuleSet | None:
-    """The rules of the copy, where the store cannot be read; without a copy those from before."""
+    """The copied rules, where the store cannot be read; without a copy the rules of `before`."""
     if before is not None and before.copied:
         return before
     found = RuleSet(rules, "none", is_readable=False)
@@ -87,7 +87,7 @@ def copied_rules(rules: ToolMemoryStore, before: RuleSet | None) -> RuleSet | No
 
 
 def _lost_rules(rules: ToolMemoryStore) -> list[ToolMemoryRule]:
-    """The rules that a store lost and still has a copy of. A failure is told to the operator."""
+    """The binding rules that a store lost and has a copy of; a failure is logged."""
     found: list[ToolMemoryRule] = []
     if isinstance(rules.store, KeepsRuleCopies):
         try:

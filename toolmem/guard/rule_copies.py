@@ -1,8 +1,8 @@
 """Copies of the binding rules in the user's state folder, so that rules survive their store.
 
-A store may be deleted, damaged or put back to an older state, by an agent too. Each change of a
+A store may be deleted, damaged or put back to an older state, also by an agent. So each change of a
 rule is copied: one small file for each rule that binds, and a head that says which state of the
-store this is. Where a store lost rules, its copy binds until the user writes the rules back
+store was copied. If a store loses rules, its copy binds until the user writes them back
 (`toolmem store restore`) or drops the copy.
 """
 
@@ -34,7 +34,7 @@ log = logging.getLogger("toolmem.guard")
 _read_rule = msgspec.json.Decoder(ToolMemoryRule).decode
 HEAD = "head.json"
 MAX_EARLIER = 200  # stamps that a copy remembers
-KEPT_SECONDS = 90 * 24 * 3600  # that a copy outlives its project
+KEPT_SECONDS = 90 * 24 * 3600  # that the copy of a deleted project is kept after its last change
 
 
 class CopiedRule(Struct, frozen=True):
@@ -46,9 +46,9 @@ class CopiedRule(Struct, frozen=True):
 
 
 class RuleCopy(Struct, frozen=True):
-    """The rules of one store that bind, as of a stamp. On disk the rules stand beside the head."""
+    """The binding rules of one store, as of a stamp. On disk each rule has a file of its own."""
 
-    path: str  # of the store: tells a person which copy this is
+    path: str  # of the store
     stamp: str  # of the store's rules
     newest: datetime  # when a rule of the store was changed last
     rules: list[CopiedRule] = []
@@ -58,14 +58,15 @@ class RuleCopy(Struct, frozen=True):
 
 
 def copy_folder(store: str, workspace: str = WORKSPACE) -> Path:
-    """Where the copy of a store's rules is: named after the path, as the store may be gone."""
-    named = os.fsencode(_real_path(store))
-    named += b"" if workspace == WORKSPACE else b"\0" + workspace.encode()
-    return trust.state_folder() / "rules" / trust.file_name(named)
+    """The folder of the copy of a store's rules, named after the path: the store may be gone."""
+    name = os.fsencode(_real_path(store))
+    if workspace != WORKSPACE:
+        name += b"\0" + workspace.encode()
+    return trust.state_folder() / "rules" / trust.file_name(name)
 
 
 def _real_path(store: str) -> str:
-    """The path of a store, which may have become a symbolic link, as may its own folder."""
+    """The path of a store. The store itself and its own folder are not followed as links."""
     folder, name = os.path.split(os.path.abspath(store))
     above, own = os.path.split(folder)
     if own == OWN_FOLDER:
@@ -80,7 +81,7 @@ def _project_of(store: str) -> str:
 
 
 def read_head(store: str, workspace: str = WORKSPACE) -> RuleCopy | None:
-    """The copy of a store's rules, without the rules; None where there is none to be read."""
+    """The head of the copy of a store's rules, without rules; None where none can be read."""
     with suppress(OSError, ValueError):
         return _head_in(copy_folder(store, workspace))
     return None
@@ -92,7 +93,7 @@ def _head_in(folder: Path) -> RuleCopy:
 
 
 def read_copy(store: str, workspace: str = WORKSPACE) -> RuleCopy | None:
-    """The copy of a store's rules; None where there is none to be read."""
+    """The copy of a store's rules; None where none can be read."""
     head = read_head(store, workspace)
     return replace(head, rules=_rules_in(copy_folder(store, workspace))) if head else None
 
@@ -115,9 +116,9 @@ def is_current(store: SqliteStore, head: RuleCopy | None, workspace: str) -> boo
 
 
 def lost_rules(store: SqliteStore, copy: RuleCopy, workspace: str) -> str:
-    """What the store lost, so that its copy binds; "" where it lost nothing. Raises StoreError.
+    """Say how the store lost rules, for the user; "" where it lost none. Raises StoreError.
 
-    A rule that the user lifted is no loss: its record stays, and is newer.
+    A rule that the user lifted is not lost: its record stays, and is newer.
     """
     emptied = f"{store.location} was deleted or emptied"
     if is_missing(store.location) or store.store_id() != copy.store_id:
@@ -134,7 +135,7 @@ def lost_rules(store: SqliteStore, copy: RuleCopy, workspace: str) -> str:
 
 
 def only_lost(store: SqliteStore, copy: RuleCopy, workspace: str) -> RuleCopy:
-    """The copy without the rules that the store has, as they are or newer. Raises StoreError."""
+    """The copy without rules that the store has, unchanged or newer. Raises StoreError."""
     if is_missing(store.location):
         return copy
     places = [(each.namespace, each.key) for each in copy.rules]
@@ -151,11 +152,11 @@ def _holds(record: Raw, copied: CopiedRule) -> bool:
     return rule == other or rule.updated_at > other.updated_at
 
 
-def is_elsewhere(copy: RuleCopy, store: SqliteStore) -> bool:
-    """Whether another folder is where the copy's project was: its rules then ask.
+def is_replaced(copy: RuleCopy, store: SqliteStore) -> bool:
+    """Whether another folder has taken the place of the copy's project: its rules then only ask.
 
-    A backup of the project has another inode, and the same store. A folder that holds nothing but
-    a store was made again by toolmem, after the project was deleted.
+    A restored backup of the project has another inode and the same store. A folder that holds only
+    a store was made by toolmem after the project was deleted.
     """
     with suppress(StoreError):
         if copy.store_id and store.store_id() == copy.store_id:
@@ -168,16 +169,16 @@ def is_elsewhere(copy: RuleCopy, store: SqliteStore) -> bool:
 
 
 def watch(store: SqliteStore) -> None:
-    """From now on each change of a rule in a store file is copied as soon as it is committed."""
+    """Copy each change of a rule in a store file as soon as it is committed, from now on."""
     if store.location != MEMORY:
         store.watch_rules(lambda store, change: keep_copy(store, change.workspace, change))
 
 
 def keep_copy(store: Store, workspace: str, change: RulesChanged | None = None) -> str:
-    """Bring the copy of a store's rules up to date; returns why it could not be, "" if it was.
+    """Bring the copy of a store's rules up to date. Returns the problem where that fails, or "".
 
-    `change`: what was just committed, so that only this is written where nothing else came between.
-    The copy of a store that lost rules takes what changes from then on, and nothing else.
+    `change`: what was just committed. Only this is written if the copy has all earlier changes, or
+    if the store has lost rules.
     """
     if store.location in ("", MEMORY) or not os.path.exists(store.location):
         return ""
@@ -189,17 +190,16 @@ def keep_copy(store: Store, workspace: str, change: RulesChanged | None = None) 
         records = snapshot.records
         if head is not None and head.stamp == stamp:
             return ""
+        folder = copy_folder(store.location, workspace)
+        changed = list(zip(places, records, strict=True))
         is_next = bool(change and head and (change.before, change.after) == (head.stamp, stamp))
         if not is_next and isinstance(store, SqliteStore):
             copy = read_copy(store.location, workspace)
             if copy is not None and copy.rules and lost_rules(store, copy, workspace):
-                folder = copy_folder(store.location, workspace)
-                for place, record in zip(places, records, strict=True):
+                for place, record in changed:
                     _write_rule(folder, *place, record)
                 return ""
-        folder = copy_folder(store.location, workspace)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        changed = list(zip(places, records, strict=True))
         is_removed = any(place[0] != SESSION_RULES for place, record in changed if record is None)
         if head is not None and is_next and changed and not is_removed:
             newest = max(head.newest, _newest(list(filter(None, records))))
@@ -247,14 +247,14 @@ def _write_rule(folder: Path, namespace: str, key: str, record: Record | None) -
 
 
 def drop_copy(store: str, workspace: str = WORKSPACE) -> None:
-    """Forget the copy of a store's rules. Raises OSError."""
+    """Delete the copy of a store's rules. Raises OSError."""
     from shutil import rmtree
 
     rmtree(copy_folder(store, workspace))
 
 
 def forget_old_copies() -> None:
-    """Remove the copies of projects that have been gone for 90 days."""
+    """Delete copies of deleted projects that have not changed for 90 days."""
     from shutil import rmtree
 
     for folder in _copy_folders():
@@ -270,10 +270,10 @@ def _copy_folders() -> Iterator[Path]:
 
 
 def recognize(store: SqliteStore, workspace: str = WORKSPACE) -> str:
-    """Trust a store of this user that is in another place now, and return what happened to it.
+    """Trust a store of this user that was moved, copied or put back, and say which.
 
-    It is recognized by its id, together with its file's inode, or with the stamp and the very rules
-    of a copy; a backup in its old place also by a stamp from before. "" where it is unknown. Raises
+    It is recognized by its id together with the inode of its file, or with the stamp and the rules
+    of a copy; a backup in its old place also by an earlier stamp. "" where it is unknown. Raises
     StoreError.
     """
     store_id = store.store_id()
@@ -297,7 +297,7 @@ def recognize(store: SqliteStore, workspace: str = WORKSPACE) -> str:
         return f"{store.location} was put back in its place; its rules bind there"
     copy = read_head(old, workspace)
     is_left = os.path.isdir(_project_of(old))
-    if copy is not None and is_elsewhere(copy, SqliteStore(old)):
+    if copy is not None and is_replaced(copy, SqliteStore(old)):
         is_left = False
     if is_left or not is_missing(old):  # a project that lost its store keeps the copy
         return f"{store.location} is a copy of {old}; it keeps its rules and goes its own way"
@@ -307,28 +307,28 @@ def recognize(store: SqliteStore, workspace: str = WORKSPACE) -> str:
 
 
 def _same_rules(rules: Sequence[CopiedRule], folder: Path) -> bool:
-    """Whether a copy holds these very rules."""
-    given, copied = (
-        {(each.namespace, each.key): _rule(each.value) for each in some}
-        for some in (rules, _rules_in(folder))
-    )
-    return given == copied
+    """Whether the copy in a folder holds these rules and no others."""
+
+    def by_place(found: Sequence[CopiedRule]) -> dict[tuple[str, str], ToolMemoryRule | None]:
+        return {(each.namespace, each.key): _rule(each.value) for each in found}
+
+    return by_place(rules) == by_place(_rules_in(folder))
 
 
-def aside_file(store: str, session: str) -> Path:
-    """Where hooks hold the demands of a session that a store could not take."""
-    name = trust.file_name(os.fsencode(f"{store}\0{session}"))
-    return aside_folder() / f"{name}.json"
+def pending_file(store: str, conversation_id: str) -> Path:
+    """Where hooks keep the demands of a conversation that a store could not take."""
+    name = trust.file_name(os.fsencode(f"{store}\0{conversation_id}"))
+    return pending_folder() / f"{name}.json"
 
 
-def aside_folder() -> Path:
-    """Of this user alone. Nothing in it outlives a restart of the machine."""
+def pending_folder() -> Path:
+    """The folder of those files, for this user alone. A restart of the machine empties it."""
     folder = os.environ.get("TMPDIR") or "/tmp"
     return Path(folder, f"toolmem-{os.getuid() if hasattr(os, 'getuid') else 0}")
 
 
 def put_records(rules: Sequence[CopiedRule], store: Store, workspace: str) -> int:
-    """Write copied rules that a store lacks, or holds in an older version; count them.
+    """Write copied rules that a store lacks, or has in an older version. Returns their number.
 
     Raises StoreError.
     """
@@ -350,22 +350,22 @@ def copy_as_store(copy: RuleCopy, workspace: str) -> SqliteStore:
 
 
 def copy_records(store: Store, workspace: str) -> list[CopiedRule]:
-    """The records of the rules of a store that bind. Raises StoreError."""
-    every = ((each, _rule(each.value)) for each in _records(store, workspace))
-    return [
-        CopiedRule(e.namespace, e.key, e.value)
-        for e, rule in every
-        if rule and rule.status == "active"
-    ]
+    """The records of the binding rules of a store. Raises StoreError."""
+    found = []
+    for record in _records(store, workspace):
+        rule = _rule(record.value)
+        if rule and rule.status == "active":
+            found.append(CopiedRule(record.namespace, record.key, record.value))
+    return found
 
 
 def _records(store: Store, workspace: str) -> list[Record]:
-    of_session = store.list_records(workspace, SESSION_RULES, key_prefix=RULE_PREFIX)
-    return [*store.list_records(workspace, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX), *of_session]
+    lasting = store.list_records(workspace, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX)
+    return [*lasting, *store.list_records(workspace, SESSION_RULES, key_prefix=RULE_PREFIX)]
 
 
 def _newest(records: Sequence[Record]) -> datetime:
-    """When a rule was changed last. Those of a session do not count: they end by themselves."""
+    """When a rule was changed last. Rules of a session do not count: they end by themselves."""
     lasting = (_rule(each.value) for each in records if each.namespace != SESSION_RULES)
     times = (rule.updated_at for rule in lasting if rule is not None)
     return max(times, default=datetime.min.replace(tzinfo=UTC))

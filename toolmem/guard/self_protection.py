@@ -1,8 +1,8 @@
-"""Ask the user about calls that plainly aim at toolmem itself.
+"""Ask the user about calls that may change toolmem itself.
 
 These are calls that name its store, a `.toolmem` folder, its state folder, a protected file, the
 transcripts of agents or the `toolmem` command, unless they only read. A guard under the agent's own
-account is no sandbox, and an agent may get past it. Rules that are lost so bind from their copy
+account is no sandbox, and an agent may get past it. Rules that it deletes so bind from their copy
 (`toolmem.guard.rule_copies`).
 """
 
@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from msgspec.structs import replace
 
 from toolmem.config.sections import OWN_FOLDER
-from toolmem.guard.decision import Finding, Mode, quoted
+from toolmem.guard.decision import ASK_OR_OMIT, Finding, Mode, quoted
 from toolmem.models.decisions import DecisionSource
 from toolmem.models.protocols import Store
 from toolmem.models.rules import TEAM_FILE
@@ -32,7 +32,7 @@ from toolmem.view.shell_words import UNKNOWN
 from toolmem.view.view import CallView
 
 _STORE = "memory.db"
-# Commands of toolmem that only read: the subcommand, and what may follow it at once.
+# Commands of toolmem that only read: the subcommand, and the words that may follow it.
 _READS: dict[str, frozenset[str]] = {
     "rules": word_set("list show prompt review log capture"),
     "guard": word_set("check log replay"),
@@ -59,7 +59,7 @@ _REMOVERS = word_set("rm rmdir unlink shred trash srm mv find del rd remove-item
 _INSIDE = late_pattern(
     r"(?:^|[\s/'\"`;|&(])toolmem\s+(?:rules|hook|note|mcp|guard|store|run|tools\s+forget-line)\b"
 )
-# `tar -czf MADE FILE`, which only reads the files
+# `tar -czf MADE FILE` writes the archive and only reads the files.
 _ARCHIVES = late_pattern(
     r"(?:(?:bsd)?tar (?:-?[vzjJahp]{0,5}c[vzjJahp]{0,5}f |--create --file[= ])|zip -[rqy\d]{1,4} )"
     r"(?P<made>\S+)(?: (?:-C |--exclude=)?[^-\s]\S*)*"
@@ -78,8 +78,8 @@ _CONTENT = word_set(
     "pattern glob regex prompt summary title search diff patch edits"
 )
 MAX_PATH = 500  # characters of an argument that may be a path
-# Where agents keep what their user typed: a variable for the folder, the folder in the home without
-# it, and the part with the transcripts.
+# Where agents keep transcripts: the variable that names the agent's folder, its default in the home
+# folder, and the part of it with the transcripts.
 TRANSCRIPTS = {
     "Claude Code": ("CLAUDE_CONFIG_DIR", ".claude", "projects"),
     "Codex": ("CODEX_HOME", ".codex", "sessions"),
@@ -89,7 +89,7 @@ TRANSCRIPTS = {
 
 
 def own_paths(*stores: Store) -> list[str]:
-    """Files of stores, the state folder, and agents' transcripts: what only the user changes."""
+    """Paths that only the user changes: store files, the state folder, and agents' transcripts."""
     paths = [each.location for each in stores if os.path.exists(each.location)]
     for variable, folder, part in TRANSCRIPTS.values():
         root = os.environ.get(variable) or os.path.expanduser(os.path.join("~", folder))
@@ -100,13 +100,12 @@ def own_paths(*stores: Store) -> list[str]:
 
 
 def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Finding]:
-    """Find what of toolmem a call may change. `protected`: paths of files and folders."""
+    """The finding on a call that may change toolmem. `protected`: paths of files and folders."""
     what = _changed_part(view, [normalized(os.path.abspath(path)) for path in protected])
     if not what:
         return []
     text = f"This may change toolmem itself ({what}), which only the user does."
-    remedy = "Get their consent, or leave it out."
-    return [Finding(DecisionSource(kind="self"), "ask", text, remedy, mode=mode)]
+    return [Finding(DecisionSource(kind="self"), "ask", text, ASK_OR_OMIT, mode=mode)]
 
 
 def _changed_part(view: CallView, protected: Sequence[str]) -> str:
@@ -124,29 +123,29 @@ def _changed_part(view: CallView, protected: Sequence[str]) -> str:
                 return quoted(path)
     every_command = [command for text in view.shells for command in text.commands]
     for command in every_command if is_near else ():
-        if path := _named(command, protected):
+        if path := _named_by_command(command, protected):
             return quoted(path)
     if names_it and any(text.unread for text in view.shells):
         return "a text that is too large to read and names it"
     for command in view.commands:
         if _changes_toolmem(command) or _cleans(command, protected):
             return quoted(" ".join(command.words))
-        if names_it and _may_run_it(command):
+        if names_it and _runs_hidden_text(command):
             return "a program whose text names it"
     if view.shells:
         return "its guard" if any(map(_SWITCHES_OFF.search, view.texts)) else ""
-    return _argument(view, protected) if is_near else ""
+    return _named_by_argument(view, protected) if is_near else ""
 
 
 def _telling_part(path: str) -> str:
-    """The end of a path by which a text names it: of a folder, with the one that it is in."""
+    """The end of a path that names it in a text: its name, or the last two names."""
     folder, name = os.path.split(path)
     is_alone = name.endswith(".db") or name in ("toolmem", TEAM_FILE)
     return name if is_alone else os.path.join(os.path.basename(folder), name)
 
 
-def _argument(view: CallView, protected: Sequence[str]) -> str:
-    """A path of toolmem among the arguments of a tool that does not only read."""
+def _named_by_argument(view: CallView, protected: Sequence[str]) -> str:
+    """A path of toolmem among the arguments of a tool that may write; "" where there is none."""
     if "@read" in view.classes and "@write" not in view.classes:
         return ""
     if not CallEffects(view.tool, view.arguments).may_write():
@@ -160,8 +159,8 @@ def _argument(view: CallView, protected: Sequence[str]) -> str:
     return ""
 
 
-def _named(command: SimpleCommand, protected: Sequence[str]) -> str:
-    """A path of toolmem that a program names which may write it; "" where there is none."""
+def _named_by_command(command: SimpleCommand, protected: Sequence[str]) -> str:
+    """A path of toolmem that a command names and may write; "" where there is none."""
     if not command.words:
         return ""
     program = command.words[0].lower()
@@ -181,13 +180,13 @@ def _only_reads(program: str, rest: Sequence[str]) -> bool:
     """Whether a command only reads the files that it names."""
     if program == "git":
         return not _WRITES_OF_GIT & set(rest[:1]) and not any("output" in word for word in rest)
-    if program == "find":  # what it deletes is known
+    if program == "find":  # the paths that it deletes are checked as writes
         return not any(word.startswith(("-fprint", "-fls")) for word in rest)
     return program in _READERS
 
 
 def _reads_database(command: SimpleCommand) -> bool:
-    """Whether sqlite3 opens a store only to read it, and runs no command but those that show."""
+    """Whether a command is sqlite3 that opens a store only to read, and only shows it."""
     program, *rest = command.words or ("",)
     return (
         program == "sqlite3"
@@ -197,7 +196,7 @@ def _reads_database(command: SimpleCommand) -> bool:
 
 
 def _removes(command: SimpleCommand) -> bool:
-    """Whether a command removes or moves a folder whole that it names."""
+    """Whether a command removes or moves whole folders that it names."""
     program = command.words[0].lower()
     is_found = any(line[0].lower() in ("find", "fd") for line in command.wrappers)
     deletes = program == "rsync" and "--delete" in command.words
@@ -213,7 +212,7 @@ def _paths(command: SimpleCommand) -> Iterator[str]:
 
 
 def _is_own(path: str, protected: Sequence[str], *, deep: bool = False) -> bool:
-    """Whether a path, or a pattern of paths, is one of toolmem's. `deep`: also in folders below."""
+    """Whether a path or pattern is one of toolmem's. `deep`: a pattern matches in folders below."""
     clean = path.rstrip("/") or "/"
     parts = clean.split("/")
     if any(part == OWN_FOLDER or (OWN_FOLDER in part and "{" in part) for part in parts):
@@ -235,7 +234,7 @@ def _is_own(path: str, protected: Sequence[str], *, deep: bool = False) -> bool:
 
 
 def _fits(pattern: Sequence[str], own: Sequence[str], deep: bool) -> bool:
-    """Whether a pattern of paths matches a path, or where `deep` a folder above it.
+    """Whether a pattern of paths matches a path or, where `deep`, a folder above it.
 
     A `*` matches no leading dot.
     """
@@ -251,8 +250,8 @@ def _is_above(path: str, protected: Sequence[str]) -> bool:
     return any(own.startswith(above) for own in protected)
 
 
-def _may_run_it(command: SimpleCommand) -> bool:
-    """Whether a command runs what its words do not show, or a text that names toolmem's files."""
+def _runs_hidden_text(command: SimpleCommand) -> bool:
+    """Whether a command may run a text that its words do not show."""
     program = os.path.basename(command.words[0].lower()) if command.words else ""
     if program == "sqlite3" and OWN_FOLDER not in " ".join(command.words):
         return False  # another file of that name; whether it is ours is known by its path
@@ -261,12 +260,12 @@ def _may_run_it(command: SimpleCommand) -> bool:
     if program in ("awk", "gawk", "mawk"):
         return any("system" in word for word in command.words)
     through = any(line[0] in ("xargs", "parallel") for line in command.wrappers)
-    opened = through or any(UNKNOWN in word for word in command.words)
-    return opened and program in WRITING_PROGRAMS
+    is_open = through or any(UNKNOWN in word for word in command.words)
+    return is_open and program in WRITING_PROGRAMS
 
 
 def _cleans(command: SimpleCommand, protected: Sequence[str]) -> bool:
-    """Whether git removes what it ignores, as toolmem's folder, or does not track, as a hook."""
+    """Whether git removes ignored files, such as toolmem's, or untracked ones, such as a hook."""
     words = set(command.words[2:])
     if command.words[:2] == ("git", "stash"):
         ignored = {"-a", "--all"} & words

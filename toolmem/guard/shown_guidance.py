@@ -1,8 +1,8 @@
-"""Guidance that agrees with the rules.
+"""Leave out of guidance the calls that rules stop.
 
-A card is written from calls that worked; a rule that was made since may stop them. Each call that
-a line shows as having worked is held against the rules when the line is shown, as if it were the
-first of its conversation: what is denied is withheld, what is asked about is marked.
+A card shows calls that worked, and a later rule may stop such a call. So each call is checked
+against the rules when its line is shown, as if it were the first of its conversation. A call that a
+rule denies is withheld, and one that the user would be asked about is marked.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from toolmem.models.tools import ToolRecord
 from toolmem.view.parameters import CUT
 from toolmem.view.view import CallView
 
+# Kinds of repairs that name a call by a word alone.
 _BY_WORD = ("program", "statement", "action", "flag_added", "value", "first")
 
 
@@ -32,7 +33,7 @@ class ShownCall(Struct, frozen=True, dict=True):
 
     tool: str
     text: str
-    conversation: str = ""
+    conversation_id: str = ""
     folder: str = ""
 
     @cached_property
@@ -42,7 +43,7 @@ class ShownCall(Struct, frozen=True, dict=True):
             given = {CUT: self.text}
         elif not self.text.endswith("}") or any(CUT in name for name in given):
             given[CUT] = CUT
-        for path in [path for path in given if "." in path]:  # a field that a repair changed
+        for path in [path for path in given if "." in path]:  # a nested field: `to.name`
             *fields, last = path.split(".")
             inside = given
             for field in fields:
@@ -59,7 +60,7 @@ def permitted_records(
 ) -> list[ToolRecord]:
     """The records, with guidance that shows no denied call. Raises StoreError.
 
-    `place`: the conversation that it is shown in, and its folder.
+    `place`: the id of the conversation that sees the guidance, and its folder.
     """
     records = list(records)
     say = Wording(language)
@@ -87,18 +88,18 @@ def permitted_lines(
 def _permitted(
     lines: Sequence[tuple[str, Line]], guards: Sequence[Guard], say: Wording, *place: str
 ) -> list[Line | None]:
-    """Each line of a tool as it may be shown; None where nothing of it may be."""
+    """Each (tool, line) as it may be shown; None where nothing of the line may be shown."""
     pairs = [(i, *call) for i, (tool, line) in enumerate(lines) for call in _calls_in(tool, line)]
     calls = [ShownCall(tool, text, *place) for _, tool, text in pairs]
     actions: dict[int, set[Action]] = {}
     for guard in guards if calls else ():
-        for (i, *_), action in zip(pairs, guard.foreseen(calls, *place[:1]), strict=True):
+        for (i, *_), action in zip(pairs, guard.preview(calls, *place[:1]), strict=True):
             actions.setdefault(i, set()).add(action)
     return [_as_permitted(line, actions.get(i, ()), say) for i, (_, line) in enumerate(lines)]
 
 
 def _calls_in(tool: str, line: Line) -> Iterator[tuple[str, str]]:
-    """(tool, arguments) of the calls that a line recommends: shown, or named by a word alone."""
+    """The calls that a line recommends, each as (tool, arguments as JSON)."""
     if line.worked:
         yield tool, line.worked
     for each in line.repairs:
@@ -111,21 +112,23 @@ def _calls_in(tool: str, line: Line) -> Iterator[tuple[str, str]]:
 
 
 def _as_permitted(line: Line, actions: Collection[Action], say: Wording) -> Line | None:
-    told = line.text.removesuffix(line.mark)
-    mark = line.text.removeprefix(told)  # stays at the end
+    body = line.text.removesuffix(line.mark)
+    mark = line.text.removeprefix(body)  # stays at the end
     if "deny" in actions:
-        if not line.then or not told.endswith(line.then):
+        if not line.then or not body.endswith(line.then):
             return None
-        text = told.removesuffix(line.then) + say.say("repair_withheld") + mark
+        text = body.removesuffix(line.then) + say.say("repair_withheld") + mark
         return replace(line, text=text, repairs=(), worked="", then="")
-    return replace(line, text=told + say.say("asks_first") + mark) if "ask" in actions else line
+    if "ask" in actions:
+        return replace(line, text=body + say.say("asks_first") + mark)
+    return line
 
 
 def _with_lines(guidance: Guidance, lines: Sequence[Line | None], say: Wording) -> Guidance:
-    """The guidance with these lines in place of its own; the first that is missing says so."""
-    k = lines.count(None)
-    if k:
-        text = say.say("example_withheld" if k == 1 else "examples_withheld", k=k)
+    """The guidance with `lines` in place of its own. The first None becomes a note on the gap."""
+    withheld = lines.count(None)
+    if withheld:
+        text = say.say("example_withheld" if withheld == 1 else "examples_withheld", k=withheld)
         lines = list(lines)
         lines[lines.index(None)] = Line(text=text, kind="withheld")
     pairs = zip(guidance.lines, lines, strict=True)

@@ -19,14 +19,14 @@ from toolmem.errors import StoreError
 from toolmem.guard.guard import Guard
 from toolmem.guard.rule_copies import (
     RuleCopy,
-    aside_file,
-    aside_folder,
     copy_as_store,
     is_current,
-    is_elsewhere,
+    is_replaced,
     keep_copy,
     lost_rules,
     only_lost,
+    pending_file,
+    pending_folder,
     read_copy,
     read_head,
     recognize,
@@ -41,30 +41,30 @@ from toolmem.rules.store import GUARDED, RuleListing, ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore, trust
 
 if TYPE_CHECKING:  # loaded where a demand could not be kept
-    from toolmem.guard.aside import Aside
+    from toolmem.guard.pending_demands import PendingDemands
 
 log = logging.getLogger("toolmem.guard")
 UNTRUSTED = "A store that is not trusted"
 OWN_STORE = os.path.join(OWN_FOLDER, "memory.db")
-KEPT_CALLS = 100  # of a tool
+KEPT_CALLS = 100  # newest calls of a tool
 MAX_OUTPUT = 100_000  # characters of an output that is kept
 LOCK_TIMEOUT = 4.0  # seconds to wait for a locked store; agents give a hook ten
-DECISION_WAIT = 1.0  # the same before a call, and when the user is to be answered at once
+DECISION_WAIT = 1.0  # the same before a call
 
 
 class Stores(Struct):
     """The open stores. Calls and demands are kept in `main`."""
 
     main: Store
-    further: list[Store] = []
-    copies: dict[str, Store] = {}  # by location: in memory, the rules that the store there lost
-    foreign: SqliteStore | None = None  # the project's, which is not trusted: its rules only ask
-    elsewhere: list[Store] = []  # copies of rules of a project that another has replaced: they ask
-    untrusted: str = ""  # why the project's store is not used
+    further: list[Store] = []  # others whose rules bind
+    copies: dict[str, Store] = {}  # location of a store -> the rules that it lost, in memory
+    replaced: list[Store] = []  # copied rules of a project that another has replaced: they only ask
+    foreign: SqliteStore | None = None  # the project's, if it is not trusted: its rules only ask
+    untrusted: str = ""  # why it is not trusted
     workspace: str = WORKSPACE
     rules_changed: bool = False  # the rules may have changed since they were copied
     zone: tzinfo | None = None  # of the user; None: the machine's
-    project: str = ""  # its root, where the repository's file of rules is
+    project: str = ""  # its root folder
     lost: list[str] = []  # messages for the user: which store lost its rules, and what binds now
     moved: list[str] = []  # messages for the user: which store was recognized in another place
 
@@ -72,27 +72,32 @@ class Stores(Struct):
     def all(self) -> list[Store]:
         return [self.main, *self.further]
 
+    @property
+    def warnings(self) -> list[str]:
+        """Messages for the user: which stores are not trusted, or lost rules."""
+        return [*filter(None, [self.untrusted]), *self.lost]
+
     def rules(self, store: Store | None = None) -> ToolMemoryStore:
         """The rules of one store, by default of the main one."""
         return ToolMemoryStore(store or self.main, WORKSPACE, SystemClock(), self.zone)
 
-    def listing(self, session: str = "") -> RuleListing:
+    def listing(self, conversation_id: str = "") -> RuleListing:
         """The rules of all stores. Raises StoreError for the main one, if that has no copy."""
         found = []
         for store in (*self.all, *self.copies.values()):
             try:
-                found.append(self.rules(store).all_rules(session))
+                found.append(self.rules(store).all_rules(conversation_id))
             except StoreError:
                 if store is self.main and store.location not in self.copies:
                     raise
         rules = {rule.id: rule for each in reversed(found) for rule in each.rules}
         return RuleListing([*rules.values()], [r for each in found for r in each.damaged])
 
-    def aside(self, session: str) -> Aside:
-        """The demands of a session that the main store could not take."""
-        from toolmem.guard.aside import Aside
+    def pending_demands(self, conversation_id: str) -> PendingDemands:
+        """The demands of a conversation that the main store could not take."""
+        from toolmem.guard.pending_demands import PendingDemands
 
-        return Aside(self.rules(), aside_file(self.main.location, session))
+        return PendingDemands(self.rules(), pending_file(self.main.location, conversation_id))
 
     def guards(
         self,
@@ -101,35 +106,39 @@ class Stores(Struct):
         shadow: bool = False,
         protected: Sequence[str] = (),
     ) -> list[Guard]:
-        """Make a guard for each store. Only the main one stops repeats; `shadow`: none does.
+        """Make a guard for each store. Only the guard of the main store stops repeats.
 
-        `protected`: files beside the stores that only the user may change.
+        `shadow`: none stops anything. `protected`: further files that only the user may change.
         """
         main = GuardSection(repeats="enforce", on_error=on_error)
         if shadow:
             main = GuardSection(rules="shadow", repeats="shadow", names="shadow", schema="shadow")
         further = replace(main, repeats="off", names="off", schema="off")
         team_file = os.path.join(self.project, TEAM_FILE)
-        own = [*own_paths(*self.all), str(aside_folder()), team_file]
-        options: dict[str, Any] = {"protected": [*own, *protected]}
-        options |= {"zone": self.zone, "lost": "; ".join(self.lost)}
-        options["copies"] = list(self.copies.values())
-        clock = SystemClock()
-        guards = [
-            Guard(store, WORKSPACE, clock, main if store is self.main else further, **options)
+        own = [*own_paths(*self.all), str(pending_folder()), team_file, *protected]
+        return [
+            Guard(
+                store,
+                WORKSPACE,
+                SystemClock(),
+                main if store is self.main else further,
+                protected=own,
+                zone=self.zone,
+                copies=list(self.copies.values()),
+                lost="; ".join(self.lost),
+            )
             for store in self.all
         ]
-        return guards
 
     def asking_guards(self) -> list[Guard]:
-        """Guards of rules that only ask: nothing is written for them, and no reply is theirs."""
+        """Guards of rules that only ask. They write nothing, and no reply lifts their rules."""
         modes = GuardSection(repeats="off", names="off", schema="off")
-        found = [(each, "Another project here", "; ".join(self.lost)) for each in self.elsewhere]
+        found = [(each, "Another project here", "; ".join(self.lost)) for each in self.replaced]
         if self.foreign is not None:
             found.append((self.foreign, UNTRUSTED, self.untrusted))
         return [
-            Guard(store, WORKSPACE, SystemClock(), modes, only_asks=what, lost=lost)
-            for store, what, lost in found
+            Guard(store, WORKSPACE, SystemClock(), modes, only_asks=name, lost=lost)
+            for store, name, lost in found
         ]
 
     def keep_call(
@@ -139,9 +148,10 @@ class Stores(Struct):
         guards: Sequence[Guard],
         decisions: Sequence[Decision],
     ) -> None:
-        """Store a call that ended; each guard learns from it and its decision, if there is one.
+        """Store a call that ended; each guard learns from it and from its decision.
 
-        One commit in the main store. Another store that fails takes nothing of it back.
+        `decisions`: of the first guards, in their order. The main store commits once; a failure of
+        a further store takes nothing of that back.
         """
         failed = call.failed
         call_id = call.id or ""
@@ -150,14 +160,14 @@ class Stores(Struct):
             for guard, decision in pairs:
                 guard.after(decision, arguments, output=call.output, failed=failed, call_id=call_id)
 
-        pairs = list(zip(guards, decisions, strict=False))  # that of the main store first
+        pairs = list(zip(guards, decisions, strict=False))  # the main store's pair first
         with self.main.transaction():
             self.main.append_calls(WORKSPACE, [call], KEPT_CALLS)
             learn(pairs[:1])
         learn(pairs[1:])
 
     def mark_guarded(self, by: str) -> None:
-        """Let programs and agents no longer loosen the user's rules in these stores."""
+        """Let only the user loosen the rules in these stores from now on. `by`: who asks."""
         for store in self.all:
             try:
                 if not self.rules(store).is_guarded():
@@ -167,10 +177,7 @@ class Stores(Struct):
                     raise
 
     def keep_copies(self) -> list[str]:
-        """Update the copies of rules, except those that bind in place of a store.
-
-        Returns what to tell the user where that fails.
-        """
+        """Update the copies of rules, except those that bind. Returns problems, for the user."""
         stores = self.all if self.rules_changed else []
         self.rules_changed = False
         kept = (keep_copy(s, self.workspace) for s in stores if s.location not in self.copies)
@@ -181,10 +188,7 @@ class Stores(Struct):
             store.close()
 
     def find_loss(self, store: SqliteStore) -> None:
-        """Compare a store with the copy of its rules, which binds if the store lost some.
-
-        Raises StoreError.
-        """
+        """Compare a store with its copy, which binds if the store lost rules. Raises StoreError."""
         if is_current(store, read_head(store.location, self.workspace), self.workspace):
             return
         self.rules_changed = True
@@ -193,7 +197,7 @@ class Stores(Struct):
             self.bind_copy(store, only_lost(store, copy, self.workspace), loss)
 
     def is_whole_again(self) -> bool:
-        """Whether the main store has what it had lost, so that no copy binds in its place."""
+        """Whether the main store has its rules again, so that no copy needs to bind."""
         if not isinstance(self.main, SqliteStore):
             return False
         with suppress(StoreError):
@@ -202,16 +206,16 @@ class Stores(Struct):
         return False
 
     def bind_copy(self, store: SqliteStore, copy: RuleCopy, why: str, first: str = "") -> None:
-        """Let the copied rules bind in place of a store.
+        """Let copied rules bind in place of a store.
 
-        `why`: what happened to it. `first`: what the user has to do before they are written back.
+        `why`: what happened to the store. `first`: what to do before the rules are written back.
         """
         if not copy.rules or store.location in self.copies:
             return
         copied = copy_as_store(copy, self.workspace)
         effect = "bind"
-        if is_elsewhere(copy, store):  # a path is no project
-            self.elsewhere.append(copied)
+        if is_replaced(copy, store):
+            self.replaced.append(copied)
             effect = "ask, as another folder is in its place,"
         else:
             self.copies[store.location] = copied
@@ -223,11 +227,11 @@ class Stores(Struct):
 
 
 def open_stores(folder: str, named: str = "", wait: float = LOCK_TIMEOUT) -> Stores:
-    """Open the store of the project that `folder` belongs to, and the user's.
+    """Open the store of the project that `folder` belongs to, and the user's store.
 
-    `folder`: where the agent was started. `named`: a store file to open in place of the project's.
-    `wait`: seconds to wait for one that is locked. The rules of a store that came with the folder
-    (its author wrote them) only ask, until it is trusted.
+    `folder`: where the agent was started. `named`: a store file in place of the project's. `wait`:
+    seconds to wait for a locked store. A store that came with the folder has rules of the folder's
+    author: they only ask until the user trusts the store.
     """
     users = _user_store_path()
     main = SqliteStore(named or store_path(folder), busy_timeout=wait)
@@ -242,7 +246,7 @@ def open_stores(folder: str, named: str = "", wait: float = LOCK_TIMEOUT) -> Sto
         try:
             if _open(stores, further) and os.path.exists(users):
                 stores.further.append(further)
-        except StoreError as error:  # what the project's store holds binds nevertheless
+        except StoreError as error:  # the project's rules bind nevertheless
             further.wait_no_longer()
             stores.further.append(further)
             stores.lost.append(f"the rules of {users} do not bind: {error}")
@@ -260,9 +264,9 @@ def open_stores(folder: str, named: str = "", wait: float = LOCK_TIMEOUT) -> Sto
 
 
 def compare_with_copy(store: SqliteStore, workspace: str) -> Stores:
-    """The copies that bind in place of what a store lost, for programs; the copy is kept else.
+    """Compare the store of a program with the copy of its rules, which binds if rules were lost.
 
-    A loss is logged, for whoever runs the program.
+    A loss is logged for the operator. Without a loss the copy is updated.
     """
     stores = Stores(store, workspace=workspace, rules_changed=True)
     with suppress(StoreError):  # the guard says what that means, call by call
@@ -274,7 +278,7 @@ def compare_with_copy(store: SqliteStore, workspace: str) -> Stores:
 
 
 def _stores_above(folder: str, known: Collection[str]) -> Iterator[str]:
-    """Stores of the folders from `folder` up: one that became a repository keeps its rules."""
+    """Paths of stores in `folder` and above: their rules bind in repositories that came later."""
     start = Path(os.path.realpath(folder or os.getcwd()))
     for at in (start, *start.parents):
         path = os.path.join(at, OWN_STORE)
@@ -283,7 +287,7 @@ def _stores_above(folder: str, known: Collection[str]) -> Iterator[str]:
 
 
 def _open(stores: Stores, store: SqliteStore) -> bool:
-    """Whether a store can be read and is trusted; where it is not, its copy binds.
+    """Check that a store is trusted and whole. False where it is not used, and its copy binds.
 
     Raises StoreError for a store that cannot be read and has no copy.
     """
@@ -314,10 +318,10 @@ def _open(stores: Stores, store: SqliteStore) -> bool:
 
 
 def place_now(project: str, folder: str) -> str:
-    """The folder of a project that an install names; `folder`, if it was moved there since.
+    """The folder of a project that an install names; `folder`, if the project was moved there.
 
-    An install names the old place after a project was renamed. Where its store is not in `folder`,
-    the copy of its rules goes on to bind.
+    If the store in `folder` is not the project's, the project was not moved there, and the copy of
+    its rules binds.
     """
     if not project or not folder or os.path.isdir(project):
         return project or folder
@@ -339,7 +343,7 @@ def _user_store_path() -> str:
 
 
 def project_root(folder: str) -> str:
-    """The root of the repository around a folder, else the folder; of a worktree the main one."""
+    """The root of the repository around a folder (its main worktree), else the folder itself."""
     start = Path(os.path.realpath(folder or os.getcwd()))
     for at in (start, *start.parents):
         mark = os.path.join(at, ".git")
@@ -351,13 +355,13 @@ def project_root(folder: str) -> str:
 
 
 def _main_worktree(mark: str) -> str:
-    """The main worktree of `gitdir: /project/.git/worktrees/x`, if /project lists it; else ""."""
+    """The main worktree, for the `.git` file of another; "" where the main one does not list it."""
     try:
         with open(mark, encoding="utf-8") as file:
             git = file.read(4_096).removeprefix("gitdir:").strip()
         with open(os.path.join(git, "gitdir"), encoding="utf-8") as file:
-            knows = os.path.realpath(file.read(4_096).strip()) == os.path.realpath(mark)
+            is_listed = os.path.realpath(file.read(4_096).strip()) == os.path.realpath(mark)
     except (OSError, UnicodeDecodeError):
         return ""
     found = git.partition(f"{os.sep}.git{os.sep}worktrees{os.sep}")[0]
-    return os.path.realpath(found) if knows and found != git else ""
+    return os.path.realpath(found) if is_listed and found != git else ""

@@ -1,4 +1,4 @@
-"""Try a rule as if it held: against one call, or against the newest calls of the log."""
+"""Try a rule on one call, or on the newest calls of the log, as if it bound."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class RuleTrial(Struct, kw_only=True):
     """What a rule would do to calls."""
 
     rule: ToolMemoryRule  # as it was tried
-    calls: int = 0  # recorded ones that it was tried against
-    stopped: list[ToolCallResult] = []  # those that it would stop or ask about, oldest first
-    worked: int = 0  # of the stopped ones: neither failed nor of no use
+    calls: int = 0  # logged calls that it was tried on
+    stopped: list[ToolCallResult] = []  # calls that it would stop or ask about, oldest first
+    worked: int = 0  # of the stopped calls, those that worked
     is_partial: bool = False  # it tests earlier calls, and none were known
     match: Literal["", "no", "maybe", "yes"] = ""  # whether it means the call that was given
 
 
 class Trial:
-    """Holds calls against one rule, as the guard does. Raises RequestError for bad conditions."""
+    """Checks calls against one rule, as the guard does. Raises RequestError for bad conditions."""
 
     def __init__(self, guard: Guard, rule: ToolMemoryRule) -> None:
         self.guard = guard
         self.name = folded_name(rule.tool_name)
         self.done = RuleTrial(rule=rule)
-        self.conditions: Conditions | None = None  # None: it only reminds
+        self.conditions: Conditions | None = None  # None: the rule only reminds
         if rule.is_checked:
             self.conditions = found = read_conditions(rule.when, rule.unless)
             self.done.is_partial = any(e.earlier or e.more_than for e in found.alternatives)
@@ -83,7 +83,7 @@ class Trial:
         return [each for each in (view, *view.nested) if self.name in places_of(each)]
 
     def _recorded(self, number: int) -> Iterator[ToolCallResult]:
-        """The newest first; few are in memory together."""
+        """The newest calls of the log, newest first, read page by page."""
         store = self.guard.store
         workspace = self.guard.workspace
         names: list[str] | None = None  # all tools
@@ -97,5 +97,5 @@ class Trial:
             yield from (logged.call for logged in reversed(page))
             if len(page) < size:
                 break
-            number = number - size
+            number -= size
             before = page[0].position

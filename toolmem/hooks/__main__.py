@@ -3,8 +3,8 @@
     python -P -m toolmem.hooks AGENT [--store FILE] [--project DIR] [--on-error open|closed]
 
 The exit code is always 0, the output JSON or nothing. An error is logged to `hooks.log`, and denies
-a call only if the hook was installed with `--on-error closed`. What takes too long is answered in
-time: a call is then asked about.
+a call only if the hook was installed with `--on-error closed`. If the check of a call takes too
+long, the user is asked.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MAX_SECONDS = 7.0  # for an answer; agents give a hook ten
 MAX_DIGITS = 1_000  # of a number
 CHUNK = 65_536  # bytes read at once
 _OPTIONS = ("--store", "--project", "--on-error", "--config")
-_LATE = (
+_ASKED = (
     "toolmem: not run; ask the user first. Not sure: this call could not be checked in time, or is "
     "too large. Try it again, or write it in a shorter and plainer way."
 )
-# Errors that an odd call brings about, and not the store or the payload's form.
-_OF_THE_CALL = (TimeoutError, RecursionError, LookupError, TypeError, OverflowError)
-_CLOSED = (
+# Errors that come of an odd call, and not of the store or the payload's form.
+_CALL_ERRORS = (TimeoutError, RecursionError, LookupError, TypeError, OverflowError)
+_DENIED = (
     "toolmem: not run. This call could not be checked, and toolmem is installed to stop what it "
     "cannot check (--on-error closed)."
 )
@@ -40,14 +40,14 @@ _CLOSED = (
 def main() -> None:
     """Answer the event on standard input, and end the process with code 0."""
     raw = bytearray()
-    answering = threading.Lock()  # of two answers only the first is written
+    answering = threading.Lock()  # never released: only the first answer is written
 
     def write(answer: bytes) -> None:
         if answering.acquire(blocking=False):
             sys.stdout.buffer.write(answer)
             sys.stdout.buffer.flush()
         else:
-            time.sleep(MAX_SECONDS)  # the other one ends the process
+            time.sleep(MAX_SECONDS)  # the thread that writes the answer ends the process
 
     def answer_late() -> None:
         try:
@@ -57,13 +57,13 @@ def main() -> None:
         finally:
             os._exit(0)
 
-    late = threading.Timer(MAX_SECONDS, answer_late)
-    late.daemon = True
+    timer = threading.Timer(MAX_SECONDS, answer_late)
+    timer.daemon = True
     try:
-        late.start()
+        timer.start()
         with open(sys.stdin.fileno(), "rb", closefd=False) as stdin:
             read_payload(stdin, raw)  # first, so that a late answer knows what it is about
-        from toolmem.hooks.state import log_to_file
+        from toolmem.hooks.hooks_log import log_to_file
 
         log_to_file()
         write(answer_event(sys.argv[1:], bytes(raw), os.environ))
@@ -74,10 +74,7 @@ def main() -> None:
 
 
 def answer_event(arguments: Sequence[str], raw: bytes, environment: Mapping[str, str]) -> bytes:
-    """The bytes for standard output; b"" where there is no answer. Raises nothing.
-
-    `raw`: the payload.
-    """
+    """The answer to a payload (`raw`), as JSON; b"" where there is none. Raises nothing."""
     name = ""
     options = dict[str, str]()
     try:
@@ -89,10 +86,10 @@ def answer_event(arguments: Sequence[str], raw: bytes, environment: Mapping[str,
 
 
 def read_payload(stdin: BufferedIOBase, raw: bytearray) -> None:
-    """Read standard input until its JSON is complete, its end, or MAX_BYTES: it may stay open.
+    """Read standard input until its JSON is complete, or to its end, or MAX_BYTES.
 
-    A part that ends in `}` may be the last, so the JSON is tried. Where many parts end so, some
-    tries are left out: together they parse at most five times the bytes that were read.
+    The input may stay open after the JSON. So after each part that ends in `}` the JSON is parsed,
+    but together at most five times the bytes that were read.
     """
     parsed = 0
     while len(raw) <= MAX_BYTES and (part := stdin.read1(CHUNK)):
@@ -130,13 +127,13 @@ def _answer(
     event = read(agent, _payload(raw), environment)
     if event is None:
         return b""
-    from toolmem.guard.guard import HEAR_WAIT
+    from toolmem.guard.guard import MESSAGE_WAIT
     from toolmem.guard.stores import DECISION_WAIT, LOCK_TIMEOUT, open_stores, place_now
     from toolmem.hooks.handle import Hook, guard_is_on
-    from toolmem.hooks.state import zone_of
+    from toolmem.hooks.install_notes import zone_of
 
     folder = place_now(options.get("--project", ""), event.project or event.cwd)
-    waits = {"before_call": DECISION_WAIT, "prompt": HEAR_WAIT}
+    waits = {"before_call": DECISION_WAIT, "prompt": MESSAGE_WAIT}
     hook = Hook(
         agent=agent,
         stores=open_stores(folder, options.get("--store", ""), waits.get(event.kind, LOCK_TIMEOUT)),
@@ -164,12 +161,12 @@ def _payload(raw: bytes) -> Mapping[str, Any]:
 
 
 def _read_integer(digits: str) -> int | str:
-    """Python refuses integers of thousands of digits, which an amount may have all the same."""
+    """An integer, or its digits as text where Python would refuse to read so many."""
     return int(digits) if len(digits) < MAX_DIGITS else digits
 
 
 def _answer_error(name: str, options: Mapping[str, str], raw: bytes, error: BaseException) -> bytes:
-    """A denial of a call with `--on-error closed`, a notice as a session begins, or nothing."""
+    """The answer after an error: a call is denied or asked about, a session start has a notice."""
     with suppress(BaseException):
         from toolmem.hooks.agents import AGENTS
         from toolmem.hooks.protocol import Answer, read, write
@@ -183,9 +180,9 @@ def _answer_error(name: str, options: Mapping[str, str], raw: bytes, error: Base
             answer.notice = f"toolmem: no rule binds and nothing is kept: {error}"[:1_000]
         elif event is not None and event.kind == "before_call":
             if is_closed:
-                answer = Answer(action="deny", reason=_CLOSED)
-            elif isinstance(error, _OF_THE_CALL):
-                answer = Answer(action="ask", reason=_LATE)
+                answer = Answer(action="deny", reason=_DENIED)
+            elif isinstance(error, _CALL_ERRORS):
+                answer = Answer(action="ask", reason=_ASKED)
         if event is not None and (written := write(AGENTS[name], event, answer)):
             return json.dumps(written).encode()
     return b""
@@ -193,7 +190,7 @@ def _answer_error(name: str, options: Mapping[str, str], raw: bytes, error: Base
 
 def _log(error: BaseException, name: str = "") -> None:
     with suppress(BaseException):
-        from toolmem.hooks.state import write_line
+        from toolmem.hooks.hooks_log import write_line
 
         write_line(f"{name} {type(error).__name__}: {error}")
 

@@ -12,16 +12,16 @@ from msgspec import Struct, field
 from toolmem.formats import tool_names
 from toolmem.formats.tool_names import ToolNames
 
-# `recording`: Codex passes no failure to hooks, but records it before it runs them. `wrapping`: the
-# last lines of Gemini CLI's context. `result_type`: Copilot's, and its last line for a command.
+# What says whether a call failed. `flags`: fields of the payload. `recording`: what Codex records.
+# `wrapping`: the last lines of Gemini CLI's output. `result_type`: Copilot's field and last line.
 Outcome = Literal["flags", "recording", "wrapping", "result_type"]
 EVERYWHERE = frozenset(("session_start", "subagent_start", "prompt", "before_call", "after_call"))
 
 
 def _names(pairs: str) -> dict[str, str]:
-    """The agent's name -> Claude Code's, from `theirs=ours`, or one word where they are equal."""
+    """The agent's name -> Claude Code's, from `agents=claudes`, or one word for equal names."""
     split = [pair.partition("=") for pair in pairs.split()]
-    return {theirs: ours or theirs for theirs, _, ours in split}
+    return {name: claudes or name for name, _, claudes in split}
 
 
 _CLAUDE_EVENTS = _names(
@@ -36,25 +36,25 @@ _PLUGIN_KEYS = _names(
 
 
 class Agent(Struct, frozen=True, kw_only=True):
-    """One agent: how it differs from Claude Code's protocol, and where its settings are."""
+    """How one agent differs from Claude Code's protocol, and where its settings are."""
 
     name: str
     title: str
-    names: ToolNames  # of its tools, as its hooks get them
+    names: ToolNames  # of its tools, as it passes them to hooks
     events: dict[str, str] = field(default_factory=_CLAUDE_EVENTS.copy)  # its own -> Claude Code's
     rename: dict[str, str] = {}  # its payload's key -> Claude Code's
-    call_ids: bool = True  # False: events are matched by time, a call's end by tool and input
+    call_ids: bool = True  # False: an event is known by its time, a call by its tool and input
     project_variable: str = ""
     dialect: str = "claude"
     asks: bool = False  # it can ask its user about a call
-    times_calls: bool = False  # it tells how long a call took
+    times_calls: bool = False  # its payloads say how long a call took
     unnamed_events: dict[str, str] = {}  # key of a payload without a name -> its event's
     json_texts: bool = False  # a tool's input and response come as JSON in a text
     quotes_prompts: bool = False  # a prompt of its command line keeps the quotation marks
-    output_key: str = ""  # where the text of a response stands, if in one place alone
-    outcome: Outcome = "flags"  # where it stands whether a call failed
-    aborted_output: str = ""  # of a call that its user stopped
-    rejected_output: str = ""  # begins that of a call that its user rejected, in its recording
+    output_key: str = ""  # the one key with the text of a response, if there is one
+    outcome: Outcome = "flags"
+    aborted_output: str = ""  # the output of a call that its user stopped
+    rejected_output: str = ""  # begins the output of a call that its user rejected
     context_at: frozenset[str] = EVERYWHERE  # events whose answer may have context for the model
     notice_at: frozenset[str] = frozenset()  # events whose answer may have a notice for the user
     notice_in_context: frozenset[str] = frozenset()  # events whose notice the model has to pass on
@@ -68,7 +68,7 @@ class Agent(Struct, frozen=True, kw_only=True):
     timeout: int = 10  # in its own unit
     end_timeout: int = 0  # at a session's end; 0: the agent's default
     closed: dict[str, object] = {}  # settings that stop a call if the hook cannot run
-    after_install: str = ""  # what the user has to do then
+    after_install: str = ""  # what the user has to do after the install
 
     @property
     def tools(self) -> dict[str, str]:

@@ -18,9 +18,9 @@ from toolmem.config.sections import WORKSPACE
 from toolmem.guard.stores import open_stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.handle import guard_is_on
+from toolmem.hooks.install_notes import Install, installed
 from toolmem.hooks.installs import files_of, is_temporary, read_text
 from toolmem.hooks.session_state import NAMESPACE, Session, SessionState
-from toolmem.hooks.state import Install, installed
 from toolmem.rules.identity import SESSION_PREFIX
 
 TIMEOUT = 20.0  # seconds that the hook has to answer
@@ -35,7 +35,7 @@ class Finding(Struct, frozen=True):
 
 
 def examine(agent: Agent, project: str) -> list[Finding]:
-    """Check the installs for this project and for the user. `project`: "" for the user alone.
+    """Check the installs for the user and for `project` ("": no project).
 
     Only commands of this user's own installs are started.
     """
@@ -44,10 +44,10 @@ def examine(agent: Agent, project: str) -> list[Finding]:
         where = f"in {project}" if project else "for the user"
         text = f"no hook is installed {where}: toolmem hook install"
         files = files_of(agent, project, os.environ)
-        if there := [str(path) for path in files if "toolmem" in (read_text(path) or "")]:
+        if unknown := [str(path) for path in files if "toolmem" in (read_text(path) or "")]:
             text = (
-                f"no hook is installed {where} that is known here: that in {', '.join(there)} is "
-                "somebody else's, or of before the folder was moved or the state folder was lost: "
+                f"no hook is installed {where} that is known here: that in {', '.join(unknown)} is "
+                "somebody else's, or the folder was moved since, or the state folder was lost: "
                 f"toolmem hook uninstall {agent.name}, then toolmem hook install {agent.name}"
             )
         return [Finding("problem", text)]
@@ -55,15 +55,14 @@ def examine(agent: Agent, project: str) -> list[Finding]:
     for install in installs:
         found += [*_check_files(install), _run(agent, install)]
         if is_temporary(install.command[0]):
-            where = "lies in a folder for temporary files"
-            found.append(Finding("note", f"{install.command[0]} {where}"))
+            text = f"{install.command[0]} is in a folder for temporary files"
+            found.append(Finding("note", text))
     if len(installs) > 1:
         found.append(Finding("note", "the hook is installed in the project and for the user"))
     if not guard_is_on(os.environ):
         found.append(Finding("note", "TOOLMEM_GUARD is off: no call is stopped"))
     stores = open_stores(project)
-    for line in filter(None, (stores.untrusted, *stores.lost)):
-        found.append(Finding("problem", line))
+    found += [Finding("problem", line) for line in stores.warnings]
     sessions = stores.main.list_records(WORKSPACE, NAMESPACE, key_prefix=SESSION_PREFIX)
     calls = sum(len(record.read(Session).calls) for record in sessions)
     text = f"{len(sessions)} session(s) with {calls} call(s) are noted in {stores.main.location}"
@@ -78,11 +77,11 @@ def _check_files(install: Install) -> list[Finding]:
             found.append(Finding("problem", f"{path}: the hook is gone; install it again"))
         elif '"disableAllHooks": true' in data:
             found.append(Finding("problem", f"{path}: disableAllHooks is set"))
-    return found or [Finding("ok", f"the hook stands in {', '.join(install.files)}")]
+    return found or [Finding("ok", f"the hook is in {', '.join(install.files)}")]
 
 
 def _run(agent: Agent, install: Install) -> Finding:
-    """Send it an event of a new session, with few variables; the session is deleted again."""
+    """Send the hook an event of a new session, with few variables, and delete the session again."""
     session = f"doctor-{os.urandom(4).hex()}"
     folder = install.project or str(Path.home())
     environment = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
@@ -114,7 +113,7 @@ def _run(agent: Agent, install: Install) -> Finding:
 
 
 def sample_event(agent: Agent, session: str, folder: str) -> dict[str, Any]:
-    """A payload as this agent writes it when its user types something: here nothing."""
+    """A payload as this agent sends it when its user types a prompt, here an empty one."""
     own_names = {ours: theirs for theirs, ours in agent.rename.items()}
     event = next(own for own, name in agent.events.items() if name == "UserPromptSubmit")
     payload = {

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from itertools import count
 from typing import Any, Literal
 
@@ -18,20 +17,22 @@ from msgspec.structs import replace
 from toolmem.config.sections import WORKSPACE
 from toolmem.errors import StoreError, ToolMemError
 from toolmem.guard import Guard
+from toolmem.guard.conversation import PlannedCall
 from toolmem.guard.decision import plain_allow, strictest, without_consent
 from toolmem.guard.guard import WRITE_WAIT
 from toolmem.guard.repeats import call_digest
-from toolmem.guard.rule_copies import aside_file
+from toolmem.guard.rule_copies import pending_file
 from toolmem.guard.stores import MAX_OUTPUT, Stores
 from toolmem.hooks.agents import Agent
+from toolmem.hooks.install_notes import installed
 from toolmem.hooks.notes import NoteCommand, answer_note, note_in
-from toolmem.hooks.protocol import Answer, Event
+from toolmem.hooks.protocol import Answer, Event, joined, notice_of
 from toolmem.hooks.session_state import Session, SessionCall, SessionState
-from toolmem.hooks.state import installed
 from toolmem.models.calls import ToolCallResult, hook_call_id
 from toolmem.models.decisions import Decision
 from toolmem.store.sqlite import SqliteStore
 from toolmem.text.display import bounded
+from toolmem.view.view import CallView
 
 log = logging.getLogger("toolmem.hooks")
 Decided = tuple[Decision, Callable[[], None] | None]  # by one guard, and what writes it
@@ -53,72 +54,67 @@ class Hook(Struct, kw_only=True):
     config: str = ""  # settings by which ended sessions are judged; "": the defaults
 
     def handle(self, event: Event) -> Answer:
-        """Raises StoreError."""
-        if os.path.exists(aside_file(self.stores.main.location, event.session)):
-            aside = self.stores.aside(event.session)
-            if event.kind != "prompt":  # which gives them to the store first
-                self.stores.copies[str(aside.file)] = aside.rules.store
-            if event.kind == "after_call":
-                with suppress(StoreError):
-                    with self.stores.main.transaction(WRITE_WAIT):
-                        kept = aside.give_back()
-                        state = SessionState(self.stores.main, event.session)
-                        state.change(lambda session: session.notices.extend(kept))
-                    aside.let_go()
-        answer = self._answer(event)
-        if event.kind in ("session_start", "prompt") and event.kind in self.agent.notice_at:
+        """Answer an event, and update the copies of rules. Raises StoreError."""
+        reaches_user = event.kind in ("session_start", "prompt")
+        state = SessionState(self.stores.main, event.session)
+        if os.path.exists(pending_file(self.stores.main.location, event.session)):
+            self._use_pending_demands(event, state)
+        answer = self._answer(event, state)
+        if reaches_user and event.kind in self.agent.notice_at:
             from toolmem.hooks.team_rules import follow_team_file
 
-            more = follow_team_file(self.stores, event)  # later, as `lift` is for what was shown
-            answer.notice = "\n".join(filter(None, (answer.notice, more.notice)))
-            answer.context = "\n\n".join(filter(None, (answer.context, more.context)))
+            # After the prompt was answered: `lift` means the rules that were listed before it.
+            found = follow_team_file(self.stores, event)
+            answer.notice = joined(answer.notice, found.notice)
+            answer.context = joined(answer.context, found.context, by="\n\n")
         self.stores.rules_changed |= event.kind not in ("before_call", "after_call")
-        if self.stores.moved and event.kind not in ("session_start", "prompt"):  # recognized now
+        if self.stores.moved and not reaches_user:
             with suppress(StoreError), self.stores.main.transaction(WRITE_WAIT):
-                state = SessionState(self.stores.main, event.session)
-                state.change(lambda session: session.notices.extend(self.stores.moved))
+                state.notify(self.stores.moved)
         problems = self.stores.keep_copies()
-        if event.kind in ("session_start", "prompt"):
-            answer.notice = "\n".join(filter(None, (answer.notice, *problems)))
+        if reaches_user:
+            answer.notice = joined(answer.notice, *problems)
         return answer
 
-    def _answer(self, event: Event) -> Answer:
-        state = SessionState(self.stores.main, event.session)
+    def _use_pending_demands(self, event: Event, state: SessionState) -> None:
+        """Let demands that are not yet in the store bind; after a call, try to store them."""
+        pending = self.stores.pending_demands(event.session)
+        if event.kind != "prompt":  # a prompt stores them first
+            self.stores.copies[str(pending.file)] = pending.rules.store
+        if event.kind == "after_call":
+            with suppress(StoreError):
+                with self.stores.main.transaction(WRITE_WAIT):
+                    state.notify(pending.write_to_store())
+                pending.forget_written()
+
+    def _answer(self, event: Event, state: SessionState) -> Answer:
         # Modules that a check of a call does not need are imported where they are used.
-        match event.kind:
-            case "before_call":
-                return self._before(event, state)
-            case "after_call":
-                return self._after(event, state)
-            case _:
-                with suppress(StoreError):
-                    self._close_questions(event, state, state.read()[0])
-        match event.kind:
-            case "prompt":
-                from toolmem.hooks.prompts import answer_prompt
+        if event.kind == "before_call":
+            return self._before(event, state)
+        if event.kind == "after_call":
+            return self._after(event, state)
+        with suppress(StoreError):
+            self._close_questions(event, state, state.read()[0])
+        if event.kind == "prompt":
+            from toolmem.hooks.prompts import answer_prompt
 
-                return answer_prompt(self.agent, self.stores, self.guards(), event, state)
-            case "session_end":
-                from toolmem.hooks.sessions import start_summary
+            return answer_prompt(self.agent, self.stores, self.guards(), event, state)
+        from toolmem.hooks.sessions import answer_start, start_summary
 
-                start_summary(self.stores.main.location, self.config)
-            case _:
-                from toolmem.hooks.sessions import answer_start
-
-                return answer_start(self.agent, self.stores, self.guards(), event)
-        return Answer()
+        if event.kind == "session_end":
+            start_summary(self.stores.main.location, self.config)
+            return Answer()
+        return answer_start(self.agent, self.stores, self.guards(), event)
 
     def guards(self) -> list[Guard]:
-        """One for each store: the user's own rules bind in every project."""
+        """A guard for each store; none where the guard is switched off."""
         if not self.guard_is_on:
             return []
         settings = [path for install in installed() for path in install.files]
-        for folder in (self.stores.project, os.path.expanduser("~")):  # they switch hooks off, too
+        for folder in (self.stores.project, os.path.expanduser("~")):  # settings switch hooks off
             names = {*self.agent.files, *self.agent.user_files}
             settings += [os.path.join(folder, name) for name in names]
         return self.stores.guards(self.on_error, protected=settings)
-
-    # ------------------------------------------------------------ around a call
 
     def _before(self, event: Event, state: SessionState) -> Answer:
         session, stamp = self._read_session(state)
@@ -132,9 +128,10 @@ class Hook(Struct, kw_only=True):
             return _answer(earlier.decisions)
         asks_user = self._close_questions(event, state, session) and event.asks_user
         decided = self._decide(event, asks_user)
-        if sum(not decision.may_run for decision, _ in decided) > 1:  # a yes would answer several
-            decided = self._decide(event, asks_user=False)
+        if sum(not decision.may_run for decision, _ in decided) > 1:
+            decided = self._decide(event, asks_user=False)  # one yes would answer several questions
         decisions = [decision for decision, _ in decided]
+        answer = _answer(decisions)
         began = time.time()
 
         def add(session: Session) -> None:
@@ -145,24 +142,23 @@ class Hook(Struct, kw_only=True):
             if answer.notice and "before_call" not in self.agent.notice_at:
                 session.notices.append(answer.notice)
 
-        answer = _answer(decisions)
-        is_plain = all(remember is None for _, remember in decided)  # and nothing is used up
-        problem = ""
-        if not (is_plain and self.agent.times_calls):
-            problem = _why_not_kept(lambda: self._write(decided, lambda: state.change(add)))
+        has_nothing_to_write = all(remember is None for _, remember in decided)
+        if has_nothing_to_write and self.agent.times_calls:
+            return answer
+        problem = self._write(decided, state, add)
         if answer.action in ("ask", "deny"):
-            answer.notice = "\n".join(filter(None, (answer.notice, problem)))
+            answer.notice = joined(answer.notice, problem)
         return answer
 
     def _read_session(self, state: SessionState) -> tuple[Session, str]:
-        """The session and the stamps of all rules, as far as they can be read."""
+        """The session and the stamps of all rules; empty where they cannot be read."""
         session = Session()
         stamp = ""
         try:
             session, stamp = state.read()
             for store in self.stores.further:
                 stamp += store.get_many(WORKSPACE, []).rules_stamp
-        except StoreError as error:  # the guards say what that means
+        except StoreError as error:  # each guard decides what follows from that
             log.warning("the session cannot be read: %s", error)
         return session, stamp
 
@@ -175,36 +171,39 @@ class Hook(Struct, kw_only=True):
             turn.stopped_by = guard.stopped_before(event.session)
         return answer_note(self.stores.rules(), self.agent, note, session, event, turn)
 
-    def _write(self, decided: Sequence[Decided], add_call: Callable[[], None]) -> None:
-        """Write the decision of each guard into its store, and the call into the session."""
+    def _write(
+        self, decided: Sequence[Decided], state: SessionState, add_call: Callable[[Session], None]
+    ) -> str:
+        """Write the decisions and the call. Returns the problem where that fails, for the user."""
         main, *further = [remember for _, remember in decided] or [None]
-        with self.stores.main.transaction(WRITE_WAIT):
-            if main is not None:
-                main()
-            add_call()
-        for remember, store in zip(further, self.stores.further, strict=False):
-            if remember is not None:
-                with store.transaction(WRITE_WAIT):
-                    remember()
+        try:
+            with self.stores.main.transaction(WRITE_WAIT):
+                if main is not None:
+                    main()
+                state.change(add_call)
+            for remember, store in zip(further, self.stores.further, strict=False):
+                if remember is not None:
+                    with store.transaction(WRITE_WAIT):
+                        remember()
+        except StoreError as error:
+            log.warning("a decision is not kept: %s", error)
+            return f"toolmem: this decision holds, but nothing can be kept of it: {error}"
+        return ""
 
     def _decide(self, event: Event, asks_user: bool) -> list[Decided]:
-        """The decision of each guard, and a function that writes it."""
-        decide = partial(
-            Guard.decide,
-            conversation=event.session,
-            folder=event.cwd,
-            force=None,
-            asks_user=asks_user,
-            call_id=event.key,
-        )
+        """Let each guard decide on a call."""
+        view = CallView(event.tool, event.input, None, event.cwd)
         asking = self.stores.asking_guards() if self.guard_is_on else []
-        return [decide(guard, event.tool, event.input) for guard in (*self.guards(), *asking)]
+
+        def decide(guard: Guard) -> Decided:
+            call = PlannedCall(view, event.input, event.session, force=None, asks_user=asks_user)
+            call.call_id = event.key
+            return guard.decide(call)
+
+        return [decide(guard) for guard in (*self.guards(), *asking)]
 
     def _close_questions(self, event: Event, state: SessionState, session: Session) -> bool:
-        """Count each question as answered no whose call did not run before this event.
-
-        False where that cannot be written, so that nothing is asked.
-        """
+        """Count questions as answered with no if their call has not run. False where that fails."""
         digest = call_digest(event.tool, event.input)
         calls = [
             c for c in session.calls if c.is_question and (c.key, c.digest) != (event.key, digest)
@@ -236,10 +235,10 @@ class Hook(Struct, kw_only=True):
             call = session.open_call(event.key, digest, by_input=not self.agent.call_ids)
             ended = ((each.key, each.digest) for each in session.calls if each.ended)
             if call and call.digest != digest and any(not d.may_run for d in call.decisions):
-                call = None  # it has not run; another call has its id
+                call = None  # it has not run: this is another call with its id
             if call is None and (event.key, digest) in ended:  # the event came twice
                 return None
-            if call is None:  # no hook ran before it
+            if call is None:  # no hook ran before this call
                 call = SessionCall(event.key, digest, _record_id(session, event, digest))
                 session.calls.append(call)
             before = replace(call)
@@ -252,20 +251,22 @@ class Hook(Struct, kw_only=True):
             return Answer()
         actions = {decision.action for decision in call.decisions}
         if "deny" in actions or ("ask" in actions and not self.agent.asks):
-            return Answer()  # it has not run; one that the user agreed to has
+            return Answer()  # the call was stopped
         session, _ = state.read()
         record = self._record(event, call, session)
         guards = self.guards()
-        plain = plain_allow(event.tool, event.session, datetime.now(UTC))  # nothing was written
-        decisions = call.decisions or [plain] * len(guards)
+        allowed = plain_allow(event.tool, event.session, datetime.now(UTC))
+        decisions = call.decisions or [allowed] * len(guards)  # an allowed call is not written
         self.stores.keep_call(record, event.input, guards, decisions)
-        told: list[str] = []
+        messages: list[str] = []
         for guard, decision in zip(guards, call.decisions, strict=False):
             if decision.action == "ask":
-                told += guard.answered(_as_answered(decision, call, event), True).told
-        if told and "after_call" not in self.agent.notice_at:
-            state.change(lambda session: session.notices.extend(told))
-        return Answer(notice="\n".join(f"toolmem: {line}" for line in told))
+                is_persons = event.asks_user and not call.closed
+                known = decision if is_persons else without_consent(decision)
+                messages += guard.answered(known, True).told
+        if messages and "after_call" not in self.agent.notice_at:
+            state.notify(messages)
+        return Answer(notice=notice_of(messages))
 
     def _record(self, event: Event, call: SessionCall, session: Session) -> ToolCallResult:
         arguments: Any = event.input if isinstance(event.input, dict | list | str) else {}
@@ -287,23 +288,6 @@ class Hook(Struct, kw_only=True):
         )
 
 
-def _why_not_kept(write: Callable[[], None]) -> str:
-    """Why a decision could not be written, for the user; "" where it was."""
-    try:
-        write()
-    except StoreError as error:
-        log.warning("a decision is not kept: %s", error)
-        return f"toolmem: this decision holds, but nothing can be kept of it: {error}"
-    return ""
-
-
-def _as_answered(decision: Decision, call: SessionCall, event: Event) -> Decision:
-    """A decision that lifts nothing where it is not known that a person answered it in time."""
-    if event.asks_user and not call.closed:
-        return decision
-    return without_consent(decision)
-
-
 def _answer(decisions: list[Decision]) -> Answer:
     if not decisions:
         return Answer()
@@ -317,7 +301,7 @@ def _answer(decisions: list[Decision]) -> Answer:
 
 
 def _record_id(session: Session, event: Event, digest: str) -> str:
-    """An id that no call of the session has: models use `call_0` again for another call."""
+    """An id for the stored call. Models use `call_0` again, so a number makes it unique."""
     taken = {call.record_id for call in session.calls}
     ids = (hook_call_id(event.session, event.key or digest, number) for number in count(1))
     return next(each for each in ids if each not in taken)

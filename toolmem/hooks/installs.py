@@ -1,8 +1,7 @@
 """Plan, show, write and remove the hooks in an agent's settings.
 
-Every other byte of a settings file stays. `installs.json` in the user's state folder notes what was
-written: uninstalling cuts exactly that out of an unchanged file, and our entries out of one that
-somebody has changed since.
+Every other byte of a settings file stays. `install_notes` remembers what was written: uninstalling
+cuts exactly that out of an unchanged file, and toolmem's entries out of a changed one.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from msgspec import Struct
 from toolmem.errors import RequestError, StoreUnavailable
 from toolmem.files import replace_file
 from toolmem.hooks.agents import Agent
+from toolmem.hooks.install_notes import INSTALLS, FileNote, Install, installed, write_notes
 from toolmem.hooks.json_text import with_entries, without_entries, without_spans
-from toolmem.hooks.state import INSTALLS, FileNote, Install, installed, write_notes
 from toolmem.text.patterns import late_pattern
 
 MAX_BYTES = 10_000_000  # of a settings file
 _OURS = late_pattern(r"-m\W{1,4}toolmem\.hooks\W")
-# Parts of paths of temporary environments: those of `uvx`, `uv run` and `pipx run`.
+# Parts of the paths of temporary environments, made by `uvx`, `uv run` and `pipx run`.
 _TEMPORARY = ("/uv/archive-v", "/uv/builds-v", "/uv/environments-v", "/.cache/uv/", "/pipx/.cache/")
 
 
@@ -46,7 +45,7 @@ class FileChange(Struct, frozen=True):
     spans: list[tuple[int, int]] = []  # (start, end) of inserted characters
 
     def difference(self) -> str:
-        """As a unified diff."""
+        """The change as a unified diff."""
         states = (self.before, self.after)
         old, new = ((each or "").splitlines() for each in states)
         old_name, new_name = (os.devnull if each is None else str(self.path) for each in states)
@@ -82,13 +81,10 @@ def is_temporary(path: str) -> bool:
     return any(real.startswith(f"{folder}{os.sep}") for folder in folders)
 
 
-# ---------------------------------------------------------------- plans
-
-
 def plan_install(
     agent: Agent, project: str, command: list[str], environment: Mapping[str, str]
 ) -> list[FileChange]:
-    """Changes that add the hooks. Raises RequestError if a file of ours exists with other text."""
+    """Changes that add the hooks. Raises RequestError if a new file exists with other text."""
     changes = []
     for path, form in files_of(agent, project, environment).items():
         before = read_text(path)
@@ -118,9 +114,9 @@ def _with_hooks(agent: Agent, path: Path, before: str | None, command: list[str]
 def plan_uninstall(
     agent: Agent, project: str, environment: Mapping[str, str]
 ) -> tuple[list[FileChange], list[Path]]:
-    """Changes that remove the hooks, and files of ours that stay, as somebody changed them."""
-    note = next((n for n in installed() if (n.agent, n.project) == (agent.name, project)), None)
-    notes = note.files if note else {}
+    """Changes that remove the hooks, and own files that stay, as somebody changed them."""
+    own = [n for n in installed() if (n.agent, n.project) == (agent.name, project)]
+    notes = own[0].files if own else {}
     changes: list[FileChange] = []
     changed: list[Path] = []
     for path, form in files_of(agent, project, environment).items():
@@ -181,7 +177,7 @@ def _own_text(agent: Agent, form: str, command: list[str]) -> str:
 
 
 def files_of(agent: Agent, project: str, environment: Mapping[str, str]) -> dict[Path, str]:
-    """The agent's files, in the project or, for "", in the user's home, and the form of each."""
+    """The agent's files and their forms, in the project or, for "", in the user's home."""
     files = agent.files if project else agent.user_files or agent.files
     moved = "" if project else environment.get(agent.home_variable, "")
     if moved:
@@ -189,33 +185,33 @@ def files_of(agent: Agent, project: str, environment: Mapping[str, str]) -> dict
     return {Path(project or Path.home(), name): form for name, form in files.items()}
 
 
-# ---------------------------------------------------------------- writing
-
-
 def apply_install(
     agent: Agent, project: str, command: list[str], changes: list[FileChange]
 ) -> None:
-    """Write what was planned, and note how it is undone. Raises RequestError, StoreUnavailable."""
+    """Write what was planned, and note how to undo it. Raises RequestError, StoreUnavailable."""
     files: dict[str, FileNote] = {}
     for change in changes:
         folders = [str(each) for each in change.path.parents if not each.exists()]
         assert change.after is not None
         files[str(change.path)] = FileNote(_digest(change.after), change.spans, folders)
     others = [n for n in installed() if (n.agent, n.project) != (agent.name, project)]
-    # The note first: if the process is killed here, its digest fits no file and nothing is cut.
+    # The note first: if the process is killed then, its digest fits no file and nothing is cut.
     write_notes(INSTALLS, [*others, Install(agent.name, project, command, files)])
     for change in changes:
         write_change(change)
 
 
 def apply_uninstall(agent: Agent, project: str, changes: Iterable[FileChange]) -> None:
-    """Write what was planned; remove the note, and folders that the install made if empty."""
+    """Write what was planned. Remove the note, and empty folders that the install made."""
     for change in changes:
         write_change(change)
-    notes = installed()
-    others = [n for n in notes if (n.agent, n.project) != (agent.name, project)]
-    files = [file for note in notes if note not in others for file in note.files.values()]
-    folders = {folder for file in files for folder in file.folders}
+    others: list[Install] = []
+    folders: set[str] = set()
+    for note in installed():
+        if (note.agent, note.project) == (agent.name, project):
+            folders.update(folder for file in note.files.values() for folder in file.folders)
+        else:
+            others.append(note)
     for folder in sorted(folders, key=len, reverse=True):
         with suppress(OSError):
             os.rmdir(folder)
@@ -223,7 +219,7 @@ def apply_uninstall(agent: Agent, project: str, changes: Iterable[FileChange]) -
 
 
 def write_change(change: FileChange) -> None:
-    """Replace a file in one step. Raises RequestError where it changed since it was planned."""
+    """Write a planned change in one step. Raises RequestError if the file was changed meanwhile."""
     target = Path(os.path.realpath(change.path))
     if read_text(target) != change.before:
         raise RequestError(f"settings: {change.path} was changed meanwhile: try again", "settings")
@@ -238,7 +234,7 @@ def write_change(change: FileChange) -> None:
 
 
 def read_text(path: Path) -> str | None:
-    """None: the file does not exist. Raises RequestError if it is no text or too large."""
+    """The text of a file; None where it does not exist. Raises RequestError."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:

@@ -1,6 +1,6 @@
 """Insert hooks into the text of a JSON settings file and remove them; every other byte stays.
 
-Text is inserted right after an opening bracket, so that no comma of somebody else's moves.
+Text is inserted right after an opening bracket, so that no other comma has to move.
 Comments, trailing commas and a byte order mark are allowed.
 """
 
@@ -23,7 +23,7 @@ _decode = json.JSONDecoder().raw_decode  # returns the value and where it ends
 class Part(NamedTuple):
     """A member of an object or an element of an array, and its position."""
 
-    key: str  # "" of an element
+    key: str  # "" for an element
     start: int  # of the key, or of the element
     value_start: int
     end: int
@@ -99,12 +99,9 @@ def without_spans(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 def without_entries(text: str, is_ours: Callable[[Any], bool]) -> str:
-    """Remove our entries from a text that somebody has changed since.
-
-    Containers that hold nothing else are removed with them.
-    """
+    """Remove our entries, and containers that this leaves empty, from a text that was changed."""
     while (span := _span_of_entry(readable(text), is_ours)) is not None:
-        before = text[: span[0]].rstrip(" \t\r\n")  # in `text` a comment is no blank, and stays
+        before = text[: span[0]].rstrip(" \t\r\n")  # comments stay: they are not blanks in `text`
         text = before + text[span[1] :]
     return text
 
@@ -129,7 +126,7 @@ def _span_of_entry(text: str, is_ours: Callable[[Any], bool]) -> tuple[int, int]
 
 
 def _path_to(text: str, container: int, is_ours: Callable[[Any], bool]) -> list[tuple[int, Part]]:
-    """From outside to the first entry of ours: (container, part) of each level; [] if none."""
+    """The levels (container, part) from outside to the first entry of ours; [] if there is none."""
     for part in parts(text, container) if text[container] in "{[" else ():
         if further := _path_to(text, part.value_start, is_ours):
             return [(container, part), *further]
@@ -143,9 +140,9 @@ def _member(text: str, start: int, key: str) -> Part | None:
 
 
 def _insertion(text: str, container: int, members: dict[str, Any]) -> tuple[int, str]:
-    """Where to insert what: after the opening bracket, indented like the parts that follow.
+    """The position after the opening bracket and the text to insert, indented as what follows it.
 
-    The key "" stands for an element of an array.
+    The key "" means an element of an array.
     """
     first = next(parts(text, container), None)
     lead = ""

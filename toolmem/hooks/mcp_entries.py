@@ -1,7 +1,7 @@
 """Put the proxy before an MCP server in a host's configuration, and remove it.
 
 `mcpServers` is the key of Claude Code, Claude Desktop, Cursor, Gemini CLI and most others;
-`servers` and `mcp.servers` are VS Code's. Everything but the entry stays byte for byte. The user's
+`servers` and `mcp.servers` are VS Code's. Every byte outside the entry stays. A note in the user's
 state folder has the old text of the entry, which `unwrap` restores.
 """
 
@@ -16,9 +16,9 @@ from typing import Any
 from msgspec import Struct
 
 from toolmem.errors import RequestError
+from toolmem.hooks.install_notes import read_notes, write_notes
 from toolmem.hooks.installs import FileChange, read_text, write_change
 from toolmem.hooks.json_text import Part, parts, readable
-from toolmem.hooks.state import read_notes, write_notes
 
 HEADERS = "TOOLMEM_MCP_HEADERS"  # variable of the proxy: headers for its server, as JSON
 _SERVER_KEYS = (("mcpServers",), ("servers",), ("mcp", "servers"))
@@ -28,7 +28,7 @@ _NOTES = "wrapped.json"
 
 
 class Wrapped(Struct, frozen=True):
-    """The text of one entry, before and after."""
+    """A note on one entry: its text before and after the proxy was put before the server."""
 
     file: str
     name: str
@@ -45,11 +45,11 @@ class EntryChange(Struct, frozen=True):
 
     file: FileChange
     entry: Wrapped
-    starts: str  # the command or address that the host starts then
+    starts: str  # the command or address that the host uses after the change
 
 
 def plan_wrap(path: Path, name: str, python: Sequence[str], more: Sequence[str]) -> EntryChange:
-    """`python`: the command of toolmem's interpreter. `more`: options of the proxy.
+    """Plan the proxy before a server. `python`: toolmem's interpreter. `more`: proxy options.
 
     Raises RequestError if there is no such server, or it has the proxy already.
     """
@@ -68,20 +68,20 @@ def plan_wrap(path: Path, name: str, python: Sequence[str], more: Sequence[str])
 
 
 def plan_unwrap(path: Path, name: str) -> EntryChange:
-    """Raises RequestError if the entry is not as `wrap` left it."""
+    """Plan to remove the proxy. Raises RequestError if the entry is not as `wrap` left it."""
     text, entry = _read(path, name)
     place = str(path.resolve()), name
     notes = [note for note in read_notes(_NOTES, list[Wrapped]) if note.place == place]
     if not notes or notes[-1].after != text[entry.value_start : entry.end]:
         raise RequestError(
-            f"{name}: it is not as `toolmem mcp wrap` left it. What it started before stands "
+            f"{name}: it is not as `toolmem mcp wrap` left it. What it started before is "
             "behind `--` or `--url` in its args: change it by hand"
         )
     return _planned(path, text, entry, notes[-1], notes[-1].before)
 
 
 def apply(change: EntryChange, *, wraps: bool) -> None:
-    """Write the file and note it. Raises RequestError, StoreUnavailable."""
+    """Write a planned change, and update the notes. Raises RequestError, StoreUnavailable."""
     place = change.entry.place
     others = [note for note in read_notes(_NOTES, list[Wrapped]) if note.place != place]
     if wraps:  # the note first: if the process is killed here, it fits no entry

@@ -1,4 +1,4 @@
-"""Notes of demands that a model writes through its shell: stored, and answered with a denial.
+"""Store the notes of demands that a model writes through its shell, and deny the shell call.
 
     /venv/bin/python -P -m toolmem note [--lift] <<'TOOLMEM'
     {"quote": "...", ...}
@@ -44,7 +44,7 @@ class NoteCommand(NamedTuple):
 
 
 def note_command() -> str:
-    """The beginning of the command, as the model is shown it."""
+    """The beginning of the command, as the model sees it."""
     return shlex.join([sys.executable, "-P", "-m", "toolmem", "note"])
 
 
@@ -53,9 +53,9 @@ def note_in(agent: Agent, event: Event) -> NoteCommand | None:
     if agent.tools.get(event.tool) != "shell" or not isinstance(event.input, dict):
         return None
     text = event.input.get("command")
-    several = event.input.get("commands")
-    if text is None and isinstance(several, list) and len(several) == 1:
-        (text,) = several
+    commands = event.input.get("commands")
+    if text is None and isinstance(commands, list) and len(commands) == 1:
+        (text,) = commands
     if not isinstance(text, str) or "<<" not in text or len(text) > MAX_CHARACTERS:
         return None
     beginning = None if _CONTROL.search(text) else _BEGINNING.match(text)
@@ -89,7 +89,7 @@ def answer_note(
 ) -> Answer:
     """Store the note, or answer what to change. `session`: has what the user typed.
 
-    The words in a transcript may make a rule, and loosen none: an agent can write to it.
+    A quote from a transcript may make a rule and loosen none: an agent can write to it.
     """
     from toolmem.rules.changes import Actor
     from toolmem.rules.notes import keep
@@ -103,12 +103,12 @@ def answer_note(
     masked = Masker(rules.store.secret_key()).text  # stored prompts hold no secrets
     if isinstance(fields.get("quote"), str):
         fields["quote"] = masked(fields["quote"])
-    own = _with_own_names(agent, fields)
+    named = _use_own_names(agent, fields)
     context = NoteContext(
         user_messages=session.prompts,
         said_at=session.said_at,
         stopped_by=turn.stopped_by,
-        tools=[*tools_of(agent, own), *map(ToolSchema, agent.tools)],
+        tools=[*tools_of(agent, named), *map(ToolSchema, agent.tools)],
         session=turn.conversation_id,
         turn=turn.mark,
         noted_by=agent.title,
@@ -118,9 +118,9 @@ def answer_note(
     if not note.lifts and newest_message_with(quote, session.prompts) < 0:
         from toolmem.hooks.prompts import rejection_replies
 
-        read = list(map(masked, rejection_replies(agent, event)))
-        if newest_message_with(quote, read) >= 0:
-            context.user_messages = read
+        replies = list(map(masked, rejection_replies(agent, event)))
+        if newest_message_with(quote, replies) >= 0:
+            context.user_messages = replies
             context.said_at = ()
             context.by = "program"
             context.evidence = ""
@@ -132,8 +132,8 @@ def answer_note(
     else:
         done = keep.note_demand(rules, fields, context)
     word = {"kept": "kept", "request": "proposed"}.get(done.outcome, "refused")
-    told = without_ways_out(done.told) if word == "kept" else ""
-    texts = [told, *(f"{each.field}: {each.problem}" for each in done.problems)]
+    message = without_ways_out(done.told) if word == "kept" else ""
+    texts = [message, *(f"{each.field}: {each.problem}" for each in done.problems)]
     reason = f"toolmem: {word}. {'; '.join(filter(None, texts))}"
     if word != "refused":
         reason += " Nothing ran, and nothing more is to be done for it: go on with the task."
@@ -153,10 +153,10 @@ def _read_note(text: str) -> dict[str, Any]:
     return fields
 
 
-def _with_own_names(agent: Agent, note: dict[str, Any]) -> list[str]:
-    """Put the names that MCP tools have at their servers into a note, as calls are checked by them.
+def _use_own_names(agent: Agent, note: dict[str, Any]) -> list[str]:
+    """Replace the names of MCP tools in a note by those at their servers, which checks use.
 
-    Returns the names: which MCP tools there are, only the agent knows.
+    Returns these names: only the agent knows which MCP tools there are.
     """
     found: dict[str, None] = {}
 
@@ -177,7 +177,7 @@ def _with_own_names(agent: Agent, note: dict[str, Any]) -> list[str]:
 
 
 def tools_of(agent: Agent, known: Sequence[str] = ()) -> list[ToolSchema]:
-    """Tools that a demand may name: classes, so that it binds other agents too, and `known`."""
+    """Tools that a demand may name: classes, which bind other agents too, and `known` tools."""
     kinds = dict.fromkeys(agent.tools.values())
     classes = [f"@{kind}" for kind in kinds if f"@{kind}" in CLASSES]
     others = [name for name in known if name not in agent.tools]

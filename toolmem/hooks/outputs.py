@@ -70,26 +70,26 @@ def read_output(
     fields: Mapping[str, Any] = response if isinstance(response, Mapping) else {}
     flagged = any(each.get(name) is True for each in (fields, given) for name in _ERROR_FLAGS)
     if agent.outcome == "result_type":
-        return _of_copilot(output, fields)
+        return _copilot_output(output, fields)
     if agent.outcome == "wrapping":
-        return _of_gemini(output, fields)
+        return _gemini_output(output, fields)
     if agent.outcome == "recording":
-        return output, flagged or _failed_in_rollout(text_in(given, "transcript_path"), call_id)
+        return output, flagged or _failed_in_recording(text_in(given, "transcript_path"), call_id)
     if isinstance(response, list):
         flagged |= any(isinstance(each, dict) and each.get("success") is False for each in response)
     code = given.get("exit", fields.get("exitCode"))
     return output, flagged or (isinstance(code, int) and code != 0)
 
 
-def _of_copilot(output: str, response: Mapping[str, Any]) -> tuple[str, bool | None]:
-    """A failed shell command is reported as a success; its last line has the exit code."""
+def _copilot_output(output: str, response: Mapping[str, Any]) -> tuple[str, bool | None]:
+    """Copilot reports a failed shell command as a success; the last line has the exit code."""
     end = _COPILOT_END.search(output, max(0, len(output) - 200))
     output, code = (output[: end.start()], end[1]) if end else (output, "0")
     kind = text_in(response, "result_type")
     return output, (kind not in ("", "success") or code != "0") if response else None
 
 
-def _of_gemini(output: str, response: Mapping[str, Any]) -> tuple[str, bool | None]:
+def _gemini_output(output: str, response: Mapping[str, Any]) -> tuple[str, bool | None]:
     if not response:
         return output, None
     flagged = bool(response.get("error"))
@@ -101,8 +101,8 @@ def _of_gemini(output: str, response: Mapping[str, Any]) -> tuple[str, bool | No
     return inner[1][: end.start() if end else None], flagged or code not in (None, "0")
 
 
-def _failed_in_rollout(path: str, call_id: str) -> bool | None:
-    """Whether the recording of Codex says that a call failed; None where it does not tell."""
+def _failed_in_recording(path: str, call_id: str) -> bool | None:
+    """Whether Codex's recording says that a call failed; None where it does not say."""
     for line in reversed(last_lines(path) if call_id else []):
         if call_id not in line:
             continue

@@ -1,4 +1,4 @@
-"""What the user types: stored for quotes, and read for demands and replies to the guard."""
+"""Handle what the user types: keep it for quotes, and read demands and replies to the guard."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from toolmem.config.sections import WORKSPACE
 from toolmem.errors import StoreError
 from toolmem.guard import Guard
-from toolmem.guard.aside import Aside
-from toolmem.guard.guard import HEAR_WAIT
+from toolmem.guard.guard import MESSAGE_WAIT
+from toolmem.guard.pending_demands import PendingDemands
 from toolmem.guard.stores import Stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.notes import tools_of
 from toolmem.hooks.outputs import last_lines
-from toolmem.hooks.protocol import Answer, Event
+from toolmem.hooks.protocol import Answer, Event, joined, notice_of
 from toolmem.hooks.session_state import Session, SessionState
 from toolmem.models.calls import SystemClock
 from toolmem.models.protocols import Store
@@ -25,7 +25,7 @@ from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.prompt import ended_since
 from toolmem.rules.reader.pasted import is_plain, typed
-from toolmem.rules.replies import without_ways_out
+from toolmem.rules.replies import MIN_ID_LENGTH, without_ways_out
 from toolmem.rules.turn import Captured, Turn, tools_called_here
 from toolmem.store.sqlite import SqliteStore
 from toolmem.text.display import plain
@@ -37,29 +37,28 @@ _SAID = "the user said:\n"
 def answer_prompt(
     agent: Agent, stores: Stores, guards: Sequence[Guard], event: Event, state: SessionState
 ) -> Answer:
-    """Store what was typed, and act on it. What cannot be kept is told, with the reason."""
-    states = [line for line in (stores.untrusted, *stores.lost) if line]
-    more = [*stores.moved, *states]
+    """Store what was typed, and act on it. The user is told what cannot be kept, and why."""
+    warnings = stores.warnings
+    news = [*stores.moved, *warnings]
     try:
-        with stores.main.transaction(HEAR_WAIT):
-            if known := state.read()[0].told:
-                more = [*stores.moved, *(each for each in states if each not in known)]
-            if states != known:
-                state.change(lambda session: setattr(session, "told", states))
-            aside = stores.aside(event.session)
-            answer = _act_on(agent, stores, guards, event, state, aside)
-        aside.let_go()
+        with stores.main.transaction(MESSAGE_WAIT):
+            known = state.read()[0].told
+            news = [*stores.moved, *(each for each in warnings if each not in known)]
+            if warnings != known:
+                state.set_told(warnings)
+            pending = stores.pending_demands(event.session)
+            answer = _act_on(agent, stores, guards, event, state, pending)
+        pending.forget_written()
     except StoreError as error:
         if isinstance(stores.main, SqliteStore):
             stores.main.wait_no_longer()
         turn = Turn(conversation_id=event.session, number=1, tools=tools_of(agent))
         turn.user_message = event.prompt
-        told = stores.aside(event.session).take(turn, error)
-        answer = Answer(notice="\n".join(f"toolmem: {line}" for line in told))
+        answer = Answer(notice=notice_of(stores.pending_demands(event.session).hold(turn, error)))
     if stores.lost and isinstance(stores.main, SqliteStore):
         with suppress(StoreError):
-            stores.main.renew_trust_note()  # so that its loss is told once
-    notice = "\n".join(filter(None, [answer.notice, *(f"toolmem: {line}" for line in more)]))
+            stores.main.renew_trust_note()  # so that the user is told of its loss once
+    notice = joined(answer.notice, notice_of(news))
     is_shown = "prompt" in agent.notice_at  # else the model has to tell the user
     return Answer(context=without_ways_out(notice) if is_shown else notice, notice=notice)
 
@@ -70,11 +69,11 @@ def _act_on(
     guards: Sequence[Guard],
     event: Event,
     state: SessionState,
-    aside: Aside,
+    pending: PendingDemands,
 ) -> Answer:
-    """A prompt whose event comes twice acts once."""
+    """Follow a prompt once, even if its event comes twice."""
     replies = rejection_replies(agent, event)
-    masked = Masker(stores.main.secret_key()).text  # what is stored holds no secret
+    masked = Masker(stores.main.secret_key()).text  # secrets are not stored
     now = SystemClock().now()
 
     def add(session: Session) -> tuple[Session, list[str]] | None:
@@ -87,63 +86,63 @@ def _act_on(
             session.turn += 1
             session.prompts.append(masked(event.prompt))
             session.said_at.append(now)
-            for call in session.calls:  # one of the same id that comes now is another call
+            for call in session.calls:  # a later call with the same id is another call
                 call.rules_stamp = ""
-        waiting = replace(session)
+        before = replace(session)
         session.notices = []
-        return waiting, new
+        return before, new
 
     if (added := state.change(add)) is None:
         return Answer()
-    session, read = added
-    notices = [*session.notices, *aside.give_back()]
+    session, new_replies = added
+    notices = [*session.notices, *pending.write_to_store()]
     stores.mark_guarded(agent.name)
     turn = Turn(conversation_id=event.session, number=session.turn)
     turn.tools = tools_of(agent, tools_called_here(stores.main, WORKSPACE))
     if event.prompt:
         stopped: dict[str, list[str]] = {}  # by the location of a store
         for guard in guards:
-            with _told_unless_main(stores, guard.store, notices):
+            with _failures_told(stores, guard.store, notices):
                 is_typed = is_plain(event.prompt.strip("`\"'“” \n"))
-                told = guard.user_spoke(event.session, event.prompt, is_typed=is_typed)
-                notices.append(told)
+                notices.append(guard.user_spoke(event.session, event.prompt, is_typed=is_typed))
                 stopped[guard.store.location] = guard.stopped_before(event.session)
         notices += _capture(stores, replace(turn, user_message=event.prompt), stopped)
-    for message in read:  # an agent can write to a transcript: its words only restrict
+    for message in new_replies:  # an agent can write to a transcript: its words only restrict
         capture = ToolMemoryCaptureHook(stores.rules(), actor=Actor("program"))
         captured = capture.after_turn(replace(turn, user_message=message), heard=True)
         notices += (f"From the transcript: {line}" for line in captured.told)
     notices += _new_requests(stores, state, session)
-    text = "\n".join(f"toolmem: {line}" for line in dict.fromkeys(notices) if line)
-    return Answer(notice=text)
+    return Answer(notice=notice_of(notices))
 
 
 def _capture(stores: Stores, turn: Turn, stopped: dict[str, list[str]]) -> list[str]:
-    """Make rules of demands, do `undo` and the like; returns the notices for the user."""
+    """Make rules of demands, and follow replies such as `undo`. Returns messages for the user."""
     actor = Actor("user", "typed", session=turn.conversation_id)
     is_typed = is_plain(turn.user_message)
     captured = Captured()
     for store in stores.all:
         capture = ToolMemoryCaptureHook(stores.rules(store), actor=actor, may_lift=is_typed)
         turn.stopped_by = stopped.get(store.location, [])
-        with _told_unless_main(stores, store, captured.told):
+        with _failures_told(stores, store, captured.told):
             is_main = store is stores.main
             captured.add(capture.after_turn(turn) if is_main else capture.follow(turn))
             captured.told += ended_since(stores.rules(store), turn.conversation_id)
     if stores.foreign is not None and captured.kept:
-        told = f"That is in {stores.main.location}, as this folder's store is not trusted: it binds"
-        captured.told.append(f"{told} in every project")
+        line = f"That is in {stores.main.location}, as this folder's store is not trusted: it binds"
+        captured.told.append(f"{line} in every project")
     for copy in stores.copies.values():
         follow = ToolMemoryCaptureHook(stores.rules(copy), actor=actor, may_lift=is_typed).follow
         for rule in follow(replace(turn)).lifted:
-            said = plain(rule.rule, 160)
-            captured.told.append(f"Not lifted: “{said}” binds from a copy; restore the store first")
+            sentence = plain(rule.rule, 160)
+            captured.told.append(
+                f"Not lifted: “{sentence}” binds from a copy; restore the store first"
+            )
     return captured.told
 
 
 @contextmanager
-def _told_unless_main(stores: Stores, store: Store, notices: list[str]) -> Iterator[None]:
-    """Tell where a further store fails: what the main store keeps does not depend on it."""
+def _failures_told(stores: Stores, store: Store, notices: list[str]) -> Iterator[None]:
+    """Add a notice where a further store fails, and go on. Raises StoreError for the main store."""
     try:
         yield
     except StoreError as error:
@@ -155,7 +154,7 @@ def _told_unless_main(stores: Stores, store: Store, notices: list[str]) -> Itera
 
 
 def _new_requests(stores: Stores, state: SessionState, session: Session) -> list[str]:
-    """Requests of agents that the user has not seen yet, as notices."""
+    """Messages for the user about requests of agents that they have not seen yet."""
     now = stores.rules().local_time()
     new = [
         rule
@@ -165,7 +164,8 @@ def _new_requests(stores: Stores, state: SessionState, session: Session) -> list
     if new:
         state.change(lambda session: session.shown.extend(rule.id for rule in new))
     return [
-        f"An agent asks for a change of “{plain(rule.rule, 160)}”. To agree: lift {rule.id[:6]}"
+        f"An agent asks for a change of “{plain(rule.rule, 160)}”. "
+        f"To agree: lift {rule.id[:MIN_ID_LENGTH]}"
         for rule in new[:3]
     ]
 
@@ -173,8 +173,8 @@ def _new_requests(stores: Stores, state: SessionState, session: Session) -> list
 def rejection_replies(agent: Agent, event: Event) -> list[str]:
     """What the user typed when they rejected calls, oldest first.
 
-    Only Claude Code's recordings hold it, as the result of the rejected call. A result of an MCP
-    tool is not taken, as any server could answer the same words.
+    Only Claude Code's recordings hold it, as the result of the rejected call. Results of MCP tools
+    are left out, as any server could answer the same words.
     """
     found: list[str] = []
     names: dict[str, str] = {}  # of tools, by call

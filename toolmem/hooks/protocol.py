@@ -1,6 +1,6 @@
 """Read a payload as an event, and write an answer as JSON, in Claude Code's protocol.
 
-`agents.py` has the differences of each agent, and the version whose recorded payloads were checked.
+`agents.py` says how each agent differs, and which version of it was checked.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ from toolmem.models.decisions import Action
 
 MAX_CONTEXT = 10_000  # characters
 MAX_SETTINGS = 1_000_000  # bytes
-_ASKING = ("default", "acceptEdits")  # Claude Code's modes in which its prompt was seen
+_ASKING = ("default", "acceptEdits")  # Claude Code's modes in which it asks its user about calls
 Kind = Literal[
     "session_start", "subagent_start", "prompt", "before_call", "after_call", "session_end"
 ]
@@ -32,7 +32,7 @@ KINDS: dict[str, Kind] = {
     "PostToolUseFailure": "after_call",
     "SessionEnd": "session_end",
 }
-_ID_KEYS = {"prompt": "prompt_id", "subagent_start": "agent_id"}  # others have a call's
+_ID_KEYS = {"prompt": "prompt_id", "subagent_start": "agent_id"}  # else: tool_use_id
 
 
 class Event(Struct, kw_only=True):
@@ -44,14 +44,14 @@ class Event(Struct, kw_only=True):
     cwd: str = ""
     project: str = ""  # the folder that the agent was started for
     transcript: str = ""
-    key: str = ""  # the agent's own id of this event: of a call, a prompt, a subagent
+    key: str = ""  # the agent's id of the call, the prompt or the subagent
     prompt: str = ""  # what a person typed
     tool: str = ""  # of an MCP tool: its name at the server
     server: str = ""
     input: Any = None
     output: str = ""
     failed: bool | None = None  # None: unknown
-    seconds: float | None = None  # that the call took
+    seconds: float | None = None  # duration of the call
     interrupted: bool = False
     asks_user: bool = False  # the agent is known to ask its user about calls
 
@@ -63,6 +63,16 @@ class Answer(Struct, kw_only=True):
     reason: str = ""
     context: str = ""  # for the model
     notice: str = ""  # for the user
+
+
+def notice_of(messages: Iterable[str]) -> str:
+    """Messages as a notice: a line each, without empty ones and repeats."""
+    return "\n".join(f"toolmem: {each}" for each in dict.fromkeys(messages) if each)
+
+
+def joined(*texts: str, by: str = "\n") -> str:
+    """Join the texts that are not empty."""
+    return by.join(filter(None, texts))
 
 
 def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Event | None:
@@ -117,7 +127,7 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
 
 
 def _answers_itself(event: Event, environment: Mapping[str, str]) -> bool:
-    """Whether settings answer Claude Code's permission prompts, so that no person does."""
+    """Whether Claude Code's settings answer its permission prompts in place of a person."""
     home = environment.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude")
     own = os.path.join(event.project or event.cwd, ".claude")
     files = [os.path.join(own, name) for name in ("settings.json", "settings.local.json")]
@@ -133,12 +143,12 @@ def _answers_itself(event: Event, environment: Mapping[str, str]) -> bool:
         except FileNotFoundError:
             continue
         except (OSError, ValueError, TypeError, AttributeError):
-            return True  # what it says cannot be known
+            return True  # the file cannot be read, and may answer them
     return False
 
 
 def _allows(entry: str, event: Event) -> bool:
-    """Whether a permission in Claude Code's settings may let a call run: `Bash(git push:*)`."""
+    """Whether a permission of Claude Code, such as `Bash(git push:*)`, may let a call run."""
     name, _, scope = entry.partition("(")
     server = f"mcp__{event.server}"
     own = (server, f"{server}__*", f"{server}__{event.tool}") if event.server else (event.tool,)
@@ -173,7 +183,7 @@ def write(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
     context = answer.context[:MAX_CONTEXT] if event.kind in agent.context_at else ""
     if agent.dialect == "plugin":
         if event.kind in agent.notice_in_context:
-            context = "\n\n".join(filter(None, (context, answer.notice)))
+            context = joined(context, answer.notice, by="\n\n")
         texts = {"context": context, "notice": notice}
         return {name: text for name, text in texts.items() if text}
     if not context or event.name in agent.no_context_at:
@@ -198,7 +208,7 @@ def _stop_fields(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
         "goose": {"decision": "block", "reason": reason},
         "cursor": {
             "permission": "deny",
-            "user_message": " ".join(filter(None, (reason, answer.notice))),
+            "user_message": joined(reason, answer.notice, by=" "),
             "agent_message": reason,
         },
         "plugin": {"stop": reason},

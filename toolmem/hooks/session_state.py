@@ -1,12 +1,12 @@
 """The state of one session between its hooks: one record of the store, changed by swap.
 
 Each hook is a process of its own, and several run at once. An event that comes twice (from two
-installs, or from an agent that asks again) acts once.
+installs, or from an agent that repeats it) acts once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -26,20 +26,20 @@ MAX_AGE = timedelta(days=30)
 
 
 class SessionCall(Struct, omit_defaults=True):
-    """A call of the session: what was decided before it, and whether it ended."""
+    """A call of the session: the decisions on it, and whether it ended."""
 
-    key: str  # the agent's id of it
+    key: str  # the agent's id of the call
     digest: str  # of its tool and input
     record_id: str  # of the stored call
-    decisions: list[Decision] = []  # one of each store
-    rules_stamp: str = ""
+    decisions: list[Decision] = []  # one for each store
+    rules_stamp: str = ""  # of the rules that decided
     began: float = 0.0  # seconds since the epoch
     ended: bool = False
     closed: bool = False  # another event came before it ran: its question was answered no
 
     @property
     def is_question(self) -> bool:
-        """Whether its answer may lift a rule."""
+        """Whether the user may still answer it and so lift a rule."""
         asks = (s.asks for each in self.decisions if each.action == "ask" for s in each.sources)
         return not self.ended and not self.closed and any(asks)
 
@@ -55,12 +55,12 @@ class Session(Struct, omit_defaults=True):
     calls: list[SessionCall] = []
     shown: list[str] = []  # ids of rules whose request the user has seen
     notices: list[str] = []  # for the user, at the next prompt
-    told: list[str] = []  # which stores are lost or not trusted, as the user was told
+    told: list[str] = []  # `Stores.warnings` that the user has been told
 
     def open_call(self, key: str, digest: str, *, by_input: bool = False) -> SessionCall | None:
         """The newest call that has not ended: by id and input, else by id.
 
-        `by_input`: then by input alone, for agents that give calls no ids.
+        `by_input`: else by input alone, for agents that give calls no ids.
         """
         open_calls = [call for call in reversed(self.calls) if not call.ended]
         same_input = [call for call in open_calls if call.digest == digest]
@@ -83,21 +83,33 @@ class SessionState:
         return read_or_new(record, Session), snapshot.rules_stamp
 
     def change(self, change: Callable[[Session], Result]) -> Result:
-        """Apply a change, again if another hook was faster. Returns what it returns last."""
+        """Apply a change, again if another hook was faster. Returns the last result of it."""
 
         def bounded(session: Session) -> Result:
             result = change(session)
             del session.calls[:-MAX_CALLS]
+            del session.said_at[:-MAX_OTHERS]
             for entries in (session.prompts, session.events, session.shown, session.rejections):
                 del entries[:-MAX_OTHERS]
-            del session.said_at[: -len(session.prompts) or None]
             return result
 
         return swap(self.store, WORKSPACE, (NAMESPACE, self.key), Session, bounded)
 
+    def notify(self, messages: Sequence[str]) -> None:
+        """Keep messages for the user, who sees them at the next prompt."""
+        self.change(lambda session: session.notices.extend(messages))
+
+    def set_told(self, warnings: list[str]) -> None:
+        """Keep which warnings of the stores the user has been told."""
+
+        def change(session: Session) -> None:
+            session.told = warnings
+
+        self.change(change)
+
 
 def forget_old_sessions(store: Store, now: datetime) -> None:
-    """Delete sessions that did nothing for a month."""
+    """Delete the state of sessions without an event for 30 days."""
     for record in store.list_records(WORKSPACE, NAMESPACE, key_prefix=SESSION_PREFIX):
         if now - record.time_modified > MAX_AGE:
             store.delete(WORKSPACE, NAMESPACE, record.key)

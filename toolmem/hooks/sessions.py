@@ -20,20 +20,20 @@ from toolmem.guard.shown_guidance import permitted_records
 from toolmem.guard.stores import Stores
 from toolmem.guidance.shown import guidance_section
 from toolmem.hooks.agents import Agent
+from toolmem.hooks.hooks_log import write_line
 from toolmem.hooks.notes import note_command
-from toolmem.hooks.protocol import Answer, Event
+from toolmem.hooks.protocol import Answer, Event, joined, notice_of
 from toolmem.hooks.session_state import SessionState, forget_old_sessions
-from toolmem.hooks.state import write_line
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.models.tools import ToolRecord
 from toolmem.rules import notes
 from toolmem.rules.prompt import choose, render_rules
 
-MAX_TOKENS = 1_500  # rules, cards and the contract of notes; critical rules may pass it
+MAX_TOKENS = 1_500  # of the context at the start; critical rules may exceed it
 
 
 def answer_start(agent: Agent, stores: Stores, guards: Sequence[Guard], event: Event) -> Answer:
-    """Rules, guidance and how to note a demand. A subagent gets the rules alone."""
+    """Answer with rules, guidance and how to note a demand; a subagent gets the rules alone."""
     listing = stores.listing(event.session)
     pinned = choose(listing)
     rules = render_rules(pinned.rules, not_shown=pinned.not_shown)
@@ -50,20 +50,17 @@ def answer_start(agent: Agent, stores: Stores, guards: Sequence[Guard], event: E
         stores.mark_guarded(agent.name)
         records = stores.main.records(WORKSPACE) if left > 0 else []
     except StoreError:
-        if not stores.copies:  # else they bind, and `lost` tells why
+        if not stores.copies:  # copies bind without the store
             raise
     if records:
         asking = stores.asking_guards() if guards else []
         records = permitted_records(records, [*guards, *asking], "", event.session, event.cwd)
     cards = guidance_section(records, left) if records else ""
-    states = [line for line in (stores.untrusted, *stores.lost) if line]
-    notices = [*stores.moved, *states]
-    if states:
-        with suppress(StoreError):  # so that they are told once
-            state = SessionState(stores.main, event.session)
-            state.change(lambda session: setattr(session, "told", states))
-    context = "\n\n".join(filter(None, (rules, cards, contract)))
-    return Answer(context=context, notice="\n".join(f"toolmem: {n}" for n in notices if n))
+    if stores.warnings:
+        with suppress(StoreError):
+            SessionState(stores.main, event.session).set_told(stores.warnings)
+    context = joined(rules, cards, contract, by="\n\n")
+    return Answer(context=context, notice=notice_of([*stores.moved, *stores.warnings]))
 
 
 def start_summary(store: str, config: str) -> None:
@@ -77,9 +74,9 @@ def start_summary(store: str, config: str) -> None:
 
 
 def summarize(path: str, config: str) -> None:
-    """Judge and summarize the calls of a store file, and forget old sessions.
+    """Judge and summarize the calls of a store file, and delete old copies and sessions.
 
-    `config`: a file of settings, "" for the defaults: judged by rules, without a model.
+    `config`: a file of settings; "" for the defaults, which use no model.
     """
     from toolmem.memory.toolmem import ToolMem
 

@@ -1,7 +1,7 @@
 """Offer the rules of the repository's file, and follow its changes.
 
-They bind once the user typed `use team rules` after they were listed. From then on a change that
-only restricts binds at once; one that loosens is a request on the rule, which the user accepts.
+The rules bind once the user has seen them and typed `use team rules`. From then on a change that
+only restricts binds at once. A change that loosens a rule is a request, which the user accepts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import Struct
 from toolmem.config.sections import WORKSPACE
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.guard.stores import Stores, store_path
-from toolmem.hooks.protocol import Answer, Event
+from toolmem.hooks.protocol import Answer, Event, notice_of
 from toolmem.models.rules import TEAM_FILE, ToolMemoryRule
 from toolmem.rules.changes import Actor
 from toolmem.rules.prompt import render_rules
@@ -35,14 +35,14 @@ _YES = late_pattern(r"(?i)(?:please )?use (?:the )?team rules(?:,? please)?|(?:è
 
 
 class Followed(Struct):
-    """What of the file the user has been told, and agreed to."""
+    """What of the file the user has seen and agreed to."""
 
-    seen: str = ""  # digest of the file that was told last; "": none was there
+    seen: str = ""  # digest of the file that the user saw last; "": there was none
     agreed: dict[str, str] = {}  # rule id -> digest of its entry, also of a lifted rule
 
 
 def follow_team_file(stores: Stores, event: Event) -> Answer:
-    """What to tell of the file; nothing where it is as it was."""
+    """The answer to a changed file: what the user and the model have to know."""
     if stores.copies or os.path.realpath(stores.main.location) == store_path(os.sep):
         return Answer()  # the user's own store binds in every project
     rules = stores.rules()
@@ -66,22 +66,21 @@ def follow_team_file(stores: Stores, event: Event) -> Answer:
     except ToolMemError as error:
         log.warning("%s is not followed: %s", path, error)
         return Answer()
-    notice = "\n".join(f"toolmem: {line}" for line in lines)
-    return Answer(notice=notice, context=render_rules(change.bound))
+    return Answer(notice=notice_of(lines), context=render_rules(change.bound))
 
 
 class _ChangedFile(Struct):
-    """The file as it is now, and what becomes of the rules in it."""
+    """The file as it is now, and the rules of it that bind."""
 
     rules: ToolMemoryStore
     path: Path
     data: bytes  # b"": there is no file
     digest: str
-    user: Actor | None  # who agreed to it just now
+    user: Actor | None  # the user, if this prompt agrees to the file
     bound: list[ToolMemoryRule] = []  # rules that bind from now on
 
     def follow(self, state: Followed) -> list[str]:
-        """Follow what the user agreed to. Returns what to tell them."""
+        """Apply the changes that the user agreed to. Returns messages for the user."""
         from toolmem.rules import team_file
 
         was_listed = state.seen == self.digest
@@ -106,7 +105,7 @@ class _ChangedFile(Struct):
         return [f"{TEAM_FILE} changed{note}:", *lines] if lines else []
 
     def _apply(self, found: Sequence[Compared], state: Followed, user: Actor | None) -> list[str]:
-        """Apply the entries that changed. Returns a line on each that is another rule now."""
+        """Apply the entries that changed. Returns a message on each changed rule."""
         from toolmem.rules import team_file
 
         lines: list[str] = []
@@ -128,7 +127,7 @@ class _ChangedFile(Struct):
 
 
 def _git_note(path: Path, data: bytes) -> str:
-    """Say that git does not hold the file so. Git runs no filter here, and fetches nothing."""
+    """Say if the file differs from the commit. Git runs no filter here, and fetches nothing."""
     from subprocess import DEVNULL, SubprocessError, run
 
     command = ["git", "-C", str(path.parent), "cat-file", "blob", f"HEAD:./{path.name}"]

@@ -145,7 +145,7 @@ class MemoryServices:
                 zone=self._zone,
                 serves_guests=self.settings.session.speaker == "guest",
                 only_asks=UNTRUSTED if found.untrusted else "",
-                copies=[*found.copies.values(), *found.elsewhere],
+                copies=[*found.copies.values(), *found.replaced],
                 lost="; ".join(found.lost),
             )
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from toolmem.errors import RequestError
 from toolmem.flow.services import Memory
 from toolmem.guard.conversation import rule_stops
-from toolmem.guard.guard import HEAR_WAIT
+from toolmem.guard.guard import MESSAGE_WAIT
 from toolmem.models.calls import Moment
 from toolmem.models.rules import Effect
 from toolmem.operations.operation import AgentTool, ConversationId, operation
@@ -89,7 +89,7 @@ def note_demand(
     names = [*(tools or ()), *(schema.name for schema in schemas)]
     context.kept_calls = _kept_calls(memory, names[:20])
     rules = memory.services.rules(memory.workspace_name)
-    with rules.store.transaction(HEAR_WAIT):
+    with rules.store.transaction(MESSAGE_WAIT):
         done = keep.note_demand(rules, note, context)
     return _told_to_whom(done, context)
 
@@ -118,7 +118,7 @@ def lift_demand(
         context.stopped_by = guard.stopped_before(context.session)
     actor = Actor("user", memory.actor.evidence, quote, context.session, context.noted_by)
     rules = memory.services.rules(memory.workspace_name)
-    with rules.store.transaction(HEAR_WAIT):
+    with rules.store.transaction(MESSAGE_WAIT):
         return keep.lift_demand(rules, quote, lifted, context, actor)
 
 

@@ -50,7 +50,7 @@ def check_tool_call(
     decision = memory.services.guard(memory.workspace_name).before(
         tool_name,
         {} if input is None else input,
-        conversation=conversation_id or "",
+        conversation_id=conversation_id or "",
         schema=schemas.get(folded_name(tool_name)),
         folder=folder or "",
         force=force,

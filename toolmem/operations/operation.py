@@ -26,6 +26,7 @@ from toolmem.config.names import hint, lower_first
 from toolmem.errors import RequestError
 from toolmem.flow.checks import check_flow
 from toolmem.flow.op import Op, Sequential, known_ops
+from toolmem.flow.runner import OLD_NAMES
 from toolmem.flow.services import Memory
 
 P = ParamSpec("P")
@@ -120,11 +121,14 @@ class Operation:
     def bind(self, *args: Any, **kwargs: Any) -> Mapping[str, Any]:
         """The arguments of a call by name. Raises TypeError, as a call in Python does."""
         known = self.signature.parameters
-        for name in kwargs:
-            if name not in known:
+        given = {}
+        for name, value in kwargs.items():
+            new = name if name in known else OLD_NAMES.get(name, name)
+            if new not in known or (new != name and new in kwargs):
                 raise TypeError(f"{self.name}() has no argument {name!r} ({hint(name, known)})")
+            given[new] = value
         try:
-            return self.signature.bind(*args, **kwargs).arguments
+            return self.signature.bind(*args, **given).arguments
         except TypeError as error:
             raise TypeError(f"{self.name}(): {error}") from None
 

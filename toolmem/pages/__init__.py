@@ -1,5 +1,6 @@
-"""What the console's pages and the report are made of.
+"""The parts that the console's pages and the report share.
 
-`figures` counts; `html` makes the environment of their templates, and shows texts and times;
-`templates/parts.html.j2` draws bars, sparklines and cards, and `page.css` is the style of both.
+`figures` computes intervals; `html` makes the environment of templates, with filters for texts,
+figures and times; `templates/parts.html.j2` draws bars, sparklines and cards; `page.css` is the
+style of both.
 """

@@ -1,4 +1,4 @@
-"""Figures that pages show: shares with their interval, lost calls, and the failure to fix first."""
+"""Figures that pages show: the interval of a share, and the most frequent failure of a tool."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def wilson_interval(k: float, n: float) -> Interval:
 
 
 def main_failure(guidance: Guidance | None) -> Line | None:
-    """The line of the most frequent failure; None where no line tells one."""
+    """The guidance line of the most frequent failure; None where there is none."""
     lines = guidance.lines if guidance else []
     failures = [line for line in lines if line.kind in ("failure", "worthless", "silent", "model")]
     return max(failures, key=lambda line: line.k, default=None)

@@ -1,6 +1,6 @@
-"""The environment of templates, and how they show texts of calls, figures and times.
+"""The environment of templates, with filters for texts of calls, figures and times.
 
-Text of calls is escaped, on one line, cut, and without invisible characters.
+Text of calls is escaped, cut, on one line, and without invisible characters.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ GetText = Callable[[str], str]
 
 
 def environment(package: str, texts: Mapping[str, str] | None = None) -> Environment:
-    """`package`: its folder `templates` comes before the shared one.
+    """Make an environment. The `templates` of `package` come before the shared ones.
 
-    `texts`: those of another language, by the English ones; None: pages are in English.
+    `texts`: translations by their English text; None: pages are in English.
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
@@ -43,13 +43,13 @@ def environment(package: str, texts: Mapping[str, str] | None = None) -> Environ
         auto_reload=False,
         extensions=["jinja2.ext.i18n"],
     )
-    texts = texts or {}
+    translations = texts or {}
 
     def gettext(text: str) -> str:
-        return texts.get(text, text)
+        return translations.get(text, text)
 
     def ngettext(one: str, more: str, count: int) -> str:
-        return texts.get(more) or (one if count == 1 else more)
+        return translations.get(more) or (one if count == 1 else more)
 
     install: Any = made
     install.install_gettext_callables(gettext, ngettext, newstyle=True)
@@ -72,7 +72,7 @@ def environment(package: str, texts: Mapping[str, str] | None = None) -> Environ
 
 
 def arguments(given: Any) -> str:
-    """The arguments of a call on one line: `name: value` of each."""
+    """The arguments of a call on one line: `name: value, name: value`."""
     if not isinstance(given, dict):
         return plain(dumped(given), MAX_TEXT)
     parts = [f"{name}: {dumped(value)[: 2 * MAX_TEXT]}" for name, value in list(given.items())[:20]]
@@ -80,7 +80,7 @@ def arguments(given: Any) -> str:
 
 
 def recorded(call: str) -> str:
-    """The arguments of a decision's call, which were kept as JSON and may have been cut."""
+    """The arguments of a decision's call. They are stored as JSON, which may be cut."""
     try:
         return arguments(json.loads(call))
     except (ValueError, RecursionError):
@@ -88,18 +88,18 @@ def recorded(call: str) -> str:
 
 
 def dumped(value: Any) -> str:
-    """A value as JSON; a text as it is."""
+    """A value as JSON; a string as it is."""
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def number(value: float | None) -> str:
-    """Short, with a comma at thousands; "-" for unknown."""
+    """A number with three digits, or with commas from a thousand on; "-" for unknown."""
     if value is None:
         return "-"
-    if isinstance(value, int):
-        return f"{value:,}"
+    if isinstance(value, int) or value >= 999.5:
+        return f"{round(value):,}"
     return "<0.001" if 0 < value < 0.001 else f"{value:.3g}"
 
 
@@ -108,23 +108,24 @@ def seconds(value: float | None) -> str:
     if value is None:
         return "-"
     if value >= 1:
-        return f"{value:.3g} s"
-    return f"{1000 * value:.3g} ms" if value >= 1e-4 else "<0.1 ms"
+        return f"{number(value)} s"
+    return f"{number(1000 * value)} ms" if value >= 1e-4 else "<0.1 ms"
 
 
 def ago(gettext: GetText, moment: datetime) -> str:
-    """How long ago, in the largest unit; days become a date after a month."""
-    seconds = (datetime.now(UTC) - moment).total_seconds()
-    if abs(seconds) > 30 * 86_400:
+    """The time since or until a moment, in its largest unit; a date beyond 30 days."""
+    elapsed = (datetime.now(UTC) - moment).total_seconds()
+    distance = abs(elapsed)
+    if distance > 30 * 86_400:
         return f"{moment:%Y-%m-%d}"
-    size, unit = next((each for each in UNITS if abs(seconds) >= each[0]), UNITS[-1])
-    time = f"{int(abs(seconds) // size)} {gettext(unit)}"
-    return gettext(PAST if seconds >= 0 else FUTURE) % time
+    size, unit = next((each for each in UNITS if distance >= each[0]), UNITS[-1])
+    time = f"{int(distance // size)} {gettext(unit)}"
+    return gettext(PAST if elapsed >= 0 else FUTURE) % time
 
 
 def spark(failed: Sequence[bool]) -> str:
-    """An SVG path: for each of 20 stretches, oldest first, a bar as high as its share failed."""
+    """An SVG path of up to 20 bars, oldest first: the share that failed in each part of calls."""
     size = max(1, math.ceil(len(failed) / SPARK_BARS))
-    stretches = [failed[i : i + size] for i in range(0, len(failed), size)]
-    shares = [sum(each) / len(each) for each in stretches]
+    groups = [failed[i : i + size] for i in range(0, len(failed), size)]
+    shares = [sum(each) / len(each) for each in groups]
     return "".join(f"M{4 * i + 2} 16V{15 - 14 * share:.0f}" for i, share in enumerate(shares))

@@ -1,7 +1,7 @@
-"""Decide which requests are let in: by a bearer token, or without one from this machine alone.
+"""Authorize requests by a bearer token; where none is configured, only from this machine.
 
-Without a token `Host` must be a loopback name, which keeps out a web page whose own name was
-pointed at 127.0.0.1 (DNS rebinding), and `Origin` must be a page of this machine.
+Without a token `Host` must be a loopback name, as a web page may point its own name at 127.0.0.1
+(DNS rebinding), and `Origin` must be a page of this machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STATUSES = {RequestError: 422, Conflict: 409, StoreError: 503, ModelError: 502}
 
 
 class Refused(Exception):
-    """A request is not let in. `status`: of the HTTP response; `back`: a page that leads on."""
+    """A request is refused. `status`: of the HTTP response; `back`: a page to link to."""
 
     def __init__(self, status: int, message: str, back: str = "") -> None:
         super().__init__(message)
@@ -30,45 +30,45 @@ class Refused(Exception):
 
 
 def status_of(error: Refused | ToolMemError) -> int:
-    """The status of the HTTP response that tells an error."""
+    """The status of the HTTP response to an error."""
     if isinstance(error, Refused):
         return error.status
     return next((code for kind, code in _STATUSES.items() if isinstance(error, kind)), 500)
 
 
 class Access:
-    """Checks requests. The token is never shown, and compared in constant time."""
+    """Checks requests. The token is compared in constant time, and never shown."""
 
     def __init__(self, token: str = "") -> None:
         self._digest = hashlib.sha256(token.encode()).digest() if token else b""
 
     @property
-    def has_token(self) -> bool:
+    def needs_token(self) -> bool:
         return bool(self._digest)
 
-    def knows(self, headers: Mapping[str, str]) -> bool:
-        """Whether the request has the token; True if none is configured."""
+    def has_token(self, headers: Mapping[str, str]) -> bool:
+        """Whether a request has the token; True if none is configured."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
         token = given.strip() if scheme.lower() == "bearer" else ""
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
         return not self._digest or hmac.compare_digest(digest, self._digest)
 
     def check(self, headers: Mapping[str, str]) -> None:
-        """Raises Refused."""
-        if not self.knows(headers):
+        """Raises Refused for a request that is not authorized."""
+        if not self.has_token(headers):
             raise Refused(401, "Authorization: expected `Bearer <the configured token>`")
         if self._digest:
             return
-        remedy = "a configured token (TOOLMEM_TOKEN, or auth.token_file) lets other names in"
+        remedy = "configure a token (TOOLMEM_TOKEN, or auth.token_file) to allow other names"
         if not is_loopback(headers.get("host", "")):
             raise Refused(403, f"Host: expected 127.0.0.1, [::1] or localhost; {remedy}")
         origin = headers.get("origin", "")
         if origin and not is_loopback(origin.partition("://")[2]):
-            raise Refused(403, f"Origin: a web page of another host may not ask; {remedy}")
+            raise Refused(403, f"Origin: a web page of another host is refused; {remedy}")
 
 
 def read_token(auth: AuthSection) -> str:
-    """Read `auth.token_file`, else the variable `auth.token_env`; "": none. Raises ConfigError."""
+    """Read the token from `auth.token_file`, else `auth.token_env`. Raises ConfigError."""
     where = auth.token_env
     token = os.environ.get(auth.token_env, "").strip()
     if auth.token_file:
@@ -86,7 +86,7 @@ def read_token(auth: AuthSection) -> str:
 
 
 async def read_body(chunks: AsyncIterable[bytes], limit: int, shown: str) -> bytes:
-    """The body of a request. Raises Refused if it has over `limit` bytes, `shown` in words."""
+    """The body of a request. Raises Refused over `limit` bytes, which `shown` has in words."""
     body = bytearray()
     async for chunk in chunks:
         body += chunk

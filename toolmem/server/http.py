@@ -27,8 +27,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from toolmem import __version__
 from toolmem.config.names import hint
 from toolmem.errors import RequestError, ToolMemError
-from toolmem.flow.checks import WORKSPACE_KEY
-from toolmem.flow.runner import with_new_names
 from toolmem.formats.files import read_json
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import with_all_fields
@@ -41,21 +39,21 @@ from toolmem.server.access import Access, Refused, read_body, status_of
 from toolmem.server.console.app import Console
 from toolmem.server.console.visitors import Terminal
 from toolmem.server.openapi import openapi_document
-from toolmem.server.rpc import ONLY_READS, Rpc
+from toolmem.server.rpc import READ_ONLY, Rpc, split_workspace
 
 log = logging.getLogger("toolmem.server")
 Answer = TypeVar("Answer")
 
 MAX_BODY = 32 << 20  # bytes of a request
-MAX_BODIES = 256 << 20  # bytes of all requests that are under way
-MAX_UNFINISHED = 64  # connections whose request has not come completely
-HEADERS_WITHIN = 10.0  # seconds
+MAX_BODIES = 256 << 20  # bytes of all open requests
+MAX_UNFINISHED = 64  # connections with an incomplete request
+HEADERS_TIMEOUT = 10.0  # seconds
 MAX_WAITING = 64  # requests that may wait for a model
 MAX_SHORT = 32  # other requests
 MAX_PAGES = 8  # pages of the console
 # Operations that may ask a model or an embedder.
 WAITING = ("add", "summarize", "retrieve", "recall", "capture_rules")
-# What a service that only reads answers: operations, and the flows that these run.
+# What a read-only service answers: operations, and the flows that these run.
 _READING = {each.name for each in OPERATIONS.values() if each.reads_only}
 _READING_FLOWS = {OPERATIONS[name].flow for name in _READING} - {""}
 # Addresses of the API that a browser may open.
@@ -64,7 +62,7 @@ _WAITING_RPC = re.compile(rb"memory[._](?:%s)" % "|".join(WAITING).encode())
 
 
 class Threads:
-    """Run work in threads under limits: a guard's check never waits behind an `add` or a page."""
+    """Run work in threads, with limits by kind: no guard's check waits for an `add` or a page."""
 
     def __init__(self) -> None:
         self._waiting = CapacityLimiter(MAX_WAITING)
@@ -72,12 +70,12 @@ class Threads:
         self._pages = CapacityLimiter(MAX_PAGES)
 
     async def run(self, work: Callable[[], Answer], *, waits: bool = False) -> Answer:
-        """`waits`: the work may ask a model."""
+        """Run work in a thread. `waits`: it may ask a model."""
         limiter = self._waiting if waits else self._short
         return await anyio.to_thread.run_sync(work, limiter=limiter)
 
     async def run_page(self, work: Callable[[], Answer]) -> Answer:
-        """Read what a page shows, or make a change that it asks for."""
+        """Answer a request of the console in a thread."""
         return await anyio.to_thread.run_sync(work, limiter=self._pages)
 
 
@@ -93,26 +91,23 @@ class Service:
         self.threads = Threads()
 
     async def run_named(self, flows: Mapping[str, Any], request: Request) -> Response:
-        """Run the flow that the path names, or else an operation."""
+        """Run the flow that the path names, else the operation."""
         name = request.path_params["name"]
         body = await _body(request)
         waits = name in WAITING or name not in OPERATIONS
         done = await self.threads.run(lambda: self._run(name, body, flows), waits=waits)
-        has_older = isinstance(done, Calls) and done.next is not None
-        return _json(done, headers={NEXT_HEADER: str(done.next)} if has_older else None)
+        older = done.next if isinstance(done, Calls) else None
+        return _json(done, headers=None if older is None else {NEXT_HEADER: str(older)})
 
     def _run(self, name: str, body: bytes, flows: Mapping[str, Any]) -> Any:
         if name not in OPERATIONS and name not in flows:
             raise Refused(404, f"there is no {name!r} ({hint(name, {**flows, **OPERATIONS})})")
         if self.read_only and name not in (_READING_FLOWS if name in flows else _READING):
-            raise Refused(403, f"{name}: {ONLY_READS}")
+            raise Refused(403, f"{name}: {READ_ONLY}")
         arguments = read_json(body)
         if not isinstance(arguments, dict):
             raise RequestError("body: expected a JSON object", "body")
-        arguments = with_new_names(arguments)
-        workspace = arguments.pop(WORKSPACE_KEY, None)
-        if not isinstance(workspace, str) or not workspace:
-            raise RequestError("workspace: expected the name of a workspace", WORKSPACE_KEY)
+        workspace, arguments = split_workspace(arguments)
         memory = self.memory.workspace(workspace)
         if name in flows:
             return memory.run(name, **arguments)
@@ -131,22 +126,22 @@ class Service:
         return Response(answer, media_type="application/json")
 
     async def health(self, request: Request) -> Response:
-        """Whether the store answers and has its rules; with the token also why not, and version."""
+        """Whether the store answers and has its rules. Reason and version need the token."""
         status = 200
         state = {"status": "ok"}
         try:
-            reason = await self.threads.run(self._problem_of_rules)
+            reason = await self.threads.run(self._lost_rules)
         except ToolMemError as error:
             reason = str(error)
         if reason:
             status = 503
             state = {"status": "unavailable", "reason": reason}
-        if not self.access.knows(request.headers):
+        if not self.access.has_token(request.headers):
             return _json({"status": state["status"]}, status)
         return _json({**state, "name": "toolmem", "version": __version__}, status)
 
-    def _problem_of_rules(self) -> str:
-        """What became of rules that the store lost; "" where it has all. Raises StoreError."""
+    def _lost_rules(self) -> str:
+        """Describe the rules that the store lost; "" where it has all. Raises StoreError."""
         self.memory.rules.is_guarded()
         store = self.memory.services.store()
         if isinstance(store, KeepsRuleCopies):
@@ -186,7 +181,7 @@ class Gate:
 
 
 class Bounded:
-    """Middleware that bounds the bodies in memory; a client that hangs up is no error."""
+    """Middleware that limits the bytes of open requests. A client that hangs up is no error."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -201,8 +196,8 @@ class Bounded:
             size = len(message.get("body", b""))
             if self._held + size > MAX_BODIES:
                 raise Refused(503, f"bodies: over {MAX_BODIES >> 20} MB at once; send it again")
-            held = held + size
-            self._held = self._held + size
+            held += size
+            self._held += size
             return message
 
         try:
@@ -214,7 +209,7 @@ class Bounded:
 
 
 class BoundedProtocol(H11Protocol):
-    """HTTP whose headers have a deadline. Of very many unfinished requests the oldest are cut."""
+    """HTTP with a deadline for headers. Over MAX_UNFINISHED open requests the oldest are cut."""
 
     _unfinished: ClassVar[dict[BoundedProtocol, None]] = {}  # the oldest first
     _deadline: asyncio.TimerHandle | None = None
@@ -236,7 +231,7 @@ class BoundedProtocol(H11Protocol):
     def _watch(self) -> None:
         state = self.conn.their_state
         if state is h11.IDLE and self._deadline is None:
-            self._deadline = self.loop.call_later(HEADERS_WITHIN, self.transport.abort)
+            self._deadline = self.loop.call_later(HEADERS_TIMEOUT, self.transport.abort)
         elif state is not h11.IDLE and self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
@@ -244,7 +239,7 @@ class BoundedProtocol(H11Protocol):
             self._unfinished.pop(self, None)
         elif self not in self._unfinished:
             self._unfinished[self] = None
-            # Most requests of a crowd have come by then.
+            # Most of many requests at once are complete by then.
             self.loop.call_later(0.2, self._cut_oldest)
 
     def _cut_oldest(self) -> None:
@@ -260,7 +255,7 @@ def application(
 ) -> Starlette:
     """The ASGI application over a memory.
 
-    `terminal`: where the user signs in to the console. `read_only`: nothing is changed.
+    `terminal`: where the user signs in to the console. `read_only`: refuse every change.
     """
     service = Service(memory, access, read_only=read_only)
     flows = memory.engine.flows
@@ -280,7 +275,7 @@ def application(
     missing = request_response(console.missing)
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        """An address that a person typed wrong is answered as a page."""
+        """Answer an unknown address with a page where a browser asks for one."""
         await (missing if _wants_page(scope) else api)(scope, receive, send)
 
     return Starlette(routes=[*console.routes(), Mount("/", app=answer)])
@@ -298,7 +293,7 @@ async def _body(request: Request) -> bytes:
 
 
 async def _not_found(request: Request, error: Any) -> Response:
-    message = "ask by POST /<flow or operation>; GET /openapi.json lists them"
+    message = "send POST /<flow or operation>; GET /openapi.json lists them"
     return _problem(error.status_code, message)
 
 

@@ -2,14 +2,14 @@
 
 Error codes: -32700 no JSON, -32600 no request, -32601 unknown method, -32602 a wrong parameter (its
 name in `data.parameter`), -32000 the store failed, -32603 anything else. OpenHuman's names are
-aliases: `openhuman.memory_tool_rule_put` is `memory.tool_rule_put`, its result in their envelope.
-Where there are older calls than a result has, `next` stands beside it: the `before` to ask with.
+aliases: `openhuman.memory_tool_rule_put` is `memory.tool_rule_put`, with the result in OpenHuman's
+envelope. `next` beside a page of calls is the `before` of a request for older ones.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -27,12 +27,12 @@ from toolmem.operations.results import Calls
 log = logging.getLogger("toolmem.server")
 
 MAX_BATCH = 1_000
-ONLY_READS = "this service only reads (it was started with --read-only)"
+READ_ONLY = "this service is read-only (it was started with --read-only)"
 _ALIAS = "openhuman.memory_"
 
 
 class RpcError(Exception):
-    """An error that is answered in place of a result."""
+    """The error of a response."""
 
     def __init__(self, code: int, message: str, **data: Any) -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class Rpc:
         self._methods = {**named, **aliases}
 
     def answer(self, text: bytes) -> bytes | None:
-        """The response; None if the text has notifications only."""
+        """Answer the text of a request. Returns None if it has only notifications."""
         try:
             answer = self._answer_all(read_json(text))
         except RequestError as error:
@@ -88,20 +88,18 @@ class Rpc:
         return None if is_notification else {"jsonrpc": "2.0", "id": request_id, **done}
 
     def _perform(self, method: str, params: Any) -> dict[str, Any]:
-        """The `result` of a method, and `next` where calls have older ones."""
+        """Run a method. Returns its `result`, and `next` where there are older calls."""
         operation = self._methods.get(method)
         if operation is None:
             known = hint(method[:100], self._methods)
             raise RpcError(-32601, f"Method not found: {method[:100]!r} ({known})")
         if self._read_only and not operation.reads_only:
-            raise RpcError(-32000, f"Server error: {method}: {ONLY_READS}")
+            raise RpcError(-32000, f"Server error: {method}: {READ_ONLY}")
         if not isinstance(params, dict | list | None):
             raise RpcError(-32600, "Invalid Request: params: expected an object or a list")
         try:
-            arguments = with_new_names(_named_params(operation, params or {}))
-            workspace = arguments.pop(WORKSPACE_KEY, None) or "default"
-            if not isinstance(workspace, str):
-                raise RequestError("workspace: expected the name of a workspace", WORKSPACE_KEY)
+            named = _named_params(operation, params or {})
+            workspace, arguments = split_workspace(named, "default")
             done = self._workspace_of(workspace).perform(operation, arguments)
             result = with_all_fields(done)
         except RequestError as error:
@@ -114,8 +112,17 @@ class Rpc:
             raise RpcError(-32603, f"Internal error: {type(error).__name__}") from None
         if method.startswith(_ALIAS):
             result = {"result": result, "logs": []}
-        has_older = isinstance(done, Calls) and done.next is not None
-        return {"result": result, "next": done.next} if has_older else {"result": result}
+        older = done.next if isinstance(done, Calls) else None
+        return {"result": result} if older is None else {"result": result, "next": older}
+
+
+def split_workspace(request: Mapping[str, Any], default: str = "") -> tuple[str, dict[str, Any]]:
+    """The workspace that a request names, and its other arguments. Raises RequestError."""
+    arguments = with_new_names(request)
+    workspace = arguments.pop(WORKSPACE_KEY, None) or default
+    if not isinstance(workspace, str) or not workspace:
+        raise RequestError("workspace: expected the name of a workspace", WORKSPACE_KEY)
+    return workspace, arguments
 
 
 def _named_params(operation: Operation, params: dict[str, Any] | list[Any]) -> dict[str, Any]:

@@ -16,8 +16,8 @@ import msgspec
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.records import read_records
 from toolmem.guard import Guard
-from toolmem.guard.aside import hear_in_time
 from toolmem.guard.decision import plain_allow
+from toolmem.guard.pending_demands import capture_or_hold
 from toolmem.guard.shown_guidance import permitted_records
 from toolmem.guidance.shown import guidance_section, require_trusted
 from toolmem.llm.tokens import estimated_tokens
@@ -196,8 +196,8 @@ class AgentSession:
             found.append({"role": "user", "content": self._open_message})
         try:
             self._listing = self.rules.all_rules(self.conversation_id)
-            if aside := self._guard.asides.get(self.conversation_id):
-                self._listing.rules.extend(aside.held)
+            if pending := self._guard.pending.get(self.conversation_id):
+                self._listing.rules.extend(pending.demands)
         except ToolMemError as error:
             log.error("the rules could not be read again: %s", error)
         settings = self.memory.services.settings
@@ -220,7 +220,7 @@ class AgentSession:
             captured.add(self._hook.hear(turn))
             return captured
 
-        self._unreported.add(hear_in_time(guard, turn, capture))
+        self._unreported.add(capture_or_hold(guard, turn, capture))
 
     @property
     def _guard(self) -> Guard:
@@ -348,7 +348,7 @@ class AgentSession:
         finished_turn = self._turn(user_text, list(map(tool_use, [*self._stored_calls, *results])))
         self._unreported.add(self.recorder.take_answers())
         learn = partial(self._hook.after_turn, finished_turn, heard=True)
-        self._unreported.add(hear_in_time(self._guard, finished_turn, learn))
+        self._unreported.add(capture_or_hold(self._guard, finished_turn, learn))
         captured, self._unreported = self._unreported.without_repeats(), Captured()
         self._turns += 1
         self._stored_calls = []

@@ -177,7 +177,7 @@ class CallRecorder:
         decision = self.guard.before(
             tool_name,
             arguments,
-            conversation=self.conversation_id,
+            conversation_id=self.conversation_id,
             schema=self.schemas.get(folded_name(tool_name)),
             force=force,
             asks_user=self._asks_user and not self.is_guests,

@@ -38,7 +38,7 @@ def test_a_rule_that_an_agent_asks_for_is_approved_after_a_look_at_its_replay(br
 
 def test_a_rejected_request_leaves_the_rule_as_it_is(browser, memory, user_rule):
     memory.acting_as(Actor("agent")).tool_rule_delete("send_email", user_rule.id)
-    assert "A change is asked for" in browser.open("rule", id=user_rule.id)
+    assert "A change is requested" in browser.open("rule", id=user_rule.id)
     browser.send("reject", id=user_rule.id)
     assert memory.rules.requests() == []
     assert [each.id for each in memory.tool_rule_list("send_email")] == [user_rule.id]
@@ -64,7 +64,7 @@ def test_a_draft_of_a_rule_that_is_known_leads_to_it(browser, memory):
 def test_a_trial_says_that_earlier_calls_are_not_known_to_it(browser, memory):
     more = {"effect": "deny", "when": [{"more_than": {"calls": 2, "per": "day"}}]}
     rule = memory.tool_rule_put("send_email", "At most two a day", **more)
-    assert "earlier calls knew of none" in browser.open("rule", id=rule.id, replay=1)
+    assert "as if there were none" in browser.open("rule", id=rule.id, replay=1)
 
 
 def test_what_was_changed_since_it_was_shown_is_not_approved(browser, memory, user_rule):
@@ -123,7 +123,7 @@ def test_a_rule_that_the_user_withdrew_is_restored_as_it_was(browse, memory, use
 def test_what_nobody_saw_the_user_type_is_not_said_to_be_theirs(browser, memory, user_rule):
     memory.capture_rules("Never email eve@x.org", tools=["send_email"], conversation_id="s")
     page = browser.open("rules", state="waiting")
-    assert "a program asks to keep it" in page and "you asks" not in page
+    assert "a program requests this rule" in page and "you asks" not in page
     (waiting,) = memory.tool_rules(state="waiting")
     assert not waiting.rule.is_users
     browser.send("approve", id=waiting.rule.id)

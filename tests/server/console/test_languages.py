@@ -10,7 +10,7 @@ from sentences import long_sentences, sentences
 
 from toolmem.pages.html import FUTURE, PAST, UNITS, UNKNOWN, environment
 from toolmem.server.console.app import preferred_language
-from toolmem.server.console.changes import TOLD
+from toolmem.server.console.changes import NOTICES
 from toolmem.text.display import zone_name
 
 CHINESE = "zh-CN,zh;q=0.9,en;q=0.8"
@@ -50,7 +50,7 @@ def pages(memory, user_rule, browse):
 
 
 def test_every_text_of_the_pages_is_short_and_has_a_chinese_one_with_the_same_values():
-    texts = {*TOLD.values(), PAST, FUTURE, UNKNOWN, *(unit for _, unit in UNITS)}
+    texts = {*NOTICES.values(), PAST, FUTURE, UNKNOWN, *(unit for _, unit in UNITS)}
     console = files("toolmem.server.console").joinpath("templates")
     shared = files("toolmem.pages").joinpath("templates/parts.html.j2")
     templates = [each for each in console.iterdir() if each.name.endswith(".j2")]
@@ -107,5 +107,5 @@ def test_what_a_page_says_of_a_change_is_in_the_language_of_its_reader(browser, 
     told = html.unescape(browser.send("withdraw", id=user_rule.id).text)
     browser.client.headers["Accept-Language"] = "zh"
     answer = browser.send("restore", id=user_rule.id)
-    assert TOLD["withdraw"] in told and "已恢复，重新生效。" in answer.text
+    assert NOTICES["withdraw"] in told and "已恢复，重新生效。" in answer.text
     assert answer.headers["vary"] == "Accept-Language"

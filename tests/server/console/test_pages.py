@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 
 from toolmem import ToolMem
 from toolmem.errors import StoreUnavailable
+from toolmem.pages.html import number, seconds
 from toolmem.rules.changes import Actor
 from toolmem.server.access import Access
 from toolmem.server.console.call_views import calls, find_calls
@@ -287,3 +288,11 @@ def test_an_empty_memory_has_pages_too(tmp_path):
         client = TestClient(application(memory, Access()), base_url="http://127.0.0.1")
         for name in ("", "tools", "calls", "rules", "decisions", "search", "draft"):
             assert client.get(f"/w/default/{name}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("value", "as_number", "as_time"),
+    [(12345.6, "12,346", "12,346 s"), (999.7, "1,000", "1,000 s"), (0.25, "0.25", "250 ms")],
+)
+def test_figures_and_times_over_a_thousand_are_whole_numbers(value, as_number, as_time):
+    assert (number(value), seconds(value)) == (as_number, as_time)

@@ -143,7 +143,7 @@ def test_what_is_shown_is_what_is_saved_and_conditions_can_be_emptied(browser, m
     save(browser, **{**as_query(memory, after), "unless": ""})
     assert memory.tool_rule_list("send_email")[0].unless == []
     page = browser.open("draft", **{**as_query(memory, after), "when": ""})
-    assert "Write its conditions by hand" in page and saved_fields(page) == {}
+    assert "Write its conditions" in page and saved_fields(page) == {}
 
 
 def test_an_end_is_read_in_the_time_zone_of_the_user_and_can_be_taken_away(tmp_path):

@@ -291,7 +291,7 @@ def test_the_page_to_sign_in_tells_a_stranger_nothing(browse, memory):
     pages.append(client.post("/w/default/rule").text)
     for page in pages:
         assert "project-x" not in page and 'href="/w/' not in page
-    assert "These pages only read" in browse(has_terminal=False).client.get("/sign-in").text
+    assert "These pages are read-only" in browse(has_terminal=False).client.get("/sign-in").text
 
 
 def test_a_console_that_only_reads_takes_no_code_and_follows_no_form(browse, memory):
@@ -299,10 +299,10 @@ def test_a_console_that_only_reads_takes_no_code_and_follows_no_form(browse, mem
     assert browser.terminal.codes == []
     browser.sign_in("secret-token")
     page = browser.open("draft", tool_name="t", rule="Never x")
-    assert posts(page) == ["/sign-out"] and "Reading only" in page
+    assert posts(page) == ["/sign-out"] and "Read-only" in page
     form = {"csrf": page.partition('name="csrf" value="')[2][:96], "do": "save"}
     answer = browser.client.post("/w/default/rule", data={**form, "tool_name": "t", "rule": "x"})
-    assert answer.status_code == 403 and "only reads" in answer.text
+    assert answer.status_code == 403 and "read-only" in answer.text
     assert memory.tool_rule_list("t") == []
 
 

@@ -138,7 +138,7 @@ def test_a_server_that_only_reads_refuses_what_changes_something(serve, rules):
         assert client.post(f"/{name}", json={"workspace_id": "default"}).status_code == 403
     for method in (each.rpc for each in changing if each.rpc):
         asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}
-        assert "only reads" in client.post("/rpc", json=asked).json()["error"]["message"]
+        assert "read-only" in client.post("/rpc", json=asked).json()["error"]["message"]
     asked = {"workspace_id": "default", "tool_name": "send_email"}
     listed = client.post("/tool_rule_list", json=asked)
     assert "eve@x.org" in listed.text

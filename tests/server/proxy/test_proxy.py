@@ -251,7 +251,7 @@ def test_a_store_that_cannot_be_opened_never_takes_the_server_down(host, tmp_pat
     answer = host.call("send_email", TO_BOB)
     assert (text_of(answer) == "done") is runs
     assert host.ask("tools/list")["result"]["tools"]
-    assert "calls cannot be held against the memory" in host.close()[1]
+    assert "calls cannot be checked" in host.close()[1]
 
 
 def test_a_store_that_came_with_the_folder_only_asks_and_is_told(host, tmp_path, monkeypatch):

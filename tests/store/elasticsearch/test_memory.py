@@ -95,7 +95,7 @@ def test_a_rule_binds_at_once_in_another_process_and_is_lifted_at_once(open_memo
     mail = {"to": "sarah@example.com"}
 
     def decided():
-        return guard.before("send_email", mail, conversation="c").action
+        return guard.before("send_email", mail, conversation_id="c").action
 
     assert decided() == "allow"
     asked = {"tool_name": "send_email", "rule": "No", "effect": "deny"}
@@ -112,10 +112,10 @@ def test_what_was_done_before_counts_at_once_in_another_process(open_memory, clo
     asked = {"tool_name": "send_email", "rule": "No", "effect": "deny"}
     rules.put_rule(RuleInput(**asked, when=when))
     mail = {"to": "a@b.c"}
-    assert other.before("send_email", mail, conversation="c").action == "allow"
-    read = guard.before("read_inbox", {}, conversation="c")
+    assert other.before("send_email", mail, conversation_id="c").action == "allow"
+    read = guard.before("read_inbox", {}, conversation_id="c")
     guard.after(read, {}, output="one message", failed=False)
-    assert other.before("send_email", mail, conversation="c").action == "deny"
+    assert other.before("send_email", mail, conversation_id="c").action == "deny"
 
 
 def test_settings_that_cannot_be_are_refused_by_name():

@@ -1,7 +1,7 @@
-"""The console: pages on which a person sees what the memory knows, and decides.
+"""The console: pages on which a person reads the memory and decides on rules.
 
-`app` answers requests: `visitors` says who asks, `views` reads what a page shows (`call_views`,
-`tool_views`, `rule_views`; `paging` cuts their rows, `tables` has them whole as CSV), `changes`
-does what a form asks for, and `templates` draw it; their `zh.json` has each text in Chinese. Pages
-work without JavaScript. All text is untrusted.
+`app` answers requests: `visitors` signs people in, `views` reads the values of a page
+(`call_views`, `tool_views`, `rule_views`; `paging` cuts their rows, `tables` writes all of them as
+CSV), `changes` carries out forms, and `templates` draw the page; `zh.json` has each text in
+Chinese. Pages work without JavaScript. All text of calls is untrusted.
 """

@@ -25,16 +25,10 @@ from toolmem.memory.toolmem import ToolMem, Workspace
 from toolmem.pages.html import environment
 from toolmem.server.access import Access, Refused, read_body, status_of
 from toolmem.server.console.call_views import logged_call
-from toolmem.server.console.changes import TOLD, Retries, change
+from toolmem.server.console.changes import NOTICES, Retries, change
 from toolmem.server.console.tables import TABLES, csv_of
 from toolmem.server.console.views import VIEWS
-from toolmem.server.console.visitors import (
-    Terminal,
-    Visit,
-    Visitors,
-    cookie_name,
-    set_cookie,
-)
+from toolmem.server.console.visitors import Terminal, Visit, Visitors, cookie_name, set_cookie
 from toolmem.text.display import plain
 
 log = logging.getLogger("toolmem.server")
@@ -43,7 +37,7 @@ Work = Callable[[Request, Visit, bytes], Response]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 MAX_FORM = 64 << 10  # bytes
-MAX_FIELDS = 100
+MAX_FIELDS = 100  # of a form
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
     "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -64,7 +58,7 @@ STATIC = {
 
 
 class Console:
-    """The pages over one memory. `run`: runs blocking work in a thread."""
+    """The pages over one memory. `run` runs blocking work in a thread."""
 
     def __init__(
         self,
@@ -84,10 +78,10 @@ class Console:
         self._waiting: dict[str, tuple[str, int]] = {}  # by workspace: the rules' stamp, the count
 
     def routes(self) -> list[BaseRoute]:
-        """Pages stand below /w/, where no flow or operation is; those of a visit below its key."""
+        """Pages are below /w/, apart from flows and operations; those of a visit below its key."""
         guarded = self._guarded
         pages = [
-            Route("/", guarded(self._start)),
+            Route("/", guarded(self._first_page)),
             Route("/sign-out", guarded(self._sign_out), methods=["POST"]),
             Route("/w/{workspace}/rule", guarded(self._change), methods=["POST"]),
             Route("/w/{workspace}/decision", guarded(self._change), methods=["POST"]),
@@ -105,7 +99,7 @@ class Console:
         ]
 
     def _guarded(self, work: Work, *, signs_in: bool = False) -> Endpoint:
-        """An endpoint that knows its visitor, answers errors as a page, and sets headers."""
+        """Make an endpoint that finds the visit, answers errors as a page, and sets headers."""
 
         async def endpoint(request: Request) -> Response:
             visit = self.visitors.visit_of(request)
@@ -119,7 +113,7 @@ class Console:
                 elif request.method == "POST" and not signs_in:
                     refused = Refused(403, "Sign in first. Nothing was changed.")
                 elif not signs_in:
-                    return RedirectResponse(f"/sign-in?{_then(request)}", 303, HEADERS)
+                    return RedirectResponse(f"/sign-in?{_return_query(request)}", 303, HEADERS)
             try:
                 body = await read_body(request.stream(), MAX_FORM, f"{MAX_FORM >> 10} kB")
             except Refused as error:
@@ -133,7 +127,7 @@ class Console:
     def _answer(
         self, work: Work, request: Request, visit: Visit, body: bytes, refused: Refused | None
     ) -> Response:
-        back = ""  # a page that leads on
+        back = ""
         try:
             if refused is not None:
                 raise refused
@@ -157,7 +151,7 @@ class Console:
         raise Refused(404, "")
 
     def _workspace(self, request: Request) -> Workspace:
-        """The workspace of a page. Raises Refused where the store has none of its name."""
+        """The workspace of a page. Raises Refused if the store does not have it."""
         own = self.memory.workspace_name
         name = request.path_params.get("workspace") or own
         found = self.memory.workspace(name)
@@ -165,7 +159,7 @@ class Console:
             raise Refused(404, f"The store has no workspace {name!r}.")
         return found
 
-    def _start(self, request: Request, visit: Visit, body: bytes) -> Response:
+    def _first_page(self, request: Request, visit: Visit, body: bytes) -> Response:
         found = self.memory.services.store().workspaces()
         own = self.memory.workspace_name
         name = own if own in found or not found else found[0]
@@ -186,7 +180,7 @@ class Console:
             kept = {key: value for key, value in given.items() if value not in (None, "")}
             return root + page + (f"?{urlencode(kept)}" if kept else "")
 
-        is_led = visit.was_led_to(f"{name}?{urlencode(query)}")
+        is_led = visit.was_sent_to(f"{name}?{urlencode(query)}")
         kept = {k: v for k, v in query.items() if k not in ("from", "before", "told")}
 
         def here(**changed: Any) -> str:
@@ -202,7 +196,9 @@ class Console:
             page=name,
             url=url,
             root_of=partial(_root, visit),
-            sign_in="/sign-in" if name == "sign_in" else f"/sign-in?{_then(request)}".rstrip("?"),
+            sign_in="/sign-in"
+            if name == "sign_in"
+            else f"/sign-in?{_return_query(request)}".rstrip("?"),
             sign_out=f"{_prefix(visit)}/sign-out",
             tool_url=lambda tool: url("tool", name=tool),
             calls_url=lambda tool, outcome: url("calls", tool=tool, outcome=outcome),
@@ -211,14 +207,14 @@ class Console:
             query=defaultdict(str, query),
             visit=visit,
             retry=self._retries.newest(workspace),
-            told=TOLD.get(query.get("told", ""), "") if is_led else "",
+            notice=NOTICES.get(query.get("told", ""), "") if is_led else "",
             visitors=self.visitors,
             version=__version__,
         )
         return Response(text.encode("utf-8", "replace"), status, media_type="text/html")
 
     def _frame(self, request: Request, visit: Visit) -> dict[str, Any]:
-        """What stands around a page; nothing for a stranger, or where the store fails."""
+        """The values of the header and footer; empty for a stranger, and where the store fails."""
         try:
             self.visitors.require_reader(request, visit)
             workspace = self._workspace(request)
@@ -230,10 +226,10 @@ class Console:
         return {"workspace": name, "workspaces": every, "waiting_count": count}
 
     def _count_waiting(self, workspace: Workspace) -> int:
-        """Count the rules that wait for the user, again only where a rule was written since."""
+        """Count the requests that wait for the user. The count is kept until a rule is written."""
         name = workspace.workspace_name
         stamp = workspace.services.store().get_many(name, []).rules_stamp
-        if self._waiting.get(name, ("",))[0] != stamp or not stamp:
+        if not stamp or self._waiting.get(name, ("",))[0] != stamp:
             self._waiting[name] = (stamp, len(workspace.rules.requests()))
         return self._waiting[name][1]
 
@@ -246,8 +242,8 @@ class Console:
             if not location:
                 actor = visit.actor(form.get("do", ""))
                 location = change(self._workspace(request), form, actor)
-                visit.remember(body, location)
-                visit.may_change_again()
+                visit.keep_location(body, location)
+                visit.allow_changes()
         return RedirectResponse(location, 303)
 
     def _retry(self, request: Request, visit: Visit, body: bytes) -> Response:
@@ -259,7 +255,7 @@ class Console:
     def _csv(self, name: str, request: Request, visit: Visit, body: bytes) -> Response:
         text = csv_of(name, self._workspace(request), dict(request.query_params))
         headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-        content = text.encode("utf-8-sig", "replace")  # Excel reads UTF-8 by its mark alone
+        content = text.encode("utf-8-sig", "replace")  # Excel needs the mark to read UTF-8
         return Response(content, headers=headers, media_type="text/csv; charset=utf-8")
 
     def _raw_call(self, request: Request, visit: Visit, body: bytes) -> Response:
@@ -269,7 +265,7 @@ class Console:
 
     def _sign_in(self, request: Request, visit: Visit, body: bytes) -> Response:
         if request.method == "POST":
-            return self._begin(request, visit, body)
+            return self._begin_visit(request, visit, body)
         own = self.visitors.by_cookie(request)
         state = ""
         words = ""
@@ -278,13 +274,13 @@ class Console:
                 return RedirectResponse(_prefix(own) + own.then, 303)
             words = own.words
             state = "asked" if words else "refused"
-        response = self._render("sign_in", request, visit, _signing_in(state, words))
+        response = self._render("sign_in", request, visit, _sign_in_values(state, words))
         if state == "asked":
-            response.headers["Refresh"] = "2"  # a page with the tag is an error to axe
+            response.headers["Refresh"] = "2"  # accessibility checkers reject the tag in a page
         return response
 
-    def _begin(self, request: Request, visit: Visit, body: bytes) -> Response:
-        """Begin a visit: the page that follows waits for the terminal, if that is asked."""
+    def _begin_visit(self, request: Request, visit: Visit, body: bytes) -> Response:
+        """Begin a visit. The next page waits for the terminal where that is asked."""
         self.visitors.require_own_page(request)
         form = _form(body)
         then = form.get("then", "")
@@ -293,7 +289,7 @@ class Console:
         secret = form.get("secret", "").rpartition("/sign-in?code=")[2]  # the link, or the code
         new = self.visitors.sign_in(secret, form.get("form", ""), then)
         if new is None:
-            return self._render("sign_in", request, visit, _signing_in("wrong"), 403)
+            return self._render("sign_in", request, visit, _sign_in_values("wrong"), 403)
         former = self.visitors.by_cookie(request)
         if new is not former:
             self.visitors.end(former)
@@ -319,7 +315,7 @@ class Console:
 
 
 def _environments() -> dict[str, Any]:
-    """The environment of templates for each language. Chinese texts stand by the English ones."""
+    """The environment of templates for each language. `zh.json` maps English texts to Chinese."""
     chinese = json.loads(files(__package__).joinpath("templates/zh.json").read_text("utf-8"))
     package = "toolmem.server.console"
     return {"en": environment(package), "zh": environment(package, chinese)}
@@ -342,8 +338,8 @@ def preferred_language(accepted: str) -> str:
     return preferred
 
 
-def _then(request: Request) -> str:
-    """Where signing in leads, as a query: to the page that was asked for."""
+def _return_query(request: Request) -> str:
+    """The query by which signing in leads back to the requested page."""
     if request.method != "GET":
         return ""
     query = f"?{request.url.query}" if request.url.query else ""
@@ -351,12 +347,12 @@ def _then(request: Request) -> str:
 
 
 def _path(request: Request) -> str:
-    """The address without the key of a visit."""
+    """The path without the key of a visit."""
     return request.url.path.removeprefix(request.scope.get("root_path", ""))
 
 
 def _prefix(visit: Visit) -> str:
-    """What stands before the address of each page of a visit."""
+    """The path before each page of a visit."""
     return f"/v/{visit.key}" if visit.key else ""
 
 
@@ -369,11 +365,11 @@ def _form(body: bytes) -> dict[str, str]:
     try:
         text = body.decode()
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
-    except ValueError:  # of the encoding as well
+    except ValueError:  # also UnicodeDecodeError
         raise Refused(400, "This is no form of these pages. Nothing was changed.") from None
     return dict(pairs)
 
 
-def _signing_in(state: str, words: str = "") -> dict[str, str]:
-    """What the page to sign in shows. `state`: "", asked, refused or wrong."""
+def _sign_in_values(state: str, words: str = "") -> dict[str, str]:
+    """The values of the page to sign in. `state`: "", asked, refused or wrong."""
     return {"state": state, "words": words, "form": secrets.token_hex(16)}

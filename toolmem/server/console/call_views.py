@@ -1,4 +1,4 @@
-"""What the pages of calls show."""
+"""Read the values of the pages of calls."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from toolmem.text.display import bounded, marked
 from toolmem.view.conditions import Match
 from toolmem.view.view import CallView
 
-MAX_SCANNED = 5_000  # calls that one page reads to find those with an outcome
+MAX_SCANNED = 5_000  # calls that one page reads to find calls with an outcome
 MAX_SHOWN = 20_000  # characters of an input or output
 NEIGHBOURS = 15  # calls of the conversation before this one, and after it
-LISTED = ("of", "conversation", "outcome", "q", "line", "all")  # a list of calls, in an address
+LIST_FIELDS = ("of", "conversation", "outcome", "q", "line", "all")  # of a list's address
 
 
 def calls(memory: Workspace, query: Query) -> dict[str, Any]:
-    """The newest calls: of a tool, a conversation, a card's line, an outcome, with a text.
+    """The newest calls, filtered by tool, conversation, line of a card, outcome and text.
 
-    `more`: the position before which the next page begins, None at the end; `line`: the card's.
+    `more`: the position before which the next page begins, None at the end.
     """
     listed = _listed({**query, "of": query.get("tool", "")})
     found = find_calls(memory, listed, before=whole_number(query.get("before")), limit=PAGE)
@@ -45,11 +45,11 @@ def calls(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def _listed(query: Query) -> dict[str, str]:
-    return {name: query.get(name, "") for name in LISTED}
+    return {name: query.get(name, "") for name in LIST_FIELDS}
 
 
 def find_calls(memory: Workspace, query: Query, **page: Any) -> Calls:
-    """The newest calls that fit the filter of a list, oldest first. Raises Refused."""
+    """The newest calls that match the filter of a list, oldest first. Raises Refused."""
     line = _line_of(memory, query)
     given: dict[str, Any] = {
         "tool_names": [query["of"]] if query.get("of") else None,
@@ -62,26 +62,26 @@ def find_calls(memory: Workspace, query: Query, **page: Any) -> Calls:
 
 
 def _line_of(memory: Workspace, query: Query) -> Line | None:
-    """The line of a tool's card whose calls are asked for."""
+    """The line of a tool's card whose calls are listed; None for other lists."""
     index = whole_number(query.get("line"))
     if index is None:
         return None
     records = records_shown(memory, [query.get("of", "")])
     lines = records[0].guidance.lines if records and records[0].guidance else []
     if index >= len(lines):
-        raise Refused(404, "the card was written anew since: open it again")
+        raise Refused(404, "the card has changed since: open it again")
     return lines[index]
 
 
 def call(memory: Workspace, query: Query) -> dict[str, Any]:
-    """One call, what was decided in its conversation, and what today's rules say of it.
+    """One call, the decisions in its conversation, and today's rules that match it.
 
-    `older`, `newer`: its neighbours in the list from which it was opened, else of its tool.
+    `older`, `newer`: its neighbours in the list from which it was opened, else among its tool's.
     """
     logged = logged_call(memory, query)
     store = memory.services.store()
     shown = logged.call
-    conversation = logged.call.conversation_id
+    conversation = shown.conversation_id
     listed = _listed(query)
     is_list = any(listed.values())
     if not is_list:
@@ -89,9 +89,9 @@ def call(memory: Workspace, query: Query) -> dict[str, Any]:
     around: list[LoggedCall] = []
     decided: list[Decision] = []
     if conversation:
-        log = partial(store.call_log, memory.workspace_name, conversation_id=conversation)
-        around = log(before=logged.position, newest=True, limit=NEIGHBOURS)
-        around += log(after=logged.position - 1, limit=NEIGHBOURS + 1)
+        read = partial(store.call_log, memory.workspace_name, conversation_id=conversation)
+        around = read(before=logged.position, newest=True, limit=NEIGHBOURS)
+        around += read(after=logged.position - 1, limit=NEIGHBOURS + 1)
         decided = memory.decisions(conversation_id=conversation, tool_name=shown.tool_name)
     output = _readable(shown.output)
     return {
@@ -111,10 +111,10 @@ def call(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def _neighbour(memory: Workspace, listed: Query, place: dict[str, Any]) -> ToolCallResult | None:
-    """The next call in a list, on the side of a position that `place` names."""
+    """The next call of a list before or after a position, as `place` says."""
     line = _line_of(memory, listed)
     fits = OUTCOMES.get(listed["outcome"])
-    log = partial(
+    read = partial(
         memory.services.store().call_log,
         memory.workspace_name,
         tool_names=listed["of"] or None,
@@ -123,9 +123,9 @@ def _neighbour(memory: Workspace, listed: Query, place: dict[str, Any]) -> ToolC
         ids=line.call_ids if line else None,
         limit=CALLS_AT_ONCE if fits else 1,
     )
+    is_older = "before" in place
     scanned = 0
-    while scanned < MAX_SCANNED and (page := log(**place)):
-        is_older = "before" in place
+    while scanned < MAX_SCANNED and (page := read(**place)):
         for each in reversed(page) if is_older else page:
             if fits is None or fits(each.call):
                 return each.call
@@ -142,7 +142,7 @@ def _rules_against(memory: Workspace, call: ToolCallResult) -> list[Any]:
 
 
 def logged_call(memory: Workspace, query: Query) -> LoggedCall:
-    """The call of this tool and id, with its position. Raises Refused."""
+    """The call that a query names by tool and id, with its position. Raises Refused."""
     found = memory.services.store().call_log(
         memory.workspace_name, tool_names=query.get("tool", ""), ids=[query.get("id", "")]
     )
@@ -152,7 +152,7 @@ def logged_call(memory: Workspace, query: Query) -> LoggedCall:
 
 
 def _readable(value: Any) -> str:
-    """JSON with an element on each line; other texts as they are."""
+    """JSON, indented; other texts as they are."""
     text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
     if text[:1] in "[{":
         with suppress(ValueError, RecursionError):

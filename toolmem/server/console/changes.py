@@ -1,7 +1,7 @@
-"""What the forms do: decide on a rule, save it, mark a decision as wrong, judge calls again.
+"""Carry out forms: decide on a rule, save it, mark a decision as wrong, judge calls again.
 
-Each works as the same operation does elsewhere: without evidence that the user asks for it, what
-would loosen the user's rule in a guarded store is kept as a request.
+Each form runs an operation. In a guarded store a change that loosens a rule becomes a request,
+unless there is evidence that the user wants it.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from toolmem.server.console.rule_views import decision_of, editable, rule_fields
 
 log = logging.getLogger("toolmem.server")
 
-# Told on the page to which a change leads.
-TOLD = {
-    "approve": "Approved: what was asked for is done.",
-    "lifted": "Lifted: no call is held against this rule any more.",
+# Shown on the page to which a change leads.
+NOTICES = {
+    "approve": "Approved: the request is carried out.",
+    "lifted": "Lifted: calls are no longer checked against this rule.",
     "reject": "Rejected: nothing was changed.",
     "keep": "Kept: the rule holds as before.",
-    "withdraw": "Withdrawn: no call is held against it any more. It can be restored.",
+    "withdraw": "Withdrawn: calls are no longer checked against it. It can be restored.",
     "restore": "Restored: it holds again.",
-    "delete": "Deleted, with its text.",
+    "delete": "Deleted with its text.",
     "save": "Saved: it holds now.",
     "waits": "The store is guarded, and you did not sign in from the terminal. The change waits.",
     "wrong": "Kept with the decision. Nothing else was changed: edit the rule, or withdraw it.",
     "marked": "Kept with the decision. Nothing else was changed.",
-    "unmarked": "The mark is gone.",
+    "unmarked": "The mark is removed.",
 }
 REVIEWS = ("approve", "reject", "withdraw", "restore")
 
 
 def change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
-    """Do what a form asks for. Returns the page that tells it, relative to the form's.
+    """Carry out a form. Returns the page that shows the result, relative to the form's.
 
-    Raises Refused: 404 for what is gone, 409 where a rule is not as it was when its page was read,
-    422 for what is no change of it.
+    Raises Refused: 404 if the rule or decision is gone, 409 if the rule changed since its page was
+    read, 422 for an invalid change.
     """
     back = f"rule?{urlencode({'id': form['id']})}" if form.get("id") else ""
     try:
@@ -66,13 +66,15 @@ def _change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
     seen = form.get("seen") or "nothing" if asked else NEW
     acting = memory.acting_as(replace(actor, seen=seen))
     began = memory.services.clock.now()
-    told = do
+    outcome = do
     if do in REVIEWS:
         before = rule_of(memory, asked).rule
         after = acting.tool_rule_review(asked, do, seen=seen)
         is_question = before.request is not None and before.request.evidence == "typed"
-        told = "keep" if do == "reject" and is_question else do
-        told = "lifted" if do == "approve" and after.status == "deleted" else told
+        if do == "reject" and is_question:
+            outcome = "keep"
+        elif do == "approve" and after.status == "deleted":
+            outcome = "lifted"
     elif do == "delete":
         return _delete(acting, asked)
     elif do == "save":
@@ -80,14 +82,14 @@ def _change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
     else:
         raise RequestError("do: expected the name of a change", "do")
     if after.status == "deleted":
-        return f"rules?{urlencode({'told': told})}"
-    asked_now = after.request is not None and (do == "approve" or after.request.time >= began)
-    told = "waits" if after.status == "request" or asked_now else told
-    return f"rule?{urlencode({'id': after.id, 'told': told})}"
+        return f"rules?{urlencode({'told': outcome})}"
+    is_requested = after.request is not None and (do == "approve" or after.request.time >= began)
+    outcome = "waits" if after.status == "request" or is_requested else outcome
+    return f"rule?{urlencode({'id': after.id, 'told': outcome})}"
 
 
 def _delete(memory: Workspace, rule_id: str) -> str:
-    """Delete the text of a rule that does not hold, or ask for that."""
+    """Delete the text of a rule that does not hold, or request that."""
     found = rule_of(memory, rule_id)
     if found.state != "ended":
         raise RequestError("withdraw the rule before you delete its text", "do")
@@ -108,34 +110,31 @@ def _save(memory: Workspace, form: Mapping[str, str]) -> ToolMemoryRule:
 
 
 def _mark(memory: Workspace, decision_id: str, *, is_wrong: bool) -> str:
-    """Store with a decision whether it was wrong. It leads to the rule that made it."""
+    """Store with a decision whether it was wrong. A wrong one leads to the rule that made it."""
     decision_of(memory, decision_id)
     marked = memory.mark_decision(decision_id, wrong=is_wrong)
     for found in memory.tool_rules(ids=marked.rule_ids) if is_wrong else ():
         if found.state != "waiting":
             page = "rule" if found.rule.session else "draft"
             return f"{page}?{urlencode({'id': found.rule.id, 'told': 'wrong'})}"
-    told = "marked" if is_wrong else "unmarked"
-    return f"decision?{urlencode({'id': decision_id, 'told': told})}"
+    outcome = "marked" if is_wrong else "unmarked"
+    return f"decision?{urlencode({'id': decision_id, 'told': outcome})}"
 
 
 class Retry(Struct, frozen=True):
-    """A run that judges calls again, with times of day. `ended`: "" while it is under way.
+    """A run that judges calls again, with times of day. `ended`: "" while it runs.
 
-    Without an answer and a problem, the judge failed.
+    Without an answer or a problem, the judge failed.
     """
 
     began: str
     ended: str = ""
     answer: str = ""
-    problem: str = ""  # for which nothing was judged
+    problem: str = ""  # why nothing was judged
 
 
 class Retries:
-    """Judge calls again in the background, in one run at a time for each workspace.
-
-    The newest run is told until the next one.
-    """
+    """Judges calls again in the background, in one run at a time for each workspace."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -143,18 +142,18 @@ class Retries:
         self._newest: dict[str, Retry] = {}
 
     def newest(self, workspace: str) -> Retry | None:
-        """The newest run; None where there was none."""
+        """The newest run, also after its end; None where there was none."""
         return self._newest.get(workspace)
 
     def start(self, memory: Workspace) -> None:
-        """Begin a run, unless one is under way."""
+        """Begin a run, unless one is running."""
         name = memory.workspace_name
         began = memory.rules.local_time()
         with self._lock:
             if name in self._running:
                 return
             threading.Thread(target=self._run, args=(memory,), daemon=True).start()
-            self._running.add(name)  # it ends only once the lock is free
+            self._running.add(name)  # the run waits for the lock before it ends
             self._newest[name] = Retry(f"{began:%H:%M}")
 
     def _run(self, memory: Workspace) -> None:

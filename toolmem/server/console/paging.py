@@ -1,4 +1,4 @@
-"""One page of rows, and what an address asks for."""
+"""Cut rows into pages, as the query of an address asks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Query = Mapping[str, str]
 
 
 def cut(rows: Sequence[Any], query: Query) -> dict[str, Any]:
-    """One page of rows; `next` and `previous`: where its neighbours begin, or None."""
+    """One page of rows. `next`, `previous`: the first rows of its neighbours, or None."""
     start = whole_number(query.get("from")) or 0
     return {
         "rows": rows[start : start + PAGE],
@@ -22,6 +22,7 @@ def cut(rows: Sequence[Any], query: Query) -> dict[str, Any]:
 
 
 def whole_number(text: str | None) -> int | None:
-    """The number that a text is, where it fits into 64 bits."""
-    is_number = text is not None and text.isascii() and text.isdigit() and len(text) < 19
-    return int(text) if text is not None and is_number else None
+    """Read a whole number of up to 18 digits; None for another text."""
+    if text is None or len(text) > 18 or not (text.isascii() and text.isdigit()):
+        return None
+    return int(text)

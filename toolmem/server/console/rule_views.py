@@ -1,4 +1,4 @@
-"""What the pages of rules and decisions show."""
+"""Read the values of the pages of rules and decisions."""
 
 from __future__ import annotations
 
@@ -22,15 +22,12 @@ from toolmem.server.access import Refused
 from toolmem.server.console.paging import Query, cut
 from toolmem.text.display import zone_name
 
-MAX_DECISIONS = 1_000  # that a list is made of
+MAX_DECISIONS = 1_000  # of a list
 NEWEST = 10  # decisions on the page of a rule
 FIELDS = ("tool_name", "rule", "priority", "effect", "when", "unless", "expires_at")
 EFFECTS = ("deny", "ask", "remind")
 ACTIONS = ("deny", "ask", "advise")
 KINDS = ("rule", "repeat", "known_name", "schema", "self")
-
-
-# ------------------------------------------------------------ rules
 
 
 def rules(memory: Workspace, query: Query) -> dict[str, Any]:
@@ -43,7 +40,7 @@ def rules(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def rules_by_state(memory: Workspace, query: Query) -> dict[str, list[RuleOverview]]:
-    """The rules that fit a list's filter. One that holds and is to be changed waits as well."""
+    """The rules that match a list's filter. A rule with a requested change is waiting, too."""
     effect: Any = query.get("effect") if query.get("effect") in EFFECTS else None
     every = memory.tool_rules(effect=effect, text=query.get("q") or None)
     return {
@@ -54,13 +51,14 @@ def rules_by_state(memory: Workspace, query: Query) -> dict[str, list[RuleOvervi
 
 
 def rule(memory: Workspace, query: Query) -> dict[str, Any]:
-    """One rule: what it means, where it comes from, what it stopped, and trials of it."""
+    """One rule: its meaning, its origin, its decisions, and trials of it."""
     row = rule_of(memory, query.get("id", ""))
     found = row.rule
-    then = row.rule.as_asked
     waits = found.status == "request" or found.request is not None
-    trial = freed = None
-    answer = problem = ""
+    trial: RuleTrial | None = None
+    freed: RuleTrial | None = None
+    answer = ""
+    problem = ""
     try:
         if waits or "replay" in query:
             trial = memory.tool_rule_try(id=found.id)
@@ -72,10 +70,9 @@ def rule(memory: Workspace, query: Query) -> dict[str, Any]:
     return {
         "row": row,
         "rule": found,
-        "then": then,
         "waits": waits,
         "is_question": found.request is not None and found.request.evidence == "typed",
-        "is_looser": loosens(found, then, memory.rules.local_time()),
+        "is_looser": loosens(found, found.as_asked, memory.rules.local_time()),
         "is_weak": not found.is_checked or ONLY_ASKS in found.tags,
         "about": memory.decisions(rule_id=found.id, limit=NEWEST)[::-1],
         "trial": trial,
@@ -86,7 +83,7 @@ def rule(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def rule_of(memory: Workspace, rule_id: str) -> RuleOverview:
-    """A rule in any state, with what it did. Raises Refused."""
+    """A rule in any state. Raises Refused."""
     found = memory.tool_rules(ids=[rule_id])
     if not found:
         raise Refused(404, "there is no such rule any more")
@@ -94,7 +91,7 @@ def rule_of(memory: Workspace, rule_id: str) -> RuleOverview:
 
 
 def _freed(memory: Workspace, rule: ToolMemoryRule, trial: RuleTrial) -> RuleTrial | None:
-    """The recorded calls that a rule stops today, and would not with the change asked for."""
+    """The recorded calls that a rule stops today, and would not after the requested change."""
     if rule.request is None or not rule.is_checked:
         return None
     fields: Any = {"effect": rule.effect, "when": rule.when, "unless": rule.unless}
@@ -107,9 +104,9 @@ def _freed(memory: Workspace, rule: ToolMemoryRule, trial: RuleTrial) -> RuleTri
 
 
 def _answer(memory: Workspace, rule: ToolMemoryRule, call: str) -> str:
-    """What a rule makes of a call that a person wrote. Raises RequestError.
+    """The answer of a rule to a call that a person wrote. Raises RequestError.
 
-    `deny`, `ask`, `remind`, `allow`, or `maybe` where it cannot be told.
+    It is `deny`, `ask`, `remind`, `allow`, or `maybe` where the match is unclear.
     """
     given: Any = call
     if call.lstrip().startswith("{"):
@@ -124,11 +121,8 @@ def _answer(memory: Workspace, rule: ToolMemoryRule, call: str) -> str:
     return "maybe" if tried.match == "maybe" else "allow"
 
 
-# ------------------------------------------------------------ a rule that is being written
-
-
 def draft(memory: Workspace, query: Query) -> dict[str, Any]:
-    """A rule that is being written, or edited: how it is understood, and what it would stop."""
+    """A rule that is written or edited: how it is understood, and what it would stop."""
     row = editable(memory, query["id"]) if query.get("id") else None
     known = row.rule if row else None
     given = {name: query.get(name, "") for name in FIELDS}
@@ -138,7 +132,7 @@ def draft(memory: Workspace, query: Query) -> dict[str, Any]:
         stored = _as_form(memory, known)
         conditions = ("effect", "when", "unless")
         if all(given[name] == stored[name] for name in conditions):
-            given |= dict.fromkeys(conditions, "")  # those of the old sentence; the new one is read
+            given |= dict.fromkeys(conditions, "")  # read the new sentence
     problem = ""
     trial: RuleTrial | None = None
     if given["rule"] and given["tool_name"]:
@@ -173,26 +167,25 @@ def editable(memory: Workspace, rule_id: str) -> RuleOverview:
 
 
 def _as_form(memory: Workspace, rule: ToolMemoryRule) -> dict[str, str]:
-    """The fields of a rule as its form shows them. An end that is past is not shown."""
+    """The fields of a rule as its form shows them, without an end that is past."""
     texts: dict[str, str] = {name: getattr(rule, name) for name in FIELDS[:4]}
     for name in ("when", "unless"):
         texts[name] = dumped(getattr(rule, name)) if getattr(rule, name) else ""
     ends = rule.expires_at
-    zone = memory.rules.zone
-    is_over = ends is None or ends <= memory.services.clock.now()
-    texts["expires_at"] = "" if is_over or ends is None else _local(ends, zone)
+    is_open = ends is not None and ends > memory.services.clock.now()
+    texts["expires_at"] = _local(ends, memory.rules.zone) if ends and is_open else ""
     return texts
 
 
 def _local(moment: datetime, zone: Any) -> str:
-    """A time as a field of a form has it."""
+    """A time as in a field of a form."""
     return f"{moment.astimezone(zone):%Y-%m-%dT%H:%M}"
 
 
 def _tried(memory: Workspace, given: Query, words: str, known: ToolMemoryRule | None) -> RuleTrial:
-    """Try the rule of a form. `words`: say in other words which calls are meant.
+    """Try the rule of a form. `words`: another sentence that says which calls are meant.
 
-    Without an effect its text is read as a sentence. Raises RequestError.
+    Without an effect the rule's own sentence is read. Raises RequestError.
     """
     fields = rule_fields(memory, given, known)
     tool = fields["tool_name"]
@@ -202,26 +195,26 @@ def _tried(memory: Workspace, given: Query, words: str, known: ToolMemoryRule | 
         read = memory.tool_rule_try(tool_name=tool, rule=words, recorded=1).rule
         if not read.is_checked:
             unread = f": {', '.join(read.unread)}" if read.unread else ""
-            raise RequestError(f"These words were not understood{unread}. Say it otherwise.")
+            raise RequestError(f"These words were not understood{unread}. Use other words.")
         conditions = {"effect": read.effect, "when": read.when, "unless": read.unless}
     trial = memory.tool_rule_try(tool_name=tool, rule=text, **conditions)
     if trial.rule.effect != "remind" and not trial.rule.when:
-        problem = "The sentence was not understood. Write its conditions by hand, or let it remind."
+        problem = "The sentence was not understood. Write its conditions, or let it remind."
         raise RequestError(problem, "when")
     return trial
 
 
 def _previewed(given: Query, rule: ToolMemoryRule) -> dict[str, str]:
-    """The fields that saving posts: what is shown is what is saved."""
+    """The fields that the form saves, which are those that the page shows."""
     read = {"effect": rule.effect, "when": dumped(rule.when), "unless": dumped(rule.unless)}
-    is_read = given["effect"] or rule.is_checked  # a reminder keeps the words it did not understand
+    is_read = given["effect"] or rule.is_checked  # a reminder keeps its unread words
     return {**given, **(read if is_read else {})}
 
 
 def rule_fields(memory: Workspace, given: Query, known: ToolMemoryRule | None) -> dict[str, Any]:
     """The fields of a form as `tool_rule_put` takes them. Raises RequestError.
 
-    With an effect, empty conditions are none; without one they are left out.
+    Empty conditions are saved as none where an effect is chosen, else left out.
     """
     fields: dict[str, Any] = {name: given[name] for name in FIELDS if given.get(name)}
     if fields.get("priority", "normal") not in RANK:
@@ -244,7 +237,7 @@ def rule_fields(memory: Workspace, given: Query, known: ToolMemoryRule | None) -
 
 
 def _read_end(memory: Workspace, text: str) -> datetime:
-    """A time to come, in the user's time zone. Raises RequestError."""
+    """Read a future time in the user's time zone. Raises RequestError."""
     zone = memory.rules.zone
     try:
         moment = datetime.fromisoformat(text)
@@ -254,20 +247,18 @@ def _read_end(memory: Workspace, text: str) -> datetime:
         problem = "expected a date and a time, such as 2026-12-01T18:00"
         raise RequestError(f"expires_at: {problem}", "expires_at") from None
     if is_past:
-        raise RequestError("expires_at: this time is past: give one to come", "expires_at")
+        raise RequestError("expires_at: this time is past: give a future one", "expires_at")
     return moment
 
 
-# ------------------------------------------------------------ decisions
-
-
 def decisions(memory: Workspace, query: Query) -> dict[str, Any]:
-    """The guard's log, the newest first."""
-    return cut(find_decisions(memory, query), query)
+    """A page of the guard's log, newest first. `is_cut`: there may be older decisions."""
+    found = find_decisions(memory, query)
+    return {"is_cut": len(found) == MAX_DECISIONS, **cut(found, query)}
 
 
 def find_decisions(memory: Workspace, query: Query) -> list[Decision]:
-    """The decisions that fit a list's filter, the newest first."""
+    """The decisions that match a list's filter, newest first."""
     asked: dict[str, Any] = {
         "conversation_id": query.get("conversation") or None,
         "tool_name": query.get("tool") or None,
@@ -278,7 +269,7 @@ def find_decisions(memory: Workspace, query: Query) -> list[Decision]:
 
 
 def decision(memory: Workspace, query: Query) -> dict[str, Any]:
-    """One decision: the call, why, and the rules and calls that it rests on."""
+    """One decision, with the rules and calls that it is based on."""
     found = decision_of(memory, query.get("id", ""))
     calls = [each for source in found.sources for each in source.call_ids]
     return {
@@ -289,7 +280,7 @@ def decision(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def decision_of(memory: Workspace, decision_id: str) -> Decision:
-    """Raises Refused."""
+    """The decision with an id. Raises Refused."""
     found = memory.decisions(ids=[decision_id])
     if not found:
         raise Refused(404, "this decision is not kept any more")

@@ -1,4 +1,4 @@
-"""The lists of pages as CSV files, with the list's filter, and not cut at one page."""
+"""The lists of the pages as CSV files: filtered, and not cut at one page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Table(Struct, frozen=True):
 
 
 def listed_tools(memory: Workspace, query: Query) -> Sequence[Any]:
-    """The tools that fit the list, in its order."""
+    """The tools that match the list, in its order."""
     return [tool_row(each) for each in find_tools(memory, query)]
 
 
@@ -43,24 +43,21 @@ def listed_rules(memory: Workspace, query: Query) -> Sequence[Any]:
 
 
 def listed_calls(memory: Workspace, query: Query) -> Sequence[Any]:
-    """The newest calls that fit the list, oldest first; `.next` where there may be older ones."""
+    """The newest calls that match the list, oldest first; `.next` if there may be older ones."""
     listed = {**query, "of": query.get("tool", "")}
-    found = find_calls(memory, listed, limit=CALLS_AT_ONCE)
-    rows = list(found)
-    before = found.next
-    size = _size(found)
-    while before is not None and len(rows) < MAX_ROWS and size < MAX_TEXT:
+    rows: list[ToolCallResult] = []
+    before: int | None = None
+    size = 0
+    while len(rows) < MAX_ROWS and size < MAX_TEXT:
         found = find_calls(memory, listed, before=before, limit=CALLS_AT_ONCE)
         rows = [*found, *rows]
         before = found.next
-        size = size + _size(found)
+        size += sum(len(str(each.input)) + len(each.output) for each in found)
+        if before is None:
+            break
     kept = Calls(rows[-MAX_ROWS:])
     kept.next = before
     return kept
-
-
-def _size(calls: Sequence[ToolCallResult]) -> int:
-    return sum(len(str(each.input)) + len(each.output) for each in calls)
 
 
 RULE_COLUMNS = [f"rule.{name}" for name in ToolMemoryRule.__struct_fields__]
@@ -73,7 +70,7 @@ TABLES = {
 
 
 def csv_of(name: str, memory: Workspace, query: Query) -> str:
-    """A list as CSV; a last line says that it may have been cut."""
+    """A list as CSV, with a last line where it may be cut."""
     table = TABLES[name]
     found = table.rows(memory, query)
     rows = found[: table.limit]

@@ -1,4 +1,4 @@
-"""What the first page and the pages of tools show."""
+"""Read the values of the home page and the pages of tools."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from toolmem.pages.figures import main_failure, wilson_interval
 from toolmem.server.access import Refused
 from toolmem.server.console.call_views import find_calls
 from toolmem.server.console.paging import Query, cut
+from toolmem.server.console.rule_views import MAX_DECISIONS
 from toolmem.store.base import CALLS_AT_ONCE
 from toolmem.text.display import shown_name
 
@@ -30,19 +31,18 @@ Item = TypeVar("Item")
 
 TREND = 60  # calls in a sparkline
 FIRST = 5  # tools to fix first
-SHOWN = 4  # rows of what waits and of what was stopped
-MAX_DECISIONS = 1_000
-MAX_CALLS = 1_000  # newest calls among which inputs that broke are looked for
-SOON = timedelta(days=7)  # in which a rule that ends is told at home
+SHOWN = 4  # requests, and stopped calls, on the home page
+MAX_CALLS = 1_000  # newest calls that are searched for inputs that broke
+SOON = timedelta(days=7)  # the home page has rules that end within it
 
 
 class ToolRow(Struct, kw_only=True):
-    """One tool's figures, of its kept calls."""
+    """The figures of one tool's window."""
 
     tool_name: str
     calls: int
     failures: int
-    silent_failures: int  # of them: the flag says success, and the answer shows a failure
+    silent_failures: int  # failures whose flag says success
     success_rate: float | None
     low: float  # 95 % interval of the success rate
     high: float
@@ -57,7 +57,7 @@ class ToolRow(Struct, kw_only=True):
 
 
 def home(memory: Workspace, query: Query) -> dict[str, Any]:
-    """What needs a person: requests, the tools that fail most, what the guard stopped."""
+    """What a person should see: requests, tools that fail most, calls that the guard stopped."""
     now = memory.rules.local_time()
     every = memory.tools(sort="lost", guidance=False)
     first = [tool_row(each) for each in every[:FIRST] if each.lost]
@@ -83,7 +83,7 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
         "is_cut": len(decisions) == MAX_DECISIONS and decisions[0].time >= midnight,
         "last": stops[0] if stops else None,
         "sentences": {each.id: _sentences(each, by_id) for each in today[:SHOWN]},
-        "stopping": [each for each in rules if each.stopped][:FIRST],  # they come sorted
+        "stopping": [each for each in rules if each.stopped][:FIRST],
         "holding": sum(each.state == "holds" for each in rules),
         "repeats": _repeats(decisions)[:FIRST],
         "regressions": changed_inputs(_newest_calls(memory))[:FIRST],
@@ -103,7 +103,7 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def _sentences(decision: Decision, rules: Mapping[str, ToolMemoryRule]) -> list[str]:
-    """The sentences of a decision's rules as they were at its time, of those that are there."""
+    """The sentences of a decision's rules at its time, without deleted rules."""
     found = []
     for rule in (rules[each] for each in decision.rule_ids if each in rules):
         later = (each.before for each in rule.changes if each.time > decision.time)
@@ -112,7 +112,7 @@ def _sentences(decision: Decision, rules: Mapping[str, ToolMemoryRule]) -> list[
 
 
 def _alarms(memory: Workspace) -> list[str]:
-    """What a person must know before all else: rules were lost, or nobody vouches for the store."""
+    """Warnings of the home page: rules were lost, or the store is not trusted."""
     store = memory.services.store()
     lost = memory.services.guard(memory.workspace_name).lost
     if isinstance(store, KeepsRuleCopies):
@@ -121,7 +121,7 @@ def _alarms(memory: Workspace) -> list[str]:
 
 
 def tools(memory: Workspace, query: Query) -> dict[str, Any]:
-    """The tools, sorted and filtered."""
+    """A page of the tools, sorted and filtered."""
     page = cut(find_tools(memory, query), query)
     page["rows"] = [tool_row(each) for each in page["rows"]]
     _add_trends(memory, page["rows"])
@@ -129,7 +129,7 @@ def tools(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def find_tools(memory: Workspace, query: Query) -> list[ToolOverview]:
-    """The tools that a query asks for, in its order, without guidance."""
+    """The tools that match a query, in its order, without guidance."""
     sort: Any = query.get("sort") or "lost"
     return memory.tools(text=query.get("q") or None, sort=sort, guidance=False)
 
@@ -155,7 +155,7 @@ def tool(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def _records(memory: Workspace, rows: Sequence[ToolRow]) -> list[Any]:
-    """The records of tools with their guidance, as agents are shown it."""
+    """The records of tools, with the guidance that agents are shown."""
     return records_shown(memory, [row.tool_name for row in rows]) if rows else []
 
 
@@ -174,7 +174,7 @@ def tool_row(tool: ToolOverview) -> ToolRow:
 
 
 def _add_trends(memory: Workspace, rows: Sequence[ToolRow]) -> None:
-    """Add which of the newest calls failed."""
+    """Add to each row which of the newest calls failed."""
     names = [row.tool_name for row in rows]
     found = memory.services.store().windows(
         memory.workspace_name, names, recent=TREND, type=CallFigures
@@ -190,7 +190,7 @@ def _errors(calls: Iterable[ToolCallResult]) -> list[tuple[str, int, ToolCallRes
 
 
 def _newest_calls(memory: Workspace) -> Iterator[ToolCallResult]:
-    """The newest calls, newest first; few are in memory together."""
+    """The newest calls, newest first, read in pages."""
     before: int | None = None
     for _ in range(MAX_CALLS // CALLS_AT_ONCE):
         page = memory.calls(before=before, limit=CALLS_AT_ONCE)
@@ -201,9 +201,9 @@ def _newest_calls(memory: Workspace) -> Iterator[ToolCallResult]:
 
 
 def changed_inputs(calls: Iterable[ToolCallResult]) -> list[tuple[str, int, ToolCallResult]]:
-    """Tools with inputs that worked and then failed: their number, and the newest such call.
+    """Tools with inputs that worked and then failed: the number of inputs, and the newest call.
 
-    Only the same input shows that a tool changed; its rate follows the tasks and the agent.
+    Only equal inputs show that a tool changed; its rate depends on tasks and agents, too.
     `calls`: newest first.
     """
     newest: dict[bytes, ToolCallResult | None] = {}  # by tool and input; None: it did not fail

@@ -1,4 +1,4 @@
-"""The pages by name: a view reads a workspace, and returns what its template draws."""
+"""The pages by name. A view reads a workspace and returns the values of its template."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ View = Callable[[Workspace, Query], dict[str, Any]]
 
 
 def search(memory: Workspace, query: Query) -> dict[str, Any]:
-    """Tools, rules and calls in which a text stands."""
+    """Tools, rules and calls that contain a text."""
     if not query.get("q"):
         return {"tools": [], "rules": [], "found": [], "more": None}
     found = find_calls(memory, {"q": query["q"]}, limit=20)

@@ -1,12 +1,12 @@
-"""Who looks at the console, who may decide, and which forms are its own.
+"""Sign people in to the console, and check that forms come from its own pages.
 
-Everybody whom `access` lets in may read, without a cookie. A person signs in with a code that the
-terminal of `serve` prints, and says there that it is their browser: its page shows two words. What
-a visit may do is kept in this process, so that it can be ended.
+Everybody whom `access` authorizes may read, without a cookie. To decide, a person signs in with a
+code that the terminal of `serve` prints, and confirms there the two words that their browser shows.
+Visits are kept in this process, so that they can be ended.
 
-A browser sends the cookies of a host to all ports of it, so that a server of an agent on this
-machine may read them. Who decides therefore also needs the key that stands in the address of each
-of their pages; with the cookie alone a visit only reads.
+A browser sends the cookies of a host to all of its ports, so that an agent's server on this machine
+may read them. Deciding therefore also needs the key in the address of each page of a visit; the
+cookie alone lets a visit read.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from time import time
 from typing import Any, Protocol
 
@@ -27,9 +28,9 @@ from starlette.responses import Response
 from toolmem.rules.changes import Actor
 from toolmem.server.access import Access, Refused
 
-MAY_CHANGE = 15 * 60  # seconds after signing in, and after each change
+CHANGE_SECONDS = 15 * 60  # after signing in, and after each change
 MAX_VISITS = 64
-MAX_LOCATIONS = 4
+MAX_LOCATIONS = 4  # of a visit
 _ADJECTIVES = """
 amber ancient autumn blue brave brisk bronze calm cherry clever copper coral crimson curious dusty
 eager early emerald fancy fluffy frosty gentle giant golden grand green happy hazel hidden honest
@@ -48,28 +49,28 @@ USED_TWICE = "A link was used a second time: all visits are ended."
 
 
 class Terminal(Protocol):
-    """Where `serve` was started, and a person sits."""
+    """The terminal in which a person started `serve`."""
 
     def show_link(self, code: str, told: str = "") -> None:
-        """Print the address at which a code signs in, after `told`. An open question ends."""
+        """Print `told`, and the link with which a code signs in. Ends an open question."""
 
     def ask(self, words: str, answered: Callable[[bool], None]) -> None:
-        """Begin to ask whether the browser that shows these words is let in."""
+        """Begin to ask whether the browser that shows these words may sign in."""
 
 
 class Visit(Struct, eq=False):
-    """One browser. `level`: "" where nobody signed in, "token" or "terminal"."""
+    """One browser. `level`: "" before signing in, then "token" or "terminal"."""
 
     level: str = ""
     id: str = ""  # in its cookie; "" where it has none
     key: str = ""  # in the addresses of its pages
-    form: str = ""  # of the form that signed in: with the code it begins this visit again
+    form: str = ""  # random, of the form that signed in: sent again, it returns this visit
     wait: str = ""  # in the address of the page that waits for the terminal
     words: str = ""  # shown while the terminal is asked
     then: str = "/"  # where signing in leads
     changes_until: float = 0.0  # seconds since 1970
-    lock: Any = field(default_factory=threading.Lock)  # held while a form is followed
-    locations: dict[bytes, str] = {}  # to which the last forms led, by their digest
+    lock: Any = field(default_factory=threading.Lock)  # held while a form is carried out
+    locations: dict[bytes, str] = {}  # to which the newest forms led, by their digest
     _key: bytes = field(default_factory=lambda: os.urandom(32))
 
     @property
@@ -78,21 +79,21 @@ class Visit(Struct, eq=False):
 
     @property
     def csrf(self) -> str:
-        """What a form of this visit must carry. Each form has its own, so that none looks alike."""
+        """A token for a form of this visit; each form has its own."""
         nonce = os.urandom(16).hex()
         return nonce + self._sign(nonce)
 
-    def made(self, csrf: str) -> bool:
-        """Whether it is from a form of this visit."""
+    def signed(self, csrf: str) -> bool:
+        """Whether a token is from a form of this visit."""
         expected = self._sign(csrf[:32])
         return hmac.compare_digest(expected.encode(), csrf[32:].encode())
 
-    def may_change_again(self) -> None:
-        """Begin the minutes in which it may change rules."""
-        self.changes_until = time() + MAY_CHANGE
+    def allow_changes(self) -> None:
+        """Let the visit change rules for the next 15 minutes."""
+        self.changes_until = time() + CHANGE_SECONDS
 
-    def remember(self, body: bytes, location: str) -> None:
-        """Keep where a form led: sent a second time it leads there again, and does nothing."""
+    def keep_location(self, body: bytes, location: str) -> None:
+        """Keep where a form led. The same form, sent again, leads there and changes nothing."""
         self.locations[hashlib.sha256(body).digest()] = location
         while len(self.locations) > MAX_LOCATIONS:
             del self.locations[next(iter(self.locations))]
@@ -101,12 +102,12 @@ class Visit(Struct, eq=False):
         """Where the same form led before; "" where it is new."""
         return self.locations.get(hashlib.sha256(body).digest(), "")
 
-    def was_led_to(self, location: str) -> bool:
-        """Whether its newest form led to this page, which then tells what was done."""
+    def was_sent_to(self, location: str) -> bool:
+        """Whether the newest form led to this page, which then shows its result."""
         return location == next(reversed(self.locations.values()), "")
 
     def actor(self, what: str) -> Actor:
-        """In whose name rules are changed."""
+        """The actor in whose name rules are changed."""
         return Actor("user", "terminal" if self.level == "terminal" else "", f"console: {what}")
 
     def _sign(self, nonce: str) -> str:
@@ -124,9 +125,9 @@ class Visitors:
         self._terminal = None if read_only else terminal
         self._lock = threading.RLock()  # held where visits begin and end
         self._visits: dict[str, Visit] = {}  # by id, the oldest first
-        self._code = b""  # digest of the one that is printed; b"" while the terminal is asked
-        self._used: dict[bytes, Visit] = {}  # by digest of a code: the visit that began with it
-        self._asked: Visit | None = None  # about which the terminal is asked
+        self._code = b""  # digest of the printed one; b"" while the terminal asks
+        self._used: dict[bytes, Visit] = {}  # visits by the digest of their code
+        self._asked: Visit | None = None  # about which the terminal asks
         self._print_code()
 
     @property
@@ -134,11 +135,11 @@ class Visitors:
         return self._terminal is not None
 
     def by_cookie(self, request: Request) -> Visit | None:
-        """The visit whose cookie a request has, whether it has the key or not."""
+        """The visit whose cookie a request has, with or without the key."""
         return self._visits.get(request.cookies.get(cookie_name(request), ""))
 
     def visit_of(self, request: Request) -> Visit:
-        """The visit of a request; without the key, or a cookie, one that only reads."""
+        """The visit of a request; without its key, or a cookie, a read-only one."""
         visit = self.by_cookie(request) or Visit()
         key = request.path_params.get("key", "")
         if visit.key and hmac.compare_digest(key.encode(), visit.key.encode()):
@@ -147,20 +148,21 @@ class Visitors:
 
     def require_reader(self, request: Request, visit: Visit) -> None:
         """Raises Refused; 401 where signing in with the token is needed."""
-        if not self.access.has_token:
+        if not self.access.needs_token:
             self.access.check(request.headers)
-        elif not (visit.level or self.access.knows(request.headers)):
+        elif not (visit.level or self.access.has_token(request.headers)):
             raise Refused(401, "Sign in with the configured token.")
 
     def sign_in(self, secret: str, form: str, then: str) -> Visit | None:
-        """Begin a visit with the token, or with a code, about which the terminal is asked.
+        """Begin a visit with the token, or with a code, about which the terminal then asks.
 
-        `form`: random, of the form that is sent. None: the secret is neither. Raises Refused where
-        a code was used before, which ends all visits: somebody else may have read it.
+        `form`: the random id of the form. Returns None for another secret. A code that was used
+        before ends all visits, as somebody else may have read it, and raises Refused.
         """
         digest = hashlib.sha256(secret.encode("utf-8", "replace")).digest()
-        new = Visit(form=form, then=then)
-        new.id, new.key, new.wait = (secrets.token_urlsafe(24) for _ in range(3))
+        header = {"authorization": f"Bearer {secret}"}
+        token = partial(secrets.token_urlsafe, 24)
+        new = Visit(id=token(), key=token(), wait=token(), form=form, then=then)
         with self._lock:
             if used := self._used.get(digest):
                 if form and hmac.compare_digest(form.encode(), used.form.encode()):
@@ -174,10 +176,10 @@ class Visitors:
                 self._asked = new
                 self._keep(self._used, digest, new)
                 self._terminal.ask(new.words, lambda is_let_in: self._answered(new, is_let_in))
-            elif self.access.has_token and self.access.knows({"authorization": f"Bearer {secret}"}):
+            elif self.access.needs_token and self.access.has_token(header):
                 new.level = "token"
                 if not self.read_only:
-                    new.may_change_again()
+                    new.allow_changes()
             else:
                 return None
             self._keep(self._visits, new.id, new)
@@ -191,7 +193,7 @@ class Visitors:
     def require_own_form(self, request: Request, visit: Visit, form: Mapping[str, str]) -> None:
         """Raises Refused where another page sent the form."""
         self.require_own_page(request)
-        if not visit.made(form.get("csrf", "")):
+        if not visit.signed(form.get("csrf", "")):
             raise Refused(403, "This form is too old, or came from another page: load it again.")
 
     def require_own_page(self, request: Request) -> None:
@@ -204,9 +206,9 @@ class Visitors:
             raise Refused(403, "This form came from another page.")
 
     def require_may_change(self, visit: Visit) -> None:
-        """Raises Refused."""
+        """Raises Refused where a visit may not change rules."""
         if self.read_only:
-            raise Refused(403, "This server only reads. Nothing was changed.")
+            raise Refused(403, "This server is read-only. Nothing was changed.")
         if self._visits.get(visit.id) is not visit:  # it may end while a form is being sent
             raise Refused(403, "Sign in first. Nothing was changed.")
         if not visit.may_change:
@@ -219,7 +221,7 @@ class Visitors:
             visit.words = ""
             if is_let_in:
                 visit.level = "terminal"
-                visit.may_change_again()
+                visit.allow_changes()
             self._print_code()
 
     def _print_code(self, told: str = "") -> None:
@@ -231,19 +233,19 @@ class Visitors:
 
     @staticmethod
     def _keep(kept: dict[Any, Visit], key: bytes | str, visit: Visit) -> None:
-        """Keep it in the place of the oldest one, which is not from the terminal if possible."""
+        """Keep a visit. Over MAX_VISITS the oldest goes, those from the terminal last."""
         while len(kept) >= MAX_VISITS:
             del kept[min(kept, key=lambda each: kept[each].level == "terminal")]
         kept[key] = visit
 
 
 def cookie_name(request: Request) -> str:
-    """With the port: cookies of a host are sent to each of its ports."""
+    """The name has the port, as cookies of a host are sent to each of its ports."""
     return f"toolmem_visit_{(request.scope.get('server') or ('', ''))[1]}"
 
 
 def set_cookie(visit: Visit, request: Request, response: Response) -> None:
-    """Remember a visit in its browser, until that is closed."""
+    """Keep a visit in its browser until that is closed."""
     response.set_cookie(
         cookie_name(request),
         visit.id,

@@ -1,4 +1,4 @@
-"""Read a `tools/call` and its outcome, and ask the user about one by elicitation."""
+"""Read a `tools/call` and its outcome, and ask the user about a call by elicitation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CALL_ID = "claudecode/toolUseId"  # Claude Code: the id of the model's call
 
 
 class ToolCall(Struct, kw_only=True):
-    """One call: waiting for the user, on its way to the server, or running there."""
+    """One call that waits for the user or runs at the server."""
 
     message: Mapping[str, Any]
     params: Mapping[str, Any]
@@ -34,11 +34,11 @@ class ToolCall(Struct, kw_only=True):
     record_id: str
     began: float = field(default_factory=time.perf_counter)  # seconds
     decisions: list[Decision] = []
-    agreed: bool | None = None  # by the user, when a result asked; None: not asked
+    agreed: bool | None = None  # the user's answer to a result that asked; None: not asked
 
     @classmethod
     def read(cls, message: Mapping[str, Any]) -> ToolCall | None:
-        """None if no tool is named: the server answers what is wrong with the message."""
+        """Read a call. None if no tool is named: the server answers such a message."""
         params = as_object(message.get("params"))
         name = params.get("name")
         meta = as_object(params.get("_meta"))
@@ -57,7 +57,7 @@ class ToolCall(Struct, kw_only=True):
 
     @property
     def is_stateless(self) -> bool:
-        """Of the protocol since 2026-07-28: each request names its client."""
+        """Whether the protocol is of 2026-07-28 or later: each request names its client."""
         return PROTOCOL_VERSION in self.meta
 
 
@@ -70,7 +70,7 @@ class CallOutcome(Struct, frozen=True):
 
     @classmethod
     def read(cls, response: Mapping[str, Any]) -> CallOutcome | None:
-        """None if the call has not ended: the server asks the user first, or begins a task."""
+        """None if the call has not ended: the server asks the user, or begins a task."""
         if "error" in response:
             error = as_object(response["error"])
             text = f"error {error.get('code')}: {error.get('message', '')}"
@@ -92,7 +92,7 @@ NO_ANSWER = CallOutcome("no_answer")
 
 
 def structured_text(result: Mapping[str, Any]) -> str:
-    """The structured content as JSON if the result has no other content; else ""."""
+    """The structured content as JSON, for a result without other content; else ""."""
     if result.get("content") or "structuredContent" not in result:
         return ""
     return json.dumps(result["structuredContent"], ensure_ascii=False)
@@ -113,14 +113,14 @@ def can_elicit(capabilities: Any) -> bool:
 
 FORM_KEY = "toolmem"  # of our form in an `input_required` result
 ASK_PREFIX = "toolmem-ask-"  # of our request ids and states
-CONSENT_SECONDS = 600.0  # that the user has to answer
-MAX_OPEN = 1_000  # states
+CONSENT_SECONDS = 600.0  # in which the user can answer
+MAX_OPEN = 1_000  # unanswered questions
 _RUN = {"type": "boolean", "title": "Run this call", "description": "Yes: it runs, this once."}
 _SCHEMA = {"type": "object", "properties": {"run": _RUN}, "required": ["run"]}
 
 
 def form(call: ToolCall, decision: Decision) -> dict[str, Any]:
-    """The form that the user is shown. What the agent wrote comes last."""
+    """The form that asks the user about a call. What the agent wrote comes last."""
     why = decision.reason.partition(". ")[2]
     what = f"{quoted(call.tool)} {quoted(json.dumps(call.arguments, ensure_ascii=False))}"
     message = f"toolmem: may this call run? {why}\nCall: {what}"
@@ -128,16 +128,16 @@ def form(call: ToolCall, decision: Decision) -> dict[str, Any]:
 
 
 def agrees(result: Any) -> bool:
-    """Whether the user accepted the form, with a yes."""
+    """Whether the user accepted the form and answered yes."""
     answer = as_object(result)
     return answer.get("action") == "accept" and as_object(answer.get("content")).get("run") is True
 
 
 class Consents:
-    """Calls whose result asked the user. A state is good once, for one call, for ten minutes."""
+    """Questions to the user, by `requestState`. Each is valid once, for one call, ten minutes."""
 
     def __init__(self) -> None:
-        self._open: dict[str, tuple[str, float]] = {}  # by state: the call's digest, until when
+        self._open: dict[str, tuple[str, float]] = {}  # by state: the call's digest, its end
 
     def ask(self, call: ToolCall, decision: Decision) -> dict[str, Any]:
         """The `input_required` result that asks the user."""
@@ -148,23 +148,23 @@ class Consents:
         return {"resultType": "input_required", **asked}
 
     def renew(self, call: ToolCall, result: Mapping[str, Any]) -> None:
-        """Let the next round of a call that the user agreed to run without a second consent."""
+        """Ask no second time about a call that the user agreed to and the server asks about."""
         if isinstance(state := result.get("requestState"), str):
             self._put(state, call)
 
     def answer(self, call: ToolCall) -> bool | None:
         """Whether the user agreed to a call that is sent again; None: not asked.
 
-        Raises ValueError if the state is not of this call, too old, or was used before.
+        Raises ValueError if the state is of another call, too old, or was used before.
         """
         state = call.params.get("requestState")
         if not isinstance(state, str):
             return None
         digest, until = self._open.pop(state, ("", 0.0))
-        is_good = digest == call_digest(call.tool, call.arguments) and until > time.monotonic()
+        is_valid = digest == call_digest(call.tool, call.arguments) and until > time.monotonic()
         if not state.startswith(ASK_PREFIX):
-            return True if is_good else None
-        if not is_good:
+            return True if is_valid else None
+        if not is_valid:
             raise ValueError("the requestState is not of this call, too old, or was used before")
         return agrees(as_object(call.params.get("inputResponses")).get(FORM_KEY))
 

@@ -16,9 +16,9 @@ from toolmem.server.proxy.memory import ProxyMemory
 from toolmem.server.proxy.relay import Relay, Send
 
 log = logging.getLogger("toolmem.proxy")
-GRACE = 5.0  # seconds that a server has to end by itself, and again after SIGTERM
+GRACE = 5.0  # seconds for a server to end by itself, and again after SIGTERM
 MAX_MESSAGE = 64 << 20  # bytes
-_NOT_FOUND = 127  # an exit code, as a shell has it
+_NOT_FOUND = 127  # exit code, as of a shell
 _NOT_STARTED = 126  # likewise
 
 
@@ -60,7 +60,7 @@ def _end(server: subprocess.Popen[bytes]) -> None:
 
 
 def line_writer(stream: IO[bytes]) -> Send:
-    """A function that writes whole lines, from any thread. A broken pipe is ignored."""
+    """Make a function that writes whole lines from any thread. It ignores a broken pipe."""
     lock = threading.Lock()
 
     def send(message: bytes) -> None:
@@ -72,7 +72,7 @@ def line_writer(stream: IO[bytes]) -> Send:
 
 
 def relay_lines(stream: IO[bytes], take: Callable[[bytes], None]) -> None:
-    """Pass every line to `take`; one too long, or that `take` fails on, is logged and left out."""
+    """Pass every line to `take`. A line that is too long, or that `take` fails on, is logged."""
     while line := _next_line(stream):
         if len(line) == MAX_MESSAGE and line[-1:] != b"\n":
             log.error("a message of more than %s bytes was left out", f"{MAX_MESSAGE:,}")
@@ -86,13 +86,13 @@ def relay_lines(stream: IO[bytes], take: Callable[[bytes], None]) -> None:
 
 
 def _next_line(stream: IO[bytes]) -> bytes:
-    """b"" at the end, and if the pipe is broken."""
+    """The next line; b"" at the end and for a broken pipe."""
     with suppress(OSError, ValueError):
         return stream.readline(MAX_MESSAGE)
     return b""
 
 
 def leave(code: int) -> None:
-    """Exit without waiting for threads: one may wait for the host's pipes for ever."""
+    """Exit without waiting for threads, as one may wait for the host's pipes for ever."""
     sys.stdout.flush()
     os._exit(code)

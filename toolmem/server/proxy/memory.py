@@ -1,7 +1,7 @@
 """The memory behind a proxy: it decides on calls, stores them, and describes tools.
 
-Nothing here fails a call: failures of the memory are logged, and `on_error` decides on calls that
-cannot be checked.
+Failures of the memory are logged and fail no call. `on_error` decides on calls that cannot be
+checked.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LOG_INTERVAL = 60.0  # seconds between two logs of the same failure
 class ProxyMemory:
     """Opens the stores at the first use, and tries again after a failure.
 
-    `name`: of the server, in records. `shadow`: decide and record, but change nothing.
+    `name`: of the server, in records. `shadow`: decide and record, but stop and add nothing.
     """
 
     def __init__(
@@ -56,19 +56,19 @@ class ProxyMemory:
         self._lock = threading.Lock()
         self._stores: Stores | None = None
         self._guards: list[Guard] = []
-        self._asking: list[Guard] = []
+        self._asking_guards: list[Guard] = []
         self._schemas: dict[str, ToolSchema] = {}
         self.descriptions: dict[str, str] = {}  # by tool, until the server's list changes
-        self._logged: dict[str, float] = {}  # by failure: when
+        self._logged: dict[str, float] = {}  # by failure: seconds of a monotonic clock
 
     @property
     def stores(self) -> Stores:
-        """Raises StoreError."""
+        """The stores, opened at the first use. Raises StoreError."""
         with self._lock:
             if self._stores is None:
                 stores = self._open_stores()
                 self._guards = stores.guards(self.on_error, shadow=self.shadow)
-                self._asking = [] if self.shadow else stores.asking_guards()
+                self._asking_guards = [] if self.shadow else stores.asking_guards()
                 stores.mark_guarded(f"proxy of {self.name}")
                 stores.keep_copies()
                 for line in filter(None, (stores.untrusted, *stores.moved, *stores.lost)):
@@ -76,12 +76,13 @@ class ProxyMemory:
                 self._stores = stores
             return self._stores
 
+    def _all_guards(self) -> list[Guard]:
+        return [*self._guards, *self._asking_guards]
+
     def close(self) -> None:
         """Close the stores, if they were opened."""
         if self._stores is not None:
             self._stores.close()
-
-    # ------------------------------------------------------------ around a call
 
     def decide(self, call: ToolCall) -> list[Decision]:
         """One decision for each store. Never raises."""
@@ -92,19 +93,19 @@ class ProxyMemory:
                 guard.before(
                     call.tool,
                     call.arguments,
-                    conversation=self.conversation,
+                    conversation_id=self.conversation,
                     schema=self._schemas.get(call.tool),
                     folder=self.folder,
                     force=None,
                 )
-                for guard in (*self._guards, *self._asking)
+                for guard in self._all_guards()
             ]
 
         fallback = fallback_decision(call.tool, self.conversation, datetime.now(UTC), self.on_error)
-        return self._try("calls cannot be held against the memory", work, [fallback])
+        return self._try("calls cannot be checked", work, [fallback])
 
     def keep(self, call: ToolCall, outcome: CallOutcome) -> str:
-        """Store an ended call. Returns what worked after an error like this one; "" if nothing."""
+        """Store an ended call. Returns advice on its error, or ""."""
         about = {"conversation_id": self.conversation, "server": self.name}
         record = ToolCallResult(
             tool_name=call.tool,
@@ -124,7 +125,7 @@ class ProxyMemory:
 
             known = known_of(self.stores.main, WORKSPACE, call.tool)
             found = at_error(known, record)
-            guards = [*self._guards, *self._asking]
+            guards = self._all_guards()
             place = self.conversation, self.folder
             lines = permitted_lines(found, call.tool, guards, "", *place)
             return "\n".join(line.text for line in within(lines, BUDGET))
@@ -134,14 +135,12 @@ class ProxyMemory:
 
         advice = ""
         if record.failed and not self.shadow:  # before `store`, which adds this very call
-            advice = self._try("nothing is told of a failure", advise, "")
+            advice = self._try("there is no advice on a failure", advise, "")
         self._try("a call cannot be kept", store, None)
         return advice
 
-    # ------------------------------------------------------------ descriptions of tools
-
     def describe(self, tools: Sequence[Any]) -> Mapping[str, str]:
-        """Rules and guidance by tool. Stable until the list changes: hosts and models cache it."""
+        """Rules and guidance by tool. Stable until the list changes, as hosts cache it."""
         from toolmem.formats.records import read_schemas
 
         new = []
@@ -166,7 +165,7 @@ class ProxyMemory:
 
         listing = self.stores.listing()
         records = self.stores.main.records(WORKSPACE, [tool.name for tool in tools])
-        guards = [*self._guards, *self._asking]
+        guards = self._all_guards()
         permitted = permitted_records(records, guards, "", self.conversation, self.folder)
         by_name = {record.tool_name: record for record in permitted}
         for tool in tools:
@@ -178,10 +177,8 @@ class ProxyMemory:
             parts = (render_rules(own), guidance_section(known, GUIDANCE_TOKENS))
             self.descriptions[tool.name] = "\n\n".join(filter(None, parts))
 
-    # ------------------------------------------------------------ failures
-
     def _try(self, failure: str, work: Callable[[], Result], otherwise: Result) -> Result:
-        """The result of `work`, else `otherwise`; each failure is logged once a minute."""
+        """The result of `work`, or `otherwise` if it fails. Logs each failure once a minute."""
         try:
             return work()
         except Exception as error:

@@ -33,7 +33,7 @@ from toolmem.text.stopped_calls import STOPPED
 
 log = logging.getLogger("toolmem.proxy")
 Send = Callable[[bytes], None]
-NOTE = "[Added by toolmem]"
+ADDED = "[Added by toolmem]"
 _PARSE_ERROR = -32700
 _INVALID_REQUEST = -32600
 _INVALID_PARAMS = -32602
@@ -42,7 +42,7 @@ _ID = re.compile(rb'"id"\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?\d{1,20})')
 
 
 class Relay:
-    """One connection. `to_client` and `to_server` are given a message without its line end."""
+    """One connection. `to_client` and `to_server` send a message, given without its line end."""
 
     def __init__(self, memory: ProxyMemory, to_client: Send, to_server: Send) -> None:
         self.memory = memory
@@ -86,7 +86,7 @@ class Relay:
         self.to_server(line)
 
     def _cancel(self, request_id: Any) -> bool:
-        """True if the call only waited for the user, so that the server does not know it."""
+        """Cancel a call. True if it waited for the user, so that the server did not receive it."""
         key = _key(request_id)
         for ours, call in self._waiting.items():
             if _key(call.message["id"]) == key:
@@ -99,7 +99,7 @@ class Relay:
         return False
 
     def _take_answer(self, message: Mapping[str, Any]) -> bool:
-        """True if the message answers a form of ours; the call is then sent, or answered."""
+        """Read an answer to our form, and send or refuse the call. False for other messages."""
         ours = message.get("id")
         if not isinstance(ours, str) or not ours.startswith(ASK_PREFIX):
             return False
@@ -154,7 +154,7 @@ class Relay:
     # ------------------------------------------------------------ from the server
 
     def from_server(self, line: bytes) -> None:
-        """Pass a message on, with our additions."""
+        """Pass a message on, with advice or descriptions added."""
         try:
             changed = self._changed(line)
         except Exception as error:  # the client waits for this message
@@ -176,14 +176,14 @@ class Relay:
             return b""
         key = _key(message["id"])
         if (call := self._calls.pop(key, None)) is not None:
-            return self._with_note(call, message)
+            return self._with_advice(call, message)
         if key not in self._lists:
             return b""
         self._lists.discard(key)
         return self._with_descriptions(message)
 
-    def _with_note(self, call: ToolCall, message: Mapping[str, Any]) -> bytes:
-        """Store the call. The message with a note; b"" if there is none."""
+    def _with_advice(self, call: ToolCall, message: Mapping[str, Any]) -> bytes:
+        """Store the call. Returns the message with advice added; b"" if there is none."""
         outcome = CallOutcome.read(message)
         result = as_object(message.get("result"))
         if outcome is None:
@@ -195,7 +195,7 @@ class Relay:
         content = result.get("content", [])
         if not text or "result" not in message or not isinstance(content, list):
             return b""
-        block = {"type": "text", "text": f"{NOTE} {text}", "_meta": {"toolmem/note": True}}
+        block = {"type": "text", "text": f"{ADDED} {text}", "_meta": {"toolmem/note": True}}
         data = structured_text(result)  # hosts that read text only must not lose it
         before = [{"type": "text", "text": data}] if data else content
         return _encoded({**message, "result": {**result, "content": [*before, block]}})
@@ -213,7 +213,7 @@ class Relay:
             added = additions.get(name) if isinstance(name, str) else None
             own = tool.get("description") if added else None
             if added and (own is None or isinstance(own, str)):
-                text = "\n\n".join([*filter(None, [own]), f"{NOTE}\n{added}"])
+                text = "\n\n".join([*filter(None, [own]), f"{ADDED}\n{added}"])
                 tool = {**tool, "description": text}
             described.append(tool)
         if described == tools:
@@ -238,7 +238,7 @@ class Relay:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object. Raises ValueError for a duplicate name, of which the server may read the other."""
+    """Make an object. Raises ValueError for a duplicate name: the server may read the other."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("an object has a name twice")
@@ -246,7 +246,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _require_exact_names(message: Any) -> None:
-    """Raises ValueError for one of MCP's own names in another case, as servers in Go ignore case.
+    """Raises ValueError for a name of MCP's in another case, as servers in Go ignore case.
 
     Arguments may have any names.
     """

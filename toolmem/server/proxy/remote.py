@@ -88,7 +88,7 @@ class _Remote:
             await anyio.to_thread.run_sync(relay.from_server, text.encode())
 
     def _headers_of(self, message: JSONRPCMessage) -> dict[str, str]:
-        """The protocol version; since 2026-07-28 also the method and the name it is about."""
+        """HTTP headers: the protocol version; since 2026-07-28 also the method and the name."""
         method = getattr(message, "method", "")
         params = as_object(getattr(message, "params", None))
         if method == "initialize":
@@ -105,7 +105,7 @@ class _Remote:
 
 
 class _Client(httpx2.AsyncClient):
-    """Answers a request with an error if the server cannot be reached, and does not raise."""
+    """Answers with an error, instead of raising one, if the server cannot be reached."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:

@@ -1,12 +1,10 @@
-"""Files in the user's state folder: notes of installs, and `hooks.log`, a line for each failure."""
+"""Note in the user's state folder what was installed, so that it can be removed again."""
 
 from __future__ import annotations
 
-import logging
-import os
 import re
 from contextlib import suppress
-from datetime import UTC, datetime, tzinfo
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,35 +17,7 @@ from toolmem.store.sqlite.trust import state_folder
 
 Note = TypeVar("Note")
 INSTALLS = "installs.json"
-MAX_BYTES = 1_000_000  # of hooks.log; then it becomes hooks.log.1
-MAX_LINE = 500  # characters
-
-
-def write_line(text: str) -> None:
-    """Append to `hooks.log`. Raises OSError."""
-    path = state_folder() / "hooks.log"
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with suppress(FileNotFoundError):
-        if path.lstat().st_size > MAX_BYTES:
-            os.replace(path, f"{path}.1")
-    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * MAX_LINE]).split())
-    entry = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {line[:MAX_LINE]}\n"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(entry.encode("utf-8", "replace"))
-
-
-class _LogFile(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        with suppress(Exception):
-            write_line(record.getMessage())
-
-
-def log_to_file() -> None:
-    """Send toolmem's warnings to `hooks.log`: some agents show what a hook writes to stderr."""
-    logger = logging.getLogger("toolmem")
-    logger.addHandler(_LogFile(logging.WARNING))
-    logger.propagate = False
+MAX_SETTINGS = 1_000_000  # characters of a settings file that are read
 
 
 class FileNote(Struct, frozen=True):
@@ -68,19 +38,19 @@ class Install(Struct, frozen=True):
 
 
 def installed() -> list[Install]:
-    """What this user has installed."""
+    """The installs of this user."""
     return read_notes(INSTALLS, list[Install])
 
 
 def zone_of(config: str) -> tzinfo | None:
-    """The `time_zone` in the settings that one of this user's installs names.
+    """The `time_zone` of a settings file; None where it has none.
 
-    None, the machine's, where it has none; a file that no install names is not read.
+    A file that no install of this user names is not read.
     """
     if not config or not any(config in install.command for install in installed()):
         return None
     with suppress(OSError, ValueError, KeyError):
-        text = Path(config).read_text(encoding="utf-8")[:1_000_000]
+        text = Path(config).read_text(encoding="utf-8")[:MAX_SETTINGS]
         if found := re.search(r"""^time_zone:[ \t]{1,9}(["']?)([\w/+-]{1,60})\1""", text, re.M):
             from zoneinfo import ZoneInfo
 
@@ -97,7 +67,7 @@ def read_notes(name: str, kind: type[list[Note]]) -> list[Note]:
 
 
 def write_notes(name: str, notes: list[Any]) -> None:
-    """Only this user can read them. Raises StoreUnavailable."""
+    """Write notes to a file that only this user can read. Raises StoreUnavailable."""
     try:
         path = state_folder() / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
