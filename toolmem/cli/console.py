@@ -53,7 +53,7 @@ store_file = click.option(
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask, unless `yes`. Raises Abort, or RequestError where nobody can answer."""
+    """Ask, unless `yes`. Raises Abort, or RequestError if nobody can answer."""
     if yes:
         return
     try:

@@ -12,7 +12,7 @@ import click
 
 from toolmem.cli import console, options
 from toolmem.cli.console import print_error, print_unread, progress_bar
-from toolmem.cli.transcripts import Chosen, agree, choose, require_own_store, without_hook
+from toolmem.cli.transcripts import Chosen, choose, confirm_chosen, require_own_store, without_hook
 from toolmem.config.sections import WORKSPACE
 from toolmem.errors import RequestError
 from toolmem.formats.recording import NAMES
@@ -132,7 +132,7 @@ def import_(
     with options.open_memory(**where) as memory:
         location = memory.services.store().location
         require_own_store(location, chosen, into_shared)
-        agree(chosen, location, yes)
+        confirm_chosen(chosen, location, yes)
         found = import_chosen(memory, chosen, again=again, format=format, mapping=mapping)
     print_first_page(found, location, chosen, where["workspace"])
     has_calls = found.read or found.unchanged

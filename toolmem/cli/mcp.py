@@ -51,7 +51,7 @@ def mcp() -> None:
 @shadow_mode
 @console.on_error
 def proxy(command: tuple[str, ...], url: str | None, store: str | None, **more: Any) -> None:
-    """Stand between a host and an MCP server: check the calls before they run, and record them.
+    """Run between a host and an MCP server: check the calls before they run, and record them.
 
     Everything but tools/call and tools/list passes unchanged. The proxy writes its messages to
     stderr; the exit code is the server's.

@@ -300,7 +300,7 @@ def _store_settings(store: str) -> list[str]:
 
 
 def names_store(given: Sequence[str], config: str | None) -> bool:
-    """Whether the overrides or the configuration file set where the store is."""
+    """Whether the overrides or the configuration file name a store."""
     settings, config = split_config(given, config)
     layer = load([config] if config else [], settings).layer
     origins = [setting.origin for path, setting in layer.items() if path[0] == "vector_store"]

@@ -342,7 +342,7 @@ def require_own_store(location: str, chosen: Chosen, into_shared: bool) -> None:
     raise RequestError(f"{problem}; to put it there nevertheless: --into-shared", "into_shared")
 
 
-def agree(chosen: Chosen, location: str, yes: bool) -> None:
+def confirm_chosen(chosen: Chosen, location: str, yes: bool) -> None:
     """Print what would be read, and ask. Raises Abort, or RequestError if nobody can be asked."""
     if chosen.from_agents:
         click.echo(f"sessions of {plain(chosen.project)}: {in_words(chosen.own)}", err=True)

@@ -119,7 +119,7 @@ def read_object(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
 
 
 def judged_record(tool_name: str, given: Any, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A record with `worked`, read from the output where the host does not know `success`."""
+    """A record with `worked`, read from the output if the host does not know `success`."""
     if record.get("success") is not None:
         return record
     read = read_records([{"tool_name": tool_name, "input": given, **record}], datetime.now(UTC))
