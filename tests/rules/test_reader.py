@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from toolmem.models.rules import UNSCOPED
 from toolmem.models.tools import ToolSchema
-from toolmem.rules.reader import UNSCOPED
 from toolmem.rules.reader.demands import demands, unkept
 from toolmem.view.conditions import Match, read_conditions
 from toolmem.view.view import CallView

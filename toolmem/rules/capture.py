@@ -1,8 +1,8 @@
 """Turn the user's sentences into rules: at once when they are typed, and again after the turn.
 
 A demand becomes a critical rule on each tool that it names or means, else on the first tool that
-the turn called; in a recording such a demand is not kept. Two failures of a tool in a turn become a
-normal rule. A sentence that takes a rule back loosens it like any other change: `changes` decides.
+the turn called. In a recording, a demand that means no tool is not kept. Two failures of a tool in
+a turn become a normal rule. A sentence that takes a rule back loosens it: `changes` decides.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from toolmem.errors import ToolMemError
@@ -28,7 +29,7 @@ from toolmem.rules.replies import (
     remember,
     remember_made,
     undo_words,
-    waiting,
+    waiting_message,
 )
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn, tell_operator
@@ -48,14 +49,14 @@ _VARIABLES = (
 )
 _OFF = frozenset(("0", "false", "no", "off"))
 MAX_MESSAGE = 60_000  # characters that are read
-MAX_DEMANDS = 10  # of one message, which are kept unasked
+MAX_DEMANDS = 10  # in one message; more are kept only once the user confirms them
 
 
 class ToolMemoryCaptureHook:
     """Read the turns of one workspace. `actor`: who vouches that the user typed the messages.
 
     Never breaks a turn: errors are logged, without the user's words. `enabled`: None takes the
-    answer from the environment. `may_lift`: the messages may loosen rules where a store is guarded.
+    answer from the environment. `may_lift`: messages may loosen rules of a guarded store.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class ToolMemoryCaptureHook:
         return self._read(turn, *followed, self._keep, self._learn)
 
     def after_recorded(self, turn: Turn) -> Captured:
-        """Read a turn of a recording. Only tools are bound that a demand means: none is guessed."""
+        """Read a turn of a recording. A demand binds only tools that it means."""
         keep = partial(self._keep, named_only=True, is_last=True)
         return self._read(turn, self._follow, keep, self._learn)
 
@@ -99,7 +100,7 @@ class ToolMemoryCaptureHook:
             captured.told.append(
                 f"only the first {MAX_MESSAGE:,} characters of this message were read for demands"
             )
-        if turn.is_guests:  # what follows replies would loosen rules
+        if turn.is_guests:  # following replies would loosen rules
             steps = tuple(step for step in steps if step != self._follow)
         for step in steps if self.enabled else ():
             try:
@@ -121,7 +122,7 @@ class ToolMemoryCaptureHook:
         return follow_reply(self.rules, turn, actor)
 
     def _keep(self, turn: Turn, *, named_only: bool = False, is_last: bool = False) -> Captured:
-        """`is_last`: no other step reads the demands that mean no tool."""
+        """Keep demands. `named_only`: of named tools; `is_last`: no later step keeps the others."""
         from toolmem.rules.reader.demands import demands, unkept
 
         reminder, message = split_keep_prefix(turn.held or turn.user_message)
@@ -129,20 +130,20 @@ class ToolMemoryCaptureHook:
         found = demands(message, [] if named_only else turn.ran, turn.tools)
         captured = Captured()
         if len(found) > MAX_DEMANDS and not turn.held:
-            return self._hold(turn, len(found))
+            return self._hold_back(turn, len(found))
         for demand in found:
             if named_only and demand.tools == [UNSCOPED]:
-                unmeant = f"Not kept: “{excerpt(demand.sentence)}”: it means none of the tools"
-                captured.told += [unmeant] if is_last else []
+                if is_last:
+                    why = "it means none of the tools"
+                    captured.told.append(f"Not kept: “{excerpt(demand.sentence)}”: {why}")
                 continue
             is_limited = turn.is_guests or (demand.session and not demand.today)
             if is_limited and not turn.conversation_id:
                 why = "as it holds for a session that is not named"
                 captured.told.append(f"not kept, {why}: {excerpt(demand.sentence)}")
                 continue
-            captured.kept += (
-                self._put(turn, self._input_of(demand, t, turn)) for t in demand.tools
-            )
+            for tool in demand.tools:
+                captured.kept.append(self._put(turn, self._rule_input(demand, tool, turn)))
         if reminder and not found:
             self._keep_reminder(turn, reminder, captured)
         if not reminder:
@@ -156,24 +157,32 @@ class ToolMemoryCaptureHook:
         captured.told += (_confirmation(self.rules, each, undo) for each in by_text.values())
         remember_made(self.rules, turn.conversation_id, captured.kept, message)
         waits = {rule.rule: rule for rule in captured.kept if rule.status == "request"}
-        captured.told += (waiting(rule, "nobody saw you type it") for rule in waits.values())
+        captured.told += (
+            waiting_message(rule, "nobody saw you type it") for rule in waits.values()
+        )
         captured.kept = [rule for rule in captured.kept if rule.status != "request"]
         return captured
 
-    def _hold(self, turn: Turn, number: int) -> Captured:
-        """Keep none of very many demands until the user wants it: they may be somebody else's."""
+    def _hold_back(self, turn: Turn, number: int) -> Captured:
+        """Keep none of many demands until the user confirms: others may have written them."""
         held = Masker(self.rules.store.secret_key()).text(turn.user_message)
         remember(self.rules, turn.conversation_id, lambda recent: setattr(recent, "held", held))
         return Captured(
             told=[f'{number} demands in one message: say "keep them" to have them read']
         )
 
-    def _input_of(self, demand: Demand, tool: str, turn: Turn) -> RuleInput:
-        given = _rule_input(demand, tool, turn)
-        if demand.today:
-            given.expires_at = self.rules.end_of_day()
-            given.session = ""
-        return given
+    def _rule_input(self, demand: Demand, tool: str, turn: Turn) -> RuleInput:
+        found = demand.conditions.get(tool)
+        return RuleInput(
+            tool_name=tool,
+            rule=demand.sentence,
+            effect=demand.effect if found else "remind",
+            when=found.when if found else [],
+            unless=found.unless if found else [],
+            unread=demand.unread,
+            session=turn.conversation_id if demand.session and not demand.today else "",
+            expires_at=self.rules.end_of_day() if demand.today else UNSET,
+        )
 
     def _keep_reminder(self, turn: Turn, text: str, captured: Captured) -> None:
         """Keep a message that begins with `never:` or `remember:`, or say why not."""
@@ -234,19 +243,6 @@ def _reminder_problem(text: str) -> str:
     return ""
 
 
-def _rule_input(demand: Demand, tool: str, turn: Turn) -> RuleInput:
-    found = demand.conditions.get(tool)
-    return RuleInput(
-        tool_name=tool,
-        rule=demand.sentence,
-        effect=demand.effect if found else "remind",
-        when=found.when if found else [],
-        unless=found.unless if found else [],
-        unread=demand.unread,
-        session=turn.conversation_id if demand.session else "",
-    )
-
-
 def describe_effect(rules: Sequence[ToolMemoryRule]) -> str:
     """Say what the rules of one sentence do to calls; "" where there is nothing to say."""
     from toolmem.rules.prompt import tool_heading
@@ -268,8 +264,7 @@ def _confirmation(store: ToolMemoryStore, rules: list[ToolMemoryRule], undo: str
     ends = None if first.session else first.expires_at
     until = "" if ends is None else f", {store.until(ends)}"
     checks = describe_effect(rules)
-    for_session = bool(first.session)
-    return kept_message(first.rule, checks, until, for_session=for_session, undo=undo)
+    return kept_message(first.rule, checks, until, for_session=bool(first.session), undo=undo)
 
 
 _KEEP_PREFIX = late_pattern(r"\s*(always|never|remember|记住)\s*[:：]\s*(.*)", re.I | re.S)

@@ -19,11 +19,11 @@ from toolmem.models.rules import RANK, Evidence, RuleChange, Said, Speaker, Tool
 from toolmem.rules.identity import text_key
 
 MAX_CHANGES = 20
-ACCEPTED = "accepted"  # what the user does with a request
-NEW = "new"  # `seen` of who makes a rule
+ACCEPTED = "accepted"  # the name of the change by which a request is accepted
+NEW = "new"  # `Actor.seen` where they know of no such rule
 NOTED = "noted"  # the tag of rules made from a note
 ONLY_ASKS = "only-asks"  # the tag of a ban that asks, as its condition is far wider than the words
-MAX_WORDS = 500  # of the user or the agent, kept with a change
+MAX_WORDS = 500  # characters of the actor's words that are kept with a change
 _STRICTNESS = {"remind": 0, "ask": 1, "deny": 2}
 _COMPARED = ("rule", "priority", "effect", "when", "unless", "expires_at", "tags", "status")
 
@@ -36,14 +36,14 @@ class Actor(Struct, frozen=True):
     words: str = ""
     session: str = ""
     name: str = ""  # of the agent or model
-    seen: str = ""  # the digest of the rule that they read; another content is not changed
+    seen: str = ""  # the digest of the rule that they read; a rule changed since is left alone
 
 
 PROGRAM = Actor()
 
 
 def loosens(before: ToolMemoryRule, after: ToolMemoryRule, now: datetime) -> bool:
-    """Decide whether a change loosens a rule. One that does not hold cannot be loosened."""
+    """Decide whether a change loosens a rule. A rule that does not hold cannot be loosened."""
     if not before.holds_at(now):
         return False
     if not after.holds_at(now):
@@ -57,7 +57,9 @@ def loosens(before: ToolMemoryRule, after: ToolMemoryRule, now: datetime) -> boo
         or (before.is_checked and any(each not in before.unless for each in after.unless))
         or (before.is_users and not after.is_users)
         or (before.is_team and not (after.is_team or after.is_users))
-        or (ONLY_ASKS in after.tags and ONLY_ASKS not in before.tags)  # a note may narrow it then
+        or (
+            ONLY_ASKS in after.tags and ONLY_ASKS not in before.tags
+        )  # a later note may narrow such a ban
         or (ends is not None and (before.expires_at is None or ends < before.expires_at))
     )
 
@@ -66,15 +68,15 @@ def is_allowed(
     before: ToolMemoryRule, after: ToolMemoryRule, actor: Actor, now: datetime, *, guarded: bool
 ) -> bool:
     """Decide whether a change is made; otherwise it is stored as a request."""
-    if actor.kind == "agent":  # evidence of what it asks for: the user typed the words
+    if actor.kind == "agent":  # its evidence says only that the user typed the words
         return False
     if not guarded or (actor.evidence and actor.kind == "user"):
         return True
-    if before.status == "request" and after.status == "active":  # it would count as the user's
+    if before.status == "request" and after.status == "active":  # it would then count as the user's
         return False
     if before.is_users and before.status == "active" and not before.holds_at(now):
-        # It can be restored as it was.
-        before, after = replace(before, expires_at=None), replace(after, expires_at=None)
+        before = replace(before, expires_at=None)  # it may be restored, not loosened
+        after = replace(after, expires_at=None)
     return not ((before.is_users or before.is_team) and loosens(before, after, now))
 
 
@@ -96,7 +98,7 @@ def change_of(
 
 
 def tombstone(rule: ToolMemoryRule, actor: Actor, now: datetime, what: str) -> ToolMemoryRule:
-    """A deleted rule without its text, so that a replay of its turns does not make it again."""
+    """A deleted rule without its text; its turns stay, so that a replay does not make it again."""
     names = ("id", "tool_name", "created_at", "updated_at", "session", "expires_at")
     fields = {name: getattr(rule, name) for name in names}
     said = Said(rule.said.by, turns=rule.said.turns)
@@ -105,17 +107,14 @@ def tombstone(rule: ToolMemoryRule, actor: Actor, now: datetime, what: str) -> T
 
 
 def rule_digest(rule: ToolMemoryRule) -> str:
-    """A digest of all that is known of a rule: who decides on it decides on what they read."""
+    """A digest of a whole rule, by which a decision names the version that was read."""
     return hashlib.sha256(msgspec.json.encode(rule)).hexdigest()[:32]
 
 
 def require_seen(before: ToolMemoryRule | None, seen: str, now: datetime) -> None:
-    """Raises Conflict where a rule is not the one with the digest `seen`, or is not NEW."""
-    problem = ""
+    """Raises Conflict where a rule has another digest than `seen`, or exists and `seen` is NEW."""
     if seen == NEW:
         if before is not None and before.holds_at(now):
-            problem = "this rule was made since: read it before you change it"
+            raise Conflict("this rule was made since: read it before you change it", is_final=True)
     elif before is None or rule_digest(before) != seen:
-        problem = "the rule was changed since you read it: read it again"
-    if problem:
-        raise Conflict(problem, is_final=True)
+        raise Conflict("the rule was changed since you read it: read it again", is_final=True)

@@ -1,6 +1,6 @@
 """Make a rule of failures that repeat in a turn, and give OpenHuman's figures on each tool.
 
-The figures are no rules: they say what happened, in a namespace of their own.
+The figures are no rules: they say how calls ended, in a namespace of their own.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from toolmem.text.error_lines import error_class_of, error_line
 from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
 
-REPEATED_FAILURE = "repeated-failure"  # the tag of rules made here
+REPEATED_FAILURE = "repeated-failure"  # the tag of the rules
 MIN_FAILURES = 2  # of one tool in one turn
 EFFECTIVENESS = "tool_effectiveness"  # a namespace
 EFFECTIVENESS_PREFIX = "tool/"  # of its keys
 MAX_PATTERNS = 5  # error lines of a tool
-_MAX_CHARACTERS = 80  # of one
+_MAX_CHARACTERS = 80  # of an error line
 _KINDS = {  # classes of `text/error_lines.py` that get the same advice
     **dict.fromkeys(("unknown_table", "unknown_column", "command_not_found"), "not_found"),
     **dict.fromkeys(("server_error", "rate_limited"), "connection_error"),
@@ -44,23 +44,23 @@ _ADVICE = {
 }
 
 
-def _by_tool(uses: Iterable[ToolUse]) -> dict[str, list[ToolUse]]:
+def _by_tool(calls: Iterable[ToolUse]) -> dict[str, list[ToolUse]]:
     """Group calls by tool, without those that were stopped before they ran."""
     found: dict[str, list[ToolUse]] = defaultdict(list)
-    for use in uses:
-        if not was_stopped(use.output_summary):
-            found[folded_name(use.name)].append(use)
+    for call in calls:
+        if not was_stopped(call.output_summary):
+            found[folded_name(call.name)].append(call)
     return found
 
 
-def repeated_failures(workspace: str, uses: Iterable[ToolUse]) -> Iterator[RuleInput]:
+def repeated_failures(workspace: str, calls: Iterable[ToolUse]) -> Iterator[RuleInput]:
     """Make one rule for each kind of failure that a tool had at least twice in the turn.
 
-    If all its failures differ in kind, the tool gets one rule that names them all.
+    If all its failures differ in kind, the tool gets one rule that names all kinds.
     """
-    for tool, tool_uses in _by_tool(uses).items():
-        failed = [use for use in tool_uses if use.success is False]
-        counts = Counter(_kind_of(use) for use in failed)
+    for tool, tool_calls in _by_tool(calls).items():
+        failed = [call for call in tool_calls if call.success is False]
+        counts = Counter(map(_kind_of, failed))
         repeated = {kind: n for kind, n in counts.items() if n >= MIN_FAILURES}
         if not repeated and len(failed) >= MIN_FAILURES:
             repeated = {", ".join(sorted(counts)): len(failed)}
@@ -76,8 +76,9 @@ def repeated_failures(workspace: str, uses: Iterable[ToolUse]) -> Iterator[RuleI
             )
 
 
-def _kind_of(use: ToolUse) -> str:
-    error_class = error_class_of(use.output_summary)
+def _kind_of(call: ToolUse) -> str:
+    """The kind of failure, a key of _ADVICE."""
+    error_class = error_class_of(call.output_summary)
     kind = _KINDS.get(error_class, error_class)
     return kind if kind in _ADVICE else "error"
 
@@ -99,7 +100,7 @@ class ToolEffectiveness(Struct):
 def tool_effectiveness(store: Store, workspace: str) -> list[Record]:
     """The records of the namespace, made from the statistics of the tools; none is stored.
 
-    A record of an older toolmem, which stored them, stands only for a tool without stored calls.
+    Older versions stored such records. One of them is used only for a tool without stored calls.
     """
     found = {each.key: each for each in store.list_records(workspace, EFFECTIVENESS)}
     tools: dict[str, list[ToolRecord]] = defaultdict(list)
@@ -115,7 +116,7 @@ def tool_effectiveness(store: Store, workspace: str) -> list[Record]:
 
 
 def _figures(store: Store, workspace: str, records: Sequence[ToolRecord]) -> ToolEffectiveness:
-    """The figures on one tool. `records`: also of names that differ in their case alone."""
+    """The figures on one tool. `records`: one for each casing of its name."""
     sums = [record.counters for record in records]
     timed = sum(each.time_calls for each in sums)
     failed = [record.tool_name for record in records if record.window.failures]
@@ -129,11 +130,13 @@ def _figures(store: Store, workspace: str, records: Sequence[ToolRecord]) -> Too
 
 
 def _error_lines(store: Store, workspace: str, tools: Sequence[str]) -> list[str]:
-    masker, lines = Masker(store.secret_key()), dict[str, None]()
+    """The newest error lines of the tools, each once, the newest last."""
+    masker = Masker(store.secret_key())
+    lines: dict[str, None] = {}
     calls = [call for window in store.windows(workspace, tools) for call in window.calls]
     for call in sorted(calls, key=lambda call: call.create_time):
         if call.failed_by_flag:
             line = plain(error_line(masker.text(call.output)), _MAX_CHARACTERS)
-            lines.pop(line, None)  # the newest of equal ones counts
+            lines.pop(line, None)  # it moves to the end
             lines[line] = None
     return list(lines)[-MAX_PATTERNS:]

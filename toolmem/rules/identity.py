@@ -17,7 +17,7 @@ from toolmem.models.rules import ToolMemoryRule
 from toolmem.text.display import shown
 from toolmem.text.patterns import late_pattern
 
-SESSION_PREFIX = "session/"  # keys of what is kept of a session
+SESSION_PREFIX = "session/"  # of the keys of records on one session
 MAX_RULE = 2_000  # characters
 MAX_TOOL_NAME = 256
 MAX_ID = 128
@@ -47,7 +47,7 @@ def rule_key(rule_id: str) -> str:
 
 
 def session_key(session: str) -> str:
-    """The key of what is kept of a session."""
+    """The key of a record on one session."""
     return f"{SESSION_PREFIX}{session}"[:500]
 
 
@@ -58,7 +58,7 @@ def text_key(text: str) -> str:
 
 
 def derived_id(*parts: str) -> str:
-    """The same id for the same parts."""
+    """An id that depends only on these parts."""
     return str(uuid.uuid5(_UUID_NAMESPACE, "\0".join(parts)))
 
 
@@ -83,11 +83,10 @@ def read_text(given: str, field: str, limit: int = MAX_RULE) -> str:
 
 
 def read_id(given: str) -> str:
-    """Trim and check an id; "" stands for one that is derived. Raises RequestError."""
+    """Trim and check an id; "" asks for a derived one. Raises RequestError."""
     rule_id = _trimmed(given)
     if rule_id != shown(rule_id) or len(rule_id) > MAX_ID:
-        problem = f"expected at most {MAX_ID} characters that can be seen"
-        raise RequestError(f"id: {problem}", "id")
+        raise RequestError(f"id: expected at most {MAX_ID} characters that can be seen", "id")
     return rule_id
 
 

@@ -49,7 +49,7 @@ class MemoryEntry(Struct, kw_only=True, omit_defaults=True):
 
 
 def read_namespace(given: str) -> str:
-    """Check a namespace; the name of a tool in lower case. Raises RequestError."""
+    """Check a namespace; the name of a tool becomes lower case. Raises RequestError."""
     name = given.strip()
     if name == GLOBAL or (name.startswith(SKILL_PREFIX) and read_id(name[len(SKILL_PREFIX) :])):
         return name
@@ -60,7 +60,7 @@ def read_namespace(given: str) -> str:
 
 
 class Memories:
-    """The memories of one workspace. `embedder`: made when a query first needs it."""
+    """The memories of one workspace. `embedder`: makes the embedder when a query needs it."""
 
     def __init__(
         self, store: Store, workspace: str, clock: Clock, embedder: Callable[[], Embedder]
@@ -73,7 +73,7 @@ class Memories:
     def remember(
         self, content: str, namespace: str = GLOBAL, id: str = "", tags: Iterable[str] = ()
     ) -> MemoryEntry:
-        """Insert, or replace the memory with this id. The same text again is the same memory."""
+        """Store a memory, or replace the one with this id or, without an id, with this text."""
         where = read_namespace(namespace)
         text = read_text(content, "content", MAX_CONTENT)
         text = Masker(self.store.secret_key()).text(text)
@@ -107,7 +107,7 @@ class Memories:
     ) -> list[MemoryEntry]:
         """Find what fits a query best, by words and by meaning; without a query, the newest.
 
-        In the namespace of a tool, its rules are searched too; in `tool_effectiveness`, figures.
+        The namespace of a tool holds its rules, too; `tool_effectiveness` holds figures.
         """
         is_figures = namespace.strip() == EFFECTIVENESS
         where = EFFECTIVENESS if is_figures else read_namespace(namespace)
@@ -147,7 +147,7 @@ class Memories:
                 yield entry
 
     def forget(self, id: str, namespace: str = GLOBAL) -> bool:
-        """Delete a memory; False where there was none. Raises RequestError for a rule."""
+        """Delete a memory; False where there is none. Raises RequestError for a rule."""
         where = read_namespace(namespace)
         memory_id = read_id(id)
         if not memory_id:

@@ -2,7 +2,7 @@
 
 The same set of rules always gives the same bytes, so that a provider's prefix cache stays warm. No
 text of a rule and no name of a tool can forge a heading or a bullet: each is one line behind a
-fixed beginning. Normal rules, such as those of repeated failures, are not pinned but recalled.
+fixed prefix. Normal rules, such as those of repeated failures, are not pinned; agents recall them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -27,7 +27,7 @@ log = logging.getLogger("toolmem.rules")
 Language = Literal["", "zh"]
 
 MAX_NAME = 200  # characters of a tool's name
-_NOTICE_TOOLS = 5  # named in the line on rules that are not shown
+_MAX_NAMED_TOOLS = 5  # in the line on rules that are not shown
 _TITLE = {"": "## Tool-scoped rules", "zh": "## 工具作用域规则"}
 _INTRODUCTION = {
     "": (
@@ -94,12 +94,12 @@ class PinnedRules(Struct, frozen=True):
     """The rules that a prompt shows, and those that did not fit."""
 
     rules: list[ToolMemoryRule] = []
-    left_out: list[ToolMemoryRule] = []  # high rules
-    not_shown: list[ToolMemoryRule] = []  # critical rules, which bind all the same
+    left_out: list[ToolMemoryRule] = []  # high rules, which the prompt does not mention
+    not_shown: list[ToolMemoryRule] = []  # critical rules, which the prompt counts
 
 
 class ToolMemoryRulesSection:
-    """The rendered block, which stays the same for a session; "" where no rule is pinned.
+    """The rendered block, which does not change in a session; "" where no rule is pinned.
 
     `recalls`: the agent has the tool `memory_recall`.
     """
@@ -108,7 +108,6 @@ class ToolMemoryRulesSection:
         self, pinned: PinnedRules, language: Language = "", *, recalls: bool = False
     ) -> None:
         self.pinned = pinned
-        self.language = language
         self.text = render_rules(pinned.rules, language, pinned.not_shown, recalls=recalls)
 
     def __str__(self) -> str:
@@ -118,16 +117,16 @@ class ToolMemoryRulesSection:
 def choose(
     listing: RuleListing, tools: Iterable[str] | None = None, caps: RulesSection | None = None
 ) -> PinnedRules:
-    """Choose the rules of these tools for the prompt; no tools: of all.
+    """Choose the rules of these tools for the prompt; without tools, of all tools.
 
-    Rules without a tool, and rules on classes of tools, are always included.
+    Rules without a tool, and rules on classes of tools, always count among them.
     """
     caps = caps or RulesSection()
     wanted = {folded_name(name) for name in tools or ()}
     rules = [rule for rule in listing.rules if rule.is_pinned]
     if wanted:
         wanted.add(UNSCOPED)
-        rules = [rule for rule in rules if _is_about(rule, wanted)]
+        rules = [r for r in rules if r.tool_name[:1] == "@" or folded_name(r.tool_name) in wanted]
     pinned = PinnedRules()
     size = len(_TITLE[""]) + len(_INTRODUCTION[""]) + len(_RECALL[""])
     headings = set[str]()
@@ -147,11 +146,6 @@ def choose(
         size += more
         headings.add(tool)
     return pinned
-
-
-def _is_about(rule: ToolMemoryRule, tools: Collection[str]) -> bool:
-    name = folded_name(rule.tool_name)
-    return name in tools or name.startswith("@")
 
 
 def _urgency(rule: ToolMemoryRule) -> tuple[int, bool, float, str]:
@@ -178,7 +172,7 @@ def render_rules(
 
 
 def _by_tool(rules: Iterable[ToolMemoryRule], language: Language) -> list[str]:
-    """Rules below a heading of their tool."""
+    """The rules as bullets below a heading for each tool."""
     groups: dict[str, list[ToolMemoryRule]] = defaultdict(list)
     for rule in sorted(rules, key=lambda rule: (RANK[rule.priority], shown(rule.rule), rule.id)):
         groups[folded_name(rule.tool_name)].append(rule)
@@ -196,7 +190,7 @@ def _by_tool(rules: Iterable[ToolMemoryRule], language: Language) -> list[str]:
 
 
 def _text(rule: ToolMemoryRule, language: Language) -> str:
-    """A rule's text, with the user's words that it corrects, or by which it is to be replaced."""
+    """A rule's text, with the words that it replaces, and those that are to replace it."""
     words = plain(rule.replacement, 200)
     old = plain(rule.replaces, 200)
     text = shown(rule.rule) + (_INSTEAD[language].format(words=old) if old else "")
@@ -209,32 +203,35 @@ def tool_heading(tool_name: str, language: Language) -> str:
     if name == UNSCOPED:
         return _ANY_TOOL[language]
     if name in _CLASSES:
-        return _CLASSES[name][language == "zh"]
+        english, chinese = _CLASSES[name]
+        return chinese if language == "zh" else english
     return f"`{shown_name(tool_name, MAX_NAME)}`"
 
 
 def _not_shown_line(rules: Sequence[ToolMemoryRule], language: Language) -> str:
     """Count the critical rules that are not shown, for the tools with the most of them."""
     counts = Counter(folded_name(rule.tool_name) for rule in rules).most_common()
-    named = [f"{tool_heading(tool, language)} ({n})" for tool, n in sorted(counts[:_NOTICE_TOOLS])]
+    named = [
+        f"{tool_heading(tool, language)} ({n})" for tool, n in sorted(counts[:_MAX_NAMED_TOOLS])
+    ]
     left = len(counts) - len(named)
     tools = ", ".join(named) + (_OTHER_TOOLS[language].format(count=left) if left else "")
-    more = f"{len(rules)} more critical rule{'s' * (len(rules) > 1)}"
+    more = "1 more critical rule" if len(rules) == 1 else f"{len(rules)} more critical rules"
     return _NOT_SHOWN[language].format(count=len(rules), rules=more, tools=tools)
 
 
 def changed_since(
-    frozen: PinnedRules, now: RuleListing, language: Language = "", limit: int = 20_000
+    pinned: PinnedRules, now: RuleListing, language: Language = "", limit: int = 20_000
 ) -> str:
     """Render the rules added or withdrawn since a prompt was made; "" where nothing changed."""
 
     def named(rule: ToolMemoryRule) -> str:
         return f"{tool_heading(rule.tool_name, language)}: {_text(rule, language)}"
 
-    known = {rule.id: _text(rule, language) for rule in frozen.rules}
-    hidden = {rule.id for rule in (*frozen.not_shown, *frozen.left_out)}
-    shown_now = [rule for rule in now.rules if rule.is_pinned]
-    new = [r for r in shown_now if r.id not in hidden and known.get(r.id) != _text(r, language)]
+    known = {rule.id: _text(rule, language) for rule in pinned.rules}
+    hidden = {rule.id for rule in (*pinned.not_shown, *pinned.left_out)}
+    to_show = [rule for rule in now.rules if rule.is_pinned and rule.id not in hidden]
+    new = [rule for rule in to_show if known.get(rule.id) != _text(rule, language)]
     lines: list[str] = []
     of_team: list[str] = []
     rest: list[ToolMemoryRule] = []
@@ -248,7 +245,7 @@ def changed_since(
         else:
             rest.append(rule)
     binding = {rule.id for rule in now.rules}
-    gone = [f"- {named(rule)}" for rule in frozen.rules if rule.id not in binding]
+    gone = [f"- {named(rule)}" for rule in pinned.rules if rule.id not in binding]
     parts = ["\n".join([_NEW_RULES[language], "", *dict.fromkeys(lines)])] if lines else []
     parts += ["\n".join([_TEAM[language], "", *dict.fromkeys(of_team)])] if of_team else []
     parts += [_not_shown_line(rest, language)] if rest else []
@@ -257,16 +254,16 @@ def changed_since(
 
 
 def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
-    """Tell which of the user's rules ended since the last call, each once. Raises StoreError."""
+    """The user's rules that ended since this was last asked, a line each. Raises StoreError."""
     now = rules.clock.now()
     place = (rules.workspace, ".ended", "told")
-    told = read_or_new(rules.store.get(*place), float)  # when, in seconds since 1970
-    since = max(told, (now - MAX_SESSION).timestamp())
+    last = read_or_new(rules.store.get(*place), float)  # seconds since 1970
+    since = max(last, (now - MAX_SESSION).timestamp())
     lines: dict[str, str] = {}
     for rule in rules.every_rule():
-        is_here = rule.is_users and rule.status == "active" and rule.session in ("", session)
+        is_theirs = rule.is_users and rule.status == "active" and rule.session in ("", session)
         is_withdrawn = bool(rule.changes) and rule.changes[-1].what == "withdrawn"
-        ends = None if is_withdrawn or not is_here else rule.expires_at
+        ends = None if is_withdrawn or not is_theirs else rule.expires_at
         if ends is not None and since < ends.timestamp() <= now.timestamp():
             what = "ban" if rule.is_checked else "reminder"
             at = shown_time(ends, rules.zone, now)
@@ -277,7 +274,7 @@ def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
 
 
 def binding_rules(rules: ToolMemoryStore) -> RuleListing:
-    """The rules that hold now, also those that only a copy of a lost store has."""
+    """The rules that hold now, with those of copies of a lost store."""
     found = [rules.all_rules(), *(copy.all_rules() for copy in rules.copied)]
     by_id = {rule.id: rule for each in reversed(found) for rule in each.rules}
     return RuleListing([*by_id.values()], found[0].damaged)
@@ -293,7 +290,7 @@ def prefetch_tool_memory_rules_blocking(
     timeout: float = 5.0,  # seconds
     on_error: Literal["raise", "empty"] = "raise",
 ) -> ToolMemoryRulesSection:
-    """Read and render the rules of these tools (none: of all). Raises StoreError."""
+    """Read and render the rules of these tools; without tools, of all. Raises StoreError."""
     done: list[PinnedRules | BaseException] = []
 
     def read() -> None:

@@ -3,7 +3,7 @@
 `undo`, `just this time`, `yes, always stop it` and `keep them` are whole messages, and act on what
 the message before did. `lift CODE` and `yes, this once` may also be a sentence of a longer message.
 
-Where a sentence only may take a rule back, the next call that the rule stops asks the user.
+Where a sentence might take a rule back, the next call that the rule stops asks the user.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from toolmem.text.forms import word_set
 from toolmem.text.masking import Masker
 from toolmem.text.patterns import late_pattern
 
-MIN_ID_LENGTH = 6  # characters of an id that `lift` takes; of a shorter one all
-MAX_QUESTIONS = 3  # of a session whether to lift a rule, and one of a message
+MIN_ID_LENGTH = 6  # characters with which `lift` names a rule; shorter ids are typed whole
+MAX_QUESTIONS = 3  # in a session, whether to lift a rule; a message leads to one
 _RECENT = ".replies"
 _BACK = ". undo brings it back"
 _OUTER = " \t\r\n.!。！*`\"'“”"
 _THIS_SESSION = frozenset(("just this time", "just for now", "仅这次", "只这次"))
 _AGREED = r"(?:yes|ok|okay|sure|go ahead|好|好的|可以|行)"
 _POLITE = r"(?:(?:please|pls|请|麻烦|ok|okay|yes|no)[ ,.，]{1,3}|请)"
-# Names are those of `Reply.kind`.
+# By `Reply.kind`.
 _FORMS = {
     "undo": r"undo(?: that| it)?|撤销|取消",
     "undo_rule": r"undo (?:that|the) rule|撤销(?:那条|这条)?规则",
@@ -44,12 +44,12 @@ _FORMS = {
     "always": r"(?:yes,? )?always stop (?:it|them|that)|(?:是的?[,，]?)?总是拦(?:住|下)?",
     "keep": r"keep them(?: all)?|(?:都|全部)?(?:保留|记住)(?:它们)?",
 }
-_IN_SENTENCES = ("lift", "once")  # the others are whole messages
+_IN_SENTENCES = ("lift", "once")  # other kinds are whole messages
 _ANY_FORM = "|".join(f"(?P<{name}>{form})" for name, form in _FORMS.items())
 _REPLY = late_pattern(
     rf"(?:{_POLITE}){{0,2}}(?:{_ANY_FORM})(?:[ ,，]{{0,3}}(?:please|pls|thanks|吧|谢谢))?", re.I
 )
-_MADE_ID = late_pattern(rf"[0-9a-f-]{{{MIN_ID_LENGTH},36}}")  # as ids are that toolmem makes
+_MADE_ID = late_pattern(rf"[0-9a-f-]{{{MIN_ID_LENGTH},36}}")  # the form of ids that toolmem makes
 _MAY_REPLY = late_pattern(r"\b(?:undo|lift|this\s+once)\b|撤销|解除|就这", re.I)
 _UNDO_IN = late_pattern(r"\bundo\b|撤销", re.I)
 _LIFT_IN = late_pattern(r"(?:\blift|解除) (?P<id>[\w-]{6,36})(?![\w-])", re.I)
@@ -74,20 +74,20 @@ _LEADS_UP = word_set("from for in on at by as since because if when while rememb
 
 
 class Reply(NamedTuple):
-    """What the user asks for in a few words."""
+    """A short reply of the user that acts on rules."""
 
-    kind: str
+    kind: str  # a key of _FORMS
     rule_id: str = ""  # the start of the id, for `lift`
 
 
 class Recent(Struct, kw_only=True, omit_defaults=True):
-    """What the user's last message did in a session, and the questions of the session."""
+    """What the user's last message in a session did, and the questions of the session."""
 
     made: list[str] = []  # ids of rules
     lifted: list[ToolMemoryRule] = []
-    asks_more: bool = False  # it asked for something else, too
-    held: str = ""  # the message, where it had too many demands to be kept
-    questions: list[str] = []  # the messages of which one was made
+    asks_more: bool = False  # it asked for something besides rules
+    held: str = ""  # the message, if it had too many demands to be kept at once
+    questions: list[str] = []  # the messages that led to one
 
 
 def replies_in(message: str) -> list[Reply]:
@@ -101,7 +101,7 @@ def replies_in(message: str) -> list[Reply]:
 
 
 def _own_texts(message: str) -> list[str]:
-    """The user's own sentences but questions, with pasted and quoted text masked."""
+    """The user's own sentences except questions, with pasted and quoted text masked."""
     from toolmem.rules.reader.own_text import own_sentences  # takes long to load
 
     own = own_sentences(message)
@@ -116,8 +116,8 @@ def _reply(text: str, *, is_part: bool = False) -> Reply | None:
     kind = next(name for name in _FORMS if found[name])
     if is_part and kind not in _IN_SENTENCES:
         return None
-    is_said = not is_part or _YES_IN.search(text)
-    if kind == "once" and (_NO_IN.search(text) or not is_said):
+    has_yes = not is_part or _YES_IN.search(text)
+    if kind == "once" and (_NO_IN.search(text) or not has_yes):
         return None
     return Reply(kind, (found["id"] or "").casefold())
 
@@ -125,9 +125,6 @@ def _reply(text: str, *, is_part: bool = False) -> Reply | None:
 def is_this_once(message: str) -> bool:
     """Whether the user allows the call that was stopped last, once."""
     return any(reply.kind == "once" for reply in replies_in(message))
-
-
-# ------------------------------------------------------------ what a session's last message did
 
 
 def _key_of(session: str) -> tuple[str, str]:
@@ -140,7 +137,7 @@ def _recent(rules: ToolMemoryStore, session: str) -> Recent:
 
 
 def remember(rules: ToolMemoryStore, session: str, change: Callable[[Recent], Any]) -> Any:
-    """Change what is known of the last message of a session; of none that has no name."""
+    """Change the record on the last message of a session; without a session, do nothing."""
     key = _key_of(session)
     return swap(rules.store, rules.workspace, key, Recent, change) if session else None
 
@@ -160,13 +157,13 @@ def remember_made(
 
 
 def remember_lifted(rules: ToolMemoryStore, session: str, lifted: Sequence[ToolMemoryRule]) -> None:
-    """Let `undo` bring rules back that were lifted since the user's last message."""
+    """Let `undo` restore rules that were lifted since the user's last message."""
     if lifted:
         remember(rules, session, lambda recent: recent.lifted.extend(lifted))
 
 
 def forget_session(rules: ToolMemoryStore, session: str) -> None:
-    """Forget what is known of the last message of a session that ended."""
+    """Delete the record on the last message of a session that ended."""
     rules.store.delete(rules.workspace, *_key_of(session))
 
 
@@ -189,9 +186,6 @@ def _asks_more(message: str, kept: set[str]) -> bool:
     return False
 
 
-# ------------------------------------------------------------ following
-
-
 def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
     """Do what a reply asks for, or lift the rule that a sentence takes back."""
     recent = _recent(rules, turn.conversation_id)
@@ -200,7 +194,7 @@ def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
     for reply in replies:
         if reply.kind in ("undo", "undo_rule"):
             _undo(rules, recent, reply, turn, actor, captured)
-        elif reply.kind == "lift" and _is_meant(rules, reply, actor):
+        elif reply.kind == "lift" and _names_rule(rules, reply, actor):
             _lift(rules, reply.rule_id, actor, captured)
         elif reply.kind == "always":
             _stop_always(rules, recent, turn, actor, captured)
@@ -209,10 +203,10 @@ def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
     if turn.user_message.strip(_OUTER).casefold() in _THIS_SESSION:
         _keep_for_session(rules, recent, turn, actor, captured)
     elif not replies:
-        _say_what_was_not_done(rules, recent, turn, captured)
+        _explain_unfollowed(rules, recent, turn, captured)
         _take_back(rules, turn, actor, captured)
 
-    if not turn.conversation_id:  # nothing is known of it at the next message
+    if not turn.conversation_id:  # the next message cannot undo anything
         captured.told = [line.removesuffix(_BACK) for line in captured.told]
 
     def begin(now: Recent) -> None:
@@ -251,10 +245,10 @@ def _every_rule_of(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemoryRule]:
     return [rule for rule in rules.every_rule() if rule.session in ("", turn.conversation_id)]
 
 
-def _say_what_was_not_done(
+def _explain_unfollowed(
     rules: ToolMemoryStore, recent: Recent, turn: Turn, captured: Captured
 ) -> None:
-    """Name a reply that stands beside other words, where it may have meant a rule."""
+    """Tell the user that `undo` or `lift` among other words was not followed."""
     message = turn.user_message
     if recent.made and _UNDO_IN.search(message):
         for rule in _every_rule_of(rules, turn):
@@ -277,8 +271,8 @@ def _not_undone(said: str, rule: ToolMemoryRule) -> str:
     return f"Not undone: “{excerpt(said)}”. {meant}"
 
 
-def _is_meant(rules: ToolMemoryStore, reply: Reply, actor: Actor) -> bool:
-    """Whether a reply is one: a plain word after `lift` has to be the id of a rule."""
+def _names_rule(rules: ToolMemoryStore, reply: Reply, actor: Actor) -> bool:
+    """Whether `lift` names a rule: what does not look like a made id must be the id of a rule."""
     if _MADE_ID.fullmatch(reply.rule_id):
         return True
     known = (*rules.requests(), *rules.all_rules(actor.session).rules)
@@ -295,7 +289,7 @@ def _has_id(rule: ToolMemoryRule, typed: str) -> bool:
 def _stop_always(
     rules: ToolMemoryStore, recent: Recent, turn: Turn, actor: Actor, captured: Captured
 ) -> None:
-    """Let the bans of the last message that only ask stop calls, as the user wants it."""
+    """Make bans of the last message that only ask stop calls."""
     for rule in rules.all_rules(turn.conversation_id).rules:
         if rule.id in recent.made and ONLY_ASKS in rule.tags:
             tags = [tag for tag in rule.tags if tag != ONLY_ASKS]
@@ -326,7 +320,7 @@ def _lift(rules: ToolMemoryStore, start: str, actor: Actor, captured: Captured) 
 
 
 def _of_one_sentence(rule: ToolMemoryRule, rules: Sequence[ToolMemoryRule]) -> list[ToolMemoryRule]:
-    """A rule with those that the same words of the user made on other tools."""
+    """A rule, and the rules that the same words of the user made on other tools."""
     same = text_key(rule.rule)
     return [r for r in rules if r.id == rule.id or (r.is_users and text_key(r.rule) == same)]
 
@@ -336,7 +330,7 @@ def _question_on(rules: ToolMemoryStore, rule: ToolMemoryRule) -> bool:
 
 
 def _take_back(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captured) -> None:
-    """Lift the rule that a sentence surely takes back; one that it may take back asks later."""
+    """Lift the rule that a sentence surely takes back; where it only may, a later call asks."""
     from toolmem.rules.reader import lifted, possibly_lifted
 
     known = [rule for rule in rules.all_rules(actor.session).rules if rule.is_users]
@@ -350,15 +344,15 @@ def _take_back(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captu
     elif found := possibly_lifted(
         turn.user_message, texts, frozenset(rule.id for rule in texts if rule.rule in stopped)
     ):
-        meant_ones, sentence = found
-        if len(meant_ones) > 1:
-            captured.told.append(several_meant(meant_ones))
+        candidates, sentence = found
+        if len(candidates) > 1:
+            captured.told.append(_several_meant_message(candidates))
             return
         asking = replace(actor, words=sentence, session=turn.conversation_id)
-        asked = [r for r in known if r.rule == meant_ones[0].rule and r.is_checked]
+        asked = [r for r in known if r.rule == candidates[0].rule and r.is_checked]
         if asked:
             is_open = open_question(rules, asked, asking, "deleted", turn.user_message)
-            captured.told.append(still_holds(asked[0], is_open=is_open))
+            captured.told.append(still_holds_message(asked[0], is_open=is_open))
 
 
 def open_question(
@@ -367,13 +361,13 @@ def open_question(
     """Have the next call that the rules of one sentence stop ask the user whether to lift them.
 
     `actor`: its words are what the user typed in its session, in `message`. `what`: deleted or
-    replaced. False where no question may be made: a program could make the words up in a guarded
-    store, and no message and no session makes many.
+    replaced. False where no question is opened: in a guarded store, a program could invent the
+    words, and the number of questions is limited.
     """
     vouches = bool(actor.session) and (actor.evidence == "typed" or not rules.is_guarded())
     checked = [rule for rule in meant if rule.is_checked]
     if checked and all(_question_on(rules, rule) for rule in checked):
-        return True  # it is asked already
+        return True  # the question is open already
     said = text_key(Masker(rules.store.secret_key()).text(message))[:200]
 
     def may_ask(recent: Recent) -> bool:
@@ -388,25 +382,34 @@ def open_question(
     return True
 
 
-def several_meant(rules: Sequence[ToolMemoryRule]) -> str:
+def _several_meant_message(rules: Sequence[ToolMemoryRule]) -> str:
     """Tell the user that their words may mean several rules, and that nothing changed."""
     named = ", ".join(f"“{excerpt(rule.rule)}” (lift {_code(rule)})" for rule in rules[:5])
-    return f"This may mean several rules, so all of them hold: {named}. To lift one, type its lift"
+    how = "To lift one, type the words in its brackets"
+    return f"This may mean several rules, so all of them hold: {named}. {how}"
 
 
-def still_holds(rule: ToolMemoryRule, *, is_open: bool = False) -> str:
-    """Tell the user that a rule holds on, and how to lift it. `is_open`: it is asked about."""
+def still_holds_message(rule: ToolMemoryRule, why: str = "", *, is_open: bool = False) -> str:
+    """Tell the user that a rule still holds, and how to lift it. `is_open`: a call will ask."""
+    because = f" ({why})" if why else ""
     asks = ", or agree if a call that it stops asks you" if is_open else ""
-    return f"“{excerpt(rule.rule)}” still holds. To lift it, type: lift {_code(rule)}{asks}"
+    return (
+        f"“{excerpt(rule.rule)}” still holds{because}. To lift it, type: lift {_code(rule)}{asks}"
+    )
 
 
 def without_ways_out(text: str) -> str:
-    """A message to the user as a model may read it: how to lift a rule is for the user alone."""
+    """A message to the user as a model may read it: without the words that lift a rule."""
     return _LIFT_CODE.sub("lift …", _WAYS_OUT.sub("", text))
 
 
-def waiting(rule: ToolMemoryRule, why: str) -> str:
-    """Tell the user that a rule binds only once they agree, and how to."""
+def lifted_message(rule: ToolMemoryRule) -> str:
+    """Tell the user that a rule was lifted, and how to restore it."""
+    return f"Lifted: “{excerpt(rule.rule)}” ({_code(rule)}){_BACK}"
+
+
+def waiting_message(rule: ToolMemoryRule, why: str) -> str:
+    """Tell the user that a rule binds only once they agree, and how to agree."""
     return f"Heard, and waits for you: “{excerpt(rule.rule)}” ({why}): lift {_code(rule)}"
 
 
@@ -415,6 +418,7 @@ def _code(rule: ToolMemoryRule) -> str:
 
 
 def _tell(captured: Captured, rule: ToolMemoryRule, after: ToolMemoryRule, what: str) -> None:
+    """Tell the user what became of a rule. `after`: the rule after the change `what`."""
     back = ""
     if after.status == "deleted":
         captured.lifted.append(rule)
@@ -426,18 +430,16 @@ def _tell(captured: Captured, rule: ToolMemoryRule, after: ToolMemoryRule, what:
 
 
 def excerpt(text: str) -> str:
-    """A sentence or a call in one line of a message to the user."""
+    """A text in one line, as messages to the user quote it."""
     return plain(text, 160)
 
 
 def undo_words(message: str, kept: set[str]) -> str:
-    """What undoes the rules that a message made."""
+    """The reply that undoes the rules that a message made."""
     return "undo that rule" if _asks_more(message, kept) else "undo"
 
 
-def kept_message(
-    sentence: str, checks: str, history: str = "", *, for_session: bool, undo: str = "undo"
-) -> str:
+def kept_message(sentence: str, checks: str, history: str, *, for_session: bool, undo: str) -> str:
     """Tell the user that a sentence was kept, which calls it checks, and how to take it back."""
     kept = "Kept for this session" if for_session else "Kept"
     checks = checks or "a reminder: no call is checked against it"

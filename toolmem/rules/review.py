@@ -21,7 +21,7 @@ Review = Literal["approve", "reject", "withdraw", "restore"]
 def review_rule(
     rules: ToolMemoryStore, rule: ToolMemoryRule, review: Review, actor: Actor
 ) -> ToolMemoryRule:
-    """Decide on a rule as it was read. Returns the rule afterwards: a change may wait.
+    """Decide on a rule as it was read. Returns the rule afterwards; a change may become a request.
 
     Raises RequestError where the decision does not fit the rule's state, and Conflict where the
     rule is not as the actor saw it, or as it was read.
@@ -56,7 +56,7 @@ def _refuse_second(rules: ToolMemoryStore, rule: ToolMemoryRule) -> None:
 
 
 def _end_before(rule: ToolMemoryRule, now: datetime) -> datetime | None:
-    """The end that a rule had before it was ended, if that is still to come."""
+    """When a rule would have ended before it was withdrawn; None: never, or that time is over."""
     changes = [each for each in rule.changes if "expires_at" in each.before]
     end = msgspec.convert(changes[-1].before["expires_at"], Moment | None) if changes else None
     if end is not None and end > now:

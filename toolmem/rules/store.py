@@ -49,8 +49,8 @@ from toolmem.view.conditions import read_conditions
 log = logging.getLogger("toolmem.rules")
 
 GUARDED = (".store", ".store", "guarded")  # workspace, namespace and key of the mark
-MAX_SESSION = timedelta(days=7)  # after which rules of a session that was not ended expire
-MAX_TURNS = 20  # marks of the turns in which a rule was said
+MAX_SESSION = timedelta(days=7)  # after which rules of a session expire that was never ended
+MAX_TURNS = 20  # newest marks of turns in which a rule was said
 _CONTENT = word_set("priority source tags effect when unless stops passes replaces unread")
 
 
@@ -71,7 +71,7 @@ class RuleInput(Struct, kw_only=True):
     unread: list[str] | UnsetType = UNSET
     replaces: str | UnsetType = UNSET
     expires_at: Moment | None | UnsetType = UNSET
-    session: str = ""  # the only one in which it holds
+    session: str = ""  # the only one in which it holds; "": it holds in all
     said: Said | UnsetType = UNSET
 
     def checked(self) -> RuleInput:
@@ -90,19 +90,19 @@ class RuleInput(Struct, kw_only=True):
 
 
 class RuleListing(Struct, frozen=True):
-    """Rules, and the records that cannot be read as one; `put_rule` may replace those."""
+    """Rules, and the records that cannot be read; `put_rule` may replace them."""
 
     rules: list[ToolMemoryRule]
     damaged: list[Record]
 
 
-class _Place(Struct):
-    """The record of a rule, found before it is written."""
+class _Slot(Struct):
+    """Where a rule is stored, and its record there before a change."""
 
     namespace: str
     id: str
-    version: int = 0
-    before: ToolMemoryRule | None = None  # the stored rule; None: there is none, or it is damaged
+    version: int = 0  # of the record; 0: there is none
+    before: ToolMemoryRule | None = None  # None: there is no record, or it is damaged
 
 
 class ToolMemoryStore:
@@ -118,7 +118,9 @@ class ToolMemoryStore:
         self.workspace = workspace
         self.clock = clock
         self.zone = zone
-        self.copied: Sequence[ToolMemoryStore] = ()  # of rules that this store lost: they bind, too
+        self.copied: Sequence[
+            ToolMemoryStore
+        ] = ()  # of a store that was lost; their rules bind, too
 
     def local_time(self) -> datetime:
         """The time in the user's zone."""
@@ -134,11 +136,9 @@ class ToolMemoryStore:
         now = self.clock.now()
         return f"until {shown_time(ends, self.zone, now)}, {zone_name(self.zone, ends)}"
 
-    # ------------------------------------------------------------ reading
-
     def get_rule(self, tool_name: str, rule_id: str) -> ToolMemoryRule | None:
-        """None where there is no such rule, or where it is only requested."""
-        found = self._place_at(namespace_of(read_tool_name(tool_name)), read_id(rule_id)).before
+        """None where there is no such rule, or it is only requested."""
+        found = self._slot_at(namespace_of(read_tool_name(tool_name)), read_id(rule_id)).before
         return found if found is not None and found.status == "active" else None
 
     def list_rules(self, tool_name: str) -> list[ToolMemoryRule]:
@@ -148,7 +148,7 @@ class ToolMemoryStore:
         return sorted(active, key=lambda rule: (RANK[rule.priority], -rule.updated_at.timestamp()))
 
     def all_rules(self, session: str = "") -> RuleListing:
-        """List the rules that hold now, with those that hold only in `session`."""
+        """List the rules that hold now, and those that hold only in `session`."""
         now = self.clock.now()
         listing = self._listing(prefix=TOOL_PREFIX)
         rules = [rule for rule in listing.rules if rule.holds_at(now)]
@@ -159,12 +159,12 @@ class ToolMemoryStore:
     def every_session_rule(self) -> list[ToolMemoryRule]:
         """List the rules that hold only in one session, of all sessions."""
         now = self.clock.now()
-        found = self._listing(namespace=SESSION_RULES).rules
+        found = self._listing(SESSION_RULES).rules
         return [rule for rule in found if rule.holds_at(now)]
 
     def every_rule(self) -> list[ToolMemoryRule]:
         """List all rules but deleted ones: those that hold, are requested, or have ended."""
-        found = [self._listing(prefix=TOOL_PREFIX), self._listing(namespace=SESSION_RULES)]
+        found = [self._listing(prefix=TOOL_PREFIX), self._listing(SESSION_RULES)]
         return [rule for each in found for rule in each.rules if rule.status != "deleted"]
 
     def requests(self) -> list[ToolMemoryRule]:
@@ -203,15 +203,13 @@ class ToolMemoryStore:
                 log.warning("%s/%s is no rule: %.300s", record.namespace, record.key, error)
         return listing
 
-    # ------------------------------------------------------------ changing
-
     def put_rule(
         self, given: RuleInput, actor: Actor = PROGRAM, *, captured: bool = False
     ) -> ToolMemoryRule:
         """Make a rule, or change the one with this id or text. An agent only makes a request.
 
-        `captured`: it was read from a sentence. It loosens no rule, and a deleted rule stays
-        deleted when its turn is replayed.
+        `captured`: the rule was read from a sentence. Then no rule is loosened, and a deleted rule
+        stays deleted when its turn is replayed.
         """
         checked = self._masked(given.checked())
         if checked.session:
@@ -220,7 +218,7 @@ class ToolMemoryStore:
         return retry_on_conflict(lambda: self._put(checked, actor, captured))
 
     def _masked(self, given: RuleInput) -> RuleInput:
-        """Mask secrets, but not in conditions: those would match nothing any more."""
+        """Mask secrets, except in conditions, which would match nothing any more."""
         masker = Masker(self.store.secret_key())
         said = given.said
         if said is not UNSET:
@@ -229,43 +227,43 @@ class ToolMemoryStore:
         return replace(given, rule=masker.text(given.rule), said=said, **calls)
 
     def _put(self, given: RuleInput, actor: Actor, captured: bool) -> ToolMemoryRule:
-        place = self._place_of(given)
+        slot = self._slot_of(given)
         now = self.clock.now()
-        before = place.before
+        before = slot.before
         if actor.seen:
             require_seen(before, actor.seen, now)
-        is_heard = bool(actor.evidence) or not self.is_guarded()  # what a user says is known to be
+        is_vouched = bool(actor.evidence) or not self.is_guarded()  # that the user said it
         is_over = before is not None and before.status != "request" and not before.holds_at(now)
         if before is not None and is_over and captured and _is_replayed(before, given):
             return before
         if before is None or before.status != "active":
-            return self._write(place, self._new(place, given, actor, is_heard))
-        if not is_heard:
+            return self._write(slot, self._new(slot, given, actor, is_vouched))
+        if not is_vouched:
             given.said = UNSET
         after = _merged(before, given, now)
         may_be_mended = ONLY_ASKS in before.tags and after.effect == "deny"
-        if may_be_mended:  # by the model that was told to, in the same turn
+        if may_be_mended:  # in the same turn, by the model, which was told to narrow it
             turns = () if given.said is UNSET else given.said.turns[-1:]
             may_be_mended = bool(turns) and before.said.turns[-1:] == turns
             after = replace(after, expires_at=before.expires_at)
-        if captured and is_over and not is_heard:  # said again: it holds again as it was
+        if captured and is_over and not is_vouched:  # said again: it holds again as it was
             after = replace(before, expires_at=after.expires_at, updated_at=now)
         if captured and not may_be_mended and loosens(before, after, now):
             fields = {name: getattr(before, name) for name in (*_CONTENT, "expires_at", "rule")}
             after = replace(after, **fields)
-        return self._change(place, after, actor, "changed")
+        return self._change(slot, after, actor, "changed")
 
-    def _new(self, place: _Place, given: RuleInput, actor: Actor, is_heard: bool) -> ToolMemoryRule:
+    def _new(self, slot: _Slot, given: RuleInput, actor: Actor, is_vouched: bool) -> ToolMemoryRule:
         now = self.clock.now()
         said = Said(actor.kind, actor.session) if given.said is UNSET else given.said
         if actor.kind == "agent":
             said = replace(said, by="agent", noted_by=said.noted_by or actor.name)
-        waits = actor.kind == "agent" or (said.by == "user" and not is_heard)
+        waits = actor.kind == "agent" or (said.by == "user" and not is_vouched)
         if waits and said.by == "user":  # nobody saw the user say it
             said = replace(said, by="program")
         content = {name: value for name, value in asdict(given).items() if value is not UNSET}
         return ToolMemoryRule(
-            **{**content, "id": place.id, "said": said},
+            **{**content, "id": slot.id, "said": said},
             created_at=now,
             updated_at=now,
             status="request" if waits else "active",
@@ -273,10 +271,10 @@ class ToolMemoryStore:
 
     def delete_rule(self, tool_name: str, rule_id: str, actor: Actor = PROGRAM) -> bool:
         """Whether the rule was deleted; False where there is none, or it is only requested."""
-        place = self._place_at(namespace_of(read_tool_name(tool_name)), read_id(rule_id))
-        if place.before is None or place.before.status == "deleted":
+        slot = self._slot_at(namespace_of(read_tool_name(tool_name)), read_id(rule_id))
+        if slot.before is None or slot.before.status == "deleted":
             return False
-        return self.delete(place.before, actor).status == "deleted"
+        return self.delete(slot.before, actor).status == "deleted"
 
     def delete(self, rule: ToolMemoryRule, actor: Actor, what: str = "deleted") -> ToolMemoryRule:
         """Delete a rule's content, or request that. Returns the rule afterwards."""
@@ -288,14 +286,14 @@ class ToolMemoryStore:
         """Replace fields of a rule, or request that. Returns the rule afterwards."""
 
         def write() -> ToolMemoryRule:
-            place = self._place_at(_namespace(rule), rule.id)
-            before = place.before
+            slot = self._slot_at(_namespace(rule), rule.id)
+            before = slot.before
             if before is None or before.status == "deleted":
                 raise RequestError(f"id: there is no rule {rule.id!r} any more", "id")
             if actor.seen:
                 require_seen(before, actor.seen, self.clock.now())
             after = replace(before, **fields, updated_at=self.clock.now())
-            return self._change(place, after, actor, what)
+            return self._change(slot, after, actor, what)
 
         return retry_on_conflict(write)
 
@@ -303,19 +301,19 @@ class ToolMemoryStore:
         """Write a deleted rule again as it was. Returns the rule that is there afterwards."""
 
         def write() -> ToolMemoryRule:
-            place = self._place_at(_namespace(rule), rule.id)
+            slot = self._slot_at(_namespace(rule), rule.id)
             now = self.clock.now()
-            if place.before is not None and place.before.status == "active":
-                return place.before  # it was said again
+            if slot.before is not None and slot.before.status == "active":
+                return slot.before  # it was said again
             change = RuleChange(now, actor.kind, "restored", actor.evidence, session=actor.session)
             changes = [*rule.changes, change][-MAX_CHANGES:]
             again = replace(rule, status="active", request=None, updated_at=now, changes=changes)
-            return self._write(place, again)
+            return self._write(slot, again)
 
         return retry_on_conflict(write)
 
     def accept(self, rule: ToolMemoryRule, actor: Actor) -> ToolMemoryRule:
-        """Do what a request asks for. It goes on waiting where `actor` may not decide on it."""
+        """Do what a request asks for. It remains a request where `actor` may not decide on it."""
         if rule.status == "request":
             said = replace(rule.said, by="user")
             return self.change(rule, actor, ACCEPTED, status="active", said=said)
@@ -331,19 +329,19 @@ class ToolMemoryStore:
         return self.change(rule, actor, "rejected", request=None)
 
     def end_session(self, session: str) -> int:
-        """Delete the rules that held only in this session, and count them."""
+        """Delete the rules of this session, and expired ones of others. Returns their number."""
         now = self.clock.now()
         number = 0
-        for rule in self._listing(namespace=SESSION_RULES).rules:
+        for rule in self._listing(SESSION_RULES).rules:
             is_over = rule.expires_at is not None and rule.expires_at <= now
             if is_over or rule.session == session:
                 number += self.store.delete(self.workspace, SESSION_RULES, rule_key(rule.id))
         return number
 
     def _change(
-        self, place: _Place, after: ToolMemoryRule, actor: Actor, what: str
+        self, slot: _Slot, after: ToolMemoryRule, actor: Actor, what: str
     ) -> ToolMemoryRule:
-        before = place.before
+        before = slot.before
         now = self.clock.now()
         assert before is not None
         actor = replace(actor, words=Masker(self.store.secret_key()).text(actor.words))
@@ -351,49 +349,47 @@ class ToolMemoryStore:
         if not is_allowed(before, after, actor, now, guarded=self.is_guarded()):
             if what == ACCEPTED or not change.after:
                 return before
-            return self._write(place, replace(before, request=replace(change, before={})))
+            return self._write(slot, replace(before, request=replace(change, before={})))
         if after.status == "deleted":
-            return self._write(place, tombstone(after, actor, now, what))
+            return self._write(slot, tombstone(after, actor, now, what))
         changes = [*before.changes, replace(change, after={})] if change.after else before.changes
-        return self._write(place, replace(after, changes=changes[-MAX_CHANGES:]))
+        return self._write(slot, replace(after, changes=changes[-MAX_CHANGES:]))
 
-    def _write(self, place: _Place, rule: ToolMemoryRule) -> ToolMemoryRule:
+    def _write(self, slot: _Slot, rule: ToolMemoryRule) -> ToolMemoryRule:
         key = rule_key(rule.id)
-        self.store.put(self.workspace, place.namespace, key, rule, expected_version=place.version)
+        self.store.put(self.workspace, slot.namespace, key, rule, expected_version=slot.version)
         return rule
 
-    # ------------------------------------------------------------ finding the record
-
-    def _place_of(self, given: RuleInput) -> _Place:
-        namespace = SESSION_RULES if given.session else namespace_of(given.tool_name)
+    def _slot_of(self, given: RuleInput) -> _Slot:
+        namespace = _namespace(given)
         if given.id:
-            place = self._place_at(namespace, given.id)
-            if place.version == 0:
+            slot = self._slot_at(namespace, given.id)
+            if slot.version == 0:
                 self._refuse_id_of_another_tool(given)
-            return place
+            return slot
         text = text_key(given.rule)
         tool = folded_name(given.tool_name)
-        for rule in self._listing(namespace=namespace).rules:
+        for rule in self._listing(namespace).rules:
             is_same = rule.session == given.session and folded_name(rule.tool_name) == tool
             if is_same and rule.status == "active" and text_key(rule.rule) == text:
-                return self._place_at(namespace, rule.id)
-        secret = self.store.secret_key().hex()  # nobody else can tell the id, so `lift ID` is safe
+                return self._slot_at(namespace, rule.id)
+        secret = self.store.secret_key().hex()  # so that nobody guesses the id in `lift ID`
         for attempt in range(ATTEMPTS):
             parts = (secret, self.workspace, namespace, given.session, tool, text, str(attempt))
-            place = self._place_at(namespace, derived_id("text", *parts))
-            before = place.before
+            slot = self._slot_at(namespace, derived_id("text", *parts))
+            before = slot.before
             if before is None or before.status != "active" or text_key(before.rule) == text:
-                return place
+                return slot
         raise Conflict(f"rule {given.rule[:60]!r}: its ids are taken")
 
-    def _place_at(self, namespace: str, rule_id: str) -> _Place:
+    def _slot_at(self, namespace: str, rule_id: str) -> _Slot:
         record = self.store.get(self.workspace, namespace, rule_key(rule_id))
         if record is None:
-            return _Place(namespace, rule_id)
-        place = _Place(namespace, rule_id, record.version)
+            return _Slot(namespace, rule_id)
+        slot = _Slot(namespace, rule_id, record.version)
         with suppress(ValueError):
-            place.before = _read(record, self.local_time())
-        return place
+            slot.before = _read(record, self.local_time())
+        return slot
 
     def _refuse_id_of_another_tool(self, given: RuleInput) -> None:
         key = rule_key(given.id)
@@ -408,10 +404,10 @@ _decode = msgspec.json.Decoder(ToolMemoryRule).decode
 
 
 def _read(record: Record, now: datetime) -> ToolMemoryRule:
-    """Raises ValueError where the record is damaged."""
+    """Read a rule. Raises ValueError where the record is damaged."""
     rule = _decode(record.value)
     if rule.request is not None and rule.request.evidence == "typed":
-        rule = replace(rule, request=rule.question_at(now))  # None: not answered on its day
+        rule = replace(rule, request=rule.question_at(now))  # None: its day is over
     if rule_key(rule.id) != record.key or _namespace(rule) != record.namespace:
         raise ValueError("its id or tool is another one")
     if rule.status != "deleted" and not rule.rule.strip():
@@ -419,12 +415,12 @@ def _read(record: Record, now: datetime) -> ToolMemoryRule:
     return rule
 
 
-def _namespace(rule: ToolMemoryRule) -> str:
+def _namespace(rule: ToolMemoryRule | RuleInput) -> str:
     return SESSION_RULES if rule.session else namespace_of(rule.tool_name)
 
 
 def _merged(before: ToolMemoryRule, given: RuleInput, now: Moment) -> ToolMemoryRule:
-    """Update the stored rule with what was given. `created_at` stays."""
+    """The stored rule with the given fields; `created_at` stays."""
     given_fields = {name: getattr(given, name) for name in (*_CONTENT, "expires_at")}
     fields = {name: value for name, value in given_fields.items() if value is not UNSET}
     if not (given.id or before.holds_at(now)):
@@ -441,6 +437,6 @@ def _merged(before: ToolMemoryRule, given: RuleInput, now: Moment) -> ToolMemory
 
 
 def _is_replayed(before: ToolMemoryRule, given: RuleInput) -> bool:
-    """Whether a rule is read again from a turn in which it was said."""
+    """Whether a rule was read before from the same turn."""
     turns: Sequence[str] = () if given.said is UNSET else given.said.turns
     return not set(turns).isdisjoint(before.said.turns)

@@ -3,7 +3,7 @@
     rules:
     - {id: no-push, tool: '@shell', rule: Never push, effect: deny, when: [{command: ^git push}]}
 
-What cannot be read is refused as a whole. Comments stay at the head and above an entry.
+A file with an unreadable entry is refused as a whole. Comments at the head and above entries stay.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from toolmem.text.display import shown, shown_name
 MAX_BYTES = 1_000_000
 Kind = Literal["new", "stricter", "looser", "missing", "same"]
 CHANGES = ("new", "stricter", "looser")
-Comments = dict[str, list[str]]  # above an entry by its id; "": at the head
+Comments = dict[str, list[str]]  # lines above each entry, by its id; "": at the head of the file
 _HEAD = ["# Rules for agents in this repository. A person reviews each change."]
 _REMEDY = "write `rules:`, each with id, tool, rule, effect: deny or ask, when; no merge conflict"
 _FILE = Actor("agent", words=TEAM_FILE)  # what it asks for is a request
@@ -39,7 +39,7 @@ _TAG = f"{TEAM}:"  # the beginning of the tag that holds the id in the file
 
 
 class Entry(Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One rule of the file, in the order of its fields there; they are those of a stored rule."""
+    """One rule of the file, which has the fields in this order."""
 
     id: Annotated[str, Meta(min_length=1, max_length=90)]
     tool_name: str = msgspec.field(name="tool")
@@ -62,12 +62,12 @@ class _Body(Struct, forbid_unknown_fields=True):
 
 
 class Compared(NamedTuple):
-    """What an entry changes of the rules that hold, and the rule that is there for it."""
+    """An entry, compared with the rule that the store has for it."""
 
     kind: Kind
-    entry: Entry  # of a missing one: the rule as it would stand in the file
+    entry: Entry  # of a rule that the file lacks: the rule as the file would write it
     rule_id: str
-    rule: ToolMemoryRule | None = None
+    rule: ToolMemoryRule | None = None  # None: the entry is new
 
     def as_input(self) -> RuleInput:
         """What to put into the store."""
@@ -77,10 +77,10 @@ class Compared(NamedTuple):
         return RuleInput(**given)
 
     def apply(self, rules: ToolMemoryStore, user: Actor | None) -> ToolMemoryRule:
-        """Make the change. Without the user's word, what loosens is only requested."""
+        """Make the change. Without a user, a change that loosens is only requested."""
         actor = user or (PROGRAM if self.kind in ("new", "stricter") else _FILE)
         if self.rule and self.rule.request and self.rule.request.words == TEAM_FILE:
-            rules.reject(self.rule, PROGRAM)  # the file does not ask for it any more
+            rules.reject(self.rule, PROGRAM)  # an earlier version of the file asked for it
         if self.rule and self.kind in ("same", "missing"):
             return self.rule if self.kind == "same" else rules.delete(self.rule, actor)
         return rules.put_rule(self.as_input(), actor)
@@ -99,12 +99,12 @@ class _Dumper(yaml.SafeDumper):
 
 
 def digest_of(data: bytes) -> str:
-    """A digest of a file or an entry, "" of nothing. Stored: it stays the same for ever."""
+    """A digest of a file or an entry; "" without data. It is stored, and so never changes."""
     return blake2b(data, digest_size=12).hexdigest() if data else ""
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file, one more than it may have at most. Raises RequestError."""
+    """Read a file, at most one byte more than it may have. Raises RequestError."""
     try:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
@@ -113,7 +113,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_team_file(data: bytes, name: str) -> tuple[list[Entry], Comments]:
-    """Raises RequestError, which names the place, the field and a remedy."""
+    """Read a file. Raises RequestError, which names the line, the field and a remedy."""
     entries: dict[str, Entry] = {}
     mark: Any = None
     try:
@@ -141,12 +141,14 @@ def read_team_file(data: bytes, name: str) -> tuple[list[Entry], Comments]:
         problem = shown_name(getattr(error, "problem", None) or str(error), 300)
         raise RequestError(f"{place}: {problem}; {_REMEDY}", "file") from None
     lines = text.splitlines()
-    named = [*zip(entries, nodes, strict=True), *([("", root)] if root else [])]
-    return [*entries.values()], {i: _comments_above(lines, node.start_mark) for i, node in named}
+    marks = {name: node.start_mark for name, node in zip(entries, nodes, strict=True)}
+    if root:
+        marks[""] = root.start_mark
+    return [*entries.values()], {name: _comments_above(lines, marks[name]) for name in marks}
 
 
 def _comments_above(lines: list[str], mark: Any) -> list[str]:
-    """Comments directly above a place, no further in than it: there a text may look like one."""
+    """Comments directly above a mark, up to a line indented further, which may belong to a text."""
     above = [(line.strip(), line[: mark.column + 1].lstrip()[:1]) for line in lines[: mark.line]]
     found = takewhile(lambda each: each[0] == "" or each[1] == "#", reversed(above))
     return [text for text, _ in found if text][::-1]
@@ -167,13 +169,14 @@ def entry_of(rule: ToolMemoryRule) -> Entry:
     """A checked rule as an entry, without who said it, and when."""
     fields = {name: getattr(rule, name) for name in Entry.__struct_fields__}
     named = [tag.removeprefix(_TAG) for tag in rule.tags if tag.startswith(_TAG)]
-    return Entry(**{**fields, "id": [*named, rule.id][0], "rule": shown(rule.rule)})
+    name = named[0] if named else rule.id
+    return Entry(**{**fields, "id": name, "rule": shown(rule.rule)})
 
 
 def compare(
     entries: Sequence[Entry], rules: ToolMemoryStore, *, changes_own: bool = True
 ) -> list[Compared]:
-    """What the entries change, also of the user's own rules if so wished, and what they lack."""
+    """Compare entries with the stored rules. `changes_own`: with all, not only with the team's."""
     now = rules.clock.now()
     secret = rules.store.secret_key().hex()
     known = {}

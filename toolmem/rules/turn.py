@@ -1,4 +1,4 @@
-"""One turn of an agent: the user's message, the tools that ran, and the rules that came of it."""
+"""One turn of an agent: the user's message, the calls that followed, and the rules made of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from toolmem.text.forms import short_key
 
 log = logging.getLogger("toolmem.operator")
 _GUEST = "guest:"
-MAX_PENDING = 2_000  # calls after which an import under way cannot have a batch: it has 1,000
+MAX_PENDING = 2_000  # logged calls among which an import's uncounted batch of 1,000 is
 Speaker = Annotated[
     str | None, "Who the user is: owner, or guest:ID. The default is the setting session.speaker."
 ]
@@ -47,7 +47,7 @@ class Turn(Struct, kw_only=True):
     user_message: str = ""
     tool_calls: list[ToolUse] = []
     conversation_id: str = ""
-    number: int | None = None  # in the session
+    number: int | None = None  # of the turn in its conversation
     tools: list[ToolSchema] = []
     is_guests: bool = False  # a guest typed it: it binds in this session alone, and lifts nothing
     stopped_by: list[str] = []
@@ -57,13 +57,13 @@ class Turn(Struct, kw_only=True):
     def ran(self) -> list[str]:
         """Names of the tools that ran, in order, each once whatever its casing."""
         names: dict[str, str] = {}
-        for use in self.tool_calls:
-            names.setdefault(folded_name(use.name), use.name.strip())
+        for call in self.tool_calls:
+            names.setdefault(folded_name(call.name), call.name.strip())
         return list(names.values())
 
     @property
     def mark(self) -> str:
-        """Identify the turn, also when it is replayed; "" where it belongs to no session."""
+        """Identify the turn, also when it is replayed; "" without a conversation."""
         if not self.conversation_id:
             return ""
         content = f"{self.user_message}\0{self.ran}" if self.number is None else str(self.number)
@@ -75,7 +75,7 @@ class Captured(Struct):
 
     kept: list[ToolMemoryRule] = []
     lifted: list[ToolMemoryRule] = []
-    told: list[str] = []  # for the user, a line each
+    told: list[str] = []  # messages for the user, one line each
 
     def add(self, other: Captured) -> None:
         self.kept += other.kept
@@ -87,7 +87,7 @@ class Captured(Struct):
         kept = {rule.id: rule for rule in self.kept}
         lifted = {rule.id: rule for rule in self.lifted}
         told = dict.fromkeys(line for line in self.told if line)
-        newest: dict[str, str] = {}  # of a sentence that was kept twice, what was understood last
+        newest: dict[str, str] = {}  # where a sentence was kept twice, its last message
         for line in told:
             is_kept = line.startswith("Kept") and "” (" in line
             newest[line.partition("” (")[0] if is_kept else line] = line
@@ -107,14 +107,14 @@ def read_turn(given: Any) -> Turn:
 
 
 def tools_called_here(store: Store, workspace: str) -> list[str]:
-    """Names of the tools of which not all calls were imported: those that a demand may mean."""
-    records = store.records(workspace, guidance=False)  # before what an import may count meanwhile
+    """Names of the tools with calls that were not imported. A demand may mean these tools."""
+    records = store.records(workspace, guidance=False)  # read first: an import may add calls
     names = {each.tool_name: each.counters.calls for each in records}
     imported = Counter[str]()
     for record in store.list_records(workspace, IMPORT_RUNS):
         run = record.read(dict[str, Any])
-        for name, sums in run.get("tools", {}).items():
-            imported[name] += sums.get("calls", 0)
+        for name, figures in run.get("tools", {}).items():
+            imported[name] += figures.get("calls", 0)
         if (pending := run.get("pending")) is not None:  # a batch that is not counted yet
             logged = store.call_log(workspace, after=pending, limit=MAX_PENDING)
             calls = (each.call for each in logged)
@@ -123,7 +123,7 @@ def tools_called_here(store: Store, workspace: str) -> list[str]:
 
 
 def is_guest(speaker: str | None, setting: str) -> bool:
-    """Whether a guest speaks. `setting`: who does where nobody says. Raises RequestError."""
+    """Whether a guest speaks. `setting`: the default speaker. Raises RequestError."""
     given = speaker or setting
     if given == "owner":
         return False
@@ -133,6 +133,6 @@ def is_guest(speaker: str | None, setting: str) -> bool:
 
 
 def tell_operator(session: str, told: Iterable[str]) -> None:
-    """Log what would be told to a user who is only a guest."""
+    """Log messages about the rules that a guest caused; guests do not see them."""
     for line in filter(None, told):
         log.warning("guest in session %s: %s", shown_name(session, 80), plain(line, 500))

@@ -1,9 +1,9 @@
-"""Demands that a model noted: checked against what the user said, and kept as rules.
+"""Check the notes of a model against what the user said, and keep them as rules.
 
-`note` reads what a model wrote, `verify` decides whether it can be kept: `quotes` looks for the
-quote in what the user typed, `width` checks that the condition is no wider than the quote, with
-`numbers` of the sentence and calls of everyday work (`ordinary_calls.txt`). `keep` makes rules of
-a note, and lifts the rules of a demand that was taken back.
+`note` reads what a model wrote, and `verify` decides whether it can be kept. For that, `quotes`
+looks for the quote in what the user typed, and `width` checks that the condition is no wider than
+the quote, by the `numbers` in it and by ordinary calls (`ordinary_calls.txt`). `keep` makes rules
+of a note, and lifts the rules of a demand that was taken back.
 """
 
 from functools import cache

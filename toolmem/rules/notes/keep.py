@@ -1,4 +1,4 @@
-"""Make rules of a verified note, one under each of its tools, or lift those of a demand."""
+"""Make rules of a verified note, one for each of its tools, or lift the rules of a demand."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ from toolmem.rules.replies import (
     MIN_ID_LENGTH,
     excerpt,
     kept_message,
+    lifted_message,
     open_question,
     remember_lifted,
     remember_made,
-    still_holds,
+    still_holds_message,
     undo_words,
-    waiting,
+    waiting_message,
 )
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.text.display import plain
 
-MAX_IN_SESSION = 10  # notes that are kept at once; further ones become requests
-MAX_IN_FORCE = 200
-MAX_REFUSALS = 3  # of one quote in a session; then it is kept as a reminder
+MAX_IN_SESSION = 10  # notes that are kept; further ones become requests
+MAX_IN_FORCE = 200  # likewise, of all sessions
+MAX_REFUSALS = 3  # of one quote in a session; then the quote is kept as a reminder
 _REFUSALS = ".note-refusals"
 _TODAY = ("today", "今天")
 _DATED = re.compile(
@@ -65,7 +66,7 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
         note = read_note(given)
         if context.is_guests and note.replaces:
             raise NoteRefused(("replaces", "the words of a guest replace no rule: leave it out"))
-        if context.is_guests:  # what a guest demands holds in their session alone
+        if context.is_guests:
             note = replace(note, lasting="session")
         if note.lasting == "session" and not note.until and mentions(note.quote, TODAY):
             note = replace(note, lasting="always", until=_TODAY[0])  # a session is not a day
@@ -74,40 +75,40 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
         verified = verify(note, context, now)
         replaced = _replaced(rules, verified, context) if note.replaces else []
         verified.ends = _end_of(note.until, rules)
-        if verified.narrowed and not context.session:
-            raise NoteRefused(("when", f"{verified.narrowed}: narrow it"))
+        if verified.why_only_asks and not context.session:
+            raise NoteRefused(("when", f"{verified.why_only_asks}: narrow it"))
     except NoteRefused as error:
         return _refused(rules, error, given, context, now)
     pending = verified.pending or _limit_reached(rules, context)
     made = _put(rules, verified, pending, context, replaced[0].rule if replaced else "")
     if any(rule.status != "active" or rule.request is not None for rule in made):
-        why = pending or "only its user lets a rule bind less here"
-        return NoteResult(outcome="request", rules=made, told=waiting(made[0], why))
+        why = pending or "only the user may loosen a rule here"
+        return NoteResult(outcome="request", rules=made, told=waiting_message(made[0], why))
     message = _message_of(note.quote, context)
     messages = context.user_messages or ()
     is_newest = newest_message_with(note.quote, messages) == len(messages) - 1
     new = [rule for rule in made if is_newest or rule.created_at == rule.updated_at]
-    remember_made(rules, context.session, new, message)  # `undo` reaches no old rule noted again
+    remember_made(rules, context.session, new, message)  # `undo` does not delete old rules
     told = _confirmation(rules, verified, undo_words(message, {note.quote}))
     problems = []
-    if verified.narrowed:
-        problem = f"{verified.narrowed}: it only asks; note it again with a narrower `when`"
+    if verified.why_only_asks:
+        problem = f"{verified.why_only_asks}: it only asks; note it again with a narrower `when`"
         problems.append(NoteProblem("when", problem))
     if verified.conditions and made[0].when != msgspec.to_builtins(verified.conditions.when):
         told = f"“{excerpt(note.quote)}” holds on as it was kept before: no note loosens it"
-        problems.append(NoteProblem("when", "it would let that demand bind less: nothing changed"))
+        problems.append(NoteProblem("when", "it would loosen that demand: nothing changed"))
     ids = {rule.id for rule in made}
     if others := [rule for rule in replaced if rule.id not in ids]:
         by = Actor("user", context.evidence, note.quote, context.session, context.noted_by)
         is_open = open_question(rules, others, by, "replaced", message)
-        told += f". {still_holds(others[0], is_open=is_open)}"
+        told += f". {still_holds_message(others[0], is_open=is_open)}"
     return NoteResult(outcome="kept", rules=made, told=told, problems=problems)
 
 
 def _end_of(until: str, rules: ToolMemoryStore) -> datetime | None:
     """When a note ends: at the end of a date, or at a time. Raises NoteRefused.
 
-    None: not before the user says so, as at "the release".
+    None: the end is no time, such as "the release".
     """
     text = until.strip()
     now = rules.local_time()
@@ -137,7 +138,7 @@ def _message_of(quote: str, context: NoteContext) -> str:
 
 
 def _is_older(rule: ToolMemoryRule, quote: str, context: NoteContext) -> bool:
-    """Whether a rule was said last before the message that a quote stands in: the newest wins."""
+    """Whether a rule was last said before the message that holds a quote: the newest wins."""
     messages = context.user_messages or ()
     at = newest_message_with(quote, messages)
     if at < 0:
@@ -150,15 +151,15 @@ def _is_older(rule: ToolMemoryRule, quote: str, context: NoteContext) -> bool:
 def _replaced(
     rules: ToolMemoryStore, verified: Verified, context: NoteContext
 ) -> list[ToolMemoryRule]:
-    """The rules that a note corrects: of its tools and about the same. Raises NoteRefused."""
+    """The rules that a note corrects, on its tools and with its words. Raises NoteRefused."""
     note = verified.note
     in_force = rules.all_rules(context.session).rules
     meant = _rules_meant(note.replaces, in_force, "replaces")
-    told = [note.quote, note.rule, *_values_of(verified.conditions)]
-    own = [meant[0].rule, meant[0].said.understood, *_values_of(meant[0].when)]
-    if not {folded_name(rule.tool_name) for rule in meant} & set(verified.places):
+    new = [note.quote, note.rule, *_values_of(verified.conditions)]
+    old = [meant[0].rule, meant[0].said.understood, *_values_of(meant[0].when)]
+    if not {folded_name(rule.tool_name) for rule in meant} & set(verified.scopes):
         problem = "that demand is on other tools"
-    elif not content_words(" ".join(told)) & content_words(" ".join(own)):
+    elif not content_words(" ".join(new)) & content_words(" ".join(old)):
         problem = "that demand has no word in common with this note"
     elif not all(_is_older(rule, note.quote, context) for rule in meant):
         problem = "that demand is newer than these words"
@@ -170,21 +171,19 @@ def _replaced(
 def _with_parts(
     meant: Sequence[ToolMemoryRule], rules: Sequence[ToolMemoryRule]
 ) -> list[ToolMemoryRule]:
-    """Rules with those of the user whose sentence holds theirs, or is a part of it.
+    """Rules, and rules of the user whose sentence contains theirs, or is a part of it.
 
-    Of one message the reader keeps a sentence, and a model's note may quote a part of it.
+    The reader keeps a whole sentence of a message of which a model's note may quote a part.
     """
     texts = {text_key(rule.rule) for rule in meant}
     ids = {rule.id for rule in meant}
-    return [
-        rule
-        for rule in rules
-        if rule.id in ids
-        or (
-            rule.is_users
-            and any(t in text_key(rule.rule) or text_key(rule.rule) in t for t in texts)
-        )
-    ]
+    found = []
+    for rule in rules:
+        own = text_key(rule.rule)
+        overlaps = rule.is_users and any(text in own or own in text for text in texts)
+        if overlaps or rule.id in ids:
+            found.append(rule)
+    return found
 
 
 def _values_of(value: Any) -> list[str]:
@@ -241,12 +240,12 @@ def _put(
     context: NoteContext,
     replaces: str = "",
 ) -> list[ToolMemoryRule]:
-    """Put one rule under each place. `pending`: why they are requests; "": they are not."""
+    """Put one rule for each scope. `pending`: why they are requests; "": they are not."""
     note = verified.note
     conditions = verified.conditions
     by: Speaker = "agent" if pending else context.by
     tags = [NOTED, USER_EDICT] if by == "user" else [NOTED]
-    if verified.narrowed:
+    if verified.why_only_asks:
         tags.append(ONLY_ASKS)
     given = RuleInput(
         tool_name=UNSCOPED,
@@ -273,13 +272,13 @@ def _put(
     evidence: Evidence = "" if pending else context.evidence
     actor = Actor(by, evidence, session=context.session, name=context.noted_by)
     return [
-        rules.put_rule(replace(given, tool_name=place), actor, captured=not pending)
-        for place in verified.places or [UNSCOPED]
+        rules.put_rule(replace(given, tool_name=scope), actor, captured=not pending)
+        for scope in verified.scopes or [UNSCOPED]
     ]
 
 
 def _confirmation(rules: ToolMemoryStore, verified: Verified, undo: str) -> str:
-    """Tell the user of a kept note: a call that is stopped, one that is not, and the way back."""
+    """Tell the user of a kept note: a call that it stops, one that passes, and how to undo it."""
     note = verified.note
     checks = ""
     history = ""
@@ -297,8 +296,8 @@ def _confirmation(rules: ToolMemoryStore, verified: Verified, undo: str) -> str:
         history += ", until you say so"
     for_session = note.lasting == "session"
     message = kept_message(note.quote, checks, history, for_session=for_session, undo=undo)
-    if verified.narrowed:
-        message += f". It only asks, as {verified.narrowed}; to have them stopped, say: "
+    if verified.why_only_asks:
+        message += f". It only asks, as {verified.why_only_asks}; to have them stopped, say: "
         message += "yes, always stop it"
     return message
 
@@ -308,8 +307,8 @@ def lift_demand(
 ) -> NoteResult:
     """Lift a demand that the user took back. `lifted`: words of it, or its id.
 
-    `actor`: who vouches for the user. Only words that surely take back that rule lift it at once;
-    after others that may take it back, the next calls that it stops ask the user about it.
+    `actor`: who vouches for the user. Words that surely take back that rule lift it at once. After
+    words that only may, the next calls that it stops ask the user about it.
     """
     from toolmem.rules.reader import lifted as lifted_by  # takes long to load
 
@@ -327,20 +326,16 @@ def lift_demand(
         if not pending and (found is None or found.rule != meant[0].rule):
             _require_meant(quote, message, meant[0], every, context)
             is_open = open_question(rules, meant, actor, "deleted", message)
-            told = still_holds(meant[0], is_open=is_open)
+            told = still_holds_message(meant[0], is_open=is_open)
             return NoteResult(outcome="request", rules=meant, told=told)
     except NoteRefused as error:
         return NoteResult(outcome="refused", problems=error.problems)
     by = Actor("agent", "", quote, context.session, context.noted_by) if pending else actor
     done = [rules.delete(rule, by) for rule in meant]
-    shown = excerpt(meant[0].rule)
-    code = meant[0].id[:MIN_ID_LENGTH]
     if all(rule.status == "deleted" for rule in done):
         remember_lifted(rules, context.session, meant)
-        told = f"Lifted: “{shown}” ({code}). undo brings it back"
-        return NoteResult(outcome="kept", rules=done, told=told)
-    why = pending or "only its user lets it bind less here"
-    told = f"“{shown}” still holds ({why}). To lift it, type: lift {code}"
+        return NoteResult(outcome="kept", rules=done, told=lifted_message(meant[0]))
+    told = still_holds_message(meant[0], pending or "only the user may loosen it here")
     return NoteResult(outcome="request", rules=done, told=told)
 
 
@@ -369,7 +364,7 @@ def _require_meant(
 
 
 def _rules_meant(words: str, rules: Sequence[ToolMemoryRule], field: str) -> list[ToolMemoryRule]:
-    """Find the sentence that fits best, and its rules under all tools. Raises NoteRefused."""
+    """Find the demand that fits words best, and its rules on all tools. Raises NoteRefused."""
     by_id = [r for r in rules if len(words) >= MIN_ID_LENGTH and r.id.startswith(words)]
     if len(by_id) > 1:
         raise NoteRefused((field, _name_one(by_id)))
@@ -380,7 +375,8 @@ def _rules_meant(words: str, rules: Sequence[ToolMemoryRule], field: str) -> lis
     for rule in rules:
         if rule.is_users or rule.is_checked:
             by_text.setdefault(text_key(rule.rule), []).append(rule)
-    fits = sorted(((_fit(described, of[0]), text) for text, of in by_text.items()), reverse=True)
+    scores = {text: _fit(described, found[0]) for text, found in by_text.items()}
+    fits = sorted(((score, text) for text, score in scores.items()), reverse=True)
     if not fits or fits[0][0] < _MIN_FIT:
         raise NoteRefused((field, "no rule fits these words: name it by its id"))
     if len(fits) > 1 and fits[1][0] == fits[0][0]:
@@ -394,7 +390,7 @@ def _name_one(rules: Sequence[ToolMemoryRule]) -> str:
 
 
 def _fit(described: frozenset[str], rule: ToolMemoryRule) -> float:
-    """The share of the words that the rule contains; among equals, the shorter rule fits better."""
+    """The share of the described words that the rule contains; among equals, the shorter wins."""
     own = content_words(f"{rule.rule} {rule.said.understood}")
     shared = len(described & own)
     return shared / max(len(described), 1) + shared / (10 * max(len(own), 1))

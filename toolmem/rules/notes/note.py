@@ -1,4 +1,4 @@
-"""A note of a demand, as a model writes it."""
+"""Read a note: a demand as a model writes it down."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class DemandNote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     quote: Line  # the user's words
     effect: Effect
     lasting: Literal["always", "session"] = "always"
-    until: str = ""  # a date, the end of which counts, or a time; or `today`
+    until: str = ""  # a date (its end counts), a time, or `today`
     tools: Annotated[list[Line], Meta(max_length=20)] = []  # names or classes
     replaces: Annotated[str, Meta(max_length=500)] = ""  # an earlier demand: its id, or its words
-    rule: Annotated[str, Meta(max_length=500)] = ""  # in the model's words: shown to people alone
+    rule: Annotated[str, Meta(max_length=500)] = ""  # in the model's words, shown only to people
     when: Alternatives | dict[str, Any] = []
     unless: Alternatives | dict[str, Any] = []
     stops: Examples = []

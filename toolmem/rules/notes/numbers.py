@@ -1,11 +1,11 @@
-"""Read the numbers, limits and days in a sentence, in digits or in words, English and Chinese."""
+"""Read numbers, limits and days in English and Chinese sentences, in digits or in words."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from toolmem.text.forms import normalized
+from toolmem.text.forms import normalized, number_in
 
 _MAX_READ = 4_000  # characters
 _SCALES = {"k": 1_000, "hundred": 100, "thousand": 1_000, "million": 10**6}
@@ -22,14 +22,13 @@ _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _WORDS = {word: at for at, word in enumerate(_UNITS.split())}
 _WORDS |= {word: 20 + 10 * at for at, word in enumerate(_TENS.split())}
 _IN_WORDS = re.compile(rf"\b(?:{'|'.join([*_WORDS, 'hundred', 'thousand', 'million'])})\b")
-_DIGITS = {"零": 0, "两": 2} | {sign: at + 1 for at, sign in enumerate("一二三四五六七八九")}
 _IN_CHINESE = re.compile(r"[零一二两三四五六七八九十百千万]{1,20}")
 TIME = re.compile(
     r"\b(?:hours?|o'?clock|am|pm|a\.m|p\.m|mornings?|noon|midday|afternoons?|evenings?|nights?"
     r"|overnight|midnight|weekends?|weekdays?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b"
     r"|\d ?[ap]m\b|\d:\d\d|[点早晚夜周]|星期|礼拜|中午|下午|凌晨"
 )
-# Numbers that limit nothing: times, dates, how often it happened, "in one go".
+# Numbers that limit nothing: times, dates, counts of events, "in one go".
 _NO_LIMIT = re.compile(
     r"\d{1,2}(?::\d\d| ?[ap]\.?m\b| ?o'?clock| ?点)|\d{4}-\d\d-\d\d|\b\w{1,20} times\b"
     r"|(?<!than )\bone\b|half an? (?:hundred|thousand|million)|(?<![十百千万过])一(?![百千万十])"
@@ -52,7 +51,7 @@ _DAY = re.compile(
     r"|wednes|thurs|fri|satur|sun|weekend)(?:days?|s)?\b(?!['’])"
     r"|(?:周|星期|礼拜)(?P<zh>[一二三四五六日天末])(?![前到至]))"
 )
-# Some hours of the day, on which alone a demand holds; a day with which it ends.
+# Hours of the day in which alone a demand holds, and the day with which it ends.
 HOURS = re.compile(
     r"\b(?:after|before|past|between) (?:\d{1,2} ?(?:[ap]\.?m\b|o'?clock\b|:\d\d)|hours|noon)"
     r"|\bat night\b|\d ?点[半钟]?(?:以|之)?[前后]|晚上|半夜|夜里|下班[前后]"
@@ -67,7 +66,8 @@ def read_numbers(text: str) -> frozenset[float]:
         float(number.replace(",", "")) * _SCALES.get(scale, 1)
         for number, scale in _IN_DIGITS.findall(text)
     }
-    return frozenset({*digits, *_in_words(text), *map(_in_chinese, _IN_CHINESE.findall(text))})
+    chinese = map(number_in, _IN_CHINESE.findall(text))
+    return frozenset({*digits, *_in_words(text), *(n for n in chinese if n is not None)})
 
 
 def limits_in(text: str) -> frozenset[float]:
@@ -79,7 +79,7 @@ def limits_in(text: str) -> frozenset[float]:
 
 
 def fits_limit(bound: float, text: str, unit: str) -> bool:
-    """Whether a bound is a limit that a text names, or lies beside it ("at least 500": over 499).
+    """Whether a bound is a limit that a text names, or next to one ("at least 500": over 499).
 
     `unit`: the name and description of the argument.
     """
@@ -91,7 +91,7 @@ def fits_limit(bound: float, text: str, unit: str) -> bool:
     elif _CENTS.search(unit):
         factors = (1, 100) if _CENTS.search(text) else (100,)
     elif _OTHER_UNIT.search(text):
-        return True  # there are many; the examples say enough
+        return True  # of many units; the examples show what is meant
     limits = [number * factor for number in limits_in(text) for factor in factors]
     return not limits or any(abs(abs(bound) - n) <= (1 if n >= 10 else 0) for n in limits)
 
@@ -125,22 +125,7 @@ def _in_words(text: str) -> Iterator[float]:
         elif word == "hundred":
             part = (part or 1) * _SCALES[word]
         else:
-            total = total + (part or 1) * _SCALES[word]
+            total += (part or 1) * _SCALES[word]
             part = 0.0
     if end:
         yield total + part
-
-
-def _in_chinese(run: str) -> float:
-    total = part = digit = 0.0
-    for sign in run:
-        if sign in _DIGITS:
-            digit = _DIGITS[sign]
-        elif sign == "万":
-            total = (total + part + digit) * _SCALES[sign]
-            part = 0.0
-            digit = 0.0
-        else:
-            part = part + (digit or 1) * (10 if sign == "十" else _SCALES[sign])
-            digit = 0.0
-    return total + part + digit

@@ -23,8 +23,8 @@ _SEARCH_HIT = re.compile(r"^[^\s:]{1,300}:\d{1,7}(?::\d{1,7})?[:-][^\n]*", re.M)
 def find_quote(quote: str, user_messages: Iterable[str]) -> QuoteStatus:
     """Find a quote in the messages that the user typed.
 
-    said: whole, in the user's own words; shown: only in what is pasted or quoted; unsaid: nowhere;
-    too_short: neither a whole sentence nor three words (four Chinese characters) of one.
+    said: in the user's own words; shown: only in pasted or quoted text; unsaid: nowhere;
+    too_short: it is neither a whole sentence nor three words (four Chinese characters) of one.
     """
     sought = _comparable(quote)
     if not any(map(str.isalnum, sought)):
@@ -44,7 +44,7 @@ def find_quote(quote: str, user_messages: Iterable[str]) -> QuoteStatus:
 
 
 def newest_message_with(quote: str, messages: Sequence[str]) -> int:
-    """The index of the newest message that holds a quote; -1 without one."""
+    """The index of the newest message that holds a quote; -1 where none does."""
     sought = _comparable(quote)
     found = [at for at, message in enumerate(messages) if sought in _comparable(message)]
     return max(found, default=-1)
@@ -55,7 +55,7 @@ def _comparable(text: str) -> str:
 
 
 def _is_in_own_words(quote: str, message: str) -> bool:
-    """Whether any word of the quote stands outside of pasted text and quotations."""
+    """Whether any word of the quote is outside of pasted text and quotations."""
     from toolmem.rules.reader.pasted import MASK, mask_pasted  # takes long to load
 
     own = _SEARCH_HIT.sub(lambda line: MASK * len(line[0]), mask_pasted(message))
@@ -69,18 +69,18 @@ def _is_in_own_words(quote: str, message: str) -> bool:
 
 
 def _runs_of(sought: list[str], texts: list[str]) -> Iterator[int]:
-    """Find each position of one list in another, in linear time."""
+    """Find each position of one list in another, in linear time: messages may be long."""
     joined = "\0".join(["", *texts, ""])
     run = "\0".join(["", *sought, ""])
     number = last = 0
     while (at := joined.find(run, last)) >= 0:
         number += joined.count("\0", last, at)
         yield number
-        number = number + 1
-        last = at + 1
+        number, last = number + 1, at + 1
 
 
 def _is_enough(sought: str, message: str) -> bool:
+    """Whether a quote has enough words, or is a whole sentence of the message."""
     words = len(_WORD.findall(sought))
     chinese = len(_CHINESE.findall(sought))
     if words >= _MIN_WORDS or chinese >= _MIN_CHINESE:

@@ -25,7 +25,7 @@ from toolmem.rules.notes.note import DemandNote, NoteRefused
 from toolmem.rules.notes.quotes import find_quote
 from toolmem.rules.notes.width import (
     Call,
-    Tried,
+    QuoteComparison,
     has_in_common,
     names_tool,
     ordinary_stops,
@@ -48,28 +48,28 @@ from toolmem.view.tool_classes import CLASSES, classes_of
 from toolmem.view.view import CallView
 
 MAX_ORDINARY = 0.03  # share of ordinary calls that a demand may stop if it names no tool
-MAX_WORKED = 0.5  # the same of the tool's recorded calls that worked
+MAX_WORKED = 0.5  # share of the tool's recorded calls that worked, likewise
 MIN_WORKED = 5  # such calls before their share counts
-REPLAYED = 500  # of the newest calls that worked
-# In a pattern; escapes and sets are matched whole.
+REPLAYED = 500  # newest calls that worked
+# A space in a pattern; escapes and sets are matched whole.
 _SPACE = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]| ")
 _UNSAID = "the user did not say this: copy their words from one message, with nothing left out"
 _TOO_SHORT = "a whole sentence, or at least three words of one (four Chinese characters)"
 
 
 class NoteContext(Struct, kw_only=True):
-    """What the host of a model that notes demands knows."""
+    """What the program around a model knows when the model notes a demand."""
 
     user_messages: Sequence[str] | None  # typed in this conversation; None: not known
-    said_at: Sequence[datetime] = ()  # when each of them was typed, if known
-    stopped_by: Collection[str] = ()  # ids of rules that stopped calls just before the last one
-    is_guests: bool = False  # a guest typed them: they bind in the session alone
-    by: Speaker = "user"  # program: they were read from a file, so they only restrict
+    said_at: Sequence[datetime] = ()  # when each message was typed, if known
+    stopped_by: Collection[str] = ()  # ids of rules that stopped calls just before the last message
+    is_guests: bool = False  # a guest typed them: they bind in this session alone
+    by: Speaker = "user"  # program: they were read from a file, and may only restrict
     tools: Sequence[ToolSchema] = ()
     session: str = ""
     turn: str = ""  # the mark of the turn
     noted_by: str = ""  # the agent or model
-    evidence: Evidence = ""  # that the messages were typed, in a store that asks for it
+    evidence: Evidence = ""  # that the user typed the messages; a guarded store requires it
     kept_calls: Sequence[Call] = ()  # recorded calls that worked, the newest first
 
 
@@ -78,24 +78,24 @@ class Verified(Struct, kw_only=True):
 
     note: DemandNote  # its effect and duration as the checks leave them
     ends: datetime | None = None  # None: it does not end
-    places: list[str]  # where rules are kept: classes, and names of tools without a class
+    scopes: list[str]  # what the rules are on: classes, and names of tools without a class
     conditions: Conditions | None = None
     pending: str = ""  # why it becomes a request; "": it is kept at once
-    narrowed: str = ""  # why a ban only asks; "": it does what the note says
-    would_stop: tuple[int, int] = (0, 0)  # of so many calls that worked
-    example: str = ""  # one of these
+    why_only_asks: str = ""  # why a ban was made to ask; "": the effect is that of the note
+    would_stop: tuple[int, int] = (0, 0)  # recorded calls of its tools: stopped, and all
+    example: str = ""  # one that it would stop
 
 
 def verify(note: DemandNote, context: NoteContext, now: datetime) -> Verified:
     """Check a note. `now`: in the user's zone. Raises NoteRefused."""
     pending = check_quote(note.quote, context)
     tools = _Tools(note, context.tools)
-    verified = Verified(note=note, places=tools.places, pending=pending)
+    verified = Verified(note=note, scopes=tools.scopes, pending=pending)
     if note.effect != "remind":
         trial = _Trial(note, tools, now)
         verified.conditions = trial.conditions
-        _narrow(verified, trial, context.kept_calls)
-        if not pending and not verified.narrowed:
+        _soften_wide_ban(verified, trial, context.kept_calls)
+        if not pending and not verified.why_only_asks:
             trial.refuse_contradiction(note)
     return verified
 
@@ -103,36 +103,34 @@ def verify(note: DemandNote, context: NoteContext, now: datetime) -> Verified:
 def check_quote(quote: str, context: NoteContext) -> str:
     """Why the user has to confirm a quote; "" where they said it. Raises NoteRefused."""
     if context.user_messages is None:
-        return "nothing here heard the user say it"
+        return "no message of the user is known here"
     match find_quote(quote, context.user_messages):
         case "unsaid":
             raise NoteRefused(("quote", _UNSAID))
         case "too_short":
             raise NoteRefused(("quote", _TOO_SHORT))
         case "shown":
-            return "it stands in what the user pasted or quoted"
+            return "it is only in text that the user pasted or quoted"
     return ""
 
 
 class _Tools:
-    """The tools that a note is about, and the places that its rules are kept under."""
+    """The tools that a note is about, and the scopes of its rules."""
 
     def __init__(self, note: DemandNote, tools: Sequence[ToolSchema]) -> None:
         self.known = {folded_name(each.name): each for each in tools}
         examples = (*note.stops, *note.passes)
         self.named = note.tools or list(dict.fromkeys(each.tool for each in examples))
         available = ", ".join([*(each.name for each in tools), *CLASSES][:20])
-        if note.effect != "remind" and not self.named:
-            raise NoteRefused(("tools", f"which tools: there are {available}"))
         missing = [name for name in self.named if not self.has(name)]
         if missing:
             named = ", ".join(missing)[:100]
             raise NoteRefused(("tools", f"{named}: no such tool; there are {available}"))
-        places: dict[str, None] = {}  # in their order
+        scopes: dict[str, None] = {}
         for name in self.named:
             classes = [kind for kind in self.kinds_of(name) if kind in CLASSES]
-            places |= dict.fromkeys(classes or [folded_name(name)])
-        self.places = list(places)
+            scopes |= dict.fromkeys(classes or [folded_name(name)])
+        self.scopes = list(scopes)
 
     def has(self, name: str) -> bool:
         return folded_name(name) in self.known or folded_name(name) in CLASSES
@@ -141,7 +139,7 @@ class _Tools:
         return self.known.get(folded_name(name)) or ToolSchema(name)
 
     def described(self, argument: str) -> str:
-        """What the schemas of the note's tools say of an argument."""
+        """The descriptions of an argument in the schemas of the note's tools."""
         declared = (self.schema(name).properties.get(argument) for name in self.named)
         found = (each.get("description") for each in declared if isinstance(each, Mapping))
         return " ".join(str(each)[:300] for each in found)
@@ -157,13 +155,13 @@ class _Tools:
         return CallView(tool, arguments, self.schema(tool).parameters)
 
     def binds(self, view: CallView) -> bool:
-        return not {folded_name(view.tool), *view.classes}.isdisjoint(self.places)
+        return not {folded_name(view.tool), *view.classes}.isdisjoint(self.scopes)
 
 
 class _AssumedHistory(History):
     """Assume that `earlier` and `more_than` hold in `when`, and not in `unless`.
 
-    `replayed`: the other way round, as nothing is known of the order of calls that ran.
+    `replayed`: assume the opposite, as the order of recorded calls is not known.
     """
 
     def __init__(self, replayed: bool) -> None:
@@ -177,7 +175,7 @@ class _AssumedHistory(History):
 
 
 class _Trial:
-    """The condition of a note, rewritten as it is kept and tried. Raises NoteRefused."""
+    """The condition of a note as it will be kept, and what it stops. Raises NoteRefused."""
 
     def __init__(self, note: DemandNote, tools: _Tools, now: datetime) -> None:
         self.tools = tools
@@ -200,18 +198,18 @@ class _Trial:
         return conditions.check(view, self.now, _AssumedHistory(replayed)) is Match.YES
 
     def refuse_contradiction(self, note: DemandNote) -> None:
-        """Refuse a condition that belongs to another demand than the user's."""
-        tried = Tried(
+        """Refuse a condition that contradicts the quote, or that is on another tool."""
+        comparison = QuoteComparison(
             note=note,
             conditions=self.conditions,
             is_stopped=lambda tool, arguments: self.stops(self.tools.view(tool, arguments)),
             unit_of=self.tools.described,
         )
-        if problem := tried.contradiction():
+        if problem := comparison.contradiction():
             raise NoteRefused(("when", problem))
         tools = self.tools
         others = {kind: tool for tool in tools.known for kind in tools.kinds_of(tool)}
-        own = {*map(folded_name, tools.named), *tools.places}
+        own = {*map(folded_name, tools.named), *tools.scopes}
         own.update(kind for name in tools.named for kind in tools.kinds_of(name))
         if about := other_tool_named(note.quote, sorted(others.keys() - own), self.conditions):
             problem = f"the user speaks of what {others[about]} does: note it for that tool"
@@ -258,14 +256,14 @@ def _map_alternatives(
 
 
 def _without(each: Alternative, test: str) -> Alternative:
-    """An alternative without one of its tests; where that was the only one, `always`."""
+    """An alternative without one of its tests; `always` where it has no other."""
     tests = asdict(each)
     rest = {name: value for name, value in tests.items() if value and name != test}
     return Alternative(**rest) if rest else Alternative(always=True)
 
 
 def _assume_clock_holds(conditions: Conditions) -> Conditions:
-    """Conditions as they are while every `clock` that tests the current time holds."""
+    """The conditions as if every `clock` that tests the current time held."""
 
     def is_now(each: Alternative) -> bool:
         return each.clock is not None and each.clock.of == "now"
@@ -275,7 +273,7 @@ def _assume_clock_holds(conditions: Conditions) -> Conditions:
 
 
 def _match_inside_words(each: Alternative) -> Alternative:
-    """Let spaces in a `command` pattern also match those inside a word, such as a message."""
+    """Let spaces in a `command` pattern also match those inside a quoted word."""
 
     def also_inside(found: re.Match[str]) -> str:
         text = found[0]
@@ -287,7 +285,7 @@ def _match_inside_words(each: Alternative) -> Alternative:
 
 
 def _use_classes(tools: _Tools, each: Alternative) -> Alternative:
-    """Put classes in place of tools' names: `^Bash$` then holds for the shell of every agent."""
+    """Replace tools' names by classes, so that `^Bash$` holds for the shell of every agent."""
     if each.earlier is not None and each.earlier.tool:
         names = [tool.name for tool in tools.known.values()]
         meant = _matching_tools(each.earlier.tool, names, tools)
@@ -313,14 +311,14 @@ def _matching_tools(pattern: str, names: Sequence[str], tools: _Tools) -> list[s
 
 
 def _distinct_class(kinds: list[str], others: set[str], name: str) -> list[str]:
-    """The class that only this one of the note's tools has; its name where there is none."""
+    """The classes of a tool, or the one that is not among `others`; else its name."""
     if others.isdisjoint(kinds):
         return kinds
     return [kind for kind in kinds if kind not in others][-1:] or [folded_name(name)]
 
 
-def _narrow(verified: Verified, trial: _Trial, calls: Sequence[Call]) -> None:
-    """Let a condition that is far wider than its quote only ask."""
+def _soften_wide_ban(verified: Verified, trial: _Trial, calls: Sequence[Call]) -> None:
+    """Make a ban ask if its condition is far wider than its quote; count what it would stop."""
     views = [trial.tools.view(*call) for call in calls[:REPLAYED]]
     bound = [view for view in views if trial.tools.binds(view)]
     stopped = [view for view in bound if trial.stops(view, replayed=True)]
@@ -328,24 +326,21 @@ def _narrow(verified: Verified, trial: _Trial, calls: Sequence[Call]) -> None:
     if stopped:
         verified.example = shown_call(stopped[0].tool, stopped[0].arguments)
     why_wide = _why_wide(verified, trial) if verified.note.effect == "deny" else ""
-    tools = [*trial.tools.named, *verified.places]
+    tools = [*trial.tools.named, *verified.scopes]
     if why_wide and not names_tool(verified.note.quote, tools, trial.conditions):
-        verified.narrowed = why_wide
+        verified.why_only_asks = why_wide
         verified.note = replace(verified.note, effect="ask")
 
 
 def _why_wide(verified: Verified, trial: _Trial) -> str:
-    """Which calls a condition would stop that its quote does not speak of; "" where they are few.
-
-    Whatever the quote is about, it may still be about all calls of the tool.
-    """
+    """Which calls a condition would stop that its quote does not name; "" where they are few."""
     note = verified.note
-    (stopped, worked) = verified.would_stop
-    found, of = ordinary_stops(note.quote, verified.places, trial.stops)
-    if len(found) > MAX_ORDINARY * of:
+    stopped, worked = verified.would_stop
+    found, total = ordinary_stops(note.quote, verified.scopes, trial.stops)
+    if len(found) > MAX_ORDINARY * total:
         shown = plain(shown_call(found[0].tool, found[0].arguments), 60)
         why = "ordinary calls would be stopped that the quote does not name"
-        return f"{len(found)} of {of} {why}, such as `{shown}`"
+        return f"{len(found)} of {total} {why}, such as `{shown}`"
     if has_in_common(note.quote, trial.conditions):
         return ""
     if worked >= MIN_WORKED and stopped > MAX_WORKED * worked:
@@ -361,7 +356,7 @@ def _why_wide(verified: Verified, trial: _Trial) -> str:
 
 
 def shown_call(tool: str, arguments: Mapping[str, Any]) -> str:
-    """Show a call in a line: its command, or its tool and arguments."""
+    """Show a call to the user: its command, or its tool and arguments."""
     command = arguments.get("command")
     if isinstance(command, str):
         return command

@@ -1,4 +1,4 @@
-"""Compare how much a condition stops with what its quote says: by words, and by ordinary calls."""
+"""Compare what a condition stops with what its quote says: by words, and by ordinary calls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from toolmem.view.view import CallView
 
 Call = tuple[str, Mapping[str, Any]]  # tool, arguments
 
-# What people call the tools of a class or their objects | what they do with them.
+# What people call the tools of a class and their objects | what they do with them.
 _CLASS_WORDS = {
     "@shell": "command commands shell terminal bash console cli 命令 终端"
     " | run execute 执行 运行 跑",
@@ -42,13 +42,13 @@ _CLASS_WORDS = {
     "@chat": "message messages messaging chat slack dm 消息 私信 群"
     " | send post reply contact 发 回复",
 }
-# A verb names a tool only where it is about all that the tool does: "never edit anything".
+# What follows a verb that names a tool.
 _OF_ALL = (
     r"(?:s|ing|ed)?(?: (?:me|us))?(?:\W*$|[,;.!]|(?: \w+)?\s(?:any|anything|all|every\w*"
     r"|nothing|stuff|things?|scripts?|programs?|without|before|unless|yourself)\b|任何|东西|所有"
     r"|[，。！])"
 )
-# Words of a demand on a whole tool, beside the reader's fillers.
+# Words of a demand on a whole tool, in addition to the reader's fillers.
 _PLAIN = word_set(
     "keep hands hand off leave us stay away out alone allowed permission permitted myself ever "
     "single stop quit refrain avoid more longer until told say so okay disk whatsoever whatever "
@@ -58,7 +58,7 @@ _ZH_PLAIN = word_set("不要 别 不许 不准 不得 禁止 不能 绝 千万 �
 _WORD = re.compile(r"[a-z0-9][a-z0-9_+-]*|[\u3400-\u9fff]")
 _ESCAPED = re.compile(r"\\[a-zA-Z]|[\\^$.*+?()\[\]{}|]")
 _ARTICLE = r"(?!(?:the|an?|my|our|this|that|it|any|all)\b)"
-# Parts that a sentence names: an option; an address, a channel, a file; where or whom; a name.
+# Parts of calls that a sentence names: an option; an address, a channel or a file; a name.
 _PART = re.compile(
     r"(?<![\w-])(?P<option>--?[A-Za-z][\w-]{0,40})"
     r"|(?P<place>[\w.+-]{1,64}@[\w.-]{1,64}\w|[#@][\w-]{1,64}"
@@ -84,7 +84,7 @@ _ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s)$")
 def names_tool(quote: str, tools: Sequence[str], conditions: Conditions) -> bool:
     """Whether a quote is about all calls of one of these tools or classes.
 
-    Where it says something else beside that, the condition has to say it, too.
+    If it also says something else, the condition has to say that, too.
     """
     text = normalized(quote)
     said = set(_words(quote))
@@ -103,32 +103,35 @@ def names_tool(quote: str, tools: Sequence[str], conditions: Conditions) -> bool
     if not is_named or is_exception or _is_timed(quote, conditions):
         return is_named
     others = _other_words(quote, [*nouns, *verbs, *tools])
-    return not others or not others.isdisjoint(_written(conditions))
+    return not others or not others.isdisjoint(_condition_words(conditions))
 
 
 def other_tool_named(quote: str, tools: Iterable[str], conditions: Conditions) -> str:
-    """Which other tool a quote names that shares nothing with a condition; "": none of them."""
+    """Which other tool a quote names, if it shares nothing with the condition; "": none."""
     said = frozenset() if has_in_common(quote, conditions) else content_words(quote)
+    mail = content_words(_CLASS_WORDS["@mail"].partition("|")[0])
     for name in tools:
-        nouns = content_words(_CLASS_WORDS["@mail"].partition("|")[0])
-        if said & nouns if name == "@mail" else name[0] != "@" and said.issuperset(_objects(name)):
+        if name == "@mail" and said & mail:
+            return name
+        if name[0] != "@" and said.issuperset(_objects(name)):
             return name
     return ""
 
 
 def _is_about_all(verb: str, text: str) -> bool:
+    """Whether a verb is about all that a tool does: "never edit anything"."""
     return re.search(rf"(?<![a-z]){verb.removesuffix('e')}e?{_OF_ALL}", text) is not None
 
 
-def _other_words(quote: str, of_tools: Sequence[str]) -> frozenset[str]:
-    """The words of a demand that say more than that a tool is not to be used."""
+def _other_words(quote: str, tool_words: Sequence[str]) -> frozenset[str]:
+    """The words of a demand that say more than that a tool is forbidden."""
     from toolmem.rules.reader.words import FILLERS, VERBS, ZH_FILLERS, stems  # takes long to load
 
-    plain = {*_PLAIN, *FILLERS, *_words(" ".join(of_tools))}
+    plain = {*_PLAIN, *FILLERS, *_words(" ".join(tool_words))}
     found = (word for word in _words(quote) if word < "\u3000" and len(word) > 1)
     latin = {word for word in found if plain.isdisjoint(stems(word))}
     chinese = re.sub(r"[^\u3400-\u9fff]+", " ", normalized(quote))
-    known = {word for word in (*ZH_FILLERS, *_ZH_PLAIN, *VERBS, *of_tools) if word > "\u3000"}
+    known = {word for word in (*ZH_FILLERS, *_ZH_PLAIN, *VERBS, *tool_words) if word > "\u3000"}
     for word in sorted(known, key=len, reverse=True):
         chinese = chinese.replace(word, " ")
     return content_words(" ".join([*latin, chinese]))
@@ -141,14 +144,14 @@ def _objects(tool: str) -> list[str]:
 
 
 def has_in_common(quote: str, conditions: Conditions) -> bool:
-    """Whether the quote shares a word or number with the condition."""
+    """Whether the quote shares a word, a number or a time with the condition."""
     if set(_bounds(conditions.alternatives)) & read_numbers(quote) or _is_timed(quote, conditions):
         return True
-    return not content_words(quote).isdisjoint(_written(conditions))
+    return not content_words(quote).isdisjoint(_condition_words(conditions))
 
 
-class Tried(Struct, frozen=True, kw_only=True):
-    """A note with its condition as it is kept, to compare with the parts of its quote."""
+class QuoteComparison(Struct, frozen=True, kw_only=True):
+    """Compare the condition of a note, as it is kept, with the parts of the quote."""
 
     note: DemandNote
     conditions: Conditions
@@ -156,13 +159,13 @@ class Tried(Struct, frozen=True, kw_only=True):
     unit_of: Callable[[str], str]  # what the schemas say of an argument
 
     def contradiction(self) -> str:
-        """Which part of the quote the condition contradicts, or does not test; "": none."""
+        """Say which part of the quote the condition contradicts or does not test; "": none."""
         return self._wrong_limit() or self._wrong_time() or self._wrong_part() or self._duty()
 
     def _stops_with(self, piece: re.Pattern[str], other: str) -> bool:
-        """Whether the stopped calls that have a piece are stopped with another in its place."""
-        shown = [(e.tool, json.dumps(e.arguments, ensure_ascii=False)) for e in self.note.stops]
-        changed = [(tool, piece.sub(other, text)) for tool, text in shown if piece.search(text)]
+        """Whether every stopped example that has a piece is also stopped with another one."""
+        written = [(e.tool, json.dumps(e.arguments, ensure_ascii=False)) for e in self.note.stops]
+        changed = [(tool, piece.sub(other, text)) for tool, text in written if piece.search(text)]
         try:
             calls = [(tool, json.loads(text)) for tool, text in changed]
         except ValueError:  # the piece was part of the JSON, such as `true`
@@ -186,7 +189,9 @@ class Tried(Struct, frozen=True, kw_only=True):
         days = weekdays_in(self.note.quote)
         clocks = [each.clock for each in self.conditions.alternatives if each.clock is not None]
         if not clocks and (days or mentions(self.note.quote, HOURS)):
-            is_thing = any(day in text for day in days for text in _written(self.conditions))
+            is_thing = any(
+                day in text for day in days for text in _condition_words(self.conditions)
+            )
             return "" if is_thing else "it holds at any time, and the user named one: add `clock`"
         tested: set[str] = set()
         for each in clocks:
@@ -199,7 +204,7 @@ class Tried(Struct, frozen=True, kw_only=True):
         return ""
 
     def _wrong_part(self) -> str:
-        """A file or an address that no stopped call has is wrong if nothing else ties the two."""
+        """A part of calls that the quote names, and that the condition does not test or mention."""
         found = [each.groupdict() for each in _PART.finditer(self.note.quote)]
         given = [value for each in self.note.stops for value in each.arguments.values()]
         values = {value.lower() for value in given if isinstance(value, str)}
@@ -208,33 +213,28 @@ class Tried(Struct, frozen=True, kw_only=True):
         written = " ".join(
             text for each in self.conditions.alternatives for text in _literals(each)
         )
-        tests_option = any(each["option"] and _piece(each["option"], written) for each in found)
-        stopped, passing = _values_in(self.note.stops), _values_in(self.note.passes)
+        tests_option = any(each["option"] and _find_part(each["option"], written) for each in found)
+        stopped = _values_in(self.note.stops)
+        passing = _values_in(self.note.passes)
         is_exception = _EXCEPT.search(normalized(self.note.quote)) is not None
         for each in found:
             part = (each["option"] or each["place"] or each["name"] or "").rstrip(".,/-")
-            if piece := _piece(part, stopped):
+            if piece := _find_part(part, stopped):
                 is_tested = tests_option if each["option"] else is_exception
-                at = part.find("@") if "@" in part[1:] else part.rfind(".")
-                others = ["zzz" + (part[at:] if at > 0 else ""), "dev"]
-                if each["option"] or "dev" in self.note.quote:
-                    others = ["" if each["option"] else others[0]]
+                others = [""] if each["option"] else _names_like(part, self.note.quote)
                 if not is_tested and any(self._stops_with(piece, other) for other in others):
                     return f"calls with another than {part!r}, which the user named, are stopped"
-            elif not is_exception and not _piece(part.lstrip(".").partition(".")[0], written):
+            elif not is_exception and not _find_part(part.lstrip(".").partition(".")[0], written):
                 is_tied = has_in_common(self.note.quote, self.conditions) and "@" not in part
-                if not is_tied and (each["place"] or _piece(part, passing)):
+                if not is_tied and (each["place"] or _find_part(part, passing)):
                     return f"the user named {part!r}, and neither `when` nor `stops` has it"
         return ""
 
     def _duty(self) -> str:
-        """Where something is asked for, and nothing shows that what fulfils it passes."""
+        """A problem if the quote is a duty, and no example shows that fulfilling it passes."""
         text = normalized(self.note.quote)
-        is_bare = not (
-            self.conditions.unless
-            or any(e.earlier or e.clock for e in self.conditions.alternatives)
-        )
-        if not is_bare or not _DUTY.search(text) or _NEGATED.search(text):
+        may_pass = any(each.earlier or each.clock for each in self.conditions.alternatives)
+        if self.conditions.unless or may_pass or not _DUTY.search(text) or _NEGATED.search(text):
             return ""
         passing = content_words(_values_in(self.note.passes))
         everyday = any(self.is_stopped("@shell", view.arguments) for view in _ordinary("@shell"))
@@ -243,8 +243,15 @@ class Tried(Struct, frozen=True, kw_only=True):
         return "the user asks for something: let through in `unless` what fulfils it, or remind"
 
 
-def _piece(part: str, text: str) -> re.Pattern[str] | None:
-    """Find a part in a text; `prod` also stands for production."""
+def _names_like(part: str, quote: str) -> list[str]:
+    """Names to try in place of a part: a made-up one with its ending, and `dev`."""
+    at = part.find("@") if "@" in part[1:] else part.rfind(".")
+    made_up = "zzz" + (part[at:] if at > 0 else "")
+    return [made_up] if "dev" in quote else [made_up, "dev"]
+
+
+def _find_part(part: str, text: str) -> re.Pattern[str] | None:
+    """A pattern that finds a part in a text, also shortened: `prod` of production."""
     word = part.lower() or "-"
     shorter = (word[:size] for size in range(len(word) - 1, 3, -1) if word.isalpha())
     for each in (word, *shorter):
@@ -256,14 +263,14 @@ def _piece(part: str, text: str) -> re.Pattern[str] | None:
 
 
 def _is_timed(quote: str, conditions: Conditions) -> bool:
+    """Whether quote and condition both name a time, or the same number of calls."""
     counted = [each.more_than for each in conditions.alternatives if each.more_than is not None]
     has_clock = any(each.clock is not None for each in conditions.alternatives)
     is_counted = not read_numbers(quote).isdisjoint(float(each.calls) for each in counted)
     return (has_clock and mentions(quote, TIME)) or is_counted
 
 
-def _written(conditions: Conditions) -> frozenset[str]:
-    """The words of a condition."""
+def _condition_words(conditions: Conditions) -> frozenset[str]:
     texts = (text for each in conditions.alternatives for text in _literals(each))
     return frozenset().union(*map(content_words, texts))
 
@@ -271,7 +278,7 @@ def _written(conditions: Conditions) -> frozenset[str]:
 def ordinary_stops(
     quote: str, classes: Iterable[str], stops: Callable[[CallView], bool]
 ) -> tuple[list[CallView], int]:
-    """The ordinary calls that are stopped and share no word, and the number of all."""
+    """The ordinary calls that are stopped and share no word with the quote; how many there are."""
     said = content_words(quote)
     views = [view for name in classes for view in _ordinary(name)]
     others = (view for view in views if not said & content_words(_values_in([view])))
@@ -279,7 +286,7 @@ def ordinary_stops(
 
 
 def _values_in(calls: Iterable[ExampleCall | CallView]) -> str:
-    """The values without the names: every call of a shell has a `command`."""
+    """The values of arguments, without names that all calls of a tool share."""
     return json.dumps([list(each.arguments.values()) for each in calls], ensure_ascii=False)
 
 
@@ -311,7 +318,7 @@ def _plain_values(name: str, schema: Any) -> Sequence[Any]:
 
 @cache
 def _ordinary(name: str) -> list[CallView]:
-    """The ordinary calls of a class; read once, as every note is checked against them."""
+    """The ordinary calls of a class. They are read once, as every note is checked against them."""
     text = Path(__file__).parents[2].joinpath("data/ordinary_calls.txt").read_text("utf-8")
     calls = text.partition(f"[{name}]\n")[2].partition("\n[")[0].splitlines()
     is_shell = name == "@shell"
@@ -319,6 +326,7 @@ def _ordinary(name: str) -> list[CallView]:
 
 
 def _literals(each: Alternative) -> Iterator[str]:
+    """The texts in the tests of an alternative, without the signs of patterns."""
     for name in PATTERNS:
         yield _ESCAPED.sub(" ", getattr(each, name) or "")
     for argument in each.arguments:
@@ -340,7 +348,7 @@ def _bounds(alternatives: Iterable[Alternative]) -> Iterator[float]:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The words that say what a text is about; of Chinese, pairs of adjacent characters."""
+    """The words that say what a text is about; in Chinese, pairs of adjacent characters."""
     words = _words(text)
     content = (word for word in words if len(word) > 1 and word not in _TOO_COMMON)
     latin = {form for word in content for form in (word, _ENDING.sub("", word))}

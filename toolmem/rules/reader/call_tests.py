@@ -27,7 +27,8 @@ from toolmem.view.parameters import is_target
 _END = r"(\s|$)"  # of a word of a command
 # `git push -f` and `git push origin +main` are compared as `git push --force` as well.
 _FORCED = {"command": rf"^git push{_END}", "word": "--force(-with-lease|-if-includes)?(=.*)?"}
-OF_COMMANDS = ("program", "command", "quoted", "option", "force")  # kinds of terms
+_ENV_FILES = r"(\.(local|dev\w*|prod\w*|stag\w*|test\w*|qa|ci|live|secrets?|bak|old))*"
+OF_COMMANDS = ("program", "command", "quoted", "option", "force")  # kinds of terms in commands
 Test = dict[str, Any]
 
 
@@ -41,26 +42,28 @@ class CallTests(Struct, frozen=True):
 class Term(Struct, frozen=True):
     """A part of a demand that appears literally in the calls that it means."""
 
-    kind: str  # a group of _TERMS, or "name", "program", "branch", "literal"
+    kind: str  # a group of `conditions._TERMS`, or "name", "program", "branch", "value"
     text: str
 
 
 def tests_of(
     terms: Sequence[Term], tool: ToolSchema, verb: str, text: str, action: Action | None
 ) -> list[Test] | None:
-    """The tests of the terms, of which one is enough; None where a term has no test."""
+    """Alternative tests for the terms; None where a term has no test."""
     tests: list[Test] = []
-    amounts: list[Test] = []
+    limits: list[Test] = []
     for term in terms:
         test = _test(term, tool, verb, text, action)
         if test is None:
             return None
-        of_amount = test.keys() == {"arg"}
-        (amounts if of_amount else tests).append(test)
-    if not amounts:
+        if test.keys() == {"arg"}:
+            limits.append(test)
+        else:
+            tests.append(test)
+    if not limits:
         return tests
-    pairs = product(tests or [{}], amounts)  # "no more than 500 to Sarah" means both
-    return [with_argument(test, amount["arg"]) for test, amount in pairs]
+    pairs = product(tests or [{}], limits)  # "no more than 500 to Sarah" means both
+    return [with_argument(test, limit["arg"]) for test, limit in pairs]
 
 
 def _test(term: Term, tool: ToolSchema, verb: str, text: str, action: Action | None) -> Test | None:
@@ -76,7 +79,7 @@ def _test(term: Term, tool: ToolSchema, verb: str, text: str, action: Action | N
             before = r"^(([\w+.-]+:)*//)?([^/?#]*[@.])?"
             return {where: rf"{before if where == 'target' else '(^|[@./])'}{quoted}($|[/:?#])"}
         case "path":
-            return _path_test(words.path_pattern(written, text), tool, verb, action)
+            return _path_test(_path_pattern(written, text), tool, verb, action)
         case "channel":
             return {where: rf"(^|[^\w-]){re.escape(written.lstrip('#'))}($|[^\w-])"}
         case "name":
@@ -102,7 +105,15 @@ def _test(term: Term, tool: ToolSchema, verb: str, text: str, action: Action | N
     return None
 
 
+def _path_pattern(path: str, text: str) -> str:
+    """The pattern of a path; ".env files" are those of all environments, except examples."""
+    several = _ENV_FILES if path == ".env" and re.search(r"\.env ?(?:files|文件)", text) else ""
+    before = "^" if path[0] in "/~" else "(^|/)"
+    return f"{before}{re.escape(path.rstrip('/'))}{several}(/|$)"
+
+
 def _path_test(at: str, tool: ToolSchema, verb: str, action: Action | None) -> Test | None:
+    """The test for what a verb does with the path `at`; None where no test can tell."""
     parameter = action_parameter(tool)
     if verb in words.TOUCH or not (is_shell(tool) or parameter):
         return {"path": at}
@@ -123,7 +134,7 @@ def _path_test(at: str, tool: ToolSchema, verb: str, action: Action | None) -> T
 def commands_forbidden(
     programs: Sequence[Term], others: Sequence[Test], text: str
 ) -> CallTests | None:
-    """Combine each named program with each option, or all of them, and with each other test."""
+    """Combine each program with each option, or with all options, and with each other test."""
     if any(each.kind == "force" for each in programs):
         when = [_with_other(_FORCED, other) for other in others or [{}]]
         return CallTests(when) if len(programs) == 1 else None
@@ -148,7 +159,7 @@ def commands_forbidden(
 
 
 def _with_other(test: Test, other: Test) -> Test:
-    """Both tests; of two words, that of the option goes into the command."""
+    """A test that requires both; if both test a word, that of `test` goes into the command."""
     if "word" not in test or "word" not in other:
         return {**other, **test}
     command = test["command"].removesuffix(_END)

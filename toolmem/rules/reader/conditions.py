@@ -137,7 +137,7 @@ def _reading_for(
 
 
 def _add_terms(reading: _Reading, terms: Sequence[Term]) -> None:
-    """Add the terms that stand before the others, and complete commands by the verb."""
+    """Put terms before those of a reading, and complete commands by the verb."""
     found = [*terms, *reading.terms]
     reading.terms = [_with_its_action(each, reading.verb) for each in found]
     kinds = {each.kind for each in reading.terms if each.kind in OF_COMMANDS}
@@ -186,7 +186,7 @@ class _EnglishReader:
         self._rest = rest
         self._understood = understood
         self._pushes = any(term.kind == "force" or term.text.endswith("push") for term in terms)
-        # Of the previous word: the kind of its term, "email" after such a verb, or itself.
+        # The last word: "email" for a verb of contact, else the kind of its term, else itself.
         self._before = ""
 
     def read(self) -> _Reading:
@@ -257,7 +257,7 @@ def _is_subcommand(program: Term, word: str, rest: str) -> bool:
 
 
 def _read_chinese(rest: str, text: str, understood: Collection[str]) -> _Reading:
-    """Do the same in Chinese: what is left without the known words is a name or not understood."""
+    """Sort Chinese words. What is left without the known words is a name, or not understood."""
     reading = _Reading()
     left = re.sub(r"[\s，,。！!、：:；;]", " ", rest)
     known = words.ZH_FILLERS | {word for word in words.NOUNS | words.VERBS if not word.isascii()}
@@ -374,7 +374,7 @@ def _stops_an_example(
 
 
 def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, Any]:
-    """Arguments of a call that has the first term where calls of this tool would have it."""
+    """The arguments of a call with the first term in the parameter where this tool expects it."""
     declared = tool.properties
     if is_shell(tool):
         name = next((each for each in declared if "command" in each or "cmd" in each), "command")
@@ -402,7 +402,7 @@ def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, An
 
 
 def _example_line(reading: _Reading) -> str:
-    """A command line that has the terms: a program, and two others behind it."""
+    """A command line with the terms: a program, then at most two others."""
     terms = [each for each in reading.terms if each.kind != "force"]
     starts = [each.text for each in terms if each.kind in ("program", "command", "quoted")]
     if len(terms) < len(reading.terms):

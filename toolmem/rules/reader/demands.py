@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from toolmem.models.rules import UNSCOPED
+from toolmem.models.rules import UNSCOPED, Effect
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
 from toolmem.rules.reader.call_tests import CallTests
@@ -26,8 +26,9 @@ from toolmem.rules.reader.words import lower
 from toolmem.text.forms import word_set
 
 Kind = Literal["ban", "only", "ask"]
-MAX_COPIED = 3  # lines that are told, of all that look copied
+MAX_COPIED = 3  # lines that look copied and are named to the user
 _NAME_AND_TIME = re.compile(r"^(?:.*[\]:：]\s?|\W*)")
+_ONE_STEP = "it is about this one step"
 _COPIED = "it looks copied from a chat or a page; in a sentence of your own it is kept"
 
 
@@ -36,7 +37,7 @@ class Demand(Struct, frozen=True):
 
     sentence: str  # as it was said, without its final stop
     tools: list[str]  # which it is about; UNSCOPED where no tool is known
-    effect: Literal["deny", "ask", "remind"] = "remind"
+    effect: Effect = "remind"
     session: bool = False  # it holds for this conversation, not for good
     today: bool = False  # it holds until the end of the day
     conditions: dict[str, CallTests] = {}  # by tool: the calls that it forbids
@@ -86,7 +87,7 @@ _FORMS: tuple[tuple[Kind, bool, re.Pattern[str]], ...] = (
     ("ban", True, _IMPERATIVE),  # counts only where it opens a clause
     ("only", True, _ONLY),
 )
-# Words that lead up to an imperative; the group takes all of them and gives none back.
+# Words before an imperative in its clause. The group is possessive, so that it never backtracks.
 _LEAD = re.compile(
     r"(?:(?:\W+|please|pls|plz|and|but|so|also|then|ok(?:ay)?|hey|hi|hello|just|now|again|first"
     r"|listen|look|note(?: that)?|remember(?: to)?|reminder|(?:new |one |house |my )?rule|important"
@@ -149,7 +150,7 @@ _FROM_TODAY = re.compile(
     r"\b(?:from|since|starting|beginning|as of|effective|not (?:just|only)) today\b"
     r"|今天(?:起|开始)|不[只仅]今天"
 )
-# Today as all the time for which a "never" holds.
+# Today as the whole time for which a "never" holds.
 _NEVER_TODAY = re.compile(
     r"^\W*(?:for |just |only )?today\b(?!['’])|(?<!even )(?<!until )(?<!till )\btoday\W*$"
 )
@@ -168,7 +169,7 @@ _AT_HAND = re.compile(
     r"|^\W*the (?:order|e-?mail|message|draft|invoice|payment|booking|meeting|report|release"
     r"|refund)\b(?!s)"
 )
-# What `unkept` looks at: words of demand; where they open a clause; idioms of the mind.
+# For `unkept`: words of demands; "only" and "always" that open a clause; statements; behaviour.
 _DEMANDING = re.compile(r"\b(?:never|don'?t|do not|only|always)\b|不要|别")
 _POSITIVE = re.compile(
     r"(?:^|(?<=[\s,;:(—–]))(?:you (?:should|must|need to|have to) )?(?:only|always) ([a-z]+)"
@@ -181,10 +182,10 @@ _BEHAVIOUR = re.compile(
 )
 _NO_VERB = word_set("same one two my our his her its this that there here when if with")
 _ZH_FORM = re.compile(
-    r"(?P<ban>永远不要|永远别|绝不要|绝对不要|绝不能|绝对不能|不[能可](?=超过)|千万不要|千万别|不要再|别再|再也不要|禁止|严禁"
+    r"(?:永远不要|永远别|绝不要|绝对不要|绝不能|绝对不能|不[能可](?=超过)|千万不要|千万别|不要再|别再|再也不要|禁止|严禁"
     r"|不准(?=[\u3400-\u9fff])|不许|不得|请勿|停止|不要|别)|(?P<only>只能|只准|只许|仅限)"
     r"|(?P<ask>(?:必须|务必|一定|都|要|得)?先?(?:问过?我|问一?[下声]我|[跟和向]我确认|征求我的?同意"
-    r"|经过?我同意))|(?P<must>(?:之前|前)?(?:必须|务必)先)"
+    r"|经过?我同意))|(?:之前|前)?(?:必须|务必)先"
 )
 _ZH_NO_DEMAND = re.compile(
     r"(?:不要|别)(?:[紧脸急怕忘谢慌墅处扭名致笑猜]|人(?!员)|客气|担心|着急|犹豫|介意|误会|在意|紧张"
@@ -234,8 +235,7 @@ def _read(
     demanded = text[min(form.start for form in forms) :]
     meant = tools_meant(said, demanded, catalogue)
     acting = [tool for tool in catalogue.values() if action_parameter(tool)]
-    if acting:
-        meant = list(dict.fromkeys([*meant, *acting_tools(said, demanded, acting)]))
+    meant = list(dict.fromkeys([*meant, *acting_tools(said, demanded, acting)]))
     acts = words.mentions(demanded, words.words_in(demanded), words.VERBS)
     if not meant and (words.STYLE.search(demanded) or not (acts or _LASTING.search(text))):
         return None  # "don't guess", "stop wasting my time"
@@ -246,10 +246,11 @@ def _read(
     if len(forms) <= 2:
         limited = _without_forms(said, text, forms)
         conditions, unread = find_conditions(limited, text, "only" in kinds, schemas)
+    effect: Effect = "ask" if "ask" in kinds else "deny"
     return Demand(
         sentence=_without_stop(said),
         tools=bound,
-        effect="remind" if not conditions else "ask" if "ask" in kinds else "deny",
+        effect=effect if conditions else "remind",
         session=_is_for_session(text, forms),
         today=_ends_today(text),
         conditions=conditions,
@@ -302,8 +303,8 @@ def _ends_today(text: str) -> bool:
 def unkept(message: str, kept: Collection[str]) -> list[tuple[str, str]]:
     """The user's sentences with never, don't, only, always, 不要 or 别 that made no demand.
 
-    Each with the reason, in words for the user. `kept`: the sentences of the demands that were
-    made. Questions, idioms and statements about something else are no demands.
+    Each comes with the reason, in words for the user. Questions, idioms and statements are left
+    out. `kept`: the sentences of the demands that were made.
     """
     reasons: dict[str, str] = {}
     for sentence in own_sentences(message, _forms):
@@ -311,14 +312,16 @@ def unkept(message: str, kept: Collection[str]) -> list[tuple[str, str]]:
         if said not in kept and (reason := _why_unkept(sentence)):
             reasons.setdefault(said, reason)
     lines = message.splitlines()
-    pasted = (line.strip() for line, flag in zip(lines, copied(lines), strict=True) if flag)
-    heads = ((line, _NAME_AND_TIME.sub("", lower(line))) for line in pasted)
-    shown = [line for line, text in heads if len(line) <= MAX_SENTENCE and _forms_within(text)]
-    return [*reasons.items(), *((line, _COPIED) for line in shown[:MAX_COPIED])]
+    pasted = [
+        line.strip() for line, is_copied in zip(lines, copied(lines), strict=True) if is_copied
+    ]
+    short = [line for line in pasted if len(line) <= MAX_SENTENCE]
+    named = [line for line in short if _forms_within(_NAME_AND_TIME.sub("", lower(line)))]
+    return [*reasons.items(), *((line, _COPIED) for line in named[:MAX_COPIED])]
 
 
 def _why_unkept(sentence: Sentence) -> str:
-    """Why a sentence makes no demand; "" where it does not try to."""
+    """Why a sentence that reads like a demand makes none; "" for other sentences."""
     text = lower(sentence.masked)
     if len(sentence.text) > MAX_SENTENCE:
         return f"it is longer than {MAX_SENTENCE} characters" if _has_form(sentence) else ""
@@ -328,7 +331,7 @@ def _why_unkept(sentence: Sentence) -> str:
     if _NO_NEED.search(text) or any(_is_statement(text, form) for form in forms):
         return ""
     if forms and _TASK.match(text[: min(form.at for form in forms)]):
-        return "it is about this one step"
+        return _ONE_STEP
     if forms or _opens_clause(_BEHAVIOUR, text):
         return "it says nothing about a tool"
     if _CONDITION.match(text) and _forms_within(text.partition(",")[2]):
@@ -342,13 +345,13 @@ def _why_unkept(sentence: Sentence) -> str:
         is_done = idle.isdisjoint(words.stems(found[1]))
         finite = re.search(r"(?<!s)s$", found[1]) or _STATES.match(text[found.start(1) :])
         return "it says what to do, not what to leave" if is_done and not finite else ""
-    first = re.match(r"[a-z]+", text[lead.end() if (lead := _LEAD.match(text)) else 0 :])
+    first = re.match(r"[a-z]+", _LEAD.sub("", text, count=1))
     asks = first and first[0] in words.VERBS and not _STATES.match(text)
-    return "it is about this one step" if asks and re.search(r"\b(?:only|always)\b", text) else ""
+    return _ONE_STEP if asks and re.search(r"\b(?:only|always)\b", text) else ""
 
 
 def _is_statement(text: str, form: Form) -> bool:
-    """Whether an "only" tells something: "only admins can see it", "only works on Linux"."""
+    """Whether an "only" states something: "only admins can see it", "only works on Linux"."""
     after = text[form.end :]
     verb = re.match(r"\W*([a-z]+)", after)
     is_finite = bool(verb and not words.IDLE.isdisjoint(words.stems(verb[1])))
@@ -356,8 +359,13 @@ def _is_statement(text: str, form: Form) -> bool:
 
 
 def _opens_clause(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """The first match of a pattern, if it begins a clause."""
     found = pattern.search(text)
-    return found if found and _LEAD.fullmatch(_BOUNDARY.split(text[: found.start()])[-1]) else None
+    return found if found and _is_clause_start(text, found.start()) else None
+
+
+def _is_clause_start(text: str, at: int) -> bool:
+    return _LEAD.fullmatch(_BOUNDARY.split(text[:at])[-1]) is not None
 
 
 def too_long(message: str) -> int:
@@ -390,10 +398,10 @@ def _english_forms(text: str) -> Iterator[Form]:
             idle = verb and _is_idle(match[verb]) and not _ACTS_ON.match(text, match.start(verb))
             if _REPORT.search(text[:at]) or idle:
                 continue
-            if imperative and not _LEAD.fullmatch(_BOUNDARY.split(text[:at])[-1]):
-                continue  # it does not open its clause
+            if imperative and not _is_clause_start(text, at):
+                continue
             if imperative and not match[0].startswith("never") and _CONDITION.match(text[:at]):
-                continue  # it is about one case only
+                continue  # it holds only in one case
             end = match.start(verb) if verb else match.end()
             yield Form(kind, at, 0 if kind == "ask" else at, end)
 
@@ -412,5 +420,7 @@ def _chinese_forms(text: str) -> Iterator[Form]:
         clause = max((end.end() for end in _ZH_CLAUSE_END.finditer(text, 0, at)), default=0)
         if _ZH_REPORT.search(text[clause:at]) or any(start <= at < end for start, end in idioms):
             continue
-        kind: Kind = "only" if match["only"] else "ask" if match["ask"] else "ban"
+        kind: Kind = "only" if match["only"] else "ban"
+        if match["ask"]:
+            kind = "ask"
         yield Form(kind, at, clause, match.end())

@@ -1,9 +1,9 @@
 """Find the rule that a plain sentence of the user takes back.
 
-`lifted` finds the one rule that a sentence surely means: it permits or drops something, names what
-the rule forbids, and nothing that the rule does not say. `possibly_lifted` and `may_mean` find a
-rule that it may mean, for the user to decide. A sentence that asks, reports, forbids, sets a
-condition or permits something for a while takes nothing back.
+`lifted` finds the one rule that a sentence surely means. Such a sentence permits or drops
+something, names what the rule forbids, and names nothing else. `possibly_lifted` and `may_mean`
+find a rule that a sentence may mean; the user decides. A sentence that asks, reports, forbids, sets
+a condition or permits something for a while takes nothing back.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _FOR_GOOD = re.compile(
     r"\b(?:again|from now on|any ?more|no longer|any longer|whenever|stop asking|no need)\b"
     r"|以后|今后|从现在|又|了\W*$|再|恢复"
 )
-# It asks, reports, wishes, forbids or excepts, sets a condition, or permits for a while.
+# The sentence asks, reports, wishes, forbids, excepts, sets a condition, or permits for a while.
 _DOUBTFUL = re.compile(
     r"^\W*(?:can|could|may|am|is|are|do|does|did|who|what|why|how|when)\b|\?"
     r"|\b(?:if|unless|when(?!ever)|once|as (?:soon|long) as|provided|in case|whether|until|till"
@@ -97,21 +97,21 @@ _DOUBTFUL = re.compile(
     r"|(?<!数)据(?!库)|要是|假如|当|是否|是不是|能不能|不可以|不能|不许|不要|不准"
     r"|(?<![特级个])别|希望|应该|翻译|告诉|好像|(?<!刚)才|不再?(?:可以|能|允许)"
 )
-# A sentence of the message says that it is not meant so, or narrows it.
+# A sentence that makes the whole message doubtful: a joke, an exception, a condition.
 _NOT_MEANT = re.compile(
     r"^\W*(?:but|except|only|not|never(?! ?mind)|unless|however|just|though|no|nope|if|when|until"
     r"|as (?:long|soon)|provided|once|wait|scratch)\b|^\W*(?:但|除|只|不(?!用|必|需)|别|如果|等)"
     r"|\b(?:kidding|jok\w+|suppose|imagine|pretend|what if|says|(?<!\bi )said|wrote|claims|lol"
     r"|ha(?:ha)+|as if|yeah|fired)\b|;-?\)|/s\W*$|^\W*(?:sure|great|of course),|开玩笑"
 )
-# The sentence before or after announces a text, says whose words these are, or sets a limit.
-_BESIDE = re.compile(
+# A sentence that makes its neighbours doubtful: it announces a text, names a speaker, sets a limit.
+_SPOILS_NEIGHBOURS = re.compile(
     r"\b(?:texts?|messages?|signs?|banner|title|subject|repl(?:y|ies)|answers?|quot\w+|words?|ideas?"
     r"|lines?|sentences?|follows?|following|told|draft|translat\w+|notes?|rules?|readme)\b"
     r"|^\W*(?:after|before|today|tonight|tomorrow|for|on|in|by|at|from|ask|that|this|these)\b"
     r"|文字|消息|标题|回复|翻译|^\W*(?:今天|明天|之后)"
 )
-# What narrows a permission has to narrow the rule.
+# Limits of a permission; the rule has to have the same.
 _LIMIT = re.compile(
     r"\b(?:before|after|without|during|(?<!is )(?<!are )over|under|above|below|today|tonight"
     r"|tomorrow|\w+days?(?!')|at night|weekends?)\b|(?<=[点号日月天时])(?:以前|以后|之后|前|后)"
@@ -136,7 +136,7 @@ _MAY_LIFT = re.compile(
     r"|(?:取消|解除|作废|收回|撤销|忘).*(?:规定|规则|限制|禁令|说的)"
     r"|(?:规定|规则|限制|禁令).*(?:取消|解除|作废)"
 )
-# Words that take back what just stopped a call, whatever they name.
+# Words that take back the rule that just stopped a call, whatever they name.
 _LETS_GO = re.compile(
     rf"(?:^|[,;] ?)\W*(?:and |so )?{_MAY}|changed my mind|\bscrap (?:that|it)\b|what i said"
     rf"|\bthings?\b.*\b{_OVER}\b|\b(?:is|are)(?: now)? {_FINE} now|不算了|算了吧"
@@ -145,9 +145,11 @@ _RELATIVE = re.compile(
     rf"\b({_RULE}) (?:about|on|against|concerning|not to|never to|that (?:you|i) (?:cannot|can't"
     r"|may not|must not|must never|should not))\b"
 )
-_HEAD = re.compile(r"\s*[^\W\d_][\w-]{0,20}\s*[:：].*\n")  # as of a mail: the rest may be pasted
+_HEAD = re.compile(
+    r"\s*[^\W\d_][\w-]{0,20}\s*[:：].*\n"
+)  # as in a mail: what follows may be pasted
 _SPEAKER = re.compile(r"^\W*(?!update|ps|note|good news|更新|补充)[^\W\d][\w' .-]{0,30}[:：](?!//)")
-# Words that do not say what is meant; of a demand, more.
+# Words that do not say what is meant; in a demand, those of _NOISE do not, either.
 _GRAMMAR = word_set(
     "a an the to in into on at of any anything thing things my our your you me it that with so as "
     "again now anymore more longer no don't not never nothing nobody and or also be been being is "
@@ -174,11 +176,11 @@ _DIGITS |= {"eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "1
 _NAME = re.compile(r"(?<=[a-z,;] )[A-Z][\w'-]+|\b[\w]*\d[\w]*[-_]\w+")
 _GO_OUT = re.compile(r"\b(?:go(?:es|ing)?|roll(?:ed|ing)?) (?:out|live)\b")
 _PATTERN_SIGNS = re.compile(r"\\[a-z]|[\\^$*+?()\[\]{}|]")
-# What words are called, and which of that means the same.
+# The things and actions that words stand for, and labels that mean the same.
 _LABELS = {f"to {name}": words - _NARROW for name, words in ACTIONS.items()} | SPOKEN
 _SAME = {"to push": "to deploy"}
 _CHANNELS = frozenset({"mail", "chat", "message", "phone"})
-# A rule that permits or orders something: a permission agrees with it.
+# A rule that permits or orders something. A permission does not contradict it.
 _NO_BAN = re.compile(
     r"\b(?:only|always|except|unless|but|must(?! not| never|n't))\b|只|总是|必须|(?<![删解移])除"
 )
@@ -186,16 +188,16 @@ _ASKS = re.compile(r"\bask|\bcheck|\bconfirm|\bapprov|问|确认")
 _MAX_READ = 5  # sentences of a message that take something back
 
 
-class _Rule(NamedTuple):
-    """What a rule forbids, in words to compare a sentence with."""
+class _Meaning(NamedTuple):
+    """What a rule forbids, in words that a sentence is compared with."""
 
-    words: set[str]  # also of its conditions, and of the model that noted it
-    labels: set[str]  # of what its calls do, and with what
-    needed: set[str]  # a sentence names all of these
+    words: set[str]  # of its text, its conditions, and the model that noted it
+    labels: set[str]  # of its words and its tool
+    needed: set[str]  # words that a sentence has to name
     limits: set[str]
-    text: str
-    own: set[str]  # of `words`, what no model put there
-    own_labels: set[str]
+    text: str  # in lower case
+    own: set[str]  # the `words` that are not from a model
+    own_labels: set[str]  # of `own` and its tool
 
 
 def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | None:
@@ -203,16 +205,15 @@ def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | No
     texts = [lower(each.masked) for each in _sentences(message)]
     if any(map(_NOT_MEANT.search, texts)):
         return None
-    is_clear = [
-        True,
-        *(not _is_doubtful(each) and not _BESIDE.search(each) for each in texts),
-        True,
-    ]
-    alone = [text for at, text in enumerate(texts) if is_clear[at] and is_clear[at + 2]]
-    forms = [form for form in map(_form, alone) if form is not None][:_MAX_READ]
+    spoils = [_is_doubtful(text) or bool(_SPOILS_NEIGHBOURS.search(text)) for text in texts]
+    forms = []
+    for at, text in enumerate(texts):
+        neighbours = [*spoils[max(at - 1, 0) : at], *spoils[at + 1 : at + 2]]
+        form = None if any(neighbours) else _form(text)
+        forms += [] if form is None else [form]
     meanings = [_meaning(rule) for rule in rules] if forms else []
-    for form in forms:
-        fitting = [at for at, meant in enumerate(meanings) if _surely_means(form, meant)]
+    for form in forms[:_MAX_READ]:
+        fitting = [at for at, meaning in enumerate(meanings) if _surely_means(form, meaning)]
         if len(fitting) == 1:
             return rules[fitting[0]]
     return None
@@ -221,15 +222,15 @@ def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | No
 def possibly_lifted(
     message: str, rules: Sequence[ToolMemoryRule], stopped: Collection[str] = frozenset()
 ) -> tuple[list[ToolMemoryRule], str] | None:
-    """Find the rules that the message may take back alike, and the sentence that does so.
+    """Find the rules that the message may take back, and the sentence that does so.
 
-    They share more words with the sentence than every other rule. `stopped`: ids of the rules that
-    stopped a call just before; a sentence that names nothing means the only one of them.
+    Several rules are found if they share equally many words with the sentence. `stopped`: ids of
+    the rules that just stopped a call; a sentence that names nothing means the only one of them.
     """
     doubtful = _taking_back(message)
     meanings = [_meaning(rule) for rule in rules] if doubtful else []
     for sentence in doubtful:
-        scores = [_likeness(sentence, meant) for meant in meanings]
+        scores = [_likeness(sentence, meaning) for meaning in meanings]
         if not _named(sentence):
             scores = [int(rule.id in stopped and len(stopped) == 1) for rule in rules]
         highest = max(scores, default=0)
@@ -238,8 +239,7 @@ def possibly_lifted(
         best = [rule for rule, score in zip(rules, scores, strict=True) if score == highest]
         if len(best) > 1:
             best = [rule for rule in best if rule.id in stopped] or best
-        if best:
-            return best, sentence.text
+        return best, sentence.text
     return None
 
 
@@ -248,23 +248,23 @@ def may_mean(
 ) -> bool:
     """Whether a sentence of the message that holds the quote may take this rule back."""
     words = " ".join(quote.split())
-    meant = _meaning(rule)
+    meaning = _meaning(rule)
     is_stop = set(stopped) == {rule.id}
     for sentence in _taking_back(message, is_stop):
         text = " ".join(sentence.text.split())
         if words and (words in text or text in words):
             names = _words(lower(" ".join(_NAME.findall(sentence.text))))
-            if is_stop and all(_is_known(name, meant) for name in names):
+            if is_stop and all(_is_known(name, meaning) for name in names):
                 return True
             if not _named(sentence):
                 return False
-            if _likeness(sentence, meant, by_model=True):
+            if _likeness(sentence, meaning, by_model=True):
                 return True
     return False
 
 
 def _sentences(message: str) -> list[Sentence]:
-    """The user's own sentences but long ones, which the patterns search in quadratic time."""
+    """The user's own sentences, except long ones, which the patterns search in quadratic time."""
     if _HEAD.match(message):
         return []
     own = own_sentences(message)
@@ -272,7 +272,7 @@ def _sentences(message: str) -> list[Sentence]:
 
 
 def _taking_back(message: str, is_stop: bool = False) -> list[Sentence]:
-    """The sentences that may take something back. `is_stop`: a rule just stopped a call."""
+    """The sentences that may take something back. `is_stop`: a call was just stopped."""
     texts = [(each, lower(each.masked)) for each in _sentences(message)]
     found = [
         each
@@ -284,12 +284,13 @@ def _taking_back(message: str, is_stop: bool = False) -> list[Sentence]:
 
 
 def _is_doubtful(text: str) -> bool:
+    """Whether a sentence has a word of doubt, or begins with a speaker."""
     without_options = re.sub(r"(?<!\w)-[\w-]+", " ", _RELATIVE.sub(r"\1", text))
     return bool(_DOUBTFUL.search(without_options) or _SPEAKER.match(text))
 
 
 def _form(text: str) -> re.Match[str] | None:
-    """Read a sentence that drops a rule, or permits something for good."""
+    """Match a sentence that drops a rule, or permits something for good."""
     if _is_doubtful(text) or re.search(r"\b(?:run|try|rerun) (?:the|it|that)\b", text):
         return None  # "you can run the deploy again" speaks of one call
     clause = _REASON.sub("", _RELATIVE.sub(r"\1", text))
@@ -300,7 +301,7 @@ def _form(text: str) -> re.Match[str] | None:
     groups = form.groupdict() if form else {}
     lasting = bool(groups.get("asking") or _FOR_GOOD.search(clause))
     if order := groups.get("order"):
-        lasting = "from now on" in clause and bool(_acts(order.split()[0]))
+        lasting = "from now on" in clause and bool(_action_labels(order.split()[0]))
     if state := groups.get("state"):  # not "Sarah is fine again" or "deploys are fine again"
         said = _words(clause) - {state}
         is_done = len(said) > 1 and any(map(_labels, said))
@@ -310,22 +311,22 @@ def _form(text: str) -> re.Match[str] | None:
     return form if lasting else None
 
 
-def _surely_means(form: re.Match[str], meant: _Rule) -> bool:
+def _surely_means(form: re.Match[str], meaning: _Meaning) -> bool:
     """Whether a sentence names what a rule forbids, and nothing else."""
     said = _words(" ".join(group for group in form.groups() if group))
     limits = _limits(form.string)
-    if not meant.needed or not all(_has(word, said) for word in meant.needed):
+    if not meaning.needed or not all(_contains(word, said) for word in meaning.needed):
         return False
-    meant = meant._replace(words=meant.own, labels=meant.own_labels)
-    if not all(_is_known(word, meant) for word in said):
+    meaning = meaning._replace(words=meaning.own, labels=meaning.own_labels)
+    if not all(_is_known(word, meaning) for word in said):
         return False
     if "order" not in form.re.groupindex:  # it drops a rule
-        return limits <= meant.limits
-    if limits != meant.limits:
+        return limits <= meaning.limits
+    if limits != meaning.limits:
         return False
     if form["asking"]:
-        return bool(_ASKS.search(meant.text))
-    return not _NO_BAN.search(meant.text)
+        return bool(_ASKS.search(meaning.text))
+    return not _NO_BAN.search(meaning.text)
 
 
 def _named(sentence: Sentence) -> set[str]:
@@ -333,33 +334,32 @@ def _named(sentence: Sentence) -> set[str]:
     return _words(_FORM.sub(" ", _RELATIVE.sub(r"\1", lower(sentence.masked))))
 
 
-def _likeness(sentence: Sentence, meant: _Rule, *, by_model: bool = False) -> int:
-    """How much a sentence that takes something back shares with a rule; 0: it does not mean it.
+def _likeness(sentence: Sentence, meaning: _Meaning, *, by_model: bool = False) -> int:
+    """How much a sentence shares with the rule that it may take back; 0: it means another.
 
     `by_model`: a model named the rule; names in another script than the rule's may be the same.
     """
     said = _named(sentence)
     names = _words(lower(" ".join(_NAME.findall(sentence.text))))
-    strange = {word for word in said | names if not _is_known(word, meant)}
-    if names & strange or not _limits(lower(sentence.masked)) <= meant.limits:
+    unknown = {word for word in said | names if not _is_known(word, meaning)}
+    if names & unknown or not _limits(lower(sentence.masked)) <= meaning.limits:
         return 0
-    acts = [labels for labels in map(_acts, said) if labels]
-    if acts and all(meant.labels.isdisjoint(labels) for labels in acts):
+    acts = [labels for labels in map(_action_labels, said) if labels]
+    if acts and all(meaning.labels.isdisjoint(labels) for labels in acts):
         return 0
-    shared = {label for word in said for label in _labels(word)} & meant.labels
-    particular = {word for word in said - strange if not _labels(word)}
-    if particular and not any("." in word for word in strange):  # a file
+    shared = {label for word in said for label in _labels(word)} & meaning.labels
+    particular = {word for word in said - unknown if not _labels(word)}
+    if particular and not any("." in word for word in unknown):  # a file
         return 10 * len(particular) + len(shared)
-    if by_model and not CJK.search(meant.text):
-        strange = {word for word in strange if not CJK.search(word)}
-    return int(not strange and bool(shared))
+    if by_model and not CJK.search(meaning.text):
+        unknown = {word for word in unknown if not CJK.search(word)}
+    return int(not unknown and bool(shared))
 
 
-def _meaning(rule: ToolMemoryRule) -> _Rule:
-    """Read what a rule forbids; the words that its conditions use say most of it.
+def _meaning(rule: ToolMemoryRule) -> _Meaning:
+    """Read what a rule forbids, mostly from the words in its conditions.
 
-    A model's own words for it never count among those that a sentence has to name, nor do they let
-    one name more than the user forbade.
+    A model's own words are never needed, and do not let a sentence name more than the user forbade.
     """
     said = _REASON.sub("", rule.rule)
     values = _words(_text_of(rule.when))
@@ -367,20 +367,24 @@ def _meaning(rule: ToolMemoryRule) -> _Rule:
     tool = spaced(re.sub("[_@]", " ", rule.tool_name))
     used = {part for word in values for part in (word, *re.findall(r"\w+", word))}
     prefixes = tuple(each for each in used if len(each) > 2)  # "prod" of "production"
-    checked = {word for word in own if _has(word, used) or word.startswith(prefixes)}
+    checked = {word for word in own if _contains(word, used) or word.startswith(prefixes)}
     words = checked | {word for word in own if word not in _NOISE}
     numbers = {word for word in words if word[0].isdigit()}
     names = (_words(lower(" ".join(_NAME.findall(said)))) | numbers | _NARROW) & words
-    things = {word for word in checked | names if not _acts(word)} - PROGRAMS
+    things = {word for word in checked | names if not _action_labels(word)} - PROGRAMS
     needed = things or {word for word in words if not _labels(word)} - PROGRAMS or words
     every = _words(f"{lower(rule.rule)} {lower(rule.said.understood)}") | used
-    meant = _words(lower(rule.rule)) | (set() if NOTED in rule.tags else used)
+    of_user = _words(lower(rule.rule)) | (set() if NOTED in rule.tags else used)
     tools = _words(tool.lower())
-    limits = _limits(lower(said))
-    text = lower(rule.rule)
-    labels = _labels_of(every, tools)
-    own_labels = _labels_of(meant, tools)
-    return _Rule(every, labels, needed, limits, text, meant, own_labels)
+    return _Meaning(
+        words=every,
+        labels=_labels_of(every, tools),
+        needed=needed,
+        limits=_limits(lower(said)),
+        text=lower(rule.rule),
+        own=of_user,
+        own_labels=_labels_of(of_user, tools),
+    )
 
 
 def _labels_of(words: set[str], tools: set[str]) -> set[str]:
@@ -389,13 +393,13 @@ def _labels_of(words: set[str], tools: set[str]) -> set[str]:
 
 
 def _text_of(when: list[dict[str, Any]]) -> str:
-    """The texts and numbers in conditions, without the signs of patterns."""
+    """The texts and numbers in conditions, without the special characters of patterns."""
     values = (str(value) for _, name, value in scalars({"": when}) if name != "name")
     return _PATTERN_SIGNS.sub(" ", " ".join(values).lower())
 
 
 def _words(text: str) -> set[str]:
-    """The words that say what is meant; of Chinese, what is left between common words."""
+    """The words that say what is meant; in Chinese, what is left between common words."""
     text = _GO_OUT.sub("deploy", text.replace("e-mail", "email").replace("from now on", " "))
     text = re.sub(r"(?<=\d),(?=\d{3}\b)|'s(?= (?:on|in|off|out|away|back|not)\b)", "", text)
     english = {_DIGITS.get(word, word) for word in _WORD.findall(text)}
@@ -409,26 +413,26 @@ def _limits(text: str) -> set[str]:
 
 @lru_cache(4096)
 def _labels(word: str) -> frozenset[str]:
-    """What a word is called in the tables of actions and things; of a narrow word, nothing."""
+    """The actions and things that a word stands for; none for a narrow word."""
     forms = set(stems(word)) - _NARROW
     found = (name for name, words in _LABELS.items() if not words.isdisjoint(forms))
     return frozenset(_SAME.get(name, name) for name in found)
 
 
-def _acts(word: str) -> frozenset[str]:
+def _action_labels(word: str) -> frozenset[str]:
     return _labels(word) - SPOKEN.keys()
 
 
-def _has(word: str, words: Iterable[str]) -> bool:
-    """Whether a word, or an inflection of it, is among others; Chinese may stand inside of one."""
+def _contains(word: str, words: Iterable[str]) -> bool:
+    """Whether words contain a word or an inflection of it; Chinese may be a part of one."""
     if CJK.match(word):
         return any(word in each for each in words)
     forms = set(stems(word.strip("#./~")))
     return any(not forms.isdisjoint(stems(each.strip("#./~"))) for each in words)
 
 
-def _is_known(word: str, meant: _Rule) -> bool:
-    """Whether a rule says a word, or what is done with the same kind of thing."""
+def _is_known(word: str, meaning: _Meaning) -> bool:
+    """Whether a rule says a word, or another word for the same kind of action or thing."""
     labels = _labels(word)
-    kinds = labels & _CHANNELS or _acts(word) or labels
-    return _has(word, meant.words) or not meant.labels.isdisjoint(kinds)
+    kinds = labels & _CHANNELS or _action_labels(word) or labels
+    return _contains(word, meaning.words) or not meaning.labels.isdisjoint(kinds)

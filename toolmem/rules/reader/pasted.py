@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Literal
 
-from toolmem.rules.reader.words import chat_part
+from toolmem.rules.reader import words
 
 MASK = "\ue000"  # a private character in place of each masked one, so that positions stay
 _ELEMENTS = (  # written by programs; one without an end tag reaches to the end of the prompt
@@ -47,7 +48,7 @@ _CLINE_INPUT = re.compile(
 
 
 def typed(prompt: str) -> str:
-    """What a person typed of a prompt; "" if nothing."""
+    """The part of a prompt that a person typed; "" if there is none."""
     if inner := _CLINE_INPUT.match(prompt):
         prompt = inner[1]
     text = _ELEMENT.sub("", prompt).strip()
@@ -55,7 +56,7 @@ def typed(prompt: str) -> str:
 
 
 def is_plain(message: str) -> bool:
-    """Whether nothing is pasted or quoted in a short message: only such a one lifts a rule."""
+    """Whether a message is short, without a sign of pasted text. Only such messages lift rules."""
     text = message.rstrip().lstrip("\n")
     is_short = 0 < len(text) <= 400 and text.count("\n") <= 1
     return is_short and text.replace("\n", "").isprintable() and not _NOT_PLAIN.search(text)
@@ -117,7 +118,7 @@ _SIGNATURE = re.compile(
     re.I,
 )
 _BULLET = re.compile(r"\s*(?:[-*•·]|\d{1,3}[.)、])\s+")
-_PAGE_BULLET = re.compile(r"\s*[*•·‣◦▪●]\s+")  # of a page or a file: people type a hyphen
+_PAGE_BULLET = re.compile(r"\s*[*•·‣◦▪●]\s+")  # of a page or a file; people type hyphens
 _INDENTED = re.compile(r"(?: {4,}|\t)\S")
 _INSIDE = r"(?:[^{}\n]|\n(?!\s*\n)){{1,500}}"
 _QUOTATIONS = [
@@ -133,7 +134,30 @@ _QUOTATIONS = [
         r"(?<!\w)'(?=\S)[^'\n]{0,300}(?:\w'\w[^'\n]{0,300}){0,5}(?<=\S)'(?!\w)",
     )
 ]
+_SENTENCE_ENDS = tuple(":：.!?,;。！？，；")
 _COMMENTS = (("/*", "*/"), ("<!--", "-->"))
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
+_DAY = (
+    r"(?:today|yesterday|(?:last )?(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\.?|[今昨前]天"
+    r"|(?:星期|周|礼拜)[一二三四五六日天]|\d{1,4}[-/.年]\d{1,2}(?:[-/.月]\d{1,4}日?)?|\d{1,2}月\d{1,2}日"
+    rf"|\d{{1,2}}\.? {_MONTH}(?:,? \d{{4}})?|{_MONTH} \d{{1,2}}(?:,? \d{{4}})?)"
+)
+_CLOCK = (
+    r"(?:(?:[上下中]午|凌晨|早上|晚上) ?)?\d{1,2}[:：]\d\d(?:[:：]\d\d)?(?: ?[ap]\.?m\b\.?| uhr)?"
+)
+_WHEN = re.compile(  # as chats and mails write it: "Today at 3:04 PM", "28/11/26, 15:04"
+    rf"(?<!\w)(?:(?:{_DAY}[, T]{{1,2}}){{0,2}}(?:(?:at|um) )?{_CLOCK}(?:,? {_DAY})?"
+    rf"|\d{{1,2}} \w{{2,7}} ago|{_MONTH} \d{{1,2}}, \d{{4}})(?!\w)",
+    re.I,
+)
+_REMARK = re.compile(  # after a name in a chat: an emoji, a number, "(edited)", "replied to you"
+    r":\w{1,30}:|[(（][^()（）\0]{1,20}[)）]| (?:commented|replied|posted|wrote|said)(?: to you)?"
+    r"(?: on)?\b"
+)
+_PERSON = re.compile(r"[A-Z][\w.'-]{0,30}(?: [A-Z][\w.'-]{0,30}){0,3}|[\u3400-\u9fff]{2,5}")
+_HANDLE = re.compile(r"[^\W\d][\w.-]{1,30}")
+_SET_OFF = re.compile(r"[\[(（<@—–|·•]|\s-\s|\s{2}")
+_BESIDE_NAME = " \t[](（）),，<>@|·•—–-\0"
 
 
 @lru_cache(maxsize=4)
@@ -180,7 +204,7 @@ def _letter_start(lines: list[str]) -> int:
 
 
 def _inside_blocks(lines: list[str]) -> list[bool]:
-    """Tell for each line whether it is in a comment, between tags, in a diff or a talk."""
+    """For each line, whether it is in a comment, between tags, in a diff or in a dialogue."""
     tags = [(at, _CLOSING_TAG.search(line[-60:])) for at, line in enumerate(lines)]
     closes = {tag[1]: at for at, tag in tags if tag}
     inside = copied(lines)
@@ -200,9 +224,9 @@ def _inside_blocks(lines: list[str]) -> list[bool]:
 
 
 def _opens_forward(lines: list[str], at: int) -> bool:
-    """Whether forwarded text begins here: a head line, or header lines of a mail.
+    """Whether forwarded text begins here: a head line, or two header lines of a mail.
 
-    One is enough at the beginning of the message.
+    At the beginning of the message, one header line is enough.
     """
     if len(lines[at]) > 300 or at + 1 >= len(lines):
         return False
@@ -220,25 +244,55 @@ def _in_dialogue(lines: list[str], at: int) -> bool:
 
 
 def copied(lines: list[str]) -> list[bool]:
-    """Tell for each line whether it is of a chat, or of a page's list that no words lead up to."""
+    """For each line, whether it is of a copied chat, or of a list that nothing introduces."""
     found: list[bool] = []
     message = own_list = False
     above = chat_above = ""  # the last line that is not blank
     for line in lines:
-        name, chat = chat_part(line)
+        name, chat = _chat_line(line)
         is_blank = not line.strip()
         chat = "" if _LABEL.match(f"{name}:") else chat
         is_bullet = _PAGE_BULLET.match(line) is not None
         if is_bullet and not _PAGE_BULLET.match(above):
-            own_list = above.rstrip().endswith(
-                tuple(":：.!?,;。！？，；")
-            ) and not _PASTED_LINE.match(above)
+            is_introduced = above.rstrip().endswith(_SENTENCE_ENDS)
+            own_list = is_introduced and not _PASTED_LINE.match(above)
         message = chat == "head" or (message and not (is_blank and chat_above != "head"))
         found.append(bool(chat) or message or (is_bullet and not own_list))
-        above, chat_above = (above, chat_above) if is_blank else (line, chat)
+        if not is_blank:
+            above = line
+            chat_above = chat
     return found
 
 
+def _chat_line(line: str) -> tuple[str, Literal["", "line", "head"]]:
+    """The name in a line that begins with a name and a time, as in a copied chat, and its form.
+
+    line: what was said follows in the line; head: on the next lines; "": it is no line of a chat.
+    """
+    marked, times = _WHEN.subn("\0", line[:200], count=1)
+    if not times:
+        return "", ""
+    marked = _REMARK.sub("  ", marked)
+    before, colon, said = marked.replace("：", ":").partition(":")
+    if colon and said.lstrip().startswith("[\0]"):
+        before = f"{before}\0"
+        said = said.lstrip()[3:]
+    elif (
+        not colon
+        and marked.lstrip()[:1] == "["
+        and not _PERSON.fullmatch(marked.strip(_BESIDE_NAME))
+    ):
+        before, _, said = marked.rpartition("]")
+    name = before.strip(_BESIDE_NAME)
+    is_person = _PERSON.fullmatch(name) and (words.NOUNS | words.VERBS).isdisjoint(
+        name.lower().split()
+    )
+    is_name = is_person or (_HANDLE.fullmatch(name) and _SET_OFF.search(before))
+    if "\0" not in before or not (is_name if name else not said.strip()):
+        return "", ""
+    return name, "line" if said.strip() else "head"
+
+
 def mask(text: str) -> str:
-    """Replace every character but line breaks."""
+    """Replace every character by MASK, except line breaks."""
     return re.sub(r"[^\n]", MASK, text)

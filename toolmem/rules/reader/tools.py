@@ -17,10 +17,10 @@ from toolmem.text.forms import SHELL_WORDS, snake_case, split_name
 from toolmem.view.known_programs import KNOWN_PROGRAMS
 from toolmem.view.parameters import words_of
 from toolmem.view.patterns import compiled
-from toolmem.view.tool_classes import ACTIONS
+from toolmem.view.tool_classes import ACTION_NAMES
 
-MAX_VALUES = 200  # that are read of one enumeration
-MAX_OBJECTS = 12  # words of one pattern for what an action is done to
+MAX_VALUES = 200  # values that are read of one enumeration
+MAX_OBJECTS = 12  # words in a pattern for what an action is done to
 _WORDS = re.compile(r"[a-z][a-z'-]*")
 _JOINS = frozenset({"or", "and", "nor"})
 _ANY_OBJECT = "all|bulk|batch|many|multiple|single|item|object|record|entry|force|soft|hard|by|id"
@@ -31,7 +31,7 @@ _LINK = re.compile(r"\S+://\S+")
 _NO_WORD = re.compile(r"[_\-./:\d]|[a-z][A-Z]")  # a name that is no ordinary word: send_email
 _ABSOLUTE = r"(?:^|\s)(?:~|\.{1,2})?/[\w.]"
 _PATH = re.compile(rf"{_ABSOLUTE}|(?<![\w/])[\w-]+/[\w./-]+|(?:^|\s)\.[a-z]\w+")
-# What shows that a sentence is about a thing, besides its words.
+# Signs other than words that a sentence is about a thing.
 _SIGNS = {
     "mail": re.compile(r"\w@\w"),
     "web": re.compile(r"(?<![\w@.])(?:[\w-]+\.)+(?:com|org|net|io|dev|cn|de)\b"),
@@ -51,7 +51,7 @@ _QUOTED_COMMAND = re.compile(
 
 
 def catalogue_of(ran: Sequence[str], tools: Sequence[str | ToolSchema]) -> dict[str, ToolSchema]:
-    """All tools by their names in lower case; the first spelling counts."""
+    """All tools by their names in lower case; of several spellings, the first is kept."""
     known: dict[str, ToolSchema] = {}
     for each in (*tools, *ran):
         schema = each if isinstance(each, ToolSchema) else ToolSchema(name=each)
@@ -61,7 +61,7 @@ def catalogue_of(ran: Sequence[str], tools: Sequence[str | ToolSchema]) -> dict[
 
 @lru_cache(maxsize=2_000)
 def name_words(name: str) -> frozenset[str]:
-    """The words of a tool's name, the same for "sendEmail", "send_email" and "sendemail"."""
+    """The words of a tool's name, the synonyms for "sendEmail", "send_email" and "sendemail"."""
     found = set(split_name(snake_case(name)))
     for word in found - words.NAME_WORDS:
         parts = [(word[:cut], word[cut:]) for cut in range(3, len(word) - 2)]
@@ -74,7 +74,7 @@ def is_shell(tool: ToolSchema) -> bool:
 
 
 def tools_meant(sentence: str, demanded: str, catalogue: Mapping[str, ToolSchema]) -> list[str]:
-    """Find the tools that a demand limits; none where it means none.
+    """Find the tools that a demand limits.
 
     `demanded`: the part of the sentence, in lower case, that says what is limited.
     """
@@ -107,7 +107,7 @@ def action_parameter(tool: ToolSchema) -> str:
     for name in tool.properties:
         how = says_itself and name.lower() in ("mode", "method")  # `pay(method="card")`
         is_line = name.lower() == "command" and not values_of(tool, name)
-        if name.lower() in ACTIONS and not how and not is_line:
+        if name.lower() in ACTION_NAMES and not how and not is_line:
             return name
     return ""
 
@@ -136,7 +136,7 @@ def amount_parameter(tool: ToolSchema) -> str:
 
 
 def does_by_name(tool: ToolSchema, verb: str) -> bool:
-    """Whether a tool does by its name what a verb says. A shell may do anything."""
+    """Whether a tool's name says what a verb says. A shell may do anything, so it never does."""
     names = name_words(tool.name)
     listed = [each for each in words.ACTIONS.values() if verb in each]
     return not is_shell(tool) and any(names & each for each in listed)
@@ -190,11 +190,11 @@ def _score(
         vague = deals_with <= {"file", "message", "web", "sql", "git"}
         score = 0 if vague else score - 1
     shared = names & said_words - words.FILLERS - {"text"}
-    return score + any(len(word) > 3 for word in shared)
+    return score + 1 if any(len(word) > 3 for word in shared) else score
 
 
 def _handles_files(tool: ToolSchema, actions: set[str], is_touch: bool) -> bool:
-    """Whether a tool does with files what is said. Touching one is reading or changing it."""
+    """Whether a tool does with files what is said; to touch a file is to read or to change it."""
     names = name_words(tool.name)
     of_files = {"read", "write", "delete"}
     does = {name for name in of_files if names & words.ACTIONS[name]}
@@ -212,20 +212,21 @@ def _by_description(said_words: frozenset[str], catalogue: Mapping[str, ToolSche
     return [name for name, count in shared.items() if count == best] if best >= 2 else []
 
 
-# -- tools of many actions: one parameter says what a call does, as in `tickets(action, id)`
+# ------------------------------------------------------------ tools of many actions
+# One parameter says what a call does, as in `tickets(action, id)`.
 
 
 class Action(Struct, frozen=True):
     """What a demand means of a tool of many actions."""
 
     parameter: str
-    pattern: str  # of the values that mean it
-    example: str  # one of them
-    said: frozenset[str]  # the words of the demand for it and for what it is done to
-    is_sure: bool  # the tool declares it, or everybody knows what else it may be called
+    pattern: str  # matches the values that mean it
+    example: str  # one of these values
+    said: frozenset[str]  # the words of the demand for the action and its objects
+    is_sure: bool  # the tool declares it, or its other names are known
 
     def limit(self, tests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The tests for calls with this action, and for calls that leave their action out."""
+        """Limit tests to calls with this action, and to calls that leave their action out."""
         own = ({"matches": self.pattern}, {"missing": True})
         return [
             with_argument(test, {"name": self.parameter, **more}) for more in own for test in tests
@@ -241,7 +242,7 @@ def with_argument(test: dict[str, Any], argument: dict[str, Any]) -> dict[str, A
 
 
 def find_action(tool: ToolSchema, demanded: str) -> Action | None:
-    """The action that a demand means; None where it says none that the tool has.
+    """The action that a demand means; None where the tool has none that is said.
 
     `demanded`: the demand in lower case, without its "never".
     """
@@ -251,7 +252,7 @@ def find_action(tool: ToolSchema, demanded: str) -> Action | None:
     own = spoken.union("".join(pair) for pair in pairwise(demanded.split()))
     own = verbs.intersection(own.union(*map(words.stems, spoken)))
     if "delete" not in verbs and any(_means(value, own) for value in values):
-        verbs = own  # where a VM is stopped and terminated, these are two actions
+        verbs = own  # a VM may be stopped or terminated: two actions
     meant = [value for value in values if _means(value, verbs)]
     about = _objects_of(tool) | {form for each in objects for form in words.stems(each)}
     fitting = [value for value in meant if verbs | about >= set(split_name(value))]
@@ -280,12 +281,12 @@ def find_action(tool: ToolSchema, demanded: str) -> Action | None:
 
 
 def acting_tools(sentence: str, demanded: str, tools: Collection[ToolSchema]) -> list[str]:
-    """The tools of many actions that can do what a demand limits, and to what it names."""
+    """Which of these tools of many actions can do what a demand limits, to what it names."""
     if any(is_named(tool.name, sentence) for tool in tools):
         return []
     found = []
     for tool in tools:
-        action = find_action(tool, demanded) if action_parameter(tool) else None
+        action = find_action(tool, demanded)
         if action is None:
             continue
         values = values_of(tool, action.parameter)[:MAX_VALUES]
@@ -301,6 +302,7 @@ def acting_tools(sentence: str, demanded: str, tools: Collection[ToolSchema]) ->
 
 
 def values_of(tool: ToolSchema, parameter: str) -> list[str]:
+    """The values that a tool's schema lists for a parameter."""
     schema = tool.properties.get(parameter)
     declared = schema.get("enum") if isinstance(schema, Mapping) else None
     return [str(each) for each in declared] if isinstance(declared, list) else []
@@ -309,12 +311,12 @@ def values_of(tool: ToolSchema, parameter: str) -> list[str]:
 def _verbs_and_objects(
     demanded: str, tool: ToolSchema, values: Sequence[str]
 ) -> tuple[frozenset[str], frozenset[str], list[str]]:
-    """The words for an action, with all that mean the same; those that are said; the others."""
+    """The verbs of a demand with their synonyms; the words that say them; the other words."""
     said = _WORDS.findall(demanded)
     if words.CJK.search(demanded):
         listed = sorted((*values, *words.SAME_ACTION), key=len, reverse=True)
         verb = next((each for each in listed if words.CJK.search(each) and each in demanded), "")
-        return _same([verb] if verb else []), frozenset([verb]), said
+        return _synonyms([verb] if verb else []), frozenset([verb]), said
     content = [at for at, word in enumerate(said) if word not in words.FILLERS]
     verbs: set[str] = set()
     spoken: set[str] = set()
@@ -323,13 +325,13 @@ def _verbs_and_objects(
         joined = "".join(said[at : at + 2])  # `rollback` for "roll back"
         is_pair = joined in words.SAME_ACTION or any(_means(value, {joined}) for value in values)
         forms = [joined] if is_pair else list(words.stems(said[at]))
-        same = _same(forms)
-        fits = any(_means(value, same) for value in values) if values else not verbs
+        synonyms = _synonyms(forms)
+        fits = any(_means(value, synonyms) for value in values) if values else not verbs
         follows = last < 0 or (at == last + 2 and said[last + 1] in _JOINS)
         is_object = not values and not _objects_of(tool).isdisjoint(forms)
         if follows and not is_object and (fits or (verbs and not values)):
-            last = at + is_pair
-            verbs = verbs | same
+            last = at + 1 if is_pair else at
+            verbs = verbs | synonyms
             spoken = spoken.union(said[at : last + 1])
         elif last < 0 and not is_object and said[at] not in words.NOUNS:
             break
@@ -340,13 +342,13 @@ def _verbs_and_objects(
     )
 
 
-def _same(forms: Iterable[str]) -> frozenset[str]:
-    """The forms of a verb, and every word that means the same."""
+def _synonyms(forms: Iterable[str]) -> frozenset[str]:
+    """The forms of a verb, and its synonyms."""
     return frozenset().union(*(words.SAME_ACTION.get(form, {form}) for form in forms))
 
 
 def _means(value: str, verbs: AbstractSet[str]) -> bool:
-    """Whether a value says one of the verbs: `drop_table`, not `list_deleted`, `undo_delete`."""
+    """Whether a value says one of the verbs: `drop_table`, not `list_deleted` or `undo_delete`."""
     parts = split_name(value)
     if not parts or parts[0] in verbs or "".join(parts) in verbs:
         return bool(parts)
@@ -355,7 +357,7 @@ def _means(value: str, verbs: AbstractSet[str]) -> bool:
 
 
 def _objects_of(tool: ToolSchema) -> frozenset[str]:
-    """What a tool's actions are done to, by its name and its parameters."""
+    """The objects of a tool's actions, from its name and its parameters."""
     declared = (form for name in tool.properties for form in name_words(str(name)))
     return name_words(tool.name).union(declared) - words.VERBS.difference(words.NOUNS)
 
