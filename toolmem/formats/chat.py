@@ -59,7 +59,7 @@ class UserMessage(NamedTuple):
 
 
 class ChatCall(Struct):
-    """A call and its answer; `output` None: it has none."""
+    """A call and its answer. `output` is None if nothing answers the call."""
 
     id: str
     name: Any
@@ -146,7 +146,7 @@ def tool_part(part: Mapping[str, Any]) -> str:
 
 
 def _calls(message: Mapping[str, Any], context: str) -> tuple[list[ChatCall], list[str]]:
-    """The calls of a message, and why the others cannot be read."""
+    """Read the calls of a message. Also returns why other calls cannot be read."""
     calls: list[ChatCall] = []
     problems: list[str] = []
     asked = message.get("tool_calls")
@@ -175,7 +175,7 @@ def _calls(message: Mapping[str, Any], context: str) -> tuple[list[ChatCall], li
 def _take_answered(
     waiting: dict[str, list[list[ChatCall]]], message: Mapping[str, Any]
 ) -> tuple[ChatCall | None, bool]:
-    """Remove and return the call that a message answers, and whether only the order decided.
+    """Remove and return the call that a message answers; True if only the calls' order decided.
 
     Of two calls with the same id, the newer one is answered.
     """
@@ -298,9 +298,9 @@ def sorted_digest(value: Any) -> bytes:
 
 
 def is_random(call_id: str) -> bool:
-    """Whether an id was drawn at random, as Anthropic's `toolu_01...`, and names one call for ever.
+    """Whether an id was drawn at random, as Anthropic's `toolu_01...`, so that no call repeats it.
 
-    Other ids, such as numbers, `call_0` or the name of the tool, come again.
+    Ids such as numbers, `call_0` or the name of the tool are used for several calls.
     """
     return _RANDOM.search(call_id) is not None
 

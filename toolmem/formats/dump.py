@@ -92,7 +92,7 @@ def write_dump(path: Path, lines: Iterable[bytes]) -> int:
 
 
 class DumpRead(NamedTuple):
-    """The content of a file. `passed_over`: line numbers of other types of memory, by type."""
+    """What a dump holds. `passed_over`: the lines that hold no tool memory, by memory type."""
 
     windows: list[Window[ToolCallResult]]
     passed_over: dict[str, list[int]]
@@ -125,7 +125,7 @@ def read_dump(path: Path, workspace: str, now: datetime) -> DumpRead:
 
 
 def _window(body: Any, workspace: str, now: datetime) -> Window[ToolCallResult] | str:
-    """A tool's window, or the name of another memory type."""
+    """Read a tool's window. Returns the memory type instead if it is not `tool`."""
     if not isinstance(body, Mapping):
         raise ValueError(f"expected an object, got {type(body).__name__}")
     body = _from_vector_node(body)

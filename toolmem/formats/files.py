@@ -76,7 +76,7 @@ class Unpacked(gzip.GzipFile):
 
 
 def lines_of(file: BinaryIO | Unpacked) -> Iterator[Line]:
-    """Split at \\n alone: U+2028 is text. The rest of a line that is too long is skipped."""
+    """Read lines that end in \\n (U+2028 ends none). Of a too long line, the rest is skipped."""
     number = 0
     while line := file.readline(MAX_LINE + 2):
         number += 1

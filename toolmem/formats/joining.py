@@ -43,7 +43,7 @@ class Histories:
         self._names: dict[bytes, str] = {}  # of conversations, by the digest of their messages
 
     def known(self, messages: list[Any], own_name: str) -> tuple[int, str]:
-        """How many of the messages an earlier line had, and the name of the conversation."""
+        """Return how many of the messages an earlier line had, and their conversation's name."""
         digest = b""
         name = ""
         count = 0
@@ -88,7 +88,7 @@ class Joiner:
             self._lacking = {name: path for name, path in fields.items() if path}
 
     def read(self, unit: Any) -> Iterator[tuple[Record | UserMessage | None, str]]:
-        """The calls that this unit ends, its messages of the user, and why parts cannot be read."""
+        """Yield calls that this unit completes, the user's messages, and problems of its parts."""
         if self.form.history:
             unit = self._without_history(unit)
         self._rows += 1
@@ -117,7 +117,7 @@ class Joiner:
         yield from ((None, problem) for problem in problems)
 
     def _follow(self, event: Event) -> None:
-        """Set an event's conversation. A fork names itself first, then its parents."""
+        """Set an event's conversation. A forked session's file names it first, then its parents."""
         if self._has_begun or not self._own_conversation:
             self._own_conversation = event.conversation
             self._forked_from = ""
@@ -127,7 +127,7 @@ class Joiner:
         event.conversation = self._own_conversation
 
     def _without_history(self, unit: Any) -> Any:
-        """A conversation without the messages of earlier units."""
+        """Return the unit without the messages that earlier units had."""
         body = unit if isinstance(unit, dict) else {self.form.history: unit}
         messages = body.get(self.form.history)
         if not isinstance(messages, list):
@@ -188,7 +188,7 @@ class Joiner:
         self._notes[known or f"{NAMELESS}; the first row is {looks_like(row)}"] += 1
 
     def _key(self, event: Event) -> str:
-        """The key of an event's call. An answer without an id belongs to the oldest open call."""
+        """Return the key of the event's call. An answer without an id is the oldest open call's."""
         if event.id:
             return event.id
         if event.name is None:
@@ -244,7 +244,7 @@ class Joiner:
         }
 
     def _as_in_hooks(self, call: Event) -> tuple[Any, Any, str]:
-        """The tool, its arguments and its MCP server, as the program's hooks get them."""
+        """Return tool, arguments and MCP server of a call as the program's hooks get them."""
         names = self.form.names
         arguments = read_arguments(call.arguments)
         if names is None or not isinstance(call.name, str):

@@ -53,7 +53,7 @@ _SINGULAR = {
 
 
 class BadRecord(Struct, frozen=True):
-    """A record that could not be read. `line` from 1: its own, or that of its conversation."""
+    """A record that could not be read. `line`, from 1: where it, or its conversation, begins."""
 
     line: int
     tool_name: str
@@ -78,7 +78,7 @@ Read = ReadCall | BadRecord | UserMessage
 
 
 class Recording(Struct):
-    """What was read of recordings."""
+    """The calls, messages and tools that recordings hold, and the records that are bad."""
 
     read: list[ReadCall] = msgspec.field(default_factory=list)
     bad: list[BadRecord] = msgspec.field(default_factory=list)
@@ -205,7 +205,7 @@ class RecordingReader:
         self.unreadable.append(f"{error.filename}: {error.strerror}")
 
     def _file(self, path: Path, name: str, is_named: bool) -> Iterator[Read]:
-        """Bad records wait until there is a call: without one the file is no recording."""
+        """Read a file. Bad records are yielded only once it has a call, else it is no recording."""
         waiting: list[BadRecord] = []
         bad_count = 0
         has_calls = False
@@ -313,7 +313,7 @@ def _counted(what: str, count: int) -> str:
 
 
 def _new_records(records: list[Any], chat: Chat, earlier: Chat) -> list[tuple[int, Any]]:
-    """The records of calls that the earlier messages did not answer, with the calls' numbers."""
+    """Return number and record of each call that `earlier` did not have an answer to."""
     known = {number for number, call in enumerate(earlier.calls) if call.output is not None}
     answered = (number for number, call in enumerate(chat.calls) if call.output is not None)
     pairs = zip(answered, records, strict=True)
@@ -333,7 +333,7 @@ class _FileReader:
         self._has_records = False
 
     def records(self, line: Line) -> Iterator[tuple[Any, str, int]]:
-        """The records of a line, or why one cannot be read; each with the line's number."""
+        """Yield (record, problem, line number) for each record: a problem if it cannot be read."""
         if line.error:
             yield None, line.error, line.number
             return
@@ -385,7 +385,7 @@ class _FileReader:
         return self._joiners[form.name]
 
     def _recognized(self, value: Any) -> Format | str | None:
-        """The format of a unit; without a mark, the file's format so far."""
+        """Return the format whose mark the unit has; without any, the file's format so far."""
         current = self._current
         if isinstance(value, dict) and "tool_name" in value:
             return "calls"

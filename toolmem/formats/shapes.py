@@ -36,7 +36,7 @@ Where = Mapping[str, Any]  # path: the value, a tuple of values, ANY, or None fo
 
 
 class Event(Struct):
-    """The fields of one part. A name begins a call, an output ends it, the rest belongs to it."""
+    """The fields of one part: with `name` it begins a call, with `output` it ends one."""
 
     id: str = ""
     name: Any = None
@@ -54,7 +54,7 @@ class Event(Struct):
 
 
 class Shape(Struct, frozen=True):
-    """The paths of an event's fields in a part that fits `where`."""
+    """How to recognize a kind of part, by `where`, and the path of each event field in it."""
 
     where: Where = {}
     id: str = ""
@@ -95,7 +95,7 @@ class Format(Struct, frozen=True):
 
 
 def fits(where: Where, part: Any, unit: Any) -> bool:
-    """Whether a part, or its unit, has the values at the paths of `where`."""
+    """Whether a part (`^`: its unit) has at each path of `where` the value that `where` wants."""
     for path, wanted in where.items():
         found = read_path(path, part, unit)
         values = found if type(found) is list and "*" in path else [found]
@@ -179,7 +179,7 @@ def events_of(form: Format, unit: Any) -> Iterator[Event]:
 
 
 def _events_in(form: Format, value: Any, unit: Any) -> Iterator[Event]:
-    """The events of a part, then of the parts inside it. A call or an answer has none inside."""
+    """Yield the events of a part, then of parts inside it, unless it is a call or an answer."""
     if isinstance(value, list):
         for each in value:
             yield from _events_in(form, each, unit)
@@ -277,12 +277,12 @@ _FLAGS = {
 
 
 def flag_of(value: Any) -> bool | None:
-    """Whether a call worked, by a flag such as `true`, "yes" or 1.0; None: it does not say."""
+    """Read a flag of success, such as `true`, "yes" or 1.0; None if it is no known flag."""
     return _FLAGS.get(str(value).strip().lower().removesuffix(".0"))
 
 
 def failure_of(error: Any = UNSET, status: Any = None, success: Any = None) -> bool | None:
-    """Whether a call failed, by what its source says; None: it does not say."""
+    """Whether a call failed, by its error, status or flag; None if these do not say."""
     by_error = None if error is UNSET else _ERRORS.get(_word(error), True)
     signs = (by_error, _STATUSES.get(_word(status)))
     worked = flag_of(success)
@@ -292,7 +292,7 @@ def failure_of(error: Any = UNSET, status: Any = None, success: Any = None) -> b
 
 
 def _word(value: Any) -> str:
-    """A word in lower case. A number, also as text, is "nan", "0", or "1" if it is any other."""
+    """Return a word in lower case; for a number, also as text, "nan", "0", or else "1"."""
     if isinstance(value, int | float | str) and not isinstance(value, bool):
         try:
             number = float(value)

@@ -82,7 +82,7 @@ def find_files(
 
 
 def _is_regular(path: Path) -> bool:
-    """Whether it is a file and no link; True also if that is denied: reading it then fails."""
+    """Whether a path is a file and no link. True if access is denied: reading reports it."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError as error:
@@ -123,9 +123,9 @@ def read_units(path: Path, folders: Collection[str] | None = None) -> Iterator[L
 
 
 def _copied(file: BinaryIO | Unpacked) -> memoryview:
-    """The content of a file; a large one is copied to disk and mapped into memory.
+    """Read a file into memory; a large one is copied to a temporary file, and this is mapped.
 
-    If the file itself were mapped, another program that cuts it would crash this process.
+    If the file itself were mapped, a program that shortens it would crash this process.
     """
     data = file.read(MAX_LINE)
     if len(data) < MAX_LINE:
@@ -138,7 +138,7 @@ def _copied(file: BinaryIO | Unpacked) -> memoryview:
 
 
 def _is_document(name: str, start: bytes) -> bool:
-    """Whether the file may be one JSON document: its first line is no whole value, or alone."""
+    """Whether a file may be one JSON document: its first line is incomplete, or the only one."""
     text = start.removeprefix(BYTE_ORDER_MARK).lstrip()
     first, newline, rest = text.partition(b"\n")
     if not first.startswith((b"{", b"[")):
@@ -151,9 +151,9 @@ def _is_document(name: str, start: bytes) -> bool:
 
 
 def _elements(data: memoryview) -> Iterator[Line] | None:
-    """The elements of a list, or of the list in a document that holds its units; else the document.
+    """Return the elements of a JSON list, or of a document's list of units; else the document.
 
-    None: the data is no JSON document; it may be JSON Lines, or damaged.
+    Returns None if the data is no JSON document; it may be JSON Lines, or damaged.
     """
     start = len(BYTE_ORDER_MARK) if data[:3] == BYTE_ORDER_MARK else 0
     document = data[start:]
@@ -186,7 +186,7 @@ def _list_of(value: list[msgspec.Raw] | dict[str, msgspec.Raw]) -> list[msgspec.
 
 
 def _members(path: Path) -> Iterator[Line]:
-    """The samples of a log of inspect_ai, else every JSON file; numbered by file."""
+    """Yield units of an archive: the samples of an inspect_ai log, else of all its JSON files."""
     with suppress(ImportError):  # it teaches zipfile to read zstandard, which inspect_ai writes
         import zipfile_zstd  # noqa: F401
     try:
@@ -260,7 +260,7 @@ def _open_database(path: Path) -> closing[sqlite3.Connection]:
 
 
 def _tables(database: sqlite3.Connection) -> set[str]:
-    """The names of its tables, without views: a view may compute for ever."""
+    """Return the names of a database's tables. Views are left out: one may compute for ever."""
     sql = "SELECT name FROM sqlite_master WHERE type = 'table'"
     return {name for (name,) in database.execute(sql)}
 

@@ -54,7 +54,7 @@ def _flat(span: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tool(span: dict[str, Any], attributes: dict[str, Any]) -> dict[str, Any]:
-    """A call. Without arguments and result, the span only says when another span's call ran."""
+    """Return the span's call. Without arguments and result it only times another span's call."""
     status = span.get("status") or {}
     code = status.get("code", status.get("status_code"))
     failed = code in (2, "STATUS_CODE_ERROR", "ERROR") or "error.type" in attributes
@@ -78,7 +78,7 @@ def _tool(span: dict[str, Any], attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _keywords(arguments: Any) -> Any:
-    """Arguments without the wrapper of Langfuse's decorator, where all were given by name."""
+    """Remove the wrapper of Langfuse's decorator from arguments that were all given by name."""
     is_wrapped = isinstance(arguments, dict) and arguments.keys() == {"args", "kwargs"}
     return arguments["kwargs"] if is_wrapped and not arguments["args"] else arguments
 
@@ -101,7 +101,7 @@ def _exception(span: dict[str, Any]) -> str:
 
 
 def _attributes(given: Any) -> dict[str, Any]:
-    """Attributes by key. OTLP lists keys with typed values; the SDK prints an object."""
+    """Return attributes by key. OTLP has a list of keys and typed values, the SDK an object."""
     if isinstance(given, dict):
         return given
     pairs = [each for each in given or () if isinstance(each, dict)]

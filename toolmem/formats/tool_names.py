@@ -13,7 +13,7 @@ from msgspec import Struct
 
 
 def _tools(classes: str) -> dict[str, str]:
-    """Class by tool, of `shell: Bash; read: Read Glob`. Plans, subagents, questions are `own`."""
+    """Parse `shell: Bash; read: Read Glob` into the class of each tool, by the tool's name."""
     rows = (row.partition(":") for row in classes.split(";"))
     return {name: kind.strip() for kind, _, names in rows for name in names.split()}
 
@@ -27,7 +27,7 @@ class ToolNames(Struct, frozen=True, kw_only=True):
     commands: dict[str, tuple[str, str]] = {}  # by tool in a transcript; see `in_hook`
 
     def split(self, name: str, server: str = "") -> tuple[str, str]:
-        """The name of a tool at its MCP server, and the server; "" where it has none.
+        """Split a tool's name into its name at the MCP server and the server; "" without a server.
 
         A name is never shortened to one of the agent's own tools: `mcp__x__Bash` is not `Bash`.
         """

@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def answer_event(arguments: Sequence[str], raw: bytes, environment: Mapping[str, str]) -> bytes:
-    """The answer to a payload (`raw`), as JSON; b"" where there is none. Raises nothing."""
+    """Return the answer to a payload (`raw`) as JSON; b"" for no answer. Raises nothing."""
     name = ""
     options = dict[str, str]()
     try:
@@ -148,7 +148,7 @@ def _answer(
 
 
 def _payload(raw: bytes) -> Mapping[str, Any]:
-    """Raises ValueError, RecursionError, OverflowError."""
+    """Parse a payload. Raises ValueError, RecursionError, OverflowError."""
     if len(raw) > MAX_BYTES:
         raise OverflowError(f"a payload of more than {MAX_BYTES:,} bytes")
     value = json.loads(raw.decode("utf-8-sig", "replace"), parse_int=_read_integer)

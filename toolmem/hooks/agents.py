@@ -19,7 +19,7 @@ EVERYWHERE = frozenset(("session_start", "subagent_start", "prompt", "before_cal
 
 
 def _names(pairs: str) -> dict[str, str]:
-    """The agent's name -> Claude Code's, from `agents=claudes`, or one word for equal names."""
+    """Read pairs `agents_name=claudes_name`; one word alone is the name in both."""
     split = [pair.partition("=") for pair in pairs.split()]
     return {name: claudes or name for name, _, claudes in split}
 
@@ -72,7 +72,7 @@ class Agent(Struct, frozen=True, kw_only=True):
 
     @property
     def tools(self) -> dict[str, str]:
-        """Its own tools -> class."""
+        """The class, such as `shell`, of each of the agent's own tools, by the tool's name."""
         return self.names.own
 
 

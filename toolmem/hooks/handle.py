@@ -77,7 +77,7 @@ class Hook(Struct, kw_only=True):
         return answer
 
     def _use_pending_demands(self, event: Event, state: SessionState) -> None:
-        """Let demands that are not yet in the store bind; after a call, try to store them."""
+        """Check calls also by demands that are not yet stored; after a call, store them."""
         pending = self.stores.pending_demands(event.session)
         if event.kind != "prompt":  # a prompt stores them first
             self.stores.copies[str(pending.file)] = pending.rules.store
@@ -151,7 +151,7 @@ class Hook(Struct, kw_only=True):
         return answer
 
     def _read_session(self, state: SessionState) -> tuple[Session, str]:
-        """The session and the stamps of all rules; empty where they cannot be read."""
+        """Read the session and the stamps of all stores' rules; empty if that fails."""
         session = Session()
         stamp = ""
         try:
@@ -174,7 +174,7 @@ class Hook(Struct, kw_only=True):
     def _write(
         self, decided: Sequence[Decided], state: SessionState, add_call: Callable[[Session], None]
     ) -> str:
-        """Write the decisions and the call. Returns the problem where that fails, for the user."""
+        """Write the decisions and the call. Returns "", or a message to the user on a failure."""
         main, *further = [remember for _, remember in decided] or [None]
         try:
             with self.stores.main.transaction(WRITE_WAIT):
@@ -191,7 +191,7 @@ class Hook(Struct, kw_only=True):
         return ""
 
     def _decide(self, event: Event, asks_user: bool) -> list[Decided]:
-        """Let each guard decide on a call."""
+        """Return the decision of each guard on a call."""
         view = CallView(event.tool, event.input, None, event.cwd)
         asking = self.stores.asking_guards() if self.guard_is_on else []
 
@@ -203,7 +203,7 @@ class Hook(Struct, kw_only=True):
         return [decide(guard) for guard in (*self.guards(), *asking)]
 
     def _close_questions(self, event: Event, state: SessionState, session: Session) -> bool:
-        """Count questions as answered with no if their call has not run. False where that fails."""
+        """Take questions as answered with no if their call did not run. False: a store failed."""
         digest = call_digest(event.tool, event.input)
         calls = [
             c for c in session.calls if c.is_question and (c.key, c.digest) != (event.key, digest)

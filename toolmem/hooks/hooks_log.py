@@ -35,7 +35,7 @@ class _LogFile(logging.Handler):
 
 
 def log_to_file() -> None:
-    """Send toolmem's warnings to `hooks.log`: some agents show what a hook writes to stderr."""
+    """Send toolmem's warnings to `hooks.log`, because some agents show a hook's stderr."""
     logger = logging.getLogger("toolmem")
     logger.addHandler(_LogFile(logging.WARNING))
     logger.propagate = False

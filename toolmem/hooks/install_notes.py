@@ -43,7 +43,7 @@ def installed() -> list[Install]:
 
 
 def zone_of(config: str) -> tzinfo | None:
-    """The `time_zone` of a settings file; None where it has none.
+    """Read the `time_zone` of a settings file; None if it is not set.
 
     A file that no install of this user names is not read.
     """

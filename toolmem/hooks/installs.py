@@ -114,7 +114,7 @@ def _with_hooks(agent: Agent, path: Path, before: str | None, command: list[str]
 def plan_uninstall(
     agent: Agent, project: str, environment: Mapping[str, str]
 ) -> tuple[list[FileChange], list[Path]]:
-    """Changes that remove the hooks, and own files that stay, as somebody changed them."""
+    """Plan to remove the hooks. Returns changes, and toolmem's files that a user edited."""
     own = [n for n in installed() if (n.agent, n.project) == (agent.name, project)]
     notes = own[0].files if own else {}
     changes: list[FileChange] = []
@@ -149,7 +149,7 @@ def _words(text: str) -> str:
 
 
 def _entries(agent: Agent, command: list[str]) -> dict[str, Any]:
-    """The entry in the settings for each event of the agent."""
+    """Make the entry that an install adds to the settings, for each event of the agent."""
     entries: dict[str, Any] = {}
     for event, claude_event in agent.events.items():
         hook: dict[str, Any] = {"command": shlex.join(command)}
@@ -234,7 +234,7 @@ def write_change(change: FileChange) -> None:
 
 
 def read_text(path: Path) -> str | None:
-    """The text of a file; None where it does not exist. Raises RequestError."""
+    """Read the text of a file; None if it does not exist. Raises RequestError."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:

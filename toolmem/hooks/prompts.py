@@ -71,7 +71,7 @@ def _act_on(
     state: SessionState,
     pending: PendingDemands,
 ) -> Answer:
-    """Follow a prompt once, even if its event comes twice."""
+    """Keep the user's message and follow it, once, even if its event comes twice."""
     replies = rejection_replies(agent, event)
     masked = Masker(stores.main.secret_key()).text  # secrets are not stored
     now = SystemClock().now()
@@ -142,7 +142,7 @@ def _capture(stores: Stores, turn: Turn, stopped: dict[str, list[str]]) -> list[
 
 @contextmanager
 def _failures_told(stores: Stores, store: Store, notices: list[str]) -> Iterator[None]:
-    """Add a notice where a further store fails, and go on. Raises StoreError for the main store."""
+    """If a further store fails, add a notice and go on; if the main store fails, raise."""
     try:
         yield
     except StoreError as error:

@@ -39,7 +39,7 @@ class SessionCall(Struct, omit_defaults=True):
 
     @property
     def is_question(self) -> bool:
-        """Whether the user may still answer it and so lift a rule."""
+        """Whether the user may still answer the question about this call, and so lift a rule."""
         asks = (s.asks for each in self.decisions if each.action == "ask" for s in each.sources)
         return not self.ended and not self.closed and any(asks)
 
@@ -58,9 +58,9 @@ class Session(Struct, omit_defaults=True):
     told: list[str] = []  # `Stores.warnings` that the user has been told
 
     def open_call(self, key: str, digest: str, *, by_input: bool = False) -> SessionCall | None:
-        """The newest call that has not ended: by id and input, else by id.
+        """Find the newest call that has not ended, by id and input, else by id.
 
-        `by_input`: else by input alone, for agents that give calls no ids.
+        `by_input`: at last by input alone, for agents that give calls no ids.
         """
         open_calls = [call for call in reversed(self.calls) if not call.ended]
         same_input = [call for call in open_calls if call.digest == digest]
@@ -83,7 +83,7 @@ class SessionState:
         return read_or_new(record, Session), snapshot.rules_stamp
 
     def change(self, change: Callable[[Session], Result]) -> Result:
-        """Apply a change, again if another hook was faster. Returns the last result of it."""
+        """Store the session as `change` edits it, which may run again. Returns its result."""
 
         def bounded(session: Session) -> Result:
             result = change(session)
@@ -100,7 +100,7 @@ class SessionState:
         self.change(lambda session: session.notices.extend(messages))
 
     def set_told(self, warnings: list[str]) -> None:
-        """Keep which warnings of the stores the user has been told."""
+        """Store the warnings of which the user has been told already."""
 
         def change(session: Session) -> None:
             session.told = warnings

@@ -35,14 +35,14 @@ _YES = late_pattern(r"(?i)(?:please )?use (?:the )?team rules(?:,? please)?|(?:è
 
 
 class Followed(Struct):
-    """What of the file the user has seen and agreed to."""
+    """Which version of the file the user saw last, and which of its rules they agreed to."""
 
     seen: str = ""  # digest of the file that the user saw last; "": there was none
     agreed: dict[str, str] = {}  # rule id -> digest of its entry, also of a lifted rule
 
 
 def follow_team_file(stores: Stores, event: Event) -> Answer:
-    """The answer to a changed file: what the user and the model have to know."""
+    """If the file changed, follow it. Returns what the user and the model have to know."""
     if stores.copies or os.path.realpath(stores.main.location) == store_path(os.sep):
         return Answer()  # the user's own store binds in every project
     rules = stores.rules()
@@ -105,7 +105,7 @@ class _ChangedFile(Struct):
         return [f"{TEAM_FILE} changed{note}:", *lines] if lines else []
 
     def _apply(self, found: Sequence[Compared], state: Followed, user: Actor | None) -> list[str]:
-        """Apply the entries that changed. Returns a message on each changed rule."""
+        """Apply changed entries of the file. Returns a message on each changed rule."""
         from toolmem.rules import team_file
 
         lines: list[str] = []
@@ -127,7 +127,7 @@ class _ChangedFile(Struct):
 
 
 def _git_note(path: Path, data: bytes) -> str:
-    """Say if the file differs from the commit. Git runs no filter here, and fetches nothing."""
+    """Return a note if the file differs from the last commit, else "". Git fetches nothing."""
     from subprocess import DEVNULL, SubprocessError, run
 
     command = ["git", "-C", str(path.parent), "cat-file", "blob", f"HEAD:./{path.name}"]

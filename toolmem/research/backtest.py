@@ -49,9 +49,9 @@ class Repaired(Struct, frozen=True):
 
 
 class LaterRepairs(Struct, frozen=True, kw_only=True):
-    """For how many failures of the newer half guidance from the older half names the repair.
+    """How many failures of the newer half have a repair that guidance from the older half names.
 
-    A failure counts where the tool's next calls repaired it, each error once per conversation.
+    A failure counts if the tool's next calls repaired it, each error once per conversation.
     """
 
     calls: int  # the newest, at most 5,000
@@ -66,7 +66,7 @@ class LaterRepairs(Struct, frozen=True, kw_only=True):
     has_tasks: bool = False  # True: no task is in both halves
 
     def sentence(self, calls: int) -> str:
-        """These figures in words. `calls`: how many calls the page is about."""
+        """Write these figures as sentences. `calls`: how many calls the page is about."""
         if not self.with_conversation:
             return "No call names its conversation. Which call repaired a failure is not known."
         which = "these calls" if calls == self.calls else f"the newest {self.calls:,} calls"
@@ -138,7 +138,7 @@ def later_repairs(calls: Calls) -> LaterRepairs:
 
 
 def _ask(earlier: Calls, repaired: Sequence[Repaired]) -> Iterator[tuple[Repaired, bool, bool]]:
-    """Each repaired failure, with whether its error was known and a card names its repair."""
+    """Yield each failure, whether `earlier` had its error, and whether a card names its repair."""
     guidance = _card_of(earlier) if repaired and earlier else Guidance(text="", author="")
     errors = {generalize(error_line(call.output)) for call in earlier if call.failed}
     for one in repaired:
@@ -148,7 +148,7 @@ def _ask(earlier: Calls, repaired: Sequence[Repaired]) -> Iterator[tuple[Repaire
 
 
 def _card_of(calls: Calls) -> Guidance:
-    """The card after these calls, if one was written at every thirtieth call.
+    """Write the card of these calls as if it had been rewritten at every thirtieth call.
 
     Only the last card is written out; for the others the history of failures is enough.
     """
@@ -170,7 +170,7 @@ def by_tool(calls: Calls) -> dict[str, list[ToolCallResult]]:
 
 
 def written_in_use(writer: GuidanceWriter, calls: Calls) -> Guidance:
-    """The guidance after these calls, if it was written at every tenth from the newest thirty."""
+    """Write guidance after every tenth call, from the newest thirty; return the last guidance."""
     numbered = [replace(call, seq=seq) for seq, call in enumerate(calls, 1)]
     guidance: Any = None
     for end in range(len(calls) % EVERY or EVERY, len(calls) + 1, EVERY):
@@ -244,8 +244,8 @@ def repaired_failures(calls: Calls) -> list[Repaired]:
 def is_named(one: Repaired, guidance: Guidance, budget: int) -> bool:
     """Whether guidance, cut to `budget` tokens, names a repair of this failure.
 
-    The line must be about the same error: the same message, class, or half of the message's first
-    words. The value before the repair may differ.
+    The line's error must have the same message or class, or half of the message's first words.
+    The value before the repair may differ.
     """
     kept = set(fit(guidance, budget).splitlines())
     asked = set(map(_kind, one.repairs))

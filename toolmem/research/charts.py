@@ -40,7 +40,7 @@ class Chart(Figure):
     """A figure that notebooks show, whatever backend they use."""
 
     def savefig(self, *args: Any, **kwargs: Any) -> None:
-        """As a Figure; a PDF embeds its fonts as TrueType, which journals accept."""
+        """Save the chart like Figure.savefig. A PDF has TrueType fonts, which journals accept."""
         with rc_context({"pdf.fonttype": 42}):
             super().savefig(*args, **kwargs)
 

@@ -41,7 +41,7 @@ Calls = Sequence[ComparedCall | CallRow]
 
 
 class Shares(Struct, kw_only=True):
-    """A share of calls in both evaluations. None: it is known of no call."""
+    """A share of calls in each of both evaluations; None if no call has the value."""
 
     a: float | None
     b: float | None
@@ -148,7 +148,7 @@ def compare(a: Calls, b: Calls) -> Comparison:
 
 
 def named(names: Sequence[str]) -> str:
-    """The first ten names, separated by commas; `...` where there are more."""
+    """Join the first ten names by commas, with `...` if there are more."""
     first = ", ".join(names[:MAX_SHOWN])
     return f"{first}, ..." if len(names) > MAX_SHOWN else first
 
@@ -162,14 +162,14 @@ def _is_same(one: ComparedCall | CallRow, other: ComparedCall | CallRow) -> bool
 
 
 class _Side(Struct):
-    """Some calls of one evaluation, in their order. None: unknown."""
+    """Whether some calls of one evaluation worked, in the calls' order. None: unknown."""
 
     worked: list[bool | None] = []  # by the label of a call, else by the judge
     scored: list[bool | None] = []  # whether the score is at least 0.5
 
 
 def _by_tool(calls: Calls, tools: set[str]) -> dict[str, _Side]:
-    """The calls of each tool by its name, and of all of them by ""."""
+    """Group calls by the names of these tools. The group "" has the calls of all of them."""
     found = {name: _Side() for name in ("", *sorted(tools))}
     for call in calls:
         if call.tool_name in tools:
@@ -180,7 +180,7 @@ def _by_tool(calls: Calls, tools: set[str]) -> dict[str, _Side]:
 
 
 def _shares(a: Sequence[bool | None], b: Sequence[bool | None], is_paired: bool) -> Shares:
-    """Compare shares. Of paired calls, those count that both evaluations know."""
+    """Compare the shares of True. A pair of calls counts if both of its values are known."""
     if is_paired:
         pairs = known_pairs(zip(a, b, strict=True))
         a, b = ([pair[side] for pair in pairs] for side in (0, 1))

@@ -70,7 +70,7 @@ class EvaluatedCall(Struct, frozen=True):
 
     @property
     def worked(self) -> bool | None:
-        """Whether it worked, by the judge: no flag that it saw, and no answer, shows a failure.
+        """Whether the judge found no failure, in the answer or in the flag, if it was shown one.
 
         None: the call was not judged, whatever its flag says.
         """
@@ -78,7 +78,7 @@ class EvaluatedCall(Struct, frozen=True):
 
     @property
     def outcome(self) -> bool | None:
-        """Whether it worked, by its label, else by its verdict."""
+        """Whether the call worked, by its label; without a label, by its verdict."""
         return self.worked if self.label is None else self.label
 
     @property
@@ -118,7 +118,7 @@ class Evaluation(Struct, kw_only=True):
 
 
 class Agreement(Struct, kw_only=True):
-    """How verdicts agree with labels. A share of nothing is None."""
+    """How verdicts agree with labels. A share is None if there are no calls to divide by."""
 
     labelled: int  # calls with a label and a verdict
     agreed: int
@@ -210,7 +210,7 @@ def _prepare(calls: Sequence[ToolCallResult], ignore_success: bool) -> None:
 def _flags_and_labels(
     recorded: Recording, labels: Mapping[int, bool], by: str
 ) -> list[_FlagAndLabel]:
-    """The flag and label of each call. Raises RequestError if labels, or `by`, fit no call."""
+    """Return each call's flag and label. Raises RequestError if labels or `by` fit no call."""
     if not (recorded.read or recorded.bad):
         raise RequestError("input: the recording holds no call; name another by --input", "input")
     rows = {each.row for each in recorded.read}
@@ -333,7 +333,7 @@ def _add(
 ) -> tuple[Added, Iterable[LoggedCall]]:
     """Judge and store the calls, and return them as logged.
 
-    Where the judge stops, the remaining calls are neither judged nor stored.
+    If the judge stops, the remaining calls are neither judged nor stored.
     """
     store = memory.services.store()
     workspace = memory.workspace_name

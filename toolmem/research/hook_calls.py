@@ -32,7 +32,7 @@ class HookCalls:
         self._contents: dict[str, Counter[bytes]] = {}  # digests of recorded calls, by session
 
     def not_recorded(self, batch: list[ReadCall]) -> list[ReadCall]:
-        """The calls of a batch that no hook recorded."""
+        """Return the calls of a batch that no hook recorded."""
         ids = [self._ids(each.call) for each in batch]
         ids_by_tool: defaultdict[str, set[str]] = defaultdict(set)
         for each, given in zip(batch, ids, strict=True):
@@ -56,7 +56,7 @@ class HookCalls:
         return fresh
 
     def _ids(self, call: ToolCallResult) -> set[str]:
-        """The call's own id unless a format made it, and the ids that a hook may have given it."""
+        """Return ids under which a hook may have stored the call, and its own unless made here."""
         is_own = format_of(call) == OWN or not re.fullmatch(FORMAT_ID, call.id or "")
         ids = {call.id} if call.id and is_own else set()
         key = call.metadata.get("tool_call_id")
@@ -68,7 +68,7 @@ class HookCalls:
         return ids
 
     def _number(self, hook_id: str, key: str, record_id: str | None) -> int:
-        """The number of a record among those with the same hook's id, from 1."""
+        """Number the records for which a hook would make the same id, from 1."""
         if is_random(key):  # never used again
             return 1
         own_hash = hash(record_id)

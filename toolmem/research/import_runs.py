@@ -47,7 +47,7 @@ class ImportRun(Struct, omit_defaults=True):
 
 
 def settled_runs(store: Store, workspace: str) -> dict[str, ImportRun]:
-    """The imports by id, oldest first. Calls that a killed import added are counted before."""
+    """Return imports by id, oldest first. First counts the calls that a killed import added."""
     runs = _runs(store, workspace)
     if any(run.pending is not None for run in runs.values()):
         with store.transaction():
@@ -63,7 +63,7 @@ def _runs(store: Store, workspace: str) -> dict[str, ImportRun]:
 
 
 def keep_run(store: Store, workspace: str, key: str, run: ImportRun) -> list[ToolCallResult]:
-    """Count the new calls of the pending batch, return them, and keep their ids beyond the log."""
+    """Count and return the pending batch's new calls. Their ids are stored apart from the log."""
     new: list[ToolCallResult] = []
     ids: dict[str, list[str]] = {}
     for logged in logged_calls(store, workspace, after=run.pending or 0):
@@ -149,7 +149,7 @@ def _out_of_date(store: Store, workspace: str, names: Iterable[str]) -> list[str
 
 
 class Traces:
-    """The calls of an import in a workspace. Raises RequestError where no import has this id."""
+    """What an import left in a workspace: ids and verdicts of its calls. Raises RequestError."""
 
     def __init__(self, memory: ToolMem, import_id: str) -> None:
         store = memory.services.store()

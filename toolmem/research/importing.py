@@ -148,7 +148,7 @@ def import_recordings(
 
 
 def _conclude(memory: ToolMem, run: _Import) -> None:
-    """Summarize the tools, and add to the result what the memory would do for the newest calls."""
+    """Summarize the tools. Adds to the result what rules and guidance do for the newest calls."""
     result = run.result
     newest = _newest_calls(memory.services.store(), memory.workspace_name)
     run.summarize(newest)
@@ -179,7 +179,7 @@ def _newest_calls(store: Store, workspace: str) -> list[ToolCallResult]:
 
 
 class _Ids:
-    """Gives ids to calls without one, by their content: the same in every import of a file."""
+    """Makes ids of the content of calls that have none; equal in every import of a file."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now  # the time of calls whose own time is unknown
@@ -217,7 +217,7 @@ class _Files:
         self._finished: list[Path] = []
 
     def is_known(self, path: Path) -> bool:
-        """Whether a file has not changed. Never a database: its changes are in a file beside it."""
+        """Whether a file is as when it was imported. False for databases, which use other files."""
         status = path.stat()
         state = self._states[path] = [status.st_size, status.st_mtime_ns]
         if self._reads_all or path.suffix == ".db":
@@ -226,7 +226,7 @@ class _Files:
         return record is not None and record.read(list[int]) == state
 
     def finished(self, path: Path) -> None:
-        """Note a file that was read to its end. Any other file is read again by the next import."""
+        """Note that a file was read to its end, so that the next import need not read it again."""
         self._finished.append(path)
 
     def keep(self, refused: Collection[Path]) -> None:
@@ -311,7 +311,7 @@ class _Import:
             result.stopped = added.stopped
 
     def _count_new(self) -> None:
-        """Count the calls that the log has got since, and store their figures and ids."""
+        """Count the calls that the log got since the batch began; store their figures and ids."""
         run = self._run
         with self._store.transaction():
             if self._is_forgotten():  # so that its last calls can be forgotten too
@@ -343,9 +343,9 @@ class _Import:
             self._store.delete(self._workspace, IMPORT_RUNS, self._id)
 
     def _store_run(self, batch: list[ReadCall]) -> bool:
-        """Mark the calls, and store the log's end: they can be found if the import is killed.
+        """Mark the calls and store the log's end, so that they are found if the import is killed.
 
-        False: the import was forgotten meanwhile.
+        Returns False if the import was forgotten meanwhile.
         """
         for each in batch:
             each.call.metadata = {**each.call.metadata, IMPORT_ID: self._id}

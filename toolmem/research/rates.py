@@ -25,7 +25,7 @@ Number = TypeVar("Number", int, float)
 
 
 class Outcome(NamedTuple):
-    """Whether a call worked, by the judge and by a label. None: unknown."""
+    """Whether a call worked, once by the judge and once by a label; None if not known."""
 
     judged: bool | None
     label: bool | None = None
@@ -42,7 +42,7 @@ class Rate(Struct, frozen=True):
 
     @property
     def basis(self) -> str:
-        """The errors that the interval counts."""
+        """Say in words whether the interval covers sampling alone, or the judge's errors too."""
         if self.judged:
             return f"sampling, and the judge's error on {counted(self.labelled, 'label')}"
         labels = f", {counted(self.labelled, 'label')}" if self.labelled else ""
@@ -105,7 +105,7 @@ def rate_of(calls: Iterable[Outcome], errors: Mapping[bool, Errors] | None = Non
 
 
 def rate_of_part(calls: Iterable[Outcome], errors: Mapping[bool, Errors]) -> Rate:
-    """The rate of one tool or group. `errors`: of the judge on the labels of all calls.
+    """Return the rate of one tool or group. `errors`: the judge's, from the labels of all calls.
 
     The rate is not corrected, because judges err more on some tools than on others. Its interval
     also covers the corrected rate, which is based on the part's own labels where they suffice.
@@ -118,7 +118,7 @@ def rate_of_part(calls: Iterable[Outcome], errors: Mapping[bool, Errors]) -> Rat
 
 
 def known_pairs(pairs: Iterable[tuple[bool | None, bool | None]]) -> list[tuple[bool, bool]]:
-    """The pairs without None."""
+    """Return the pairs in which neither value is None."""
     return [(one, other) for one, other in pairs if one is not None and other is not None]
 
 

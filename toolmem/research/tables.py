@@ -204,7 +204,7 @@ def _outcomes(calls: Iterable[EvaluatedCall]) -> Iterator[Outcome]:
 
 
 def _figures(calls: Sequence[EvaluatedCall], errors: Mapping[bool, Errors]) -> dict[str, Any]:
-    """The figures of some calls. `errors`: of the judge, on the labels of all calls."""
+    """Return the figures of calls. `errors`: the judge's errors, from the labels of all calls."""
     rate = rate_of_part(_outcomes(calls), errors)
     sums = sums_of(each.call for each in calls)
     flags = [each.flag for each in calls if each.flag is not None]
@@ -313,7 +313,7 @@ def _summary_requests(evaluation: Evaluation) -> list[LedgerRow]:
 
 
 def disputed(evaluation: Evaluation) -> list[CallRow]:
-    """Calls on which the recorded flag and the judge disagree, taken from the tools in turn."""
+    """Return calls on which flag and judge disagree, one call of each tool, then a second, ..."""
     turns: Counter[str] = Counter()
     ordered: list[tuple[int, EvaluatedCall]] = []
     for each in evaluation.calls:

@@ -30,7 +30,7 @@ class Refused(Exception):
 
 
 def status_of(error: Refused | ToolMemError) -> int:
-    """The status of the HTTP response to an error."""
+    """Return the HTTP status with which an error is answered."""
     if isinstance(error, Refused):
         return error.status
     return next((code for kind, code in _STATUSES.items() if isinstance(error, kind)), 500)
@@ -86,7 +86,7 @@ def read_token(auth: AuthSection) -> str:
 
 
 async def read_body(chunks: AsyncIterable[bytes], limit: int, shown: str) -> bytes:
-    """The body of a request. Raises Refused over `limit` bytes, which `shown` has in words."""
+    """Read the body of a request. Raises Refused over `limit` bytes. `shown`: limit in words."""
     body = bytearray()
     async for chunk in chunks:
         body += chunk

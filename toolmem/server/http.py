@@ -70,7 +70,7 @@ class Threads:
         self._pages = CapacityLimiter(MAX_PAGES)
 
     async def run(self, work: Callable[[], Answer], *, waits: bool = False) -> Answer:
-        """Run work in a thread. `waits`: it may ask a model."""
+        """Run work in a thread. `waits`: the work may ask a model, and has its own limit."""
         limiter = self._waiting if waits else self._short
         return await anyio.to_thread.run_sync(work, limiter=limiter)
 
@@ -126,7 +126,7 @@ class Service:
         return Response(answer, media_type="application/json")
 
     async def health(self, request: Request) -> Response:
-        """Whether the store answers and has its rules. Reason and version need the token."""
+        """Answer if the store works and has its rules. Only with the token: why, and version."""
         status = 200
         state = {"status": "ok"}
         try:
@@ -209,7 +209,7 @@ class Bounded:
 
 
 class BoundedProtocol(H11Protocol):
-    """HTTP with a deadline for headers. Over MAX_UNFINISHED open requests the oldest are cut."""
+    """HTTP that closes a connection whose headers take too long, and the oldest of too many."""
 
     _unfinished: ClassVar[dict[BoundedProtocol, None]] = {}  # the oldest first
     _deadline: asyncio.TimerHandle | None = None

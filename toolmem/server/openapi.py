@@ -18,7 +18,7 @@ from toolmem.operations.results import NEXT_HEADER, Calls
 
 
 def openapi_document(flows: Mapping[str, Flow]) -> dict[str, Any]:
-    """`flows`: those that can be run, by name."""
+    """Return the OpenAPI document. `flows`: the flows that can be run, by name."""
     kinds = [_answered(operation) for operation in OPERATIONS.values()]
     (of_flow, *answers), schemas = msgspec.json.schema_components(
         [FlowResponse, *kinds], ref_template="#/components/schemas/{name}"
@@ -40,7 +40,7 @@ def openapi_document(flows: Mapping[str, Flow]) -> dict[str, Any]:
 
 
 def _answered(operation: Operation) -> Any:
-    """What a request for an operation is answered with."""
+    """Return the type of the answer to a request for this operation."""
     kind = operation.signature.return_annotation
     return FlowResponse if kind is Decision else getattr(kind, "sent_as", kind)
 

@@ -88,7 +88,7 @@ class Rpc:
         return None if is_notification else {"jsonrpc": "2.0", "id": request_id, **done}
 
     def _perform(self, method: str, params: Any) -> dict[str, Any]:
-        """Run a method. Returns its `result`, and `next` where there are older calls."""
+        """Run a method. Returns its `result`, and `next` if there are older calls to ask for."""
         operation = self._methods.get(method)
         if operation is None:
             known = hint(method[:100], self._methods)

@@ -78,7 +78,7 @@ class Console:
         self._waiting: dict[str, tuple[str, int]] = {}  # by workspace: the rules' stamp, the count
 
     def routes(self) -> list[BaseRoute]:
-        """Pages are below /w/, apart from flows and operations; those of a visit below its key."""
+        """Return the routes. Pages are below /w/, and for a signed-in visit below /v/{key}/w/."""
         guarded = self._guarded
         pages = [
             Route("/", guarded(self._first_page)),
@@ -184,7 +184,7 @@ class Console:
         kept = {k: v for k, v in query.items() if k not in ("from", "before", "told")}
 
         def here(**changed: Any) -> str:
-            """This page with other filters; it begins at its first row again."""
+            """Return a link to this page with changed filters, from its first row."""
             return url("" if name == "home" else name, **(kept | changed))
 
         language = preferred_language(request.headers.get("accept-language", ""))
@@ -214,7 +214,7 @@ class Console:
         return Response(text.encode("utf-8", "replace"), status, media_type="text/html")
 
     def _frame(self, request: Request, visit: Visit) -> dict[str, Any]:
-        """The values of the header and footer; empty for a stranger, and where the store fails."""
+        """Read the header's values; NO_FRAME if reading is not allowed or the store fails."""
         try:
             self.visitors.require_reader(request, visit)
             workspace = self._workspace(request)
@@ -280,7 +280,7 @@ class Console:
         return response
 
     def _begin_visit(self, request: Request, visit: Visit, body: bytes) -> Response:
-        """Begin a visit. The next page waits for the terminal where that is asked."""
+        """Sign in. If the terminal must confirm, redirect to a page that waits for it."""
         self.visitors.require_own_page(request)
         form = _form(body)
         then = form.get("then", "")
@@ -322,7 +322,7 @@ def _environments() -> dict[str, Any]:
 
 
 def preferred_language(accepted: str) -> str:
-    """`zh` where the header Accept-Language prefers any Chinese to English, else `en`."""
+    """Return `zh` if the Accept-Language header prefers any Chinese to English, else `en`."""
     preferred = "en"
     highest = 0.0
     for each in accepted.lower().split(","):
@@ -339,7 +339,7 @@ def preferred_language(accepted: str) -> str:
 
 
 def _return_query(request: Request) -> str:
-    """The query by which signing in leads back to the requested page."""
+    """Return a query for the sign-in address, so that it leads back to the requested page."""
     if request.method != "GET":
         return ""
     query = f"?{request.url.query}" if request.url.query else ""
@@ -347,12 +347,12 @@ def _return_query(request: Request) -> str:
 
 
 def _path(request: Request) -> str:
-    """The path without the key of a visit."""
+    """Return the requested path without the `/v/{key}` of a visit."""
     return request.url.path.removeprefix(request.scope.get("root_path", ""))
 
 
 def _prefix(visit: Visit) -> str:
-    """The path before each page of a visit."""
+    """Return the beginning of the paths of a visit's pages: `/v/{key}`, or "" without a key."""
     return f"/v/{visit.key}" if visit.key else ""
 
 

@@ -62,7 +62,7 @@ def find_calls(memory: Workspace, query: Query, **page: Any) -> Calls:
 
 
 def _line_of(memory: Workspace, query: Query) -> Line | None:
-    """The line of a tool's card whose calls are listed; None for other lists."""
+    """Find the line of guidance whose calls the query lists; None if it names no line."""
     index = whole_number(query.get("line"))
     if index is None:
         return None
@@ -111,7 +111,7 @@ def call(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def _neighbour(memory: Workspace, listed: Query, place: dict[str, Any]) -> ToolCallResult | None:
-    """The next call of a list before or after a position, as `place` says."""
+    """Find the next older (`{"before": position}`) or newer (`"after"`) call of a list."""
     line = _line_of(memory, listed)
     fits = OUTCOMES.get(listed["outcome"])
     read = partial(

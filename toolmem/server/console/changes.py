@@ -89,7 +89,7 @@ def _change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
 
 
 def _delete(memory: Workspace, rule_id: str) -> str:
-    """Delete the text of a rule that does not hold, or request that."""
+    """Delete a rule that has ended, or request its deletion. Returns the next page."""
     found = rule_of(memory, rule_id)
     if found.state != "ended":
         raise RequestError("withdraw the rule before you delete its text", "do")
@@ -110,7 +110,7 @@ def _save(memory: Workspace, form: Mapping[str, str]) -> ToolMemoryRule:
 
 
 def _mark(memory: Workspace, decision_id: str, *, is_wrong: bool) -> str:
-    """Store with a decision whether it was wrong. A wrong one leads to the rule that made it."""
+    """Mark whether a decision was wrong. Returns the next page: if wrong, that of its rule."""
     decision_of(memory, decision_id)
     marked = memory.mark_decision(decision_id, wrong=is_wrong)
     for found in memory.tool_rules(ids=marked.rule_ids) if is_wrong else ():
@@ -122,9 +122,9 @@ def _mark(memory: Workspace, decision_id: str, *, is_wrong: bool) -> str:
 
 
 class Retry(Struct, frozen=True):
-    """A run that judges calls again, with times of day. `ended`: "" while it runs.
+    """A run that judges calls again. `began`, `ended`: times of day; `ended` is "" until then.
 
-    Without an answer or a problem, the judge failed.
+    If it has ended with neither an answer nor a problem, the judge failed.
     """
 
     began: str
@@ -142,7 +142,7 @@ class Retries:
         self._newest: dict[str, Retry] = {}
 
     def newest(self, workspace: str) -> Retry | None:
-        """The newest run, also after its end; None where there was none."""
+        """Return the newest run, running or ended; None if none was started."""
         return self._newest.get(workspace)
 
     def start(self, memory: Workspace) -> None:

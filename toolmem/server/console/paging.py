@@ -10,7 +10,7 @@ Query = Mapping[str, str]
 
 
 def cut(rows: Sequence[Any], query: Query) -> dict[str, Any]:
-    """One page of rows. `next`, `previous`: the first rows of its neighbours, or None."""
+    """Return one page of rows, and the first row's number on the `next` and `previous` page."""
     start = whole_number(query.get("from")) or 0
     return {
         "rows": rows[start : start + PAGE],

@@ -91,7 +91,7 @@ def rule_of(memory: Workspace, rule_id: str) -> RuleOverview:
 
 
 def _freed(memory: Workspace, rule: ToolMemoryRule, trial: RuleTrial) -> RuleTrial | None:
-    """The recorded calls that a rule stops today, and would not after the requested change."""
+    """Find recorded calls that the rule stops today but no longer after its requested change."""
     if rule.request is None or not rule.is_checked:
         return None
     fields: Any = {"effect": rule.effect, "when": rule.when, "unless": rule.unless}
@@ -167,7 +167,7 @@ def editable(memory: Workspace, rule_id: str) -> RuleOverview:
 
 
 def _as_form(memory: Workspace, rule: ToolMemoryRule) -> dict[str, str]:
-    """The fields of a rule as its form shows them, without an end that is past."""
+    """Return a rule's fields for its form. An end that has passed is left out."""
     texts: dict[str, str] = {name: getattr(rule, name) for name in FIELDS[:4]}
     for name in ("when", "unless"):
         texts[name] = dumped(getattr(rule, name)) if getattr(rule, name) else ""
@@ -178,14 +178,14 @@ def _as_form(memory: Workspace, rule: ToolMemoryRule) -> dict[str, str]:
 
 
 def _local(moment: datetime, zone: Any) -> str:
-    """A time as in a field of a form."""
+    """Write a time for a form's field, such as 2027-05-03T14:30."""
     return f"{moment.astimezone(zone):%Y-%m-%dT%H:%M}"
 
 
 def _tried(memory: Workspace, given: Query, words: str, known: ToolMemoryRule | None) -> RuleTrial:
-    """Try the rule of a form. `words`: another sentence that says which calls are meant.
+    """Try the rule of a form on recorded calls. Raises RequestError.
 
-    Without an effect the rule's own sentence is read. Raises RequestError.
+    Effect and conditions are read from `words` if given, else from the form, else the sentence.
     """
     fields = rule_fields(memory, given, known)
     tool = fields["tool_name"]
@@ -205,16 +205,16 @@ def _tried(memory: Workspace, given: Query, words: str, known: ToolMemoryRule | 
 
 
 def _previewed(given: Query, rule: ToolMemoryRule) -> dict[str, str]:
-    """The fields that the form saves, which are those that the page shows."""
+    """Return the form's fields with the effect and conditions that were read from the rule."""
     read = {"effect": rule.effect, "when": dumped(rule.when), "unless": dumped(rule.unless)}
     is_read = given["effect"] or rule.is_checked  # a reminder keeps its unread words
     return {**given, **(read if is_read else {})}
 
 
 def rule_fields(memory: Workspace, given: Query, known: ToolMemoryRule | None) -> dict[str, Any]:
-    """The fields of a form as `tool_rule_put` takes them. Raises RequestError.
+    """Convert a form's fields to arguments of `tool_rule_put`. Raises RequestError.
 
-    Empty conditions are saved as none where an effect is chosen, else left out.
+    If an effect is chosen for a `known` rule, an empty field removes its conditions.
     """
     fields: dict[str, Any] = {name: given[name] for name in FIELDS if given.get(name)}
     if fields.get("priority", "normal") not in RANK:

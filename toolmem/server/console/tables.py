@@ -24,7 +24,7 @@ MAX_TEXT = 50_000_000  # characters of calls in one file
 
 
 class Table(Struct, frozen=True):
-    """A list. `columns`: attributes of a row; `limit`: of rows."""
+    """How a list becomes a CSV file: which columns it has, and at most how many rows."""
 
     columns: Sequence[str]
     rows: Callable[[Workspace, Query], Sequence[Any]]
@@ -70,7 +70,7 @@ TABLES = {
 
 
 def csv_of(name: str, memory: Workspace, query: Query) -> str:
-    """A list as CSV, with a last line where it may be cut."""
+    """Return a list as CSV. If rows may be missing, the last line says so."""
     table = TABLES[name]
     found = table.rows(memory, query)
     rows = found[: table.limit]

@@ -218,13 +218,13 @@ def changed_inputs(calls: Iterable[ToolCallResult]) -> list[tuple[str, int, Tool
 
 
 def _repeats(decisions: Iterable[Decision]) -> list[tuple[str, int, Decision]]:
-    """Tools whose failed calls were made again unchanged, the most frequent first."""
+    """Count by tool the decisions on repeated failed calls; the most frequent tool first."""
     repeats = (d for d in decisions if any(source.kind == "repeat" for source in d.sources))
     return _most_frequent((each.tool_name, each) for each in repeats)
 
 
 def _most_frequent(named: Iterable[tuple[str, Item]]) -> list[tuple[str, int, Item]]:
-    """Names with the number of their items and the last one, the most frequent first."""
+    """Return each name with its number of items and its last item, most frequent name first."""
     groups: dict[str, list[Item]] = {}
     for name, item in named:
         groups.setdefault(name, []).append(item)

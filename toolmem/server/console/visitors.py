@@ -52,10 +52,10 @@ class Terminal(Protocol):
     """The terminal in which a person started `serve`."""
 
     def show_link(self, code: str, told: str = "") -> None:
-        """Print `told`, and the link with which a code signs in. Ends an open question."""
+        """Print `told` and the sign-in link with this code. A question still open is dropped."""
 
     def ask(self, words: str, answered: Callable[[bool], None]) -> None:
-        """Begin to ask whether the browser that shows these words may sign in."""
+        """Ask, without waiting, if the browser with these words may sign in; call `answered`."""
 
 
 class Visit(Struct, eq=False):
@@ -79,7 +79,7 @@ class Visit(Struct, eq=False):
 
     @property
     def csrf(self) -> str:
-        """A token for a form of this visit; each form has its own."""
+        """Make a new token for one form of this visit, against forged requests."""
         nonce = os.urandom(16).hex()
         return nonce + self._sign(nonce)
 
@@ -93,13 +93,13 @@ class Visit(Struct, eq=False):
         self.changes_until = time() + CHANGE_SECONDS
 
     def keep_location(self, body: bytes, location: str) -> None:
-        """Keep where a form led. The same form, sent again, leads there and changes nothing."""
+        """Remember the page after a form, so that the same form sent again only leads there."""
         self.locations[hashlib.sha256(body).digest()] = location
         while len(self.locations) > MAX_LOCATIONS:
             del self.locations[next(iter(self.locations))]
 
     def location_of(self, body: bytes) -> str:
-        """Where the same form led before; "" where it is new."""
+        """Return the page to which the same form led before; "" for a new form."""
         return self.locations.get(hashlib.sha256(body).digest(), "")
 
     def was_sent_to(self, location: str) -> bool:
@@ -107,7 +107,7 @@ class Visit(Struct, eq=False):
         return location == next(reversed(self.locations.values()), "")
 
     def actor(self, what: str) -> Actor:
-        """The actor in whose name rules are changed."""
+        """Return the actor that changes rules in this visit. `what`: the kind of change."""
         return Actor("user", "terminal" if self.level == "terminal" else "", f"console: {what}")
 
     def _sign(self, nonce: str) -> str:
@@ -135,11 +135,11 @@ class Visitors:
         return self._terminal is not None
 
     def by_cookie(self, request: Request) -> Visit | None:
-        """The visit whose cookie a request has, with or without the key."""
+        """Find the visit by the request's cookie alone; None if there is none."""
         return self._visits.get(request.cookies.get(cookie_name(request), ""))
 
     def visit_of(self, request: Request) -> Visit:
-        """The visit of a request; without its key, or a cookie, a read-only one."""
+        """Find the visit by cookie and key; a read-only one if either is missing or wrong."""
         visit = self.by_cookie(request) or Visit()
         key = request.path_params.get("key", "")
         if visit.key and hmac.compare_digest(key.encode(), visit.key.encode()):
@@ -147,7 +147,7 @@ class Visitors:
         return Visit(level=visit.level)
 
     def require_reader(self, request: Request, visit: Visit) -> None:
-        """Raises Refused; 401 where signing in with the token is needed."""
+        """Raises Refused if the request may not read; with 401 if it must sign in first."""
         if not self.access.needs_token:
             self.access.check(request.headers)
         elif not (visit.level or self.access.has_token(request.headers)):
@@ -233,7 +233,7 @@ class Visitors:
 
     @staticmethod
     def _keep(kept: dict[Any, Visit], key: bytes | str, visit: Visit) -> None:
-        """Keep a visit. Over MAX_VISITS the oldest goes, those from the terminal last."""
+        """Keep a visit. Over MAX_VISITS the oldest is dropped, visits by the terminal last."""
         while len(kept) >= MAX_VISITS:
             del kept[min(kept, key=lambda each: kept[each].level == "terminal")]
         kept[key] = visit

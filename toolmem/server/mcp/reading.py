@@ -58,7 +58,7 @@ class McpReading:
         self.workspace = workspace
 
     def resources(self, cursor: str | None) -> types.ListResourcesResult:
-        """The rules first, then the tools by name. `cursor`: `next_cursor` of the page before."""
+        """List the rules, then the tools by name. `cursor`: `next_cursor` of the last page."""
         if cursor is not None and not (cursor.isascii() and cursor.isdecimal()):
             raise RequestError("cursor: not one that this server gave", "cursor")
         start = int(cursor or 0)

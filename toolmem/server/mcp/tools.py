@@ -40,7 +40,7 @@ class Offer(Struct):
 
 
 class McpTools:
-    """Raises ConfigError if `mcp.tools` names an unknown flow."""
+    """The tools by name. Raises ConfigError if `mcp.tools` names an unknown flow."""
 
     def __init__(self, memory: ToolMem, workspace: str) -> None:
         self.memory = memory
@@ -86,7 +86,7 @@ class McpTools:
 
 
 def _for_model(done: Any) -> Any:
-    """A result without what is for the user alone: how they let a call through, or lift a rule."""
+    """Remove from a result how to let a call through or lift a rule: only the user may read it."""
     if isinstance(done, Decision):
         return replace(done, notice="")
     if isinstance(done, NoteResult):

@@ -57,7 +57,7 @@ class ToolCall(Struct, kw_only=True):
 
     @property
     def is_stateless(self) -> bool:
-        """Whether the protocol is of 2026-07-28 or later: each request names its client."""
+        """Whether the protocol is of 2026-07-28 or later, with its version in each request."""
         return PROTOCOL_VERSION in self.meta
 
 
@@ -70,7 +70,7 @@ class CallOutcome(Struct, frozen=True):
 
     @classmethod
     def read(cls, response: Mapping[str, Any]) -> CallOutcome | None:
-        """None if the call has not ended: the server asks the user, or begins a task."""
+        """Read how a call ended; None if the server asks the user first, or began a task."""
         if "error" in response:
             error = as_object(response["error"])
             text = f"error {error.get('code')}: {error.get('message', '')}"
@@ -134,13 +134,13 @@ def agrees(result: Any) -> bool:
 
 
 class Consents:
-    """Questions to the user, by `requestState`. Each is valid once, for one call, ten minutes."""
+    """Questions to the user, by `requestState`. Each may be answered once, within ten minutes."""
 
     def __init__(self) -> None:
         self._open: dict[str, tuple[str, float]] = {}  # by state: the call's digest, its end
 
     def ask(self, call: ToolCall, decision: Decision) -> dict[str, Any]:
-        """The `input_required` result that asks the user."""
+        """Make the `input_required` result by which the client asks the user about a call."""
         state = f"{ASK_PREFIX}{secrets.token_urlsafe(24)}"
         self._put(state, call)
         question = {"method": "elicitation/create", "params": form(call, decision)}
@@ -148,12 +148,12 @@ class Consents:
         return {"resultType": "input_required", **asked}
 
     def renew(self, call: ToolCall, result: Mapping[str, Any]) -> None:
-        """Ask no second time about a call that the user agreed to and the server asks about."""
+        """Remember that the user agreed to a call, if the server itself asks something first."""
         if isinstance(state := result.get("requestState"), str):
             self._put(state, call)
 
     def answer(self, call: ToolCall) -> bool | None:
-        """Whether the user agreed to a call that is sent again; None: not asked.
+        """Whether the user agreed to a call that the client sends again; None: nobody asked.
 
         Raises ValueError if the state is of another call, too old, or was used before.
         """

@@ -178,7 +178,7 @@ class ProxyMemory:
             self.descriptions[tool.name] = "\n\n".join(filter(None, parts))
 
     def _try(self, failure: str, work: Callable[[], Result], otherwise: Result) -> Result:
-        """The result of `work`, or `otherwise` if it fails. Logs each failure once a minute."""
+        """Do `work`; if it fails, return `otherwise`, and log the failure once a minute."""
         try:
             return work()
         except Exception as error:

@@ -163,7 +163,7 @@ class Relay:
         self.to_client(changed or line)
 
     def _changed(self, line: bytes) -> bytes:
-        """The message for the client; b"" if it passes unchanged."""
+        """Return a server's message as changed for the client; b"" if it passes unchanged."""
         if not self._calls and not self._lists and b"list_changed" not in line:
             return b""
         try:
@@ -238,7 +238,7 @@ class Relay:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object. Raises ValueError for a duplicate name: the server may read the other."""
+    """Make a dict of a JSON object. Raises ValueError if a key occurs twice in it."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("an object has a name twice")
@@ -266,7 +266,7 @@ def _id_of(line: bytes) -> Any:
 
 
 def _key(request_id: Any) -> str:
-    """Equal for ids that are equal as JSON: 1 and "1" are not."""
+    """Return an id as a dictionary's key, under which 1 and "1" differ as in JSON."""
     return json.dumps(request_id)
 
 
