@@ -172,7 +172,7 @@ class Conversation:
         *given: Any,
         later: tuple[type[BaseException], ...] = (),
     ) -> Any:
-        """Await `run(*given)` and record its exceptions, except `later`: it will run again."""
+        """Await `run(*given)`. Records exceptions but those of `later`: then it runs again."""
         try:
             return await run(*given)
         except later:
@@ -205,7 +205,7 @@ class ToolFailed(Exception):
 
 
 def remember(entries: OrderedDict[str, Any], name: str, value: Any) -> None:
-    """Add an entry. The oldest of more than MAX_ENTRIES is removed."""
+    """Add an entry. If there are now more than MAX_ENTRIES, remove the oldest."""
     entries[name] = value
     if len(entries) > MAX_ENTRIES:
         entries.popitem(last=False)

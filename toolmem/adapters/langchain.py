@@ -104,7 +104,7 @@ def _schemas(tools: list[Any]) -> list[Any]:
 
 
 def _begin(conversation: Conversation, request: Any) -> RecordedCall | ToolMessage:
-    """Check a call. Returns it where it may run, else the message that answers it."""
+    """Check a call. Returns the call if it may run, else the message that answers it."""
     tool_call = request.tool_call
     if tool_call["name"] in NOTE_TOOLS:
         return _message(tool_call, conversation.note(tool_call["name"], tool_call["args"]))

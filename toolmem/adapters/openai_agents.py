@@ -74,7 +74,7 @@ def _checked(tool: FunctionTool, conversation: Conversation) -> FunctionTool:
 
 
 def _with_errors(tool: FunctionTool, context: Any, errors: list[BaseException]) -> FunctionTool:
-    """Copy a tool. The copy adds an error to `errors` before the framework makes text of it."""
+    """Copy a tool. The copy adds its errors to `errors`; the framework only passes on text."""
     recording = copy.copy(tool)
     describe = resolve_function_tool_failure_error_function(tool, context)
     if describe is None:  # it raises

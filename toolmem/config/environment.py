@@ -170,7 +170,7 @@ def _address_and_key(
 
 
 def with_guard_switch(layer: Layer, real: Mapping[str, str], warnings: list[str]) -> Layer:
-    """Expand `guard: off` to all four sources. TOOLMEM_GUARD goes before files and overrides.
+    """Expand `guard: off` to all four sources. TOOLMEM_GUARD=off wins over files and overrides.
 
     A value of the variable that is neither on nor off adds a warning, and the guard stays on.
     """
@@ -187,7 +187,7 @@ def with_guard_switch(layer: Layer, real: Mapping[str, str], warnings: list[str]
 
 
 def _key_names(kind: tuple[str, str], variable: str, address: str) -> tuple[str, ...]:
-    """The variables that may hold the key for an address. DashScope's key is only sent there."""
+    """Name the variables that may hold an address's key. DashScope's key goes to it alone."""
     flow = ("FLOW_EMBEDDING_API_KEY",) if kind[0] == "embedding_model" else ()
     flow = (*flow, "FLOW_LLM_API_KEY")
     if kind[1] == "dashscope":

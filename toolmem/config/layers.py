@@ -131,7 +131,7 @@ def read_yaml(text: str, name: str, problems: list[str]) -> Layer:
 
 
 def names_in(layer: Layer, section: str) -> set[str]:
-    """The names of a section's entries."""
+    """Return the names of the entries in a section, such as the models under `llm`."""
     return {path[1] for path in layer if path[0] == section and len(path) > 1}
 
 

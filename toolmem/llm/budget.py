@@ -33,7 +33,7 @@ class Budget:
     def price(
         self, model: str, prompt_tokens: int, completion_tokens: int = 0, cached_tokens: int = 0
     ) -> tuple[float | None, str]:
-        """Cost and currency; (None, "") where the table does not name the model."""
+        """Return cost and currency; (None, "") if the table has no price for the model."""
         price = self._prices.get(model)
         if price is None:
             return None, ""

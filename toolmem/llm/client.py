@@ -60,7 +60,7 @@ class Service(Protocol):
 
 
 class Reading(Struct, Generic[Value]):
-    """What a reply's body says. Token counts are None where it does not state them."""
+    """What was read from a reply's body. A count of tokens is None if the body has none."""
 
     value: Value | None = None  # None: the body is no reply
     prompt_tokens: int | None = None
@@ -93,7 +93,7 @@ class Client:
     async def request(
         self, prompt: str, send: Callable[[], Awaitable[Answer]], read: Read[Value]
     ) -> Value:
-        """The value of the reply to `prompt`, which is all text that is sent. Raises ModelError."""
+        """Send a request; return the reply's value. `prompt`: all its text. Raises ModelError."""
         purpose = current_purpose.get()
         retries = self._max_retries
         if purpose is not None and purpose.max_retries is not None:
@@ -149,7 +149,7 @@ class Client:
             self._settle(attempt, reserved, started, seconds)
 
     def _checked_refusal(self, error: ModelError, attempt: _Attempt[Any]) -> ModelError:
-        """The error, made fatal if the first requests were all refused for the same reason."""
+        """Return the error: a fatal one if all first requests were refused for this reason."""
         if isinstance(error, PassingError | ContentFiltered) or attempt.may_be_billed:
             self._is_answered = True  # the service accepted the key
         elif not (self._is_answered or error.fatal or isinstance(error, ParameterRefused)):

@@ -29,7 +29,7 @@ class DashScopeService:
         return await self._ask(call, messages=messages, result_format="message", **parameters)
 
     async def embed(self, texts: list[str], dimensions: int | None) -> Answer:
-        """The SDK's `TextEmbedding` blocks, so this calls the base of its asynchronous classes."""
+        """Embed texts by the base of the SDK's async classes, as its `TextEmbedding` blocks."""
         sdk = _sdk()
         from dashscope.client.base_api import BaseAioApi
 
@@ -88,7 +88,7 @@ class DashScopeService:
 
 
 class _SentTwice(Exception):
-    """Stops the SDK from sending a request again after a cut, which it would do in silence."""
+    """Stops the SDK, which would silently send a request again after the connection broke."""
 
 
 def _in_openai_shape(got: Any) -> Answer:

@@ -51,7 +51,7 @@ class PassingError(ModelError):
 
 
 class ContentFiltered(ModelError):
-    """The service refuses this prompt; it may take others."""
+    """The service refuses this prompt because of its content, and may accept other prompts."""
 
 
 class ParameterRefused(ModelError):
@@ -126,7 +126,7 @@ def _clean(text: str, secret: str, prompt: str) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds from `Retry-After` (seconds or a date) or `retry-after-ms`; None: neither."""
+    """Read the seconds to wait from `Retry-After` or `retry-after-ms`; None without either."""
     value = headers.get("retry-after", "")
     try:
         if "retry-after-ms" in headers:

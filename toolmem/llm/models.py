@@ -56,7 +56,7 @@ class RemoteModel:
         return {name: value for name, value in named.items() if name and value is not None}
 
     def _leave_out(self, error: ParameterRefused, given: dict[str, Any]) -> None:
-        """Note a refused parameter. Raises the error if it was not sent."""
+        """Never send a refused parameter again. Raises the error if it was not among `given`."""
         name = error.parameter
         if name not in given:
             raise error

@@ -151,5 +151,5 @@ def _read_json(body: bytes) -> Any:
 
 
 def _count(value: Any) -> int | None:
-    """The value where it is a count, else None."""
+    """Return the value if it is a count, a whole number from 0; else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

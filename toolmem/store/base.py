@@ -76,7 +76,7 @@ class BaseStore(Store):
     def _windows(
         self, workspace: str, names: Sequence[str] | None, chosen: SeqsOf, kind: Any
     ) -> list[Window[Any]]:
-        """Records with the calls whose seqs `chosen` returns.
+        """Return tools' records, each with those of its calls whose seqs `chosen` returns.
 
         A backend overrides this method or `windows`.
         """
@@ -276,4 +276,4 @@ class BaseStore(Store):
 
     @abstractmethod
     def _rank(self, query: Query) -> Ranking:
-        """Rank keys by words and, where the query has a vector, by cosine."""
+        """Rank keys by words and, if the query has a vector, by cosine."""

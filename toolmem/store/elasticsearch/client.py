@@ -47,7 +47,7 @@ Revision = tuple[int, int]  # _seq_no and _primary_term of a document
 
 
 class Doc(Struct):
-    """A document as it was read."""
+    """A document that was read, with its revision and version at that moment."""
 
     id: str
     source: dict[str, Any]
@@ -66,7 +66,7 @@ class Write(Struct):
     is_new: bool = False  # written only where there is no document yet
 
     def lines(self) -> bytes:
-        """The lines of a bulk request."""
+        """Return the lines for this write in a bulk request."""
         head: dict[str, Any] = {"_index": self.index, "_id": self.id}
         if self.version is not None:
             head |= {"version": self.version, "version_type": "external_gte"}
@@ -121,7 +121,7 @@ class Client:
             return self._es
 
     def attempts(self, longest: float = 2.0) -> Iterator[None]:
-        """Yield for each attempt until the deadline, with doubling, jittered pauses between."""
+        """Yield for each attempt until the timeout. Jittered pauses double, to `longest` seconds."""
         deadline, pause = time.monotonic() + self._timeout, self._pause
         while True:
             yield
@@ -216,10 +216,10 @@ class Client:
     def mget(
         self, ids: Sequence[tuple[str, str]], fields: Any = True, optional: str = ""
     ) -> list[Doc | None]:
-        """Documents by index and id, in the order of `ids`; None where there is none.
+        """Read documents by index and id, in the order of `ids`; None for a missing one.
 
-        They are read in real time. `fields`: of the source; True: all. `optional`: an index that
-        may be missing.
+        They are read in real time. `fields`: which fields of the source; True: all. `optional`: an
+        index that may be missing.
         """
         docs = [{"_index": index, "_id": each, "_source": fields} for index, each in ids]
         found: list[dict[str, Any]] = []
@@ -323,7 +323,7 @@ class Client:
 
 
 def _query(filters: Sequence[Any], fields: Any) -> dict[str, Any]:
-    """Parameters of a search for documents that pass the filters, with revision and version."""
+    """Return search parameters for documents that pass the filters, with their revisions."""
     shown = {"source": fields, "seq_no_primary_term": True, "version": True}
     return {"query": {"bool": {"filter": filters}}, **shown}
 
@@ -362,7 +362,7 @@ def reason_of(cause: Mapping[str, Any]) -> str:
 
 
 def is_block(cause: Mapping[str, Any]) -> bool:
-    """Whether the index takes no writes until somebody acts."""
+    """Whether an error says that the index takes no writes until an administrator acts."""
     return "cluster_block" in str(cause.get("type")) and "read-only" in str(cause.get("reason"))
 
 

@@ -58,7 +58,7 @@ def terms(**wanted: Any) -> list[dict[str, Any]]:
 
 
 class Layout:
-    """The indices of one prefix, made when they are first needed."""
+    """The indices whose names begin with one prefix. `prepare` creates missing ones."""
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
@@ -126,7 +126,7 @@ class Layout:
             self._ask(send)
 
     def vector_field(self, dimension: int) -> str:
-        """The name of the field for vectors of this length. Maps the field at its first use."""
+        """Return the field for vectors of this length, which is mapped at its first use."""
         field = f"vector_{dimension}"
         if dimension not in self._dimensions:
             vector = {

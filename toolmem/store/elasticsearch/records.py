@@ -68,9 +68,9 @@ class RecordStore(BaseStore):
         return (client or self._client).mget([*stamps, *asked], FIELDS, optional=copies)
 
     def get_many(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Snapshot:
-        """One request reads them all, so that stamp and records belong together.
+        """Read records and the rules' stamp in one request, so that they belong together.
 
-        While the copies have another stamp, the answer's stamp consists of both.
+        While the copies of the rules have another stamp, the returned stamp joins both.
         """
         stamp, copied, *docs = self._stamps_and_docs(workspace, keys)
         value = _body(stamp) if _is_same_stamp(stamp, copied) else f"{_body(stamp)} {_body(copied)}"
@@ -104,7 +104,7 @@ class RecordStore(BaseStore):
     def _swap(
         self, record_key: RecordKey, change: Callable[[Record | None], dict[str, Any] | None]
     ) -> Doc | None:
-        """Write what `change` makes of the current record; None: write nothing and return None."""
+        """Write what `change` makes of the current record. If that is None, nothing is written."""
         name, attempts = os.urandom(6).hex(), dict[str, Doc]()
         for attempt, _ in enumerate(self._client.attempts(longest=MAX_CONFLICT_PAUSE)):
             *before, doc = self._stamps_and_docs(record_key.workspace, [record_key[1:]])
@@ -135,7 +135,7 @@ class RecordStore(BaseStore):
         return Write(self._layout.records, digest(*record_key), source)
 
     def _stamp(self, workspace: str) -> Write:
-        """The write of a new, unique stamp of a workspace's rules."""
+        """Return a write that gives a workspace's rules a new, unique stamp."""
         fields = {"live": False, "body": os.urandom(8).hex()}
         return self._write(RecordKey(workspace, *STAMP), fields)
 
@@ -172,7 +172,7 @@ class RecordStore(BaseStore):
         return [record for doc in lost if (record := record_of(doc)) is not None]
 
     def _compare_copies(self, workspace: str) -> tuple[list[Doc], list[Doc], Sequence[Doc | None]]:
-        """Rules that the store lost, rules that the copies lack, and both stamps."""
+        """Find rules that the store lost, and rules that the copies lack; and both stamps."""
         client, layout = self._client.within(COPY_SECONDS), self._layout
         stamps: list[Doc | None] = [None, None]
         what, stored = "were deleted or emptied", dict[str, Doc]()
@@ -270,7 +270,7 @@ def _body(doc: Doc | None) -> str:
 
 
 def _modified(doc: Doc | None) -> int:
-    """Microseconds since 1970 of the last change; later with every change, whatever the clock."""
+    """Return the time of the last change in microseconds since 1970; it grows with each change."""
     return 0 if doc is None else int(doc.source.get("modified", 0))
 
 
@@ -284,7 +284,7 @@ def _is_lost(copied: Doc, stored: Doc | None) -> bool:
 
 
 def _only_over(doc: Doc | None, write: Write) -> Write:
-    """The write, restricted to a document that is still as it was read (None: still missing)."""
+    """Restrict a write: it fails unless the document is still as read (None: still missing)."""
     write.is_new = doc is None
     write.revision = None if doc is None else doc.revision
     return write

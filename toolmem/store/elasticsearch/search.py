@@ -27,7 +27,7 @@ class SearchStore(RecordStore):
     """Search over the documents of guidance and records."""
 
     def _rank(self, query: Query) -> Ranking:
-        """One request gets both rankings."""
+        """Rank keys by words and by vector, in one request."""
         scope, words, identity, unit, depth, keys = query
         filters: list[Any] = terms(**scope._asdict(), live=True)
         depth = min(depth, MAX_DEPTH)

@@ -110,7 +110,7 @@ class FoundTool(Struct):
         return self.shown(ToolCallResult)
 
     def figures(self, seqs: Sequence[int]) -> list[Any]:
-        """`WindowCall`s, whose fields are named as those of `CallFigures`."""
+        """Return `WindowCall`s of these seqs; their fields are named as in `CallFigures`."""
         return [self.state.kept[seq - self.state.record.first_seq] for seq in seqs]
 
     def known_figures(self) -> dict[str, tuple[int, Any]]:
@@ -317,7 +317,7 @@ class Tools:
                 raise Stale
 
     def sources(self, found: FoundTool, doc_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The documents of calls by id, also of calls before the window. Raises Stale."""
+        """Read the documents of calls by id, even of calls before the window. Raises Stale."""
         waiting = {
             each: _document(found, *found.outbox[each]) for each in doc_ids if each in found.outbox
         }
@@ -357,7 +357,7 @@ def _document(found: FoundTool, entry: OutboxEntry, text: str) -> dict[str, Any]
 def _apply(found: FoundTool, update: Update, name: str, attempts: dict[str, Any]) -> None:
     """Let an update decide, and change the tool in memory. Raises Stale.
 
-    `name`: of this attempt. `attempts`: the answers of earlier ones, by name.
+    `name`: the name of this attempt. `attempts`: the answers of earlier attempts, by name.
     """
     commit: Any = None
     if own := attempts.keys() & set(found.state.recent):  # it was swapped; the reply was lost

@@ -23,7 +23,7 @@ def _stored_embedder(db: apsw.Connection) -> EmbedderIdentity | None:
 
 
 class Vectors(NamedTuple):
-    """The vectors of one scope: a row for each key, by key. Zero vectors are left out."""
+    """The vectors of one scope in a matrix, with a row for each key. It has no zero vectors."""
 
     state: Any  # changes with the vectors
     rows: dict[str, int]  # by key
@@ -34,7 +34,7 @@ class Vectors(NamedTuple):
 def _nearest(
     vectors: Vectors, query: Query, extra: Sequence[str]
 ) -> tuple[list[str], dict[str, float]]:
-    """Keys, nearest first, equally near ones by key; and the cosines of these and of `extra`."""
+    """Return the keys nearest to the query, and the cosines of these and of `extra` keys."""
     import numpy as np
 
     if not vectors.keys or not query.unit.any():
@@ -129,7 +129,7 @@ def _scope_ids(db: apsw.Connection, workspace: str, namespace: str | None) -> Sc
 
 
 def _by_words(db: apsw.Connection, scope: Scope, query: Query) -> list[str]:
-    """Keys, best BM25 first. One match covers scope and words, so other scopes cost nothing."""
+    """Return keys by BM25, best first. One match has scope and words: other scopes cost nothing."""
     if not query.words:
         return []
     quoted = " OR ".join('"' + word.replace('"', '""') + '"' for word in query.words)

@@ -37,7 +37,7 @@ def distrust_reason(path: str, store_id: str) -> str:
 
 
 def trusted_path(store_id: str, path: str) -> str:
-    """The path at which the store that is now at `path` was trusted, by id and inode; else ""."""
+    """Find the path at which the store now at `path` was trusted, by id and inode; else ""."""
     with suppress(OSError):
         inode = os.stat(path).st_ino
         for folder in {note.parent for note in _note_paths(path)}:
@@ -56,7 +56,7 @@ def home_folder() -> str:
 
 
 def is_state_lost(path: str) -> bool:
-    """Whether the note is in the user's home alone: the one in the state folder was lost."""
+    """Whether the state folder's note of a store was lost, and its copy in the home was not."""
     with suppress(OSError):
         first, *others = _note_paths(path)
         return any(map(Path.exists, others)) and not first.exists()
@@ -100,7 +100,7 @@ def state_folder() -> Path:
 
 
 def file_name(named: bytes) -> str:
-    """The name of a file about this path or key. It must not change: files are found by it."""
+    """Return a file name for a path or key. It must never change: files are found by it."""
     from hashlib import blake2b
 
     return blake2b(named, digest_size=16).hexdigest()
