@@ -16,18 +16,18 @@ from contextlib import suppress
 from functools import wraps
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from toolmem.config.load import DEFAULT, load
 from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError
 from toolmem.formats.files import MAX_LINE, read_json
 from toolmem.guard.stores import OWN_STORE
 from toolmem.guard.stores import store_path as project_store
-from toolmem.memory.services import store_path
-from toolmem.memory.toolmem import ToolMem
+
+if TYPE_CHECKING:
+    from toolmem.memory.toolmem import ToolMem
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -237,6 +237,8 @@ def open_memory(
         store = project if os.path.exists(project) else None
     if store is not None:
         settings += _store_settings(store)
+    from toolmem.memory.toolmem import ToolMem  # the MCP proxy does without it
+
     return ToolMem(config, workspace=workspace, overrides=settings)
 
 
@@ -249,6 +251,8 @@ def open_existing(**where: Any) -> ToolMem:
     memory = open_memory(**where)
     section = memory.engine.configuration.settings.vector_store[OpSection().vector_store]
     if section.backend != "elasticsearch":
+        from toolmem.memory.services import store_path
+
         path = store_path(section, "default")
         if not os.path.exists(path):
             raise RequestError(f"there is no file {path} yet; name a store by --store", "store")
@@ -302,6 +306,8 @@ def _store_settings(store: str) -> list[str]:
 def names_store(given: Sequence[str], config: str | None) -> bool:
     """Whether the overrides or the configuration file name a store."""
     settings, config = split_config(given, config)
+    from toolmem.config.load import DEFAULT, load
+
     layer = load([config] if config else [], settings).layer
     origins = [setting.origin for path, setting in layer.items() if path[0] == "vector_store"]
     return not all(origin.startswith(f"{DEFAULT}:") for origin in origins)

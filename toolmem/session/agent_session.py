@@ -123,6 +123,7 @@ class AgentSession:
         on_denied: OnDenied = "raise",
         on_ask: OnAsk | None = None,
         conversation_id: str = "",
+        session_id: str = "",  # what OpenHuman calls the conversation_id
         speaker: str | None = None,
     ) -> Self:
         """Fetch rules and guidance, and freeze the system prompt.
@@ -138,14 +139,13 @@ class AgentSession:
         own = Workspace(memory.engine, workspace or memory.workspace_name)
         rules = Workspace(memory.engine, rules_workspace or own.workspace_name)
         require_trusted(rules.rules.store)
-        guest = is_guest(speaker, memory.services.settings.session.speaker)
         recorder = CallRecorder(
             rules,
-            conversation_id=conversation_id,
+            conversation_id=conversation_id or session_id,
             tools=tools,
             on_denied=on_denied,
             on_ask=on_ask,
-            is_guests=guest,
+            is_guests=is_guest(speaker, memory.services.settings.session.speaker),
         )
         session = cls(own, rules, recorder, max_buffer_tokens, compressor, count_tokens)
         session._freeze(base_prompt, timeout, on_error)
