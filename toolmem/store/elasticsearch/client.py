@@ -121,7 +121,7 @@ class Client:
             return self._es
 
     def attempts(self, longest: float = 2.0) -> Iterator[None]:
-        """Yield for each attempt until the timeout. Jittered pauses double, to `longest` seconds."""
+        """Yield for each attempt until the timeout. Jittered pauses double up to `longest` s."""
         deadline, pause = time.monotonic() + self._timeout, self._pause
         while True:
             yield
