@@ -34,14 +34,14 @@ _OUTCOME_WORDS: dict[OutcomeName, str] = {
 @click.option(
     "--outcome",
     type=click.Choice(get_args(OutcomeName)),
-    help="Show only calls with this outcome. silent: failed without a flag; no_use: scored 0 "
-    "without a failure; lost: failed or of no use.",
+    help="Show only calls with this outcome. silent: failed, though the flag says success; no_use: "
+    "worked, but scored 0; lost: failed or no_use; unjudged: has no score.",
 )
 @click.option("--text", help="Show only calls with this text in any field.")
 @click.option(
     "--before",
     type=click.IntRange(min=1),
-    help="Show the calls before this number, which the last line of a page names.",
+    help="Show older calls: those before this number. The last line of a page gives it.",
 )
 @options.newest("calls", 20, PAGE)
 @options.with_memory()

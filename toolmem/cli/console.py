@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 MAX_BAD = 20  # bad records that are printed
 Progress = Callable[[int, int], None]  # (done, total)
-yes = click.option("--yes", is_flag=True, help="Go on without asking.")
+yes = click.option("--yes", is_flag=True, help="Do it without asking for confirmation.")
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 on_error = click.option(
     "--on-error",
     type=click.Choice(["open", "closed"]),
     default="open",
     show_default=True,
-    help="Let calls run (open), or stop them (closed), while the rules cannot be read.",
+    help="If the rules cannot be read, let calls run (open) or stop them (closed).",
 )
 
 

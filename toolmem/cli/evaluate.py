@@ -45,7 +45,7 @@ MAX_ROWS = 20  # numbers of rows whose evaluation failed that are printed
     metavar="FIELD",
     help="Group the calls by `day` (UTC), or by a field of their metadata such as `model`.",
 )
-@click.option("--ignore-success", is_flag=True, help="Do not show the recorded flag to the judge.")
+@click.option("--ignore-success", is_flag=True, help="Hide the recorded flags from the judge.")
 @click.option(
     "--limit", type=click.IntRange(min=1), help="Read at most this many records, from the start."
 )

@@ -63,18 +63,18 @@ def hook() -> None:
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False),
-    help="Judge sessions that have ended with the settings of this YAML file.",
+    help="Use the settings in this YAML file to judge the calls of a session after its end.",
 )
 @click.option(
     "--force",
     is_flag=True,
-    help="Install the hook for a project although it is installed for you, or the reverse.",
+    help="Install for this project even if installed for your account, or the other way round.",
 )
 @click.option(
     "--learn/--no-learn",
     default=None,
-    help="Learn from the agent's earlier sessions in this project, or do not. Without this option, "
-    "you are asked in a terminal.",
+    help="Learn, or do not, from the agent's earlier sessions in this project. In a terminal, the "
+    "command asks if neither is given.",
 )
 def install(
     agent: Agent,

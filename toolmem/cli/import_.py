@@ -28,8 +28,8 @@ input_option = click.option(
     "sources",
     multiple=True,
     type=options.InputFile(folders=True),
-    help="Read this recording, or those in a folder, in a format that `toolmem import` reads; may "
-    "be given several times. Without it, the packaged sample is read.",
+    help="Read this file, or a folder's files, in a format that `toolmem import` reads; may "
+    "be given several times. Without this option, the packaged sample is read.",
 )
 
 
@@ -38,14 +38,14 @@ def format_options(command: options.Command) -> options.Command:
     form = click.option(
         "--format",
         type=click.Choice(NAMES),
-        help="Read the recording in this format. Without it, the format is recognized.",
+        help="The format of the recording. Without this option, it is recognized.",
     )
     mapping = click.option(
         "--map",
         "mapping",
         callback=_read_mapping,
         metavar="FIELD=PATH,...",
-        help="Name the path of each field in an unknown format. A path is a/b/0; of a|b the first "
+        help="Say where an unknown format has each FIELD. A PATH is as a/b/0; of a|b the first "
         f"that exists is read. Fields: {', '.join(MAP_FIELDS)}.",
     )
     return form(mapping(command))
@@ -82,7 +82,7 @@ def _read_mapping(
 )
 @console.yes
 @click.option(
-    "--again", is_flag=True, help="Read also files that have not changed since they were imported."
+    "--again", is_flag=True, help="Read again even files that have not changed since their import."
 )
 @click.option(
     "--into-shared",

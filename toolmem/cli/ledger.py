@@ -12,7 +12,7 @@ from toolmem.research.tables import cost_rows
 
 @click.command()
 @options.with_memory()
-@click.option("--newest", type=int, help="Show only this many requests, the newest.")
+@click.option("--newest", type=int, help="Show only this many of the newest requests.")
 @options.as_json
 def ledger(memory: ToolMem, newest: int | None, as_json: bool) -> None:
     """Show what requests to models cost, by op and model. With --json, show each request.

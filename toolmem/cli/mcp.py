@@ -17,7 +17,7 @@ from toolmem.hooks import mcp_entries
 from toolmem.hooks.installs import interpreter
 
 shadow_mode = click.option(
-    "--shadow", is_flag=True, help="Decide on calls and record them, but change nothing."
+    "--shadow", is_flag=True, help="Only record calls and decisions: stop no call, add no advice."
 )
 settings_file = click.option(
     "--file",
@@ -45,7 +45,7 @@ def mcp() -> None:
 @click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
 @click.option("--url", help="Connect to the server at this address.")
 @click.option(
-    "--name", default="mcp", show_default=True, help="Record calls under this name of the server."
+    "--name", default="mcp", show_default=True, help="The server's name in the recorded calls."
 )
 @console.store_file
 @shadow_mode

@@ -153,7 +153,7 @@ def newest(things: str, default: int, most: int) -> Decorator:
         default=default,
         show_default=True,
         type=click.IntRange(1, most),
-        help=f"Show at most this many {things}, the newest.",
+        help=f"Show only this many of the newest {things}.",
     )
 
 

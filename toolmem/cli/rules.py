@@ -44,12 +44,12 @@ def rules() -> None:
     type=click.Choice(get_args(State)),
     default="holds",
     show_default=True,
-    help="Show the rules that hold, those with a request that waits for you, or those that ended.",
+    help="List rules that hold, rules that wait for your approval, or rules that have ended.",
 )
-@click.option("--effect", type=click.Choice(get_args(Effect)), help="Show rules with this effect.")
-@click.option("--text", help="Show only rules with this in their sentence or their tool's name.")
-@options.conversation("Show also the rules that hold in this conversation alone.")
-@click.option("--session", hidden=True, help="Do the same as --conversation.")
+@click.option("--effect", type=click.Choice(get_args(Effect)), help="List rules with this effect.")
+@click.option("--text", help="Show only rules with this text in their sentence or tool.")
+@options.conversation("Show also the rules that hold only in this conversation.")
+@click.option("--session", hidden=True, help="The old name of --conversation.")
 @options.with_memory(options.read_options)
 @options.as_json
 def list_rules(
@@ -124,10 +124,10 @@ def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
     "--effect",
     type=click.Choice(get_args(Effect)),
     help="Stop calls (deny), ask the user about them (ask), or only remind the agent (remind). "
-    "Without this option and --when, the sentence decides.",
+    "Without this option and --when, TEXT is read to find the effect and the calls meant.",
 )
-@click.option("--when", help="Limit the rule to calls that meet one of these conditions, as JSON.")
-@click.option("--unless", help="Let calls pass that meet one of these conditions, as JSON.")
+@click.option("--when", help="Apply the rule only if a condition in this JSON list holds.")
+@click.option("--unless", help="Exempt calls for which a condition in this JSON list holds.")
 @options.with_memory(exists=False)
 def add_rule(
     memory: ToolMem, tool: str, text: str, when: str | None, unless: str | None, **more: Any
@@ -342,7 +342,7 @@ def export_rules(memory: ToolMem, file: Path) -> None:
 @click.option(
     "--yes",
     is_flag=True,
-    help="Go on without asking. Without a terminal, changes that loosen a rule wait for you.",
+    help="Import without asking. Outside a terminal, a change that loosens a rule still waits.",
 )
 @options.with_memory(exists=False)
 def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
@@ -374,7 +374,7 @@ def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
 @rules.command("capture")
 @click.option("--turns", type=options.InputFile(), help="Read turns from this JSON Lines file.")
 @click.option("--conversations", type=options.InputFile(), help="Read this file of conversations.")
-@click.option("--apply", "applies", is_flag=True, help="Keep the rules that are found.")
+@click.option("--apply", "applies", is_flag=True, help="Store the rules that are found.")
 @options.memory_options
 @options.as_json
 def capture(

@@ -68,7 +68,7 @@ def trust(store: str | None) -> None:
 
 @store.command()
 @options.memory_options
-@click.option("--drop", is_flag=True, help="Remove the copy instead: its rules hold no longer.")
+@click.option("--drop", is_flag=True, help="Delete the copy instead, so that its rules end.")
 def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None:
     """Write rules that a store lost back into it, from their copy.
 
@@ -130,8 +130,8 @@ def _restore_from_store(memory: ToolMem, workspace: str, drop: bool) -> None:
 @store.command("copy")
 @click.argument("source")
 @click.argument("target")
-@click.option("--workspace", help="Copy only this workspace. Without it, all are copied.")
-@click.option("--trust", is_flag=True, help="Copy the store although it was made elsewhere.")
+@click.option("--workspace", help="Copy only this workspace, not all workspaces.")
+@click.option("--trust", is_flag=True, help="Copy even if the source store is not trusted.")
 @options.overrides
 def copy_store(
     source: str, target: str, workspace: str | None, trust: bool, overrides: tuple[str, ...]

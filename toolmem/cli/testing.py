@@ -26,7 +26,7 @@ def testing() -> None:
     "faults",
     multiple=True,
     type=click.Choice(sorted(FAULTS)),
-    help="Answer some requests with this fault; may be given several times.",
+    help="Answer with this fault, always or by --every or --share; may be given several times.",
 )
 @click.option("--every", default=0, type=click.IntRange(0), help="Let every n-th request fail.")
 @click.option(
@@ -38,7 +38,7 @@ def testing() -> None:
     type=click.FloatRange(0),
     help="Wait this many seconds before each answer.",
 )
-@click.option("--key", default="", help="Let in only requests with this API key.")
+@click.option("--key", default="", help="Refuse requests without this API key.")
 def serve(
     port: int, faults: tuple[str, ...], every: int, share: float, latency: float, key: str
 ) -> None:

@@ -25,9 +25,9 @@ from toolmem.rules.turn import Speaker, is_guest, tell_operator
 
 Quote = Annotated[str, "The user's words, copied exactly from one message."]
 UserMessages = Annotated[
-    str | list[str] | None, "What the user typed. Without it, the user must approve."
+    str | list[str] | None, "The user's messages. Without them, the user must approve."
 ]
-SaidAt = Annotated[list[Moment] | None, "The time of each message. The newest one counts."]
+SaidAt = Annotated[list[Moment] | None, "When each message in `user_message` was typed."]
 _SET_BY_HOST = (
     "user_message",
     "said_at",
@@ -45,11 +45,11 @@ def note_demand(
     quote: Quote,
     effect: Annotated[Effect, "deny the call, ask the user first, or only remind the agent."],
     *,
-    lasting: Annotated[str | None, "always, or session to hold only in this conversation."] = None,
-    until: Annotated[str | None, "The last day on which the demand holds."] = None,
+    lasting: Annotated[str | None, "Write always, or session: only in this conversation."] = None,
+    until: Annotated[str | None, "The last day of the demand: today, or as 2026-12-24."] = None,
     tools: Annotated[list[str] | None, "The tools that could break the demand."] = None,
     replaces: Annotated[
-        str | None, "The demand that the user corrects: its id, or its words."
+        str | None, "The id or the words of the demand that this one replaces."
     ] = None,
     rule: Annotated[str | None, "The demand in other words, if the quote alone is unclear."] = None,
     when: When = None,
@@ -59,9 +59,9 @@ def note_demand(
     ] = None,
     passes: Annotated[list[Any] | None, "1 to 3 similar calls that the demand allows."] = None,
     user_message: UserMessages = None,
-    tools_available: Annotated[list[Any] | None, "The names or schemas of all tools."] = None,
+    tools_available: Annotated[list[Any] | None, "Names or schemas of the agent's tools."] = None,
     conversation_id: ConversationId = None,
-    turn: Annotated[str | None, "The id of the turn in which the user said it."] = None,
+    turn: Annotated[str | None, "The id of the turn in which the user said this."] = None,
     noted_by: Annotated[str | None, "The name of the agent or model that writes the note."] = None,
     said_at: SaidAt = None,
     speaker: Speaker = None,

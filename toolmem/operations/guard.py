@@ -38,8 +38,8 @@ def check_tool_call(
     *,
     conversation_id: ConversationId = None,
     tools: Annotated[list[Any] | None, "The schemas of the tools, to check the arguments."] = None,
-    folder: Annotated[str | None, "The folder in which the command would run."] = None,
-    force: Annotated[bool, "Let the call run although the same call failed before."] = False,
+    folder: Annotated[str | None, "The folder in which the call would run a command."] = None,
+    force: Annotated[bool, "Let the call run even if the same call failed before."] = False,
     speaker: Speaker = None,
 ) -> Decision:
     """Decide on a call before it runs: allow, advise, ask (the user first) or deny, and why.
@@ -68,7 +68,7 @@ def tool_call_ended(
     *,
     output: Annotated[str, "The output of the call."] = "",
     success: Annotated[bool | None, "Whether the call worked, if that is known."] = None,
-    call_id: Annotated[str | None, "The id that the host gave the call."] = None,
+    call_id: Annotated[str | None, "The id that the agent's program gave the call."] = None,
 ) -> bool:
     """Record how an allowed call ended, so that later calls are compared with it. Returns True."""
     memory.services.guard(memory.workspace_name).after(
@@ -87,9 +87,9 @@ def decisions(
     *,
     conversation_id: Annotated[str | None, "Return only decisions in this conversation."] = None,
     tool_name: Annotated[str | None, "Return only decisions about this tool."] = None,
-    action: Annotated[Action | None, "Return only decisions with this action."] = None,
-    kind: Annotated[SourceKind | None, "Return only decisions with a source of this kind."] = None,
-    rule_id: Annotated[str | None, "Return only decisions that rest on this rule."] = None,
+    action: Annotated[Action | None, "Return only decisions that let calls do this."] = None,
+    kind: Annotated[SourceKind | None, "Return only decisions made for this reason."] = None,
+    rule_id: Annotated[str | None, "Return only decisions made by the rule with this id."] = None,
     ids: Annotated[list[str] | None, "Return only the decisions with these ids."] = None,
     limit: Annotated[int, Meta(ge=1, le=1_000), "Return this many of the newest decisions."] = 100,
 ) -> Decisions:
@@ -118,7 +118,7 @@ def decisions(
 def mark_decision(
     memory: Memory,
     id: Annotated[str, "The id of the decision."],
-    wrong: Annotated[bool, "Whether it is wrong. False takes an earlier mark back."] = True,
+    wrong: Annotated[bool, "Whether the decision is wrong. False removes an earlier mark."] = True,
 ) -> Decision:
     """Mark a decision that the user finds wrong. The mark changes no rule and no later decision."""
     store = memory.services.store()

@@ -26,7 +26,7 @@ def recall(
     query: Annotated[str, "The text to look for. An empty query returns the newest memories."] = "",
     *,
     namespace: Annotated[
-        str, "Search in global, skill-<id>, tool-<name> or tool_effectiveness."
+        str, "Search here: global, skill-<id>, tool-<name> or tool_effectiveness."
     ] = GLOBAL,
     limit: Annotated[int, Meta(ge=1, le=100), "Return at most this many memories."] = LIMIT,
 ) -> list[MemoryEntry]:
@@ -44,7 +44,7 @@ def remember(
     *,
     namespace: Namespace = GLOBAL,
     id: Annotated[str | None, "The id of the memory to replace."] = None,
-    tags: Annotated[list[str] | None, "Words by which the memory is found."] = None,
+    tags: Annotated[list[str] | None, "Words by which a search finds the memory."] = None,
 ) -> MemoryEntry:
     """Remember a text, or replace the memory with this id."""
     return _memories(memory).remember(content, namespace, id or "", tags or ())
