@@ -36,8 +36,8 @@ MAX_ROWS = 20  # numbers of rows whose evaluation failed that are printed
     "--labels",
     type=options.InputFile(),
     help="Compare the judge with the labels in this CSV file: `index` is a row of the recording, "
-    "`label` is 1 if the call worked, else 0. Labels of calls drawn at random also correct the "
-    "share that worked; its interval then includes the judge's errors.",
+    "`label` is 1 if the call worked, else 0. Draw these calls at random: the labels also "
+    "correct the share of calls that worked, and its interval covers the judge's errors.",
 )
 @click.option(
     "--by",

@@ -99,7 +99,7 @@ def show_log(
     "that the store has logged are replayed.",
 )
 @format_options
-@click.option("--rules", "rules_store", hidden=True, help="The old name of --store.")
+@click.option("--rules", "rules_store", hidden=True, help="Do the same as --store.")
 @options.overrides
 @options.read_options
 @options.as_json

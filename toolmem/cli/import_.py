@@ -38,7 +38,7 @@ def format_options(command: options.Command) -> options.Command:
     form = click.option(
         "--format",
         type=click.Choice(NAMES),
-        help="The format of the recording. Without this option, it is recognized.",
+        help="Read the recording in this format, which is otherwise recognized.",
     )
     mapping = click.option(
         "--map",

@@ -45,7 +45,7 @@ def mcp() -> None:
 @click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
 @click.option("--url", help="Connect to the server at this address.")
 @click.option(
-    "--name", default="mcp", show_default=True, help="The server's name in the recorded calls."
+    "--name", default="mcp", show_default=True, help="Record calls under this name of the server."
 )
 @console.store_file
 @shadow_mode

@@ -25,11 +25,11 @@ _EXIT_CODES = {"kept": 0, "request": 1, "refused": 2}
 )
 @click.option("--lift", is_flag=True, help="Take an earlier demand back, as the user said.")
 @click.option(
-    "--said", multiple=True, help="A message that the user typed; may be given several times."
+    "--said", multiple=True, help="Give a message that the user typed; may be given several times."
 )
-@options.conversation("The conversation in which the user said this.")
+@options.conversation("Name the conversation in which the user said this.")
 @click.option(
-    "--tool", "tools", multiple=True, help="A tool that the agent has; may be given several times."
+    "--tool", "tools", multiple=True, help="Name a tool of the agent; may be given several times."
 )
 @options.write_options
 def note(

@@ -49,7 +49,7 @@ def rules() -> None:
 @click.option("--effect", type=click.Choice(get_args(Effect)), help="List rules with this effect.")
 @click.option("--text", help="Show only rules with this text in their sentence or tool.")
 @options.conversation("Show also the rules that hold only in this conversation.")
-@click.option("--session", hidden=True, help="The old name of --conversation.")
+@click.option("--session", hidden=True, help="Do the same as --conversation.")
 @options.with_memory(options.read_options)
 @options.as_json
 def list_rules(

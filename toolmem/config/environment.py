@@ -203,7 +203,7 @@ def _key_names(kind: tuple[str, str], variable: str, address: str) -> tuple[str,
 
 
 def host_of(address: str) -> str:
-    """The host of an address; "" where there is none."""
+    """The host of an address; "" if there is none."""
     try:
         return urlsplit(address).hostname or ""
     except ValueError:  # half an IPv6 address

@@ -61,7 +61,7 @@ _ENDS = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken
 
 
 def tokens(text: str, loader: Any = Loader) -> Iterator[Any]:
-    """Yield the tokens of a YAML text. Raises MarkedYAMLError where it would make PyYAML slow."""
+    """Yield the tokens of a YAML text. Raises MarkedYAMLError if it would make PyYAML slow."""
     depth = 0
     aliases = 0
     for token in yaml.scan(text, Loader=loader):
@@ -175,7 +175,7 @@ def merged(*layers: Layer) -> Layer:
 
 
 def origin_suffix(layer: Layer, path: Path) -> str:
-    """The origin of the value at `path`, as ` [my.yaml:12]`; "" where the layer has none."""
+    """The origin of the value at `path`, as ` [my.yaml:12]`; "" if the layer has none."""
     return f" [{layer[path].origin}]" if path in layer else ""
 
 

@@ -129,7 +129,7 @@ def read_chat(messages: list[Any]) -> Chat:
 
 
 def _foreign_part(message: Mapping[str, Any]) -> str:
-    """The type of a call or answer in another provider's form; "" where there is none."""
+    """The type of a call or answer in another provider's form; "" if there is none."""
     content = message.get("content")
     parts = content if isinstance(content, list) else []
     kinds = (tool_part(part) for part in (message, *parts) if isinstance(part, Mapping))

@@ -49,7 +49,7 @@ def read_calls(
     and evaluated. A time that is not recorded is NaT.
 
     A UserWarning says what could not be read or was left out: `frame.attrs["bad_records"]` (the
-    first 1,000) and `frame.attrs["notes"]`. Raises RequestError where a file cannot be read.
+    first 1,000) and `frame.attrs["notes"]`. Raises RequestError if a file cannot be read.
     """
     _pandas()  # before a long file is read
     now = datetime.now(UTC)
@@ -72,7 +72,7 @@ def read_calls(
 def frame_of(kind: type[Struct], rows: Sequence[Struct]) -> pd.DataFrame:
     """A row for each item, a column for each field. Calls also have `conversation_id`.
 
-    Raises RequestError where pandas is not installed.
+    Raises RequestError if pandas is not installed.
     """
     pandas = _pandas()
     types = {each.name: _type(each.type) for each in fields(kind)}

@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[Line]:
-    """Read JSON Lines. Raises RequestError where the file cannot be opened or unpacked."""
+    """Read JSON Lines. Raises RequestError if the file cannot be opened or unpacked."""
     try:
         with unpacked(path) as file:
             yield from lines_of(file)

@@ -131,7 +131,7 @@ class RecordingReader:
     """Reads calls one after another; `notes` counts what was left out or guessed.
 
     `skip(path)`: whether to leave out a file. `finished(path)` is called when a file with calls was
-    read to its end. `folders`: see `read_units`. Raises RequestError where no format is called
+    read to its end. `folders`: see `read_units`. Raises RequestError if no format is called
     `format`, or `mapping` is wrong.
     """
 
@@ -178,7 +178,7 @@ class RecordingReader:
     ) -> Iterator[Read]:
         """Read the files and folders in `paths`, and the files in `searched`.
 
-        Raises RequestError where a file in `paths` cannot be read; any other is counted.
+        Raises RequestError if a file in `paths` cannot be read; any other is counted.
         """
         named = set(map(Path, paths))
         by_real_path: dict[str, Path] = {}

@@ -116,7 +116,7 @@ def _fits(value: Any, wanted: Any) -> bool:
 
 
 def read_path(path: str, part: Any, unit: Any) -> Any:
-    """The value at a path; None where that is null, UNSET where there is none."""
+    """The value at a path; None if that is null, UNSET where there is none."""
     found: Any = UNSET
     empty: tuple[str, ...] = ()  # the place of an empty text
     for begins, keys in _alternatives(path):

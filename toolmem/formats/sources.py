@@ -90,7 +90,7 @@ def _is_regular(path: Path) -> bool:
 
 
 def read_units(path: Path, folders: Collection[str] | None = None) -> Iterator[Line]:
-    """The units of a file. Raises RequestError where it cannot be read at all.
+    """The units of a file. Raises RequestError if it cannot be read at all.
 
     `folders`: of a database of OpenCode, read only the sessions that were started in these.
     """
@@ -237,7 +237,7 @@ _PARENT = "(SELECT parent_id FROM session WHERE session.id = part.session_id)"  
 def opencode_folders(path: Path) -> list[tuple[str, int]]:
     """The folders of the sessions in a database of OpenCode, and how many bytes each has.
 
-    A folder is "" where it is unknown, as in a locked database. [] for any other file.
+    A folder is "" if it is unknown, as in a locked database. [] for any other file.
     """
     if not path.is_file():  # a pipe can be read once
         return []

@@ -161,7 +161,7 @@ def _payload(raw: bytes) -> Mapping[str, Any]:
 
 
 def _read_integer(digits: str) -> int | str:
-    """An integer, or its digits as text where Python would refuse to read so many."""
+    """Read an integer; its digits as text if Python refuses to read so many."""
     return int(digits) if len(digits) < MAX_DIGITS else digits
 
 

@@ -107,7 +107,7 @@ class Hook(Struct, kw_only=True):
         return answer_start(self.agent, self.stores, self.guards(), event)
 
     def guards(self) -> list[Guard]:
-        """A guard for each store; none where the guard is switched off."""
+        """Return a guard for each store; none if the guard is switched off."""
         if not self.guard_is_on:
             return []
         settings = [path for install in installed() for path in install.files]

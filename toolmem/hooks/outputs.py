@@ -102,7 +102,7 @@ def _gemini_output(output: str, response: Mapping[str, Any]) -> tuple[str, bool 
 
 
 def _failed_in_recording(path: str, call_id: str) -> bool | None:
-    """Whether Codex's recording says that a call failed; None where it does not say."""
+    """Whether Codex's recording says that a call failed; None if it does not say."""
     for line in reversed(last_lines(path) if call_id else []):
         if call_id not in line:
             continue

@@ -175,7 +175,7 @@ def own_tool(agent: Agent, name: str, given: Mapping[str, Any]) -> tuple[str, st
 
 
 def write(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
-    """The answer as JSON with this agent's keys; {} where there is nothing to say."""
+    """The answer as JSON with this agent's keys; {} if there is nothing to say."""
     notice = answer.notice if event.kind in agent.notice_at else ""
     message = {"systemMessage": notice} if notice else {}
     if event.kind == "before_call" and answer.action in ("ask", "deny"):

@@ -70,7 +70,7 @@ def follow_team_file(stores: Stores, event: Event) -> Answer:
 
 
 class _ChangedFile(Struct):
-    """The file as it is now, and the rules of it that bind."""
+    """The file as it is now, and those of its rules that bind."""
 
     rules: ToolMemoryStore
     path: Path

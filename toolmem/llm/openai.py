@@ -134,7 +134,7 @@ def read_vectors(body: Any, _: str) -> Reading[list[Any]]:
 
 
 def _content(content: Any) -> str | None:
-    """The text of a content: a text, a list of parts or null. None where it is none of them."""
+    """Return the text of a text, a list of parts or null; None for any other content."""
     if isinstance(content, list):
         return "".join(str(as_object(part).get("text", "")) for part in content)
     if content is None:
@@ -143,7 +143,7 @@ def _content(content: Any) -> str | None:
 
 
 def _read_json(body: bytes) -> Any:
-    """Decode a body; None where it is no JSON."""
+    """Decode a body; None if it is no JSON."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -25,7 +25,7 @@ from toolmem.rules.turn import Speaker, is_guest, tell_operator
 
 Quote = Annotated[str, "The user's words, copied exactly from one message."]
 UserMessages = Annotated[
-    str | list[str] | None, "The user's messages. Without them, the user must approve."
+    str | list[str] | None, "What the user typed. Without it, a request waits for the user."
 ]
 SaidAt = Annotated[list[Moment] | None, "When each message in `user_message` was typed."]
 _SET_BY_HOST = (

@@ -108,7 +108,7 @@ def _score(text: str) -> float | None:
 
 
 def compare(a: Calls, b: Calls) -> Comparison:
-    """Compare rows of the table `calls`. Raises RequestError where no tool is in both."""
+    """Compare rows of the table `calls`. Raises RequestError if no tool is in both."""
     names_a, names_b = ({call.tool_name for call in calls} for calls in (a, b))
     common = names_a & names_b
     if not common:

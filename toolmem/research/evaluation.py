@@ -237,7 +237,7 @@ def _flags_and_labels(
 
 
 def _group(call: ToolCallResult, by: str) -> str:
-    """The value of a call's field as text; "" where it has none."""
+    """The value of a call's field as text; "" if it has none."""
     if by == "day":
         return f"{call.create_time.astimezone(UTC):%Y-%m-%d}"
     value = call.metadata.get(by)

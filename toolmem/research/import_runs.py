@@ -103,7 +103,7 @@ def forget_import(memory: ToolMem, import_id: str) -> Forgotten:
     """Remove the calls of an import, their figures, and the guidance that was made of them.
 
     The next import reads all files again. Guidance is written again at once, unless a model writes
-    it. If this is interrupted, it can be repeated. Raises RequestError where no import has this id.
+    it. If this is interrupted, it can be repeated. Raises RequestError if no import has this id.
     """
     store = memory.services.store()
     workspace = memory.workspace_name

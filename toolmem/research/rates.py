@@ -61,7 +61,7 @@ class Errors(NamedTuple):
 
 
 def errors_of(calls: Iterable[Outcome]) -> dict[bool, Errors]:
-    """The judge's errors on labelled calls, by its verdict; {} where there are too few labels."""
+    """The judge's errors on labelled calls, by its verdict; {} if there are too few labels."""
     pairs = [each for each in calls if None not in each]
     if len(pairs) < MIN_LABELS:
         return {}
@@ -151,7 +151,7 @@ def paired_difference(pairs: Sequence[tuple[bool, bool]]) -> Interval:
 
 
 def kappa(pairs: Collection[tuple[bool, bool]]) -> float | None:
-    """Agreement beyond chance, at most 1.0; None where both sides always have the same one value.
+    """Agreement beyond chance, at most 1.0; None if all values are the same.
 
     J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological
     Measurement 20 (1960) 37-46.

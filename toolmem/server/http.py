@@ -141,7 +141,7 @@ class Service:
         return _json({**state, "name": "toolmem", "version": __version__}, status)
 
     def _lost_rules(self) -> str:
-        """Describe the rules that the store lost; "" where it has all. Raises StoreError."""
+        """Describe the rules that the store lost; "" if it has all. Raises StoreError."""
         self.memory.rules.is_guarded()
         store = self.memory.services.store()
         if isinstance(store, KeepsRuleCopies):
@@ -275,7 +275,7 @@ def application(
     missing = request_response(console.missing)
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer an unknown address with a page where a browser asks for one."""
+        """Answer an unknown address with a page if a browser asks for it."""
         await (missing if _wants_page(scope) else api)(scope, receive, send)
 
     return Starlette(routes=[*console.routes(), Mount("/", app=answer)])

@@ -221,7 +221,7 @@ class BaseStore(Store):
     def _put(
         self, record_key: RecordKey, body: bytes, document: Document | None, expected: int | None
     ) -> Record:
-        """Write a record. Raises Conflict where its version is not `expected` (None: any)."""
+        """Write a record. Raises Conflict if its version is not `expected` (None: any)."""
 
     def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:
         found = self.get_many(workspace, [(storable.VERDICTS, key) for key in keys]).records

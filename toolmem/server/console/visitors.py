@@ -115,7 +115,7 @@ class Visit(Struct, eq=False):
 
 
 class Visitors:
-    """Begins, recognizes and ends visits. `terminal`: None where no link is printed."""
+    """Begins, recognizes and ends visits. `terminal`: None if no link is printed."""
 
     def __init__(
         self, access: Access, terminal: Terminal | None = None, *, read_only: bool = False
@@ -191,13 +191,13 @@ class Visitors:
             self._visits.pop(visit.id, None)
 
     def require_own_form(self, request: Request, visit: Visit, form: Mapping[str, str]) -> None:
-        """Raises Refused where another page sent the form."""
+        """Raises Refused if another page sent the form."""
         self.require_own_page(request)
         if not visit.signed(form.get("csrf", "")):
             raise Refused(403, "This form is too old, or came from another page: load it again.")
 
     def require_own_page(self, request: Request) -> None:
-        """Raises Refused where a page of another host or port sent the request."""
+        """Raises Refused if a page of another host or port sent the request."""
         origin = request.headers.get("origin")
         host = request.headers.get("host")
         site = request.headers.get("sec-fetch-site", "none")  # "none": typed, or no browser
@@ -206,7 +206,7 @@ class Visitors:
             raise Refused(403, "This form came from another page.")
 
     def require_may_change(self, visit: Visit) -> None:
-        """Raises Refused where a visit may not change rules."""
+        """Raises Refused if a visit may not change rules."""
         if self.read_only:
             raise Refused(403, "This server is read-only. Nothing was changed.")
         if self._visits.get(visit.id) is not visit:  # it may end while a form is being sent

@@ -141,7 +141,7 @@ class Client:
         return limited
 
     def about_server(self) -> Mapping[str, Any]:
-        """The server's answer about itself, asked at the first contact; {} where it gives none.
+        """Return the server's answer about itself, asked at the first contact; {} without one.
 
         It is asked in a thread, because nothing else limits how long a DNS look-up takes.
         """
@@ -285,7 +285,7 @@ class Client:
         self.ask(lambda es: es.indices.refresh(index=index))
 
     def search(self, **body: Any) -> Any:
-        """Search. Raises StoreError where a shard is missing, instead of a partial answer."""
+        """Search. Raises StoreError, instead of a partial answer, if a shard is missing."""
         return self.ask(lambda es: es.search(allow_partial_search_results=False, **body))
 
     def values(self, index: str, field: str, filters: Sequence[Any]) -> list[str]:

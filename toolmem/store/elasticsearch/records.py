@@ -41,7 +41,7 @@ def document_fields(text: str) -> dict[str, str]:
 
 
 def record_of(doc: Doc | None) -> Record | None:
-    """The record of a document; None where it was deleted or never written."""
+    """The record of a document; None if it was deleted or never written."""
     if doc is None or not doc.source["live"]:
         return None
     source = doc.source
@@ -161,7 +161,7 @@ class RecordStore(BaseStore):
         """The copies of rules that the store lost, or holds in an older or another version.
 
         A loss is logged once. Where there is none, the copies are brought up to date. Raises
-        StoreError where the copies cannot be read.
+        StoreError if the copies cannot be read.
         """
         lost, behind, stamps = self._compare_copies(workspace)
         if not lost:

@@ -250,7 +250,7 @@ class Tools:
     def read(
         self, workspace: str, call_ids: Mapping[str, Sequence[str]], cached: bool = False
     ) -> dict[str, FoundTool]:
-        """Tools by name, each with those of its `call_ids` (by tool) that it knows.
+        """Read tools by name, and the calls in `call_ids` (by tool) that they know.
 
         A call is in the outbox until its document is written, so documents are read afterwards.
         `cached`: take tools as this process last wrote them; a swap fails if that is outdated.

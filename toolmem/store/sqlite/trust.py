@@ -22,7 +22,7 @@ _made_here: set[tuple[str, str]] = set()  # stores made by this process whose no
 
 
 def distrust_reason(path: str, store_id: str) -> str:
-    """Why a store is not trusted; "" where it is trusted or does not exist yet.
+    """Why a store is not trusted; "" if it is trusted or does not exist yet.
 
     The store in the user's home is always trusted: whoever can write there can also write notes.
     """
@@ -50,7 +50,7 @@ def trusted_path(store_id: str, path: str) -> str:
 
 
 def home_folder() -> str:
-    """The folder of the user's own store; "" where this user has no home folder."""
+    """The folder of the user's own store; "" if this user has no home folder."""
     home = os.path.expanduser("~")
     return os.path.join(os.path.realpath(home), OWN_FOLDER) if os.path.isabs(home) else ""
 
@@ -89,7 +89,7 @@ def remember(path: str, store_id: str) -> None:
 
 
 def state_folder() -> Path:
-    """The folder for toolmem's state on this platform. Raises OSError where there is no home."""
+    """The folder for toolmem's state on this platform. Raises OSError if there is no home."""
     base = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):  # the standard: a relative one is ignored
         is_mac = sys.platform == "darwin"
