@@ -110,6 +110,15 @@ def test_a_workspace_is_never_deleted_over_mcp(tmp_path):
     assert failed and "confirm: unknown" in told
 
 
+def test_every_argument_of_every_tool_is_described(tmp_path):
+    async def work(session):
+        return (await session.list_tools()).tools
+
+    for tool in asked(tmp_path, work, "mcp.tools=[all]"):
+        for name, schema in tool.input_schema["properties"].items():
+            assert schema["description"].endswith("."), f"{tool.name}: {name}"
+
+
 def test_a_misspelt_argument_is_refused_and_nothing_is_done(tmp_path):
     async def work(session):
         refused = await text_of(session, "memory_store", contents="x")

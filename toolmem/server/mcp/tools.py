@@ -1,6 +1,6 @@
-"""The tools of the MCP server: operations made for agents, and the flows that `mcp.tools` adds.
+"""The tools of the MCP server: operations for agents, and the flows that `mcp.tools` adds.
 
-Every session of every agent sends the list to its model, so it is short.
+Every agent sends the list to its model in every session, so it is short.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from toolmem.operations.results import Result
 from toolmem.rules.changes import Actor
 from toolmem.rules.notes.keep import NoteResult
 from toolmem.rules.replies import without_ways_out
-from toolmem.server.openapi import flow_schema
+from toolmem.server.openapi import WORKSPACE, flow_schema
 
 ALL = "all"  # in `mcp.tools`: every flow
 
@@ -40,7 +40,7 @@ class Offer(Struct):
 
 
 class McpTools:
-    """Raises ConfigError if `mcp.tools` names an unknown flow."""
+    """Offers and runs tools. Raises ConfigError if `mcp.tools` names an unknown flow."""
 
     def __init__(self, memory: ToolMem, workspace: str) -> None:
         self.memory = memory
@@ -58,11 +58,11 @@ class McpTools:
         for name in flows if ALL in chosen else chosen:
             self.offers.setdefault(name, _flow_offer(name, flows[name]))
         for offer in self.offers.values():
-            schema = {"type": "string", "default": workspace}
+            schema = {**WORKSPACE, "default": workspace}
             offer.tool.input_schema["properties"][WORKSPACE_KEY] = schema
 
     def call(self, name: str, arguments: Mapping[str, Any] | None, client: str) -> CallToolResult:
-        """Run a tool as the agent `client`. Refusals are results. Raises StoreError, ModelError."""
+        """Run a tool for an agent. A refusal is a result. Raises StoreError, ModelError."""
         given = {key: value for key, value in (arguments or {}).items() if value is not None}
         try:
             given = with_new_names(given)
@@ -86,7 +86,7 @@ class McpTools:
 
 
 def _for_model(done: Any) -> Any:
-    """A result without what is for the user alone: how they let a call through, or lift a rule."""
+    """The result without what only the user may read: how to allow a call or lift a rule."""
     if isinstance(done, Decision):
         return replace(done, notice="")
     if isinstance(done, NoteResult):
@@ -105,7 +105,7 @@ def _operation_offer(operation: Operation, agent: AgentTool) -> Offer:
 
 
 def _flow_offer(name: str, flow: Flow) -> Offer:
-    """Without `confirm`: only the user may delete a workspace, so agents are not offered it."""
+    """A flow as a tool. It has no `confirm`, as only the user may delete a workspace."""
     hidden = ("confirm", WORKSPACE_KEY)
     schema = flow_schema({key: each for key, each in flow.arguments.items() if key not in hidden})
     for each in schema["properties"].values():
