@@ -195,9 +195,7 @@ class _Run(Struct):
             self._missing_keys.update(op.leaves)
         finally:
             report.seconds = clock.monotonic() - started
-            outcome = report.outcome
-            seconds = report.seconds
-            self._emit(Event("op_finished", op.key, message=outcome, seconds=seconds))
+            self._emit(Event("op_finished", op.key, message=report.outcome, seconds=report.seconds))
 
 
 def _call(op: Op, context: Context) -> None:

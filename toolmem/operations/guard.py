@@ -55,9 +55,7 @@ def check_tool_call(
         folder=folder or "",
         force=force,
     )
-    if speaker is not None and is_guest(speaker, "owner"):
-        return replace(decision, notice="")
-    return decision
+    return replace(decision, notice="") if is_guest(speaker, "owner") else decision
 
 
 @operation(rpc="memory.tool_call_ended")
@@ -67,7 +65,7 @@ def tool_call_ended(
     input: Arguments = None,
     *,
     output: Annotated[str, "The output of the call."] = "",
-    success: Annotated[bool | None, "Whether the call worked, if that is known."] = None,
+    success: Annotated[bool | None, "Whether the call worked, if it is known."] = None,
     call_id: Annotated[str | None, "The id that the host gave the call."] = None,
 ) -> bool:
     """Record how an allowed call ended, so that later calls are compared with it. Returns True."""
@@ -89,7 +87,7 @@ def decisions(
     tool_name: Annotated[str | None, "Return only decisions about this tool."] = None,
     action: Annotated[Action | None, "Return only decisions with this action."] = None,
     kind: Annotated[SourceKind | None, "Return only decisions with a source of this kind."] = None,
-    rule_id: Annotated[str | None, "Return only decisions that rest on this rule."] = None,
+    rule_id: Annotated[str | None, "Return only decisions that this rule caused."] = None,
     ids: Annotated[list[str] | None, "Return only the decisions with these ids."] = None,
     limit: Annotated[int, Meta(ge=1, le=1_000), "Return this many of the newest decisions."] = 100,
 ) -> Decisions:
@@ -118,7 +116,7 @@ def decisions(
 def mark_decision(
     memory: Memory,
     id: Annotated[str, "The id of the decision."],
-    wrong: Annotated[bool, "Whether it is wrong. False takes an earlier mark back."] = True,
+    wrong: Annotated[bool, "Whether it is wrong. False removes an earlier mark."] = True,
 ) -> Decision:
     """Mark a decision that the user finds wrong. The mark changes no rule and no later decision."""
     store = memory.services.store()

@@ -124,25 +124,21 @@ class UpdateVectorStoreOp(Op):
         store, workspace = context.services.store(self.settings), context.workspace
         calls = [item.call for item in judged]
         keep = context.get("keep_calls", DEFAULT_WINDOW)
-        appended_by_tool = store.append_calls(workspace, calls, keep)
+        results = store.append_calls(workspace, calls, keep)
         context.progress(len(calls), len(calls), "stored")
-        records = _with_guidance(
-            store, workspace, appended_by_tool, context.get("known_tools") or ()
-        )
+        records = _with_guidance(store, workspace, results, context.get("known_tools") or ())
         metadata = context.response.metadata
         metadata["memory_list"] = with_all_fields([tool_memory(each) for each in records])
         metadata["trimmed"] = {
-            tool: appended.trimmed
-            for tool, appended in appended_by_tool.items()
-            if appended.trimmed
+            tool: appended.trimmed for tool, appended in results.items() if appended.trimmed
         }
         # Count the calls that could not be stored, or that another writer stored meanwhile.
         failures: list[dict[str, Any]] = [
             {"index": judged[each.index].position, "tool_name": tool, "error": each.error}
-            for tool, appended in appended_by_tool.items()
+            for tool, appended in results.items()
             for each in appended.failures
         ]
-        duplicates = sum(len(appended.duplicates) for appended in appended_by_tool.values())
+        duplicates = sum(len(appended.duplicates) for appended in results.values())
         evaluation = metadata.get("evaluation")
         if evaluation is not None:
             evaluation["duplicates"] += duplicates

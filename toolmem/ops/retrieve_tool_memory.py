@@ -50,10 +50,8 @@ class RetrieveToolMemoryOp(Op):
             windows = [Window(each, []) for each in store.records(context.workspace, wanted)]
         guards = [context.services.guard(context.workspace)]
         records = permitted_records((each.record for each in windows), guards, context.language)
-        memories = [
-            tool_memory(record, window.calls)
-            for record, window in zip(records, windows, strict=True)
-        ]
+        pairs = zip(records, windows, strict=True)
+        memories = [tool_memory(record, window.calls) for record, window in pairs]
         found = {memory.when_to_use for memory in memories}
         missing = [name for name in names or [] if name not in found]
         if query and missing:  # a known tool that the query does not fit is not missing

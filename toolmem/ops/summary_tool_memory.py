@@ -28,7 +28,7 @@ from toolmem.ops.dispatch import add_stop_reason, add_usage, dispatch, value_of
 MAX_CONVERSATIONS = 20  # of a tool: the calls of all tools in them are read
 MAX_LOG_CALLS = 400  # read from these conversations together
 MAX_TRIES = 3  # attempts at a tool that another writer keeps changing
-CHANGED_MEANWHILE = f"others changed this tool {MAX_TRIES} times meanwhile; run it again"
+TOO_BUSY = f"others changed this tool {MAX_TRIES} times meanwhile; run it again"
 Action = Literal["summarized", "skipped", "failed", "not_found"]
 
 
@@ -110,16 +110,13 @@ class SummaryToolMemoryOp(Op):
             f"{len(actions['summarized'])} summarized",
             f"{len(actions['skipped'])} skipped (already up-to-date)",
         ]
-        if actions["failed"]:
-            counts.append(f"{len(actions['failed'])} failed")
-        if actions["not_found"]:
-            counts.append(f"{len(actions['not_found'])} not found")
+        for action, words in (("failed", "failed"), ("not_found", "not found")):
+            if actions[action]:
+                counts.append(f"{len(actions[action])} {words}")
         is_success = len(done) == len(outcomes)
-        processed = "Successfully processed" if is_success else "Processed"
+        processed = "Successfully processed" if is_success else "Processed"  # ReMe's words
         context.response.success = is_success
-        context.response.answer = (
-            f"{processed} {len(outcomes)} tool memories: {', '.join(counts)}"  # as ReMe words it
-        )
+        context.response.answer = f"{processed} {len(outcomes)} tool memories: {', '.join(counts)}"
         context.report.saved_requests += len(actions["skipped"])
         saved = sum(outcome.prompt_tokens for outcome in outcomes)
         add_usage(context, Usage(saved_prompt_tokens=saved))
@@ -170,7 +167,7 @@ class _SummaryRun:
             for gone in {*conflicting} - {record.tool_name for record in records}:
                 self.outcomes[gone] = SummaryOutcome(tool_name=gone, action="not_found")
         for record in records:
-            self.outcomes[record.tool_name].error = CHANGED_MEANWHILE
+            self.outcomes[record.tool_name].error = TOO_BUSY
 
     def _plan_all(self, records: Iterable[ToolRecord]) -> dict[str, _Task]:
         """The tools to summarize, by name. Tools to skip get their outcome here."""
