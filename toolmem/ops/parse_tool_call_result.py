@@ -32,9 +32,7 @@ class ParseToolCallResultOp(Op):
     """
 
     class Params(Struct, frozen=True):
-        max_history_tool_call_cnt: Annotated[int, Meta(ge=1)] = (
-            DEFAULT_WINDOW  # the oldest leave first
-        )
+        max_history_tool_call_cnt: Annotated[int, Meta(ge=1)] = DEFAULT_WINDOW  # FIFO
         evaluation_sleep_interval: Annotated[float, Meta(ge=0)] = 1.0  # seconds between requests
         force: bool = False  # do not use cached verdicts
 
@@ -56,22 +54,20 @@ class ParseToolCallResultOp(Op):
         known = store.records(workspace, names) if names else []
         unjudged = calls_at(store, workspace, {each.tool_name: each.unjudged for each in known})
         judged = judge_calls(context, [*unjudged, *(item.call for item in fresh)], schemas)
-        first_fresh = len(unjudged)
+        offset = len(unjudged)
         if schemas:
             keep_descriptions(store, workspace, schemas.values())
-        replace_verdicts(store, workspace, judged.calls[:first_fresh])
+        replace_verdicts(store, workspace, judged.calls[:offset])
         context["judged_calls"] = [
             PositionedCall(item.position, call)
-            for item, call in zip(fresh, judged.calls[first_fresh:], strict=True)
+            for item, call in zip(fresh, judged.calls[offset:], strict=True)
         ]
         context["keep_calls"] = self.params.max_history_tool_call_cnt
         context["known_tools"] = known
         failures = read.failures + [
-            CallFailure(
-                fresh[failure.index - first_fresh].position, failure.tool_name, failure.error
-            )
+            CallFailure(fresh[failure.index - offset].position, failure.tool_name, failure.error)
             for failure in judged.failures
-            if failure.index >= first_fresh
+            if failure.index >= offset
         ]
         requested = len(records)
         duplicates = len(ran) - len(fresh)

@@ -16,9 +16,9 @@ import mcp_types as types
 from toolmem.config.names import hint
 from toolmem.errors import RequestError
 from toolmem.flow.checks import WORKSPACE_KEY
-from toolmem.flow.runner import with_new_names
 from toolmem.memory.toolmem import ToolMem
 from toolmem.server.openapi import WORKSPACE
+from toolmem.server.rpc import split_workspace
 from toolmem.text.display import shown_name
 
 PAGE = 100  # resources per response
@@ -91,9 +91,9 @@ class McpReading:
     def prompt(self, name: str, arguments: Mapping[str, str] | None) -> types.GetPromptResult:
         if name != PROMPT:
             raise RequestError(f"there is no prompt {shown_name(name)} ({hint(name, [PROMPT])})")
-        given = with_new_names(arguments or {})
+        workspace_name, given = split_workspace(arguments or {}, self.workspace)
         tools = [tool.strip() for tool in given.get("tools", "").split(",") if tool.strip()]
-        workspace = self.memory.workspace(given.get(WORKSPACE_KEY) or self.workspace)
+        workspace = self.memory.workspace(workspace_name)
         nothing = "No rule is pinned, and nothing is known of these tools."
         text = workspace.prompt(tools or None) or nothing
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))

@@ -17,7 +17,6 @@ from toolmem.config.names import hint
 from toolmem.errors import ConfigError, RequestError
 from toolmem.flow.binding import Flow
 from toolmem.flow.checks import WORKSPACE_KEY
-from toolmem.flow.runner import with_new_names
 from toolmem.memory.toolmem import ToolMem, Workspace
 from toolmem.models.decisions import Decision
 from toolmem.models.tools import FlowResponse
@@ -28,6 +27,7 @@ from toolmem.rules.changes import Actor
 from toolmem.rules.notes.keep import NoteResult
 from toolmem.rules.replies import without_ways_out
 from toolmem.server.openapi import WORKSPACE, flow_schema
+from toolmem.server.rpc import split_workspace
 
 ALL = "all"  # in `mcp.tools`: every flow
 
@@ -65,8 +65,7 @@ class McpTools:
         """Run a tool for an agent. A refusal is a result. Raises StoreError, ModelError."""
         given = {key: value for key, value in (arguments or {}).items() if value is not None}
         try:
-            given = with_new_names(given)
-            workspace = given.pop(WORKSPACE_KEY, None) or self.workspace
+            workspace, given = split_workspace(given, self.workspace)
             offer = self.offers.get(name)
             if offer is None:
                 raise RequestError(f"there is no tool {name!r} ({hint(name, self.offers)})")
@@ -74,8 +73,6 @@ class McpTools:
             for key in given:
                 if key not in known:
                     raise RequestError(f"{key}: unknown ({hint(key, known)})", key)
-            if not isinstance(workspace, str):
-                raise RequestError("workspace: expected the name of a workspace", WORKSPACE_KEY)
             actor = Actor("agent", name=client)
             done = offer.run(self.memory.workspace(workspace).acting_as(actor), given)
         except RequestError as error:
