@@ -166,7 +166,7 @@ class Context(Struct):
     report: OpReport
     _emit: Callable[[Event], None]
     cancellation: Cancellation
-    flow: str = ""  # its name in the configuration; "": composed in Python
+    flow: str  # its name in the configuration; "": composed in Python
 
     @property
     def workspace(self) -> str:

@@ -73,11 +73,11 @@ def run_flow(
     request: Mapping[str, Any],
     services: Services,
     *,
-    name: str = "",
-    arguments: Mapping[str, Argument] | None = None,
-    listeners: Iterable[Listener] = (),
+    name: str,
+    arguments: Mapping[str, Argument] | None,
+    listeners: Iterable[Listener],
 ) -> FlowRun:
-    """Run a flow. `arguments`: its `input_schema`; None for a flow composed in Python.
+    """Run a flow. A flow composed in Python has the `name` "" and no `arguments`.
 
     Raises RequestError before anything runs, and what an op raises. Where the op's
     `raise_exception` is false, the response names the error instead, and the flow goes on.

@@ -57,7 +57,7 @@ def fitting_tools(
     query: str,
     embedder: Embedder,
     names: Sequence[str] | None,
-    on_embedded: Callable[[int], None] | None = None,
+    on_embedded: Callable[[int], None],
 ) -> list[str]:
     """The tools that fit a query, best first. `names`: the tools to rank. Raises ModelError.
 

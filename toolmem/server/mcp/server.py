@@ -37,7 +37,7 @@ not approved waits as a request."""
 class McpService:
     """One memory behind an MCP server. Raises ConfigError."""
 
-    def __init__(self, memory: ToolMem, workspace: str = "default") -> None:
+    def __init__(self, memory: ToolMem, workspace: str) -> None:
         self._tools = McpTools(memory, workspace)
         self._threads = Threads()
         tools = types.ListToolsResult(tools=[each.tool for each in self._tools.offers.values()])
