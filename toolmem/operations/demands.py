@@ -47,7 +47,7 @@ def note_demand(
     quote: Quote,
     effect: Annotated[Effect, "deny the call, ask the user first, or only remind the agent."],
     *,
-    lasting: Annotated[str | None, "always, or session to hold only in this conversation."] = None,
+    lasting: Annotated[str | None, "always, or session: only in this conversation."] = None,
     until: Annotated[str | None, "The last day on which the demand holds."] = None,
     tools: Annotated[list[str] | None, "The tools that could break the demand."] = None,
     replaces: Annotated[
