@@ -26,13 +26,13 @@ def check_flow(node: Node, available_keys: Iterable[str], ops: Mapping[str, type
             after = available
             for branch in node.parts:
                 others = {key: other for key, other in branch_by_key.items() if other is not branch}
-                problems.extend(
-                    f"{op.key} reads {key!r}, which {others[key]} leaves in a parallel branch: "
-                    "compose them by >>"
-                    for op in branch.ops()
-                    for key in (*op.reads, *op.optional)
-                    if key in others
-                )
+                for op in branch.ops():
+                    problems.extend(
+                        f"{op.key} reads {key!r}, which {others[key]} leaves in a parallel branch: "
+                        "compose them by >>"
+                        for key in (*op.reads, *op.optional)
+                        if key in others
+                    )
                 after |= visit(branch, available | others.keys())  # one problem each
             return after
         assert isinstance(node, Op)

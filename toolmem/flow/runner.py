@@ -140,6 +140,7 @@ class _Run(Struct):
 
     def _run_parallel(self, node: Parallel, reports: Iterator[OpReport]) -> None:
         """Run each branch in a thread. An error in one, or Ctrl-C, cancels the others."""
+        # `reports` are in reading order, so each branch gets its own before any runs.
         work = [(part, iter([next(reports) for _ in part.ops()])) for part in node.parts]
         with ThreadPoolExecutor(len(work), "toolmem branch") as threads:
             branches: list[Future[None]] = [

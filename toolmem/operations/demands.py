@@ -28,7 +28,7 @@ UserMessages = Annotated[
     str | list[str] | None, "What the user typed. Without it, the user must approve."
 ]
 SaidAt = Annotated[list[Moment] | None, "The time of each message. The newest one counts."]
-_HIDDEN_FROM_AGENTS = (
+_HIDDEN = (  # from agents: the host knows these
     "user_message",
     "said_at",
     "tools_available",
@@ -39,9 +39,7 @@ _HIDDEN_FROM_AGENTS = (
 )
 
 
-@operation(
-    rpc="memory.demand_note", agent=AgentTool("note_demand", contract(), _HIDDEN_FROM_AGENTS)
-)
+@operation(rpc="memory.demand_note", agent=AgentTool("note_demand", contract(), _HIDDEN))
 def note_demand(
     memory: Memory,
     quote: Quote,
@@ -102,9 +100,7 @@ def note_demand(
 
 @operation(
     rpc="memory.demand_lift",
-    agent=AgentTool(
-        "lift_demand", "Lift an earlier demand that the user takes back.", _HIDDEN_FROM_AGENTS
-    ),
+    agent=AgentTool("lift_demand", "Lift an earlier demand that the user takes back.", _HIDDEN),
 )
 def lift_demand(
     memory: Memory,
