@@ -55,7 +55,9 @@ def check_tool_call(
         folder=folder or "",
         force=force,
     )
-    return replace(decision, notice="") if is_guest(speaker, "owner") else decision
+    if speaker is not None and is_guest(speaker, "owner"):
+        return replace(decision, notice="")
+    return decision
 
 
 @operation(rpc="memory.tool_call_ended")
