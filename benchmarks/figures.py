@@ -26,8 +26,8 @@ FIGURES = (
     Figure(
         "judge",
         "Failed calls told",
-        "Failed calls told from their output alone, balanced accuracy on tau-bench, ToolBench, "
-        "InterCode, OpenHands: {}, {}, {}, {}",
+        "Failed calls that the offline judge finds by the output alone, balanced accuracy on "
+        "tau-bench, ToolBench, InterCode, OpenHands: {}, {}, {}, {}",
         tuple(
             (name, "balanced accuracy")
             for name in ("tau_bench", "toolbench", "intercode", "openhands")
@@ -36,13 +36,13 @@ FIGURES = (
     Figure(
         "guidance",
         "Unwritten conventions",
-        "Unwritten conventions of an office held by eight cards: {}, in {} tokens",
+        "Unwritten conventions of an office that eight tools' guidance states: {}, in {} tokens",
         (("eight cards", "facts"), ("eight cards", "tokens")),
     ),
     Figure(
         "guidance",
         "Lessons",
-        "Lessons of labelled failures: cards name {} of {}, advice {} of {}",
+        "Lessons of labelled failures: guidance names {} of {}, advice {} of {}",
         tuple(
             (f"all, {place}", column) for place in ("card", "advice") for column in ("said", "of")
         ),
@@ -50,8 +50,8 @@ FIGURES = (
     Figure(
         "cost",
         "intercode",
-        "Tokens that summaries read, times reading each call once (InterCode): {} with a smart "
-        "skip at 1 new call, {} at 10, {} incremental",
+        "Tokens that a model reads to summarize, where 1.0 reads each call once (InterCode): {} if "
+        "summarized after each call, {} after each 10, {} incrementally",
         tuple(
             (name, "times a single pass")
             for name in ("smart skip, 1", "smart skip, 10", "incremental")
@@ -60,8 +60,8 @@ FIGURES = (
     Figure(
         "demands",
         "Labelled messages",
-        "Demands in {} labelled messages kept: {} without a model ({} false), {} with the notes of "
-        "a large one ({} false, {} of {} forbidden calls stopped)",
+        "Demands in {} labelled messages that are kept: {} without a model ({} false), {} with the "
+        "notes of a large model ({} false, {} of {} forbidden calls stopped)",
         (
             ("offline", "standing"),
             ("offline", "kept"),
@@ -75,14 +75,14 @@ FIGURES = (
     Figure(
         "guard",
         "A decision",
-        "A decision of the guard among 1,000 rules on 200 tools, median and 99th percentile: {} "
-        "and {} ms",
+        "A decision of the guard with 1,000 rules on 200 tools: {} ms at the median, {} ms at the "
+        "99th percentile",
         (("", "p50"), ("", "p99")),
     ),
     Figure(
         "store",
         "Times",
-        "One call added to a file of 1,000 tools with 100 calls each: {} ms, {} kB",
+        "Adding one call to a file of 1,000 tools with 100 calls each: {} ms, {} kB",
         (
             ("1,000 tools x 100 calls: one call added, ms", "measured"),
             ("1,000 tools x 100 calls: one call added, kB", "measured"),
@@ -91,27 +91,27 @@ FIGURES = (
     Figure(
         "elasticsearch",
         "",
-        "Elasticsearch beside the bare client: ingest on 20 and on 200 tools {} and {} times (goal "
-        "2.0), {} where secrets are not masked; search {} times",
+        "Elasticsearch, where the bare client takes 1.0: storing calls of 20 and 200 tools takes "
+        "{} and {} (goals 2.0 and 2.2), {} without masking secrets; a search {}",
         tuple(("  time against bare", "measured", str(nth)) for nth in range(1, 5)),
     ),
     Figure(
         "hooks",
         "CPU",
-        "A hook before a call over a bare interpreter, of a file and of a shell line: {} and {} "
-        "ms of CPU (goals 60 and 90)",
+        "CPU that a hook takes before a call, beyond a bare interpreter: {} ms for a file, {} ms "
+        "for a shell command (goals 60 and 90)",
         (("a file", "over bare, ms"), ("a shell line", "over bare, ms")),
     ),
     Figure(
         "mcp",
         "300 calls",
-        "The MCP proxy adds to a call at the median {} ms (goal 2), and {} MB (goal 25)",
+        "The MCP proxy adds {} ms to a call at the median (goal 2), and takes {} MB (goal 25)",
         (("a call, five", "added"), ("resident", "added")),
     ),
     Figure(
         "serving",
         "One client",
-        "A check over HTTP beside a bare route: {} times",
+        "A check over HTTP takes {} times as long as a route that does nothing",
         (("check_tool_call", "p50 beside bare"),),
     ),
 )

@@ -35,7 +35,7 @@ from toolmem import ToolMem, errors
 from toolmem.cli.main import commands as command_line
 from toolmem.config import sections
 from toolmem.flow.op import known_ops
-from toolmem.formats import catalogue
+from toolmem.formats import programs
 from toolmem.formats.shapes import Format, events_of
 from toolmem.formats.sources import read_units
 from toolmem.formats.spans import flat_span
@@ -660,7 +660,7 @@ COMMANDS = {
     "table": "toolmem import calls.csv",
     "reme": "toolmem store import dump.jsonl",
 }
-# The formats that are no part of the catalogue: what the comments there say of the others.
+# The formats that are no part of `programs`: what the comments there say of the others.
 OWN: dict[str, tuple[str, Any]] = {
     "calls": (
         """
@@ -741,7 +741,7 @@ OWN: dict[str, tuple[str, Any]] = {
 
 def notes_on_formats() -> dict[str, dict[str, str]]:
     """What the comment above each format says, by the format's name and the comment's labels."""
-    source = Path(inspect.getfile(catalogue)).read_text(encoding="utf-8")
+    source = Path(inspect.getfile(programs)).read_text(encoding="utf-8")
     found = re.findall(r"((?:^#.*\n)+)^\w+ = Format\(\s*\"(\w+)\"", source, re.MULTILINE)
     own = ((comment, name) for name, (comment, _) in OWN.items())
     return {name: _labelled(comment) for comment, name in (*own, *found)}
@@ -779,7 +779,7 @@ def _command(name: str) -> str:
 def format_page(name: str) -> str:
     """One format: who writes it, what a line looks like, what is read and what is lost."""
     told = notes_on_formats()[name]
-    form = catalogue.BY_NAME.get(name)
+    form = programs.BY_NAME.get(name)
     read = ([told["Read"]] if "Read" in told else []) + (_read(form) if form else [])
     example = _example(name)
     shown = f"```text\n{example}\n```" if example else "None was written here to show."
@@ -822,7 +822,7 @@ def _read(form: Format) -> list[str]:
         f"whether it failed, by {', '.join(map(code, told))}": bool(told),
         "an answer without an error worked": form.silent_success,
         "a success that is told only says that the tool ran": not form.trusts_success,
-        "calls that were not let run are left out and counted": bool(form.refused),
+        "calls that were not allowed to run are left out and counted": bool(form.refused),
         "texts that the program adds to a user's or to a result are left out": bool(form.noise),
         "a later line may repeat the calls of earlier ones: each is read once": (
             form.repeats_history or bool(form.history)
@@ -854,7 +854,7 @@ def _example(name: str) -> str:
         return payload.read_text(encoding="utf-8").strip()
     with tempfile.TemporaryDirectory() as folder:
         units = [line.value for line in read_units(_readable(payload, Path(folder)))]
-    form = catalogue.BY_NAME[name]
+    form = programs.BY_NAME[name]
     unit = next(each for each in units if _has_call(form, each))
     for group in unit.get("scopeSpans", ()) if isinstance(unit, dict) else ():
         unit = [each for each in group["spans"] if _has_call(form, each)][-1]  # of a tool

@@ -20,6 +20,7 @@ from toolmem.store.changes import DELETED
 from toolmem.store.search import Ranking, index_words, scope_of
 from toolmem.store.storable import (
     GUIDANCE,
+    as_list,
     decoder,
     figures_of,
     guidance_of,
@@ -28,7 +29,6 @@ from toolmem.store.storable import (
     next_version,
     read_window,
     searched_text,
-    several,
 )
 
 encode = msgspec.json.encode
@@ -64,8 +64,8 @@ class State:
         self.key = os.urandom(32)
 
 
-class Asked:
-    """A tool while a write of it is decided: `Found` in toolmem/store/changes.py."""
+class FoundTool:
+    """A tool while a write of it is decided: `FoundTool` in toolmem/store/changes.py."""
 
     def __init__(self, store, tool, ids):
         self.store, self.tool = store, tool
@@ -78,7 +78,7 @@ class Asked:
     def figures(self, seqs):
         return self.window(seqs, CallFigures).calls if seqs else []
 
-    def held(self):
+    def known_figures(self):
         seqs = {each: self.tool.ids[each] for each in self.known}
         return {each: (seq, figures_of(self.tool.calls[seq][2])) for each, seq in seqs.items()}
 
@@ -183,12 +183,12 @@ class DictStore(BaseStore):
             held = self._space(state, workspace).tools.get(tool)
             return set() if held is None else {each for each in ids if each in held.ids}
 
-    def _commit(self, workspace, asks):
+    def _commit(self, workspace, updates):
         with self._state() as state:
             space, answers, changed = state.spaces.setdefault(workspace, Space()), {}, []
-            for name, ask in asks.items():
-                found = Asked(self, space.tools.get(name), ask.ids)
-                commit, answers[name] = ask.decide(found)
+            for name, update in updates.items():
+                found = FoundTool(self, space.tools.get(name), update.ids)
+                commit, answers[name] = update.decide(found)
                 if commit is DELETED:
                     self._delete_tool(space, name)
                 elif commit is not None:
@@ -239,14 +239,14 @@ class DictStore(BaseStore):
         text = searched_text(contains).lower()
         end = math.inf if before is None else before
         with self._state() as state:
-            names = None if tool_names is None else several(tool_names)
+            names = None if tool_names is None else as_list(tool_names)
             tools = self._found(state, workspace, names)
             rows = sorted(row for each in tools for row in each.calls.values() if row[2])
         found = [
             LoggedCall(position, decoder(ToolCallResult)(body))
             for position, made_in, body in rows
             if after < position < end
-            and (conversation_id is None or made_in in several(conversation_id))
+            and (conversation_id is None or made_in in as_list(conversation_id))
             and text in body.decode().lower()
         ]
         found = [each for each in found if ids is None or each.call.id in ids]

@@ -1,6 +1,6 @@
 """The clinic: tools whose conventions stand in no schema, and the state that calls leave behind.
 
-Conventions are met by error messages, and a few by answers that are worth nothing: an empty list, a
+Conventions are met by error messages, and a few by answers of no use: an empty list, a
 total of 0. Patients, drugs and figures are made up.
 """
 

@@ -233,6 +233,14 @@ def test_an_evaluation_of_known_calls_says_that_they_are_not_judged_again(tmp_pa
         assert ("1 call of a known id" in " ".join(page.read_text().split())) is is_told
 
 
+@pytest.mark.parametrize("command", ["costs", "guard replay"])
+def test_records_that_cannot_be_read_are_counted_where_not_all_are_printed(tmp_path, command):
+    call = {"tool_name": "search", "input": {}, "output": "[]", "success": True}
+    (tmp_path / "calls.jsonl").write_text(json.dumps(call) + "\n{}" * 25)
+    done = run(tmp_path, *command.split(), "--input", "calls.jsonl")
+    assert "and 5 more bad records" in done.stderr
+
+
 def test_an_interrupt_ends_a_command_without_a_traceback(tmp_path):
     os.mkfifo(tmp_path / "calls.jsonl")
     command = [*COMMAND, "evaluate", "--input", "calls.jsonl"]

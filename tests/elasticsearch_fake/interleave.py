@@ -27,7 +27,7 @@ def open_store(send: Callable[[Any], Any]) -> ElasticsearchStore:
     """A store of a process of its own, which waits for nothing."""
     client: Any = FakeClient(send)
     store = ElasticsearchStore(index_prefix="p", mask=False, client=client)
-    store._client.pauses = lambda longest=0: iter([None] * ATTEMPTS)  # type: ignore[method-assign]
+    store._client.attempts = lambda longest=0: iter([None] * ATTEMPTS)  # type: ignore[method-assign]
     return store
 
 

@@ -10,7 +10,7 @@ import msgspec
 from elasticsearch_fake.server import Doc, Key, Server
 from toolmem.models.calls import ToolCallResult
 from toolmem.store.changes import OUT_OF_DATE
-from toolmem.store.elasticsearch.tools import State
+from toolmem.store.elasticsearch.tool_calls import State
 
 LOG_KEEP = 4
 Told = tuple[str, str, float | None]  # a call: id, output, score

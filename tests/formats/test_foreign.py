@@ -10,8 +10,8 @@ import pytest
 from formats.conftest import NOW, PAYLOADS, read, write
 
 from toolmem.errors import RequestError
-from toolmem.formats.catalogue import BY_NAME
 from toolmem.formats.chat import is_random
+from toolmem.formats.programs import BY_NAME
 from toolmem.formats.recording import BadRecord, RecordingReader
 from toolmem.formats.shapes import failure_of, moment
 from toolmem.research.importing import import_recordings
@@ -118,7 +118,7 @@ def test_the_error_of_a_server_is_the_text_that_it_answered(payloads):
 
 
 def test_calls_that_the_user_refused_are_left_out_and_counted(payloads):
-    assert "1 call that was not let run was left out" in read(payloads / "opencode.db").notes
+    assert "1 call that was not allowed to run was left out" in read(payloads / "opencode.db").notes
 
 
 def test_a_damaged_line_is_named_and_the_others_are_read(payloads, tmp_path):

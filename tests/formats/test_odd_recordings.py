@@ -146,7 +146,7 @@ def test_a_mapping_is_followed_in_a_table_too(tmp_path):
 def test_rows_that_name_no_tool_are_counted(tmp_path):
     path = tmp_path / "calls.csv"
     path.write_text("werkzeug,ausgabe\nlook,seen\nlook,seen\n")
-    note = "2 rows name no tool and were left out: --map name=... says where it stands"
+    note = "2 rows name no tool and were left out: give its place by --map name=..."
     for mapping in (None, {"name": "tool", "output": "ausgabe"}):
         told = read(path, mapping=mapping).notes[0]
         assert told == f"{note}; the first row is an object with 'werkzeug', 'ausgabe'"
@@ -195,7 +195,7 @@ def test_a_file_may_alternate_between_formats(tmp_path):
 
 
 def test_bad_records_before_the_first_call_are_held_in_limited_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(recording, "MAX_HELD", 3)
+    monkeypatch.setattr(recording, "MAX_WAITING", 3)
     path = write(tmp_path / "a.jsonl", *"x" * 10, CALL)
     found = read(path)
     assert [bad.line for bad in found.bad] == [1, 2, 3]

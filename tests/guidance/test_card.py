@@ -124,13 +124,13 @@ def test_each_error_of_a_call_repaired_in_steps_is_shown_its_own_step() -> None:
     assert 'GRS NTO"; then worked: {"kind": "NTO"}' in text
 
 
-def test_a_worthless_answer_stands_beside_the_call_that_was_answered() -> None:
+def test_an_answer_of_no_use_stands_beside_the_call_that_was_answered() -> None:
     text = card(
         "find",
         ("a", {"query": "name:Hansen"}, '{"hits": []}', True),
         ("a", {"query": "name:hansen"}, '{"hits": ["K1"]}', True),
     )
-    assert 'worth nothing: {"query": "name:Hansen"}' in text
+    assert 'of no use: {"query": "name:Hansen"}' in text
     assert 'then answered: {"query": "name:hansen"}' in text
 
 

@@ -151,6 +151,15 @@ def test_a_value_is_told_with_the_tool_that_most_repairs_had_it_from(memory):
     assert "from a result of `get_user`" in told.text
 
 
+def test_of_tools_that_gave_a_value_equally_often_the_first_by_name_are_shown(memory):
+    for n in range(3):
+        found = [call(f"find_{x}", {"q": n}, talk=f"t{n}", output=f"id A{n}771") for x in "edcba"]
+        memory.add([*found, call("pay", {"ref": f"A{n}771"}, talk=f"t{n}")])
+    memory.summarize()
+    source = "`ref` from a result of `find_a`, `find_b` (3 of the 3 newest calls that worked)"
+    assert source in memory.guidance("pay").text
+
+
 def test_another_tool_that_answers_the_same_is_told_and_one_that_acts_otherwise_is_not(memory):
     found = '{"name": "Ann", "id": "u_1"}'
     order = {"order": "#W19", "items": [77], "to": [88]}

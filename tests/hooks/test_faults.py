@@ -245,7 +245,7 @@ def test_a_ban_holds_where_nothing_can_be_written(host, project):
 
 def test_a_ban_holds_at_once_under_the_lock_of_another_process(host, monkeypatch):
     waits = []
-    patience = Database._patience
+    patience = Database._lock_timeout
 
     def noted(self, db, wait):
         waits.append(wait)
@@ -253,7 +253,7 @@ def test_a_ban_holds_at_once_under_the_lock_of_another_process(host, monkeypatch
 
     host.prompt("Never push to main.")
     with host.locked():
-        monkeypatch.setattr(Database, "_patience", noted)
+        monkeypatch.setattr(Database, "_lock_timeout", noted)
         told = host.send("PreToolUse", **host._call("git push origin main", "c1"))
     assert decided(told) == "deny" and "nothing can be kept" in told["systemMessage"]
     assert waits and max(waits) <= WRITE_WAIT

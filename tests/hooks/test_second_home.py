@@ -70,7 +70,7 @@ def test_a_demand_that_a_locked_store_cannot_take_binds_in_its_session_and_is_ke
     host, monkeypatch
 ):
     waits = []
-    patience = Database._patience
+    patience = Database._lock_timeout
     host.prompt("Never push to main.")
     with host.locked():
 
@@ -78,7 +78,7 @@ def test_a_demand_that_a_locked_store_cannot_take_binds_in_its_session_and_is_ke
             waits.extend([wait] if self.path != ":memory:" else [])
             return patience(self, db, wait)
 
-        monkeypatch.setattr(Database, "_patience", noted)
+        monkeypatch.setattr(Database, "_lock_timeout", noted)
         told = notice(host.prompt("Never use sudo."))
         assert "not kept: “Never use sudo”: it binds in this session" in told
         assert sum(waits) < 1

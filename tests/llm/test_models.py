@@ -5,6 +5,7 @@ import logging
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import msgspec
 import pytest
 from model_settings import model_of
 
@@ -13,8 +14,9 @@ from toolmem.errors import ConfigError
 from toolmem.llm.client import Endpoint
 from toolmem.llm.failures import Answer, error_of
 from toolmem.llm.openai import OpenAIService, read_chat
-from toolmem.testing.faults import FAULTS, Fault
+from toolmem.testing.faults import FAULTS, Behaviour, Fault
 from toolmem.testing.model_server import ModelServer
+from toolmem.testing.scripted import plausible_reply
 
 PASSING = ("server_error", "throttled", "error_in_200", "broken_json", "no_body", "empty", "cut")
 LASTING = (*PASSING, "cut_within", "garbage", "wrong_type", "broken_reply", "endless_thought")
@@ -237,6 +239,20 @@ def test_a_reply_that_is_lost_is_booked_with_estimated_tokens(asking, records):
         it.memory.add(records(1, start=5))
         refused = [row for row in it.ledger() if row.outcome == "ModelError"]
         assert [row.prompt_tokens for row in refused] == [0]  # nothing is paid
+
+
+def test_a_reply_that_states_its_prompt_tokens_alone_is_booked_as_estimated(
+    asking, records, monkeypatch
+):
+    message = {"role": "assistant", "content": plausible_reply("```json")}
+    choices = [{"finish_reason": "stop", "message": message}]
+    usage = {"prompt_tokens": 70, "input_tokens": 70}
+    body = {"choices": choices, "output": {"choices": choices}, "usage": usage}
+    monkeypatch.setitem(FAULTS, "half_usage", Behaviour(body=msgspec.json.encode(body)))
+    with asking(Fault("half_usage")) as it:
+        it.memory.add(records(1))
+        (row,) = it.ledger()
+        assert (row.prompt_tokens, row.completion_tokens > 0, row.estimated) == (70, True, True)
 
 
 def test_a_budget_is_checked_before_a_request(asking, records):

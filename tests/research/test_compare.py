@@ -3,16 +3,16 @@
 import pytest
 
 from toolmem.errors import RequestError
-from toolmem.research.compare import ReadCall, compare, read_calls
+from toolmem.research.compare import ComparedCall, compare, read_calls
 from toolmem.research.evaluation import evaluate
-from toolmem.research.rates import Told, difference, kappa, paired_difference, rate_of
+from toolmem.research.rates import Outcome, difference, kappa, paired_difference, rate_of
 from toolmem.research.report import write_csv_files
 
 
 def calls(worked, tool="a", first=0):
     same = {"tool_name": tool, "output": "", "label": None}
     return [
-        ReadCall(row=n, input=str(n), worked=each, score=float(each), **same)
+        ComparedCall(row=n, input=str(n), worked=each, score=float(each), **same)
         for n, each in enumerate(worked, first)
     ]
 
@@ -58,7 +58,7 @@ def test_what_an_evaluation_wrote_is_read_again(tmp_path):
 
 def test_intervals_and_kappa_are_those_of_the_sources():
     # Newcombe 1998, table II, (a): 56 of 70 and 48 of 80, method 10.
-    rates = [rate_of([Told(n < k) for n in range(size)]) for k, size in ((48, 80), (56, 70))]
+    rates = [rate_of([Outcome(n < k) for n in range(size)]) for k, size in ((48, 80), (56, 70))]
     assert difference(*rates) == pytest.approx((0.0524, 0.3339), abs=1e-4)
     pairs = [(True, True)] * 20 + [(True, False)] * 5 + [(False, True)] * 10 + [(False, False)] * 15
     assert kappa(pairs) == pytest.approx(0.4)

@@ -85,7 +85,7 @@ def test_a_bad_line_is_named_and_the_others_are_judged(recording):
         (5, "last"),
     ]
     assert [each.line for each in found.bad_records] == [2, 5, 6]
-    assert found.notes == ["no call names its conversation, so no repair is told"]
+    assert found.notes == ["no call names its conversation, so no repair can be found"]
     assert "time_cost" in found.bad_records[1].error
     assert "create_time" in found.bad_records[2].error
 
@@ -161,6 +161,15 @@ def test_a_withheld_flag_is_not_seen_by_the_judge(recording):
     assert evaluate(path).calls[0].call.score == 0.0
     (found,) = evaluate(path, ignore_success=True).calls
     assert (found.call.success, found.call.score) == (None, 1.0)
+
+
+def test_a_call_that_the_memory_refuses_is_named_with_its_file(tmp_path):
+    deep = json.loads("[" * 300 + "]" * 300)
+    paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for path, given in zip(paths, ({}, {"a": deep}), strict=True):
+        path.write_text(json.dumps({"tool_name": "look", "input": given, "output": "seen"}))
+    (bad,) = evaluate(paths).bad_records
+    assert bad.place == "b.jsonl, line 1"
 
 
 def test_a_limit_counts_records(recording):

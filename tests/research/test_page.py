@@ -68,7 +68,7 @@ def test_flag_and_answer_are_both_told_where_they_differ_with_such_calls_to_look
     text = " ".join(Page(page_of(tmp_path, empty, wrong)).text.split())
     assert "50.0 % of 2 calls of 1 tool worked. The 95 % interval is 9.5 % to 90.5 % (s" in text
     assert "By the recorded flags 100.0 % did. Flag and answer differ on 1 call (50.0 %)" in text
-    assert "1 failed, 1 of them silently. 1 did not fail, and was of no use." in text
+    assert "1 failed, 1 of them silently. 1 worked, but was of no use." in text
     assert "1 search success Failed by its output" in text  # row, tool, flag, and the judge
 
 

@@ -1,7 +1,7 @@
 """The `toolmem` command: a module for each subcommand, named after it.
 
-`import_` is `toolmem import`, whose name is a keyword; `transcripts` finds what it reads by
-`--from-agents`, and `sign_in` asks in the terminal of `serve` about browsers. `main` has the group
-and turns errors into exit codes. `options` has the options of every command. `console` prints
-tables and progress, and imports a command when it is run.
+`import_` is `toolmem import`, whose name is a keyword. `transcripts` finds the sessions that it
+reads with `--from-agents`. `sign_in` lets browsers in, at the terminal of `serve`. `main` has the
+group and turns errors into exit codes. `options` has the options that commands share. `console`
+prints tables and progress, and imports a command when it runs.
 """

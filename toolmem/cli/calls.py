@@ -14,8 +14,8 @@ from toolmem.models.calls import OUTCOMES, OutcomeName, ToolCallResult
 from toolmem.operations.calls import MAX_SCANNED, PAGE
 from toolmem.text.display import visible
 
-# The first that fits is printed.
-_WORDS: dict[OutcomeName, str] = {
+# In this order: a silent failure is also a failed call.
+_OUTCOME_WORDS: dict[OutcomeName, str] = {
     "silent": "silent failure",
     "failed": "failed",
     "no_use": "of no use",
@@ -43,20 +43,14 @@ _WORDS: dict[OutcomeName, str] = {
     type=click.IntRange(min=1),
     help="Show the calls before this number, which the last line of a page names.",
 )
-@click.option(
-    "--limit",
-    default=20,
-    show_default=True,
-    type=click.IntRange(1, PAGE),
-    help="Show at most this many calls, the newest.",
-)
+@options.newest("calls", 20, PAGE)
 @options.with_memory()
 @options.as_json
 def calls(memory: ToolMem, tools: tuple[str, ...], as_json: bool, **wanted: Any) -> None:
     """Find calls in the log of all calls, and print them, the newest last.
 
-    Each is one line: its time, what became of it, its tool, its input and its output. Where there
-    are older ones, the last line (on stderr) says how to get them.
+    Each call is one line: time, outcome, tool, input and output. If there are older calls, the last
+    line (on stderr) says how to get them.
 
     \b
     Examples:
@@ -69,7 +63,7 @@ def calls(memory: ToolMem, tools: tuple[str, ...], as_json: bool, **wanted: Any)
         print_json(found)
     elif found:
         columns = ("time", "outcome", "tool", "input -> output")
-        print_table(columns, map(_row, found), numbers=False, cut_last=True)
+        print_table(columns, list(map(_row, found)), numbers=False, cut_last=True)
     if found.next is not None:
         nothing = "" if found else f"none of {MAX_SCANNED:,} calls fits; "
         click.echo(f"{nothing}older calls: --before {found.next}", err=True)
@@ -77,8 +71,8 @@ def calls(memory: ToolMem, tools: tuple[str, ...], as_json: bool, **wanted: Any)
         click.echo("no call fits", err=True)
 
 
-def _row(call: ToolCallResult) -> tuple[str, ...]:
-    word = next((word for name, word in _WORDS.items() if OUTCOMES[name](call)), "unknown")
+def _row(call: ToolCallResult) -> tuple[Any, ...]:
+    words = (word for name, word in _OUTCOME_WORDS.items() if OUTCOMES[name](call))
     given = call.input if isinstance(call.input, str) else msgspec.json.encode(call.input).decode()
-    time, name = call.create_time.isoformat(timespec="seconds"), visible(call.tool_name, 40)
-    return time, word, name, f"{visible(given[:400], 90)} -> {call.output[:400]}"
+    text = f"{visible(given[:400], 90)} -> {call.output[:400]}"
+    return call.create_time, next(words, "unknown"), visible(call.tool_name, 40), text

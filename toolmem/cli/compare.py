@@ -1,4 +1,4 @@
-"""`toolmem compare`: two evaluations beside each other."""
+"""`toolmem compare`: compare two evaluations."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from toolmem.text.display import plain
 def compare(first: Path, second: Path, as_json: bool) -> None:
     """Compare two evaluations, A and B: folders that `toolmem evaluate --out` wrote.
 
-    Shows which share of each tool's calls worked, the average score, and both changes with their
-    95 % intervals. Where both are of the same calls, as under two judges, each call is compared
-    with itself, and rows with another score are named. A model decides the score alone: whether a
-    call worked is told by its label, else its flag and its answer, under every judge.
+    It shows the share of each tool's calls that worked, the average score, and both changes with
+    their 95 % intervals. If A and B are of the same calls, as under two judges, each call is
+    compared with itself, and rows whose scores differ are named. A model decides only the score:
+    whether a call worked depends on its label, else on its flag and answer, under every judge.
 
     \b
     Examples:
@@ -48,11 +48,11 @@ def compare(first: Path, second: Path, as_json: bool) -> None:
     ]
     columns = ("calls A", "calls B", "worked A", "B", "change", "score A", "B", "change")
     print_table(("tool", *columns), rows)
-    _print_more(found)
+    _print_notes(found)
 
 
-def _print_more(found: Comparison) -> None:
-    """What stands below the table."""
+def _print_notes(found: Comparison) -> None:
+    """Print the lines below the table."""
     for side, names in (("A", found.only_a), ("B", found.only_b)):
         if names:
             text = f"tools of {side} alone, left out ({len(names)}): {named(names)}"

@@ -55,10 +55,9 @@ def show(names: tuple[str, ...], as_json: bool, **where: Any) -> None:
     """
     with options.open_memory(**where) as memory:
         rows = shown_settings(memory.engine.configuration, memory.engine.params())
-        if any(
-            e.backend == "multilingual" for e in memory.services.settings.embedding_model.values()
-        ):
-            can_encode()  # it says what is in force where the encoder is not installed
+        embedders = memory.services.settings.embedding_model.values()
+        if any(each.backend == "multilingual" for each in embedders):
+            can_encode()  # it warns if the encoder is not installed
     known = {prefix for name, *_ in rows for prefix in _prefixes(name)}
     for name in names:
         if name not in known:
@@ -76,5 +75,5 @@ def show(names: tuple[str, ...], as_json: bool, **where: Any) -> None:
 
 
 def _prefixes(name: str) -> list[str]:
-    """`a`, `a.b` and `a.b.c` of `a.b.c`."""
+    """The sections that a setting is in, and itself: `a`, `a.b` and `a.b.c` of `a.b.c`."""
     return list(accumulate(name.split("."), "{}.{}".format))

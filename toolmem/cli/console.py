@@ -1,6 +1,6 @@
 """Print results, errors and progress; recognize a user at a terminal; import commands lazily.
 
-Text of calls is printed on one line and without invisible characters.
+The text of calls is printed on one line, without invisible characters.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -27,32 +28,32 @@ from toolmem.text.forms import word_set
 if TYPE_CHECKING:
     from toolmem.formats.recording import BadRecord
 
-MAX_BAD = 20  # bad records, on the terminal
-Progress = Callable[[int, int], None]  # (done, in all)
+MAX_BAD = 20  # bad records that are printed
+Progress = Callable[[int, int], None]  # (done, total)
 yes = click.option("--yes", is_flag=True, help="Go on without asking.")
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 on_error = click.option(
     "--on-error",
     type=click.Choice(["open", "closed"]),
     default="open",
-    help="Let calls run (open), or stop them (closed), while the rules cannot be read.  "
-    "[default: open]",
+    show_default=True,
+    help="Let calls run (open), or stop them (closed), while the rules cannot be read.",
 )
 
 
-def _refuse_address(context: click.Context, option: click.Parameter, given: str | None) -> Any:
+def _refuse_url(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
     if given and "://" in given:
         raise RequestError("--store: hooks and the proxy work on a store file", "store")
     return given
 
 
 store_file = click.option(
-    "--store", callback=_refuse_address, help="Use this store file instead of the project's."
+    "--store", callback=_refuse_url, help="Use this store file instead of the project's."
 )
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask, unless `yes`. Raises Abort, or RequestError where nobody can answer."""
+    """Ask, unless `yes`. Raises Abort, or RequestError if nobody can answer."""
     if yes:
         return
     try:
@@ -70,14 +71,15 @@ def print_error(message: str) -> None:
 
 
 def print_unread(
-    bad: Sequence[BadRecord], notes: Iterable[str] = (), count: int = 0, more: str = ""
+    bad: Sequence[BadRecord], notes: Iterable[str], count: int | None = None, more: str = ""
 ) -> None:
-    """Print the first bad records of `count`, and the notes of their reader, on stderr.
+    """Print the first bad records and the reader's notes on stderr.
 
-    `more`: where the others stand.
+    `count`: how many records are bad, if `bad` is cut. `more`: where to find the others.
     """
     for each in bad[:MAX_BAD]:
         click.echo(plain(f"{each.place}: {each.error}"), err=True)
+    count = len(bad) if count is None else count
     if count > MAX_BAD:
         click.echo(f"and {counted(count - MAX_BAD, 'more bad record')}{more}", err=True)
     for note in notes:
@@ -86,15 +88,20 @@ def print_unread(
 
 def print_table(
     columns: Sequence[str],
-    rows: Iterable[Sequence[Any]],
+    rows: Sequence[Sequence[Any]],
     *,
+    nothing: str = "",
     numbers: bool = True,
     cut_last: bool = False,
 ) -> None:
-    """`numbers`: all columns but the first are numbers. A narrow terminal wraps.
+    """Print a table on stdout. A narrow terminal wraps its cells.
 
-    `cut_last`: the last column is cut instead, so that a row is a line.
+    `nothing`: the message on stderr if there is no row. `numbers`: align all columns but the first
+    to the right. `cut_last`: cut the last column, so that each row is one line.
     """
+    if nothing and not rows:
+        click.echo(nothing, err=True)
+        return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -116,7 +123,7 @@ def print_table(
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Progress]:
-    """A bar on stderr; nothing if that is no terminal."""
+    """Show a progress bar on stderr, if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
@@ -129,34 +136,20 @@ def progress_bar(label: str) -> Iterator[Progress]:
 
 
 def cell(value: Any) -> str:
-    """A value as it stands in a table."""
-    return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+    """The text of a value in a table."""
+    if value is None:
+        return "-"
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds")
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def print_json(value: Any) -> None:
-    """Print on stdout, indented."""
+    """Print a value as indented JSON on stdout."""
     click.echo(msgspec.json.format(msgspec.json.encode(with_all_fields(value)), indent=2))
 
 
-def print_items(
-    items: Sequence[Any],
-    as_json: bool,
-    columns: Sequence[str],
-    row: Callable[[Any], Sequence[Any]],
-    *,
-    nothing: str,
-    numbers: bool = False,
-) -> None:
-    """Print JSON, or a table with a row for each item; `nothing`: the message if there is none."""
-    if as_json:
-        print_json(items)
-    elif items:
-        print_table(columns, map(row, items), numbers=numbers)
-    else:
-        click.echo(nothing, err=True)
-
-
-_FIELDS = {  # of a rule, in its history
+_FIELD_WORDS = {  # of a rule, in its history
     "when": "the conditions",
     "unless": "the exceptions",
     "expires_at": "the end",
@@ -170,40 +163,49 @@ def change_in_words(change: RuleChange) -> str:
     """`2026-01-01T10:00:00+00:00: changed by user at a terminal; before, the effect: "ask"`."""
     how = {"typed": ", who typed it", "terminal": " at a terminal"}.get(change.evidence, "")
     text = f"{change.time.isoformat(timespec='seconds')}: {change.what} by {change.by}{how}"
-    text += f", in the words {_whole(change.words)}" if change.words else ""
+    text += f", in the words {_marked_json(change.words)}" if change.words else ""
     before = [
-        f"{_FIELDS.get(name, f'the {name}')}: {_whole(value)}"
+        f"{_FIELD_WORDS.get(name, f'the {name}')}: {_marked_json(value)}"
         for name, value in msgspec.to_builtins(change.before).items()
     ]
     return f"{text}; before, {', '.join(before)}" if before else text
 
 
-_BINDING = ["priority", "effect", "when", "unless", "expires_at", "session", "tags", "replaces"]
+_BINDING_FIELDS = [
+    "priority",
+    "effect",
+    "when",
+    "unless",
+    "expires_at",
+    "session",
+    "tags",
+    "replaces",
+]
 
 
 def print_request(rule: ToolMemoryRule) -> None:
-    """Print all that is asked for a rule, with what is invisible in it."""
+    """Print a request. Invisible characters in it are made visible."""
     given, asked = msgspec.to_builtins(rule), rule.request
     if asked is None:
         lines = [f"asked for: a new rule, by {rule.said.by}"]
-        lines += [f"{name}: {_whole(given[name])}" for name in _BINDING if given[name]]
+        lines += [f"{name}: {_marked_json(given[name])}" for name in _BINDING_FIELDS if given[name]]
     else:
-        words = f", in its words: {_whole(asked.words)}" if asked.words else ""
+        words = f", in its words: {_marked_json(asked.words)}" if asked.words else ""
         lines = [f"asked for: a change, by {asked.by}{words}"]
         for name, value in msgspec.to_builtins(asked.after).items():
-            change = f"{name}: {_whole(given[name])} -> {_whole(value)}"
+            change = f"{name}: {_marked_json(given[name])} -> {_marked_json(value)}"
             lines.append("delete it" if (name, value) == ("status", "deleted") else change)
-    click.echo(f"{rule.id[:8]}  {_whole(rule.tool_name)}  {_whole(rule.rule)}")
+    click.echo(f"{rule.id[:8]}  {_marked_json(rule.tool_name)}  {_marked_json(rule.rule)}")
     for line in lines:
         click.echo(f"    {line}")
 
 
-def _whole(value: Any) -> str:
-    """All of a value as JSON, with the code point in the place of each invisible character."""
+def _marked_json(value: Any) -> str:
+    """A value as JSON, uncut, with the code point in the place of each invisible character."""
     return marked(json.dumps(value, ensure_ascii=False)).replace("\n", "\n      ")
 
 
-# Variables that agents set in the environment of their commands.
+# Environment variables that coding agents set for their commands.
 _AGENT_VARIABLES = word_set(
     "CLAUDECODE CLAUDE_CODE_CHILD_SESSION GEMINI_CLI COPILOT_CLI CURSOR_AGENT CODEX_SANDBOX"
     " CODEX_SANDBOX_NETWORK_DISABLED CODEX_THREAD_ID CODEX_CI OPENCODE CLINE_ACTIVE GOOSE_TERMINAL"
@@ -223,16 +225,15 @@ def _is_one_terminal() -> bool:
 
 def user_actor() -> Actor:
     """The user, with evidence if all streams are one terminal and no agent runs this command."""
-    is_terminal = _is_one_terminal()
     is_agent = any(os.environ.get(name) for name in _AGENT_VARIABLES)
     command = " ".join(sys.argv[1:])[:200]
-    return Actor("user", "terminal" if is_terminal and not is_agent else "", command)
+    return Actor("user", "terminal" if _is_one_terminal() and not is_agent else "", command)
 
 
 class LazyGroup(click.Group):
-    """A group that imports commands when they run. `lazy`: {"name": "module:attribute"}.
+    """A group that imports a command when it runs.
 
-    `default`: the command that runs if none is named.
+    `lazy`: {"name": "module:attribute"}. `default`: the command that runs if none is named.
     """
 
     def __init__(

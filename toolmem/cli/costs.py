@@ -1,4 +1,4 @@
-"""`toolmem costs`: what summaries of one's own calls would cost, by policy."""
+"""`toolmem costs`: count what summaries of your calls would cost, by policy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_error, print_json, print_table, print_unread, progress_bar
-from toolmem.cli.import_ import form, mapping, sources
+from toolmem.cli.import_ import format_options, input_option
 from toolmem.errors import RequestError
 from toolmem.formats.recording import read_recording
 from toolmem.research.costs import REPLY_TOKENS, Bill, bill
@@ -20,9 +20,8 @@ from toolmem.text.display import counted
 
 
 @click.command()
-@sources
-@form
-@mapping
+@input_option
+@format_options
 @options.as_json
 @options.config
 @options.overrides
@@ -31,15 +30,15 @@ def costs(
     as_json: bool,
     config: str | None,
     overrides: tuple[str, ...],
-    **form: Any,
+    **reading: Any,
 ) -> None:
-    """Count what summaries of recorded calls would cost, under several policies; nothing is sent.
+    """Count what summaries of recorded calls would cost under several policies. Nothing is sent.
 
-    The last columns tell how many calls old the guidance in force was, at the median and the 95th
-    percentile. What a policy sets (`force`, `min_new_calls`, `policy`) is not taken from the
-    settings; `toolmem.research.summarization_costs` takes policies of your own. The model is the
-    one of the settings, else qwen-plus. Exit code 1: a record could not be read, or there was no
-    call; 3: a policy would reach the budget.
+    The last columns show how many calls old the guidance in force was: the median and the 95th
+    percentile. The policies replace the settings `force`, `min_new_calls` and `policy`;
+    `toolmem.research.summarization_costs` takes policies of your own. The model is that of the
+    settings, else qwen-plus. Exit code 1: a record could not be read, or there was no call; 3: a
+    policy would reach the budget.
 
     \b
     Examples:
@@ -49,7 +48,7 @@ def costs(
       toolmem costs --config prices.yaml llm.default.model_name=my-model
     """
     settings, config = options.split_config(overrides, config)
-    recorded = read_recording(list(sources) or sample()[0], datetime.now(UTC), **form)
+    recorded = read_recording(list(sources) or sample()[0], datetime.now(UTC), **reading)
     if not recorded.calls and not recorded.bad:
         raise RequestError("input: the recording holds no call; name another by --input", "input")
     with progress_bar("replaying calls") as progress:
@@ -70,13 +69,11 @@ def costs(
 def _print(found: Bill) -> None:
     rows = []
     for each in found.policies:
-        cost = None if each.cost is None else f"{each.cost:.4f} {each.currency}".rstrip()
-        tokens = (each.prompt_tokens, each.reply_tokens)
-        ages = (each.age_median, each.age_95)
-        rows.append((each.policy, each.requests, *tokens, cost, *ages))
+        cost = None if each.cost is None else f"{each.cost:.4f} {each.currency}"
+        counts = (each.requests, each.prompt_tokens, each.reply_tokens)
+        rows.append((each.policy, *counts, cost, each.age_median, each.age_95))
     age = "guidance is calls old, median"
-    head = ("policy", "requests", "tokens read", "written", "cost", age, "95 %")
-    print_table(head, rows)
+    print_table(("policy", "requests", "tokens read", "written", "cost", age, "95 %"), rows)
     click.echo(
         f"{counted(found.calls, 'call')}; tokens are estimates, and a reply is taken for "
         f"{REPLY_TOKENS}. A card stands in for the model's text: this compares cost and freshness, "
@@ -87,8 +84,8 @@ def _print(found: Bill) -> None:
         name = f"prices.[{found.model}]"
         click.echo(f"{found.model} has no price; set {name}.input and .output, per 1,000 tokens")
     else:
-        told = ", ".join(filter(None, (price.source, price.date))) or "no source given"
+        source = ", ".join(filter(None, (price.source, price.date))) or "no source given"
         millions = f"{1000 * price.input:g} and {1000 * price.output:g} a million"
         paid = f"{price.input:g} for 1,000 tokens read, {price.output:g} written ({millions})"
         name = f"{found.model}, {price.currency}" if price.currency else found.model
-        click.echo(f"{name}: {paid} ({told})")
+        click.echo(f"{name}: {paid} ({source})")

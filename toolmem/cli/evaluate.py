@@ -12,20 +12,19 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import cell, print_error, print_table, print_unread, progress_bar
-from toolmem.cli.import_ import form, mapping, sources
+from toolmem.cli.import_ import format_options, input_option
 from toolmem.errors import RequestError
 from toolmem.formats.recording import read_labels
 from toolmem.research import evaluation, tables
 from toolmem.research.report import write_csv_files, write_page
 from toolmem.text.display import counted, plain
 
-MAX_ROWS = 20  # of calls whose evaluation failed, on the terminal
+MAX_ROWS = 20  # numbers of rows whose evaluation failed that are printed
 
 
 @click.command()
-@sources
-@form
-@mapping
+@input_option
+@format_options
 @click.option(
     "--out",
     default="report",
@@ -37,8 +36,8 @@ MAX_ROWS = 20  # of calls whose evaluation failed, on the terminal
     "--labels",
     type=options.InputFile(),
     help="Compare the judge with the labels in this CSV file: `index` is a row of the recording, "
-    "`label` is 1 where the call worked and 0 where it did not. Labels of calls drawn at random "
-    "also correct the headline; its interval then counts the judge's errors too.",
+    "`label` is 1 if the call worked, else 0. Labels of calls drawn at random also correct the "
+    "share that worked; its interval then includes the judge's errors.",
 )
 @click.option(
     "--by",
@@ -46,8 +45,10 @@ MAX_ROWS = 20  # of calls whose evaluation failed, on the terminal
     metavar="FIELD",
     help="Group the calls by `day` (UTC), or by a field of their metadata such as `model`.",
 )
-@click.option("--ignore-success", is_flag=True, help="Withhold the recorded flag from the judge.")
-@click.option("--limit", type=click.IntRange(min=1), help="Read only this many records, the first.")
+@click.option("--ignore-success", is_flag=True, help="Do not show the recorded flag to the judge.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="Read at most this many records, from the start."
+)
 @options.config
 @options.store
 @options.workspace(evaluation.WORKSPACE)
@@ -65,7 +66,7 @@ def evaluate(
 ) -> None:
     """Judge a recording, summarize its tools, and write a report.
 
-    The calls are kept in OUT/memory.db, which each evaluation begins anew, unless a store or a
+    The calls are kept in OUT/memory.db, which each evaluation overwrites, unless a store or a
     workspace is named. Exit code 1: a record could not be read, an evaluation failed, or a tool
     could not be summarized; 3: the budget is reached.
 
@@ -106,7 +107,7 @@ def evaluate(
 
 @contextmanager
 def _folder(out: Path) -> Iterator[None]:
-    """Make the folder; a request that is refused leaves none. UsageError: it cannot be written."""
+    """Make the folder, and remove it if the request is refused. Raises UsageError."""
     is_new = not out.exists()
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -118,14 +119,14 @@ def _folder(out: Path) -> Iterator[None]:
         yield
     except RequestError:
         if is_new:
-            with suppress(OSError):  # something else was written there
+            with suppress(OSError):  # it is not empty
                 out.rmdir()
         raise
 
 
 def _print_result(found: evaluation.Evaluation, written: list[Path]) -> None:
     bad = found.bad_records
-    print_unread(bad, found.notes, len(bad), ": see bad_records.csv")
+    print_unread(bad, found.notes, more=": see bad_records.csv")
     if found.failed_evaluations:
         numbers = ", ".join(map(str, found.failed_evaluations[:MAX_ROWS]))
         count = len(found.failed_evaluations)
@@ -162,7 +163,7 @@ def _print_result(found: evaluation.Evaluation, written: list[Path]) -> None:
 
 
 def _print_rates(found: evaluation.Evaluation) -> None:
-    """The tables of tools and groups, and the headline."""
+    """Print the tables of tools and groups, and the share of calls that worked."""
     columns = ("calls", "failed", "silently", "worked", "95 % interval", "score")
     tools = [(row.tool_name, *_cells(row)) for row in tables.tool_rows(found)]
     groups = [
@@ -175,9 +176,9 @@ def _print_rates(found: evaluation.Evaluation) -> None:
     figures = tables.totals(found)
     if figures["success_rate"] is not None:
         interval = f"{figures['low']:.1%} to {figures['high']:.1%}, {figures['interval']}"
-        plain = figures["uncorrected_success_rate"]
-        corrected = f", corrected by labels from {plain:.1%}"
-        how = corrected if plain != figures["success_rate"] else ""
+        uncorrected = figures["uncorrected_success_rate"]
+        how = f", corrected by labels from {uncorrected:.1%}"
+        how = how if uncorrected != figures["success_rate"] else ""
         click.echo(f"{figures['success_rate']:.1%} worked{how} (95 % interval {interval})")
     if figures["flag_is_in_doubt"]:
         rows = ", ".join(map(str, figures["disputed_rows"]))
@@ -189,7 +190,7 @@ def _print_rates(found: evaluation.Evaluation) -> None:
     agreed, of_worked = figures["agreement"], figures["agreement_of_worked"]
     if agreed:
         _print_agreement("the judge's score", agreed)
-        if of_worked != agreed:  # the score of a model, beside what its calls' answers show
+        if of_worked != agreed:  # a model scored the calls; `worked` depends on their answers
             _print_agreement("`worked`, by which rates count,", of_worked)
 
 

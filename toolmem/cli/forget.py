@@ -1,4 +1,4 @@
-"""`toolmem forget`: list imports, and take one back."""
+"""`toolmem forget`: list the imports of a store, or remove one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import click
 
 from toolmem.cli import console, options
-from toolmem.cli.console import confirm, print_error, print_items, print_json
+from toolmem.cli.console import confirm, print_error, print_json, print_table
 from toolmem.memory.toolmem import ToolMem
 from toolmem.research.import_runs import ImportRun, Traces, forget_import, imports
 from toolmem.text.display import counted, plain, shown_name
@@ -19,14 +19,14 @@ from toolmem.text.display import counted, plain, shown_name
 @options.with_memory()
 @options.as_json
 def forget(memory: ToolMem, import_id: str | None, yes: bool, as_json: bool) -> None:
-    """List the imports of a store, or remove what one of them brought.
+    """List the imports of a store, or remove the calls that one of them added.
 
-    With --import its calls go, with their figures, and the guidance that was made of them; it is
-    written anew where that asks no model, and else says that it is out of date. Rules stay, and
-    so do decisions. `toolmem import` reads the same files again.
+    --import removes the calls, their figures, and the guidance that was made of them. Guidance is
+    written anew if that needs no model; else it says that it is out of date. Rules and decisions
+    stay. `toolmem import` can read the same files again.
 
-    Exit code 1: another process kept the file from being overwritten; 2: no such import, or nobody
-    could agree; 130: you did not.
+    Exit code 1: another process kept the file from being overwritten; 2: there is no such import,
+    or nobody could be asked; 130: you did not agree.
 
     \b
     Examples:
@@ -35,12 +35,12 @@ def forget(memory: ToolMem, import_id: str | None, yes: bool, as_json: bool) -> 
     """
     if import_id is None:
         found = imports(memory)
-        if as_json:
-            print_json(found)
-            return
         columns = ("import", "began", "calls", "tools", "formats", "sources")
         nothing = f"nothing was imported into workspace {memory.workspace_name!r}"
-        print_items([*found.items()], False, columns, _row, nothing=nothing)
+        if as_json:
+            print_json(found)
+        else:
+            print_table(columns, list(map(_row, found.items())), nothing=nothing, numbers=False)
         return
     ids = Traces(memory, import_id).ids
     number = sum(map(len, ids.values()))

@@ -10,16 +10,8 @@ from typing import Any
 import click
 from msgspec.structs import astuple
 
-from toolmem.cli import options
-from toolmem.cli.console import (
-    print_error,
-    print_items,
-    print_json,
-    print_table,
-    print_unread,
-    progress_bar,
-)
-from toolmem.cli.import_ import form, mapping
+from toolmem.cli import console, options
+from toolmem.cli.import_ import format_options
 from toolmem.formats.recording import read_recording
 from toolmem.guard.replay import replay
 from toolmem.memory.toolmem import ToolMem
@@ -65,7 +57,7 @@ def check(
     value = {"command": given} if isinstance(given, str) else given
     decision = memory.check_tool_call(tool, value, conversation_id=conversation_id)
     if as_json:
-        print_json(decision)
+        console.print_json(decision)
     else:
         text = " ".join(filter(None, (decision.reason, decision.advice)))
         click.echo(f"{decision.action}: {plain(text, 2_000)}" if text else decision.action)
@@ -76,27 +68,25 @@ def check(
 @guard.command("log")
 @click.option("--tool", help="Show only decisions about calls of this tool.")
 @options.conversation("Show only decisions of this conversation.")
-@click.option(
-    "--limit",
-    default=100,
-    show_default=True,
-    type=click.IntRange(1, 1_000),
-    help="Show at most this many decisions, the newest.",
-)
+@options.newest("decisions", 100, 1_000)
 @options.with_memory()
 @options.as_json
 def show_log(
     memory: ToolMem, tool: str | None, conversation_id: str | None, limit: int, as_json: bool
 ) -> None:
-    """List the newest calls that were stopped, asked about or advised against, and why.
+    """List the newest decisions to stop a call, to ask about it or to advise against it.
 
     \b
     Example:
       toolmem guard log --tool Bash --limit 20
     """
     found = memory.decisions(conversation_id=conversation_id, tool_name=tool, limit=limit)
+    if as_json:
+        console.print_json(found)
+        return
     columns = ("time", "tool", "call", "decision", "because of", "the call then", "why")
-    print_items(found, as_json, columns, _row, nothing="no call was held or advised against")
+    nothing = "no call was held or advised against"
+    console.print_table(columns, list(map(_row, found)), nothing=nothing, numbers=False)
 
 
 @guard.command("replay")
@@ -108,15 +98,14 @@ def show_log(
     help="Replay this recording; may be given several times. Without it, the newest 10,000 calls "
     "that the store has logged are replayed.",
 )
-@form
-@mapping
-@click.option("--rules", "rules_of", hidden=True, help="Use this store, as by --store.")
+@format_options
+@click.option("--rules", "rules_store", hidden=True, help="Use this store, as by --store.")
 @options.overrides
-@options.place_options
+@options.read_options
 @options.as_json
 def replay_recording(
     paths: tuple[Path, ...],
-    rules_of: str | None,
+    rules_store: str | None,
     as_json: bool,
     format: str | None,
     mapping: dict[str, str] | None,
@@ -124,13 +113,13 @@ def replay_recording(
 ) -> None:
     """Run a recording through the guard, and show which calls it would have flagged.
 
-    The rules are those of the store. With --input and no store, settings or workspace named, no
-    rule is tried.
+    The rules are those of the store. With --input, no rule is tried unless a store, a workspace or
+    a setting is named.
 
     For each source of a decision (a rule, a repeat of a failed call, a name that is known not to
-    exist): the calls that were flagged, those of them that worked, the share of all failures that
-    was flagged (recall), and of the flagged calls that failed (precision). A call failed where its
-    recorded flag says so: nothing is judged. Exit code 1: there was no call.
+    exist) it shows how many calls were flagged, how many of them worked, which share of all
+    failures was flagged (recall), and which share of the flagged calls failed (precision). A call
+    failed if its recorded flag says so: nothing is judged. Exit code 1: there was no call.
 
     \b
     Examples:
@@ -138,9 +127,9 @@ def replay_recording(
       toolmem guard replay --input calls.jsonl
       toolmem guard replay --input calls.jsonl --store memory.db --json
     """
-    where["store"] = where["store"] or rules_of
+    where["store"] = where["store"] or rules_store
     recording = read_recording(paths, datetime.now(UTC), format=format, mapping=mapping)
-    print_unread(recording.bad, recording.notes)
+    console.print_unread(recording.bad, recording.notes)
     rules, calls = [], recording.calls
     if any(where.values()) or not paths:
         with options.open_existing(**where) as memory:
@@ -148,30 +137,27 @@ def replay_recording(
             rules = store.list_records(workspace, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX)
             logged = [] if paths else store.call_log(workspace, limit=10_000, newest=True)
             calls = [*calls, *(each.call for each in logged)]
-    with progress_bar("replaying calls") as progress:
+    with console.progress_bar("replaying calls") as progress:
         total = len(calls)
         result = replay(calls, rules, lambda number: progress(number, total))
     if not calls:
-        print_error("no call was found")
+        console.print_error("no call was found")
         sys.exit(1)
     if as_json:
         counts = {"calls": result.calls, "failures": result.failures}
-        print_json({**counts, "sources": result.sources, "flags": result.flags})
+        console.print_json({**counts, "sources": result.sources, "flags": result.flags})
         return
     click.echo(f"{counted(result.calls, 'call')}, {counted(result.failures, 'failure')}")
     columns = ("because of", "flagged", "wrong", "recall", "precision")
-    print_table(columns, [(_source(name), *astuple(of)) for name, of in result.sources.items()])
+    rows = [
+        (_SOURCES.get(kind, kind), *astuple(figures)) for kind, figures in result.sources.items()
+    ]
+    console.print_table(columns, rows)
 
 
-def _source(kind: str) -> str:
-    """What a decision is because of, in words."""
-    return _SOURCES.get(kind, kind)
-
-
-def _row(decision: Decision) -> tuple[str | None, ...]:
-    time = decision.time.isoformat(timespec="seconds")
-    because = ", ".join(dict.fromkeys(_source(source.kind) for source in decision.sources))
-    why = decision.reason or decision.advice
+def _row(decision: Decision) -> tuple[Any, ...]:
+    kinds = dict.fromkeys(source.kind for source in decision.sources)
+    because = ", ".join(_SOURCES.get(kind, kind) for kind in kinds)
     call = plain(decision.call, 100) or None
-    then = decision.outcome or None
-    return time, decision.tool_name, call, decision.action, because, then, why
+    about = (decision.time, decision.tool_name, call, decision.action, because)
+    return *about, decision.outcome or None, decision.reason or decision.advice

@@ -24,7 +24,7 @@ from toolmem.hooks.install_notes import Install, installed
 
 
 def of_agent(command: options.Command) -> options.Command:
-    """Decorator: AGENT, --project and --user, as an `Agent` and a folder ("" for the user)."""
+    """Decorator: the command gets an `Agent` and a project's folder, or "" with --user."""
 
     @click.argument("agent", type=click.Choice(list(AGENTS)))
     @click.option(
@@ -51,7 +51,7 @@ def of_agent(command: options.Command) -> options.Command:
 
 @click.group()
 def hook() -> None:
-    """Keep what the user demands of a coding agent, and hold its calls against it, by hooks."""
+    """Keep what the user demands of a coding agent, and check its calls, by hooks."""
 
 
 @hook.command()
@@ -63,7 +63,7 @@ def hook() -> None:
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False),
-    help="Judge ended sessions by the settings of this YAML file.",
+    help="Judge sessions that have ended with the settings of this YAML file.",
 )
 @click.option(
     "--force",
@@ -73,8 +73,8 @@ def hook() -> None:
 @click.option(
     "--learn/--no-learn",
     default=None,
-    help="Learn from the agent's earlier sessions in this project, or leave them. Without "
-    "either, you are asked in a terminal.",
+    help="Learn from the agent's earlier sessions in this project, or do not. Without this option, "
+    "you are asked in a terminal.",
 )
 def install(
     agent: Agent,
@@ -88,24 +88,24 @@ def install(
 ) -> None:
     """Install the hook of a coding agent. Every other byte of the agent's settings stays.
 
-    Where earlier sessions of the agent lie in your home, it offers to learn from those of this
-    project: what they teach stands in the first message of the next session.
+    If there are earlier sessions of the agent in this project, it offers to learn from them. The
+    next session begins with what they teach.
 
     \b
     Examples:
       toolmem hook install claude-code
       toolmem hook install codex --user --dry-run
     """
-    here = next((n for n in installed() if (n.agent, n.project) == (agent.name, project)), None)
+    own = [each for each in installed() if each.agent == agent.name]
+    here = next((each for each in own if each.project == project), None)
     if learn and here and project and not dry_run:
         _offer_sessions(agent, project, _store_of(here) or store_path(project), learn)
         return
-    elsewhere = any(n.agent == agent.name and bool(n.project) != bool(project) for n in installed())
-    if elsewhere and not force:
+    if any(bool(each.project) != bool(project) for each in own) and not force:
         problem = "the hook is installed in the other place too: --force installs it twice"
         raise RequestError(problem)
-    paths = [os.path.abspath(each) if each else "" for each in (store, config)]
-    command = installs.hook_command(agent, project, paths[0], on_error, paths[1])
+    store, config = (os.path.abspath(each) if each else "" for each in (store, config))
+    command = installs.hook_command(agent, project, store, on_error, config)
     changes = installs.plan_install(agent, project, command, os.environ)
     if not dry_run:
         installs.apply_install(agent, project, command, changes)
@@ -115,14 +115,14 @@ def install(
     if not project and learn:
         click.echo("sessions are learnt project by project: toolmem import --from-agents in each")
     elif project and not dry_run and learn is not False:
-        _offer_sessions(agent, project, paths[0] or store_path(project), learn)
+        _offer_sessions(agent, project, store or store_path(project), learn)
 
 
 @hook.command()
 @of_agent
 @console.dry_run
 def uninstall(agent: Agent, project: str, dry_run: bool) -> None:
-    """Remove the hook. A file that nobody changed meanwhile gets its old content back.
+    """Remove the hook. A file that was not changed since gets its old content back.
 
     \b
     Example:
@@ -161,7 +161,7 @@ def doctor(agent: Agent, project: str) -> None:
 @click.argument("agent", type=click.Choice(list(AGENTS)), required=False)
 @options.as_json
 def status(agent: str | None, as_json: bool) -> None:
-    """List the hooks that are installed, of one AGENT or of all.
+    """List the installed hooks of one AGENT, or of all.
 
     \b
     Example:
@@ -179,14 +179,14 @@ def status(agent: str | None, as_json: bool) -> None:
 
 def _store_of(install: Install) -> str:
     """The store file that an installed hook names; "" for the project's own."""
-    words = dict(pairwise(install.command))
-    return words.get("--store", "")
+    return dict(pairwise(install.command)).get("--store", "")
 
 
 def _offer_sessions(agent: Agent, project: str, store: str, learn: bool | None) -> None:
-    """Say how many sessions lie there, and learn from them if the user agrees."""
+    """Print how many earlier sessions there are, and learn from them if the user agrees."""
+    root = project_root(project)
     sessions = find_sessions(Path.home(), [project])
-    own = [s for s in sessions if s.project == project_root(project) and s.agent == agent.title]
+    own = [each for each in sessions if (each.project, each.agent) == (root, agent.title)]
     if not own:
         if learn:
             click.echo(f"no earlier session of {agent.title} in this project was found")
@@ -202,7 +202,7 @@ def _offer_sessions(agent: Agent, project: str, store: str, learn: bool | None) 
         where = "" if project == os.getcwd() else f" --project {shlex.quote(project)}"
         click.echo(f"to learn from them: toolmem import --from-agents{where}")
         return
-    chosen = of_project(project_root(project), own)
+    chosen = of_project(root, own)
     with options.open_memory(store=store) as memory:
         print_first_page(import_chosen(memory, chosen), store, chosen)
 

@@ -1,4 +1,4 @@
-"""`toolmem import`: learn from recordings that are there already."""
+"""`toolmem import`: learn from calls that other programs recorded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from toolmem.cli import console, options
 from toolmem.cli.console import print_error, print_unread, progress_bar
-from toolmem.cli.transcripts import Chosen, agree, choose, require_own_store, without_hook
+from toolmem.cli.transcripts import Chosen, choose, confirm_chosen, require_own_store, without_hook
 from toolmem.config.sections import WORKSPACE
 from toolmem.errors import RequestError
 from toolmem.formats.recording import NAMES
@@ -23,7 +23,7 @@ from toolmem.memory.toolmem import ToolMem
 from toolmem.research.importing import Imported, import_recordings
 from toolmem.text.display import counted, plain, shown_name
 
-sources = click.option(
+input_option = click.option(
     "--input",
     "sources",
     multiple=True,
@@ -31,23 +31,29 @@ sources = click.option(
     help="Read this recording, or those in a folder, in a format that `toolmem import` reads; may "
     "be given several times. Without it, the packaged sample is read.",
 )
-mapping = click.option(
-    "--map",
-    "mapping",
-    callback=lambda context, option, given: read_mapping(given),
-    metavar="FIELD=PATH,...",
-    help="Say where the fields stand in an unknown format. A path is a/b/0; a|b is the first that "
-    f"is there. Fields: {', '.join(MAP_FIELDS)}.",
-)
-form = click.option(
-    "--format",
-    type=click.Choice(NAMES),
-    help="Read the recording in this format. Without it, the format is recognized.",
-)
 
 
-def read_mapping(text: str | None) -> dict[str, str] | None:
-    """Raises UsageError."""
+def format_options(command: options.Command) -> options.Command:
+    """Decorator: --format, and --map, whose value the command gets as a dict."""
+    form = click.option(
+        "--format",
+        type=click.Choice(NAMES),
+        help="Read the recording in this format. Without it, the format is recognized.",
+    )
+    mapping = click.option(
+        "--map",
+        "mapping",
+        callback=_read_mapping,
+        metavar="FIELD=PATH,...",
+        help="Name the path of each field in an unknown format. A path is a/b/0; of a|b the first "
+        f"that exists is read. Fields: {', '.join(MAP_FIELDS)}.",
+    )
+    return form(mapping(command))
+
+
+def _read_mapping(
+    context: click.Context, option: click.Parameter, text: str | None
+) -> dict[str, str] | None:
     if text is None:
         return None
     pairs = [each.partition("=") for each in text.split(",")]
@@ -72,21 +78,19 @@ def read_mapping(text: str | None) -> dict[str, str] | None:
 @click.option(
     "--project",
     metavar="FOLDER",
-    help="Read the sessions of this other project into its own store. It needs --from-agents.",
+    help="Read the sessions of another project into its own store. This needs --from-agents.",
 )
 @console.yes
-@click.option("--again", is_flag=True, help="Read files again that have not changed since.")
+@click.option(
+    "--again", is_flag=True, help="Read also files that have not changed since they were imported."
+)
 @click.option(
     "--into-shared",
     is_flag=True,
-    help="Import into a store that is not this project's alone: whoever uses it sees what is "
-    "learnt.",
+    help="Import into a store that others use too: they will see what is learnt.",
 )
-@form
-@mapping
-@options.config
-@options.store
-@options.workspace()
+@format_options
+@options.write_options
 def import_(
     paths: tuple[Path, ...],
     from_agents: bool,
@@ -103,14 +107,14 @@ def import_(
     PATHS are files, folders, or - for standard input: transcripts of Claude Code, Codex, Gemini CLI
     and OpenCode, traces of OpenTelemetry, OpenInference, Langfuse and LangSmith, logs of
     inspect_ai, messages of OpenAI, Anthropic and LangChain, CSV and Parquet. Secrets are masked.
-    Calls that were imported before are left as they are. Of agents' sessions only those of this
-    project are read; you are asked before a folder outside of the current one is read.
+    Calls that were imported before stay as they are. Only those sessions of agents are read that
+    belong to this project. You are asked before a folder outside of the current one is read.
 
-    Exit code 1: a record or a file could not be read, or there was no call; 2: nothing was read, as
-    nobody agreed or all is of other projects; 130: interrupted.
+    Exit code 1: a record or a file could not be read, or there was no call; 2: nothing was read,
+    because nobody agreed or all belongs to other projects; 130: interrupted.
 
-    To read a dump of a workspace: toolmem store import; a team's file of rules: toolmem rules
-    import. To take an import back: toolmem forget.
+    `toolmem store import` reads dumps of a workspace, `toolmem rules import` a team's file of
+    rules. `toolmem forget` takes an import back.
 
     \b
     Examples:
@@ -124,11 +128,11 @@ def import_(
     chosen = choose(paths, from_agents=from_agents, project=project or "", into_shared=into_shared)
     names_store = where["store"] or options.names_store(where["overrides"], where["config"])
     if not names_store and (chosen.searched or not os.path.exists(OWN_STORE)):
-        where["store"] = store_path(chosen.project)  # that of the hooks
+        where["store"] = store_path(chosen.project)  # the store of the hooks
     with options.open_memory(**where) as memory:
         location = memory.services.store().location
         require_own_store(location, chosen, into_shared)
-        agree(chosen, location, yes)
+        confirm_chosen(chosen, location, yes)
         found = import_chosen(memory, chosen, again=again, format=format, mapping=mapping)
     print_first_page(found, location, chosen, where["workspace"])
     has_calls = found.read or found.unchanged
@@ -137,9 +141,9 @@ def import_(
 
 
 def import_chosen(memory: ToolMem, chosen: Chosen, **options: Any) -> Imported:
-    """Import with a progress bar. An interrupt keeps what is there, and says so.
+    """Import with a progress bar. After an interrupt, the calls read so far are kept.
 
-    Raises RequestError where nobody would be told what is learnt.
+    Raises RequestError if the store is not trusted.
     """
     require_trusted(memory.services.store())
     found = Imported()
@@ -170,7 +174,7 @@ def import_chosen(memory: ToolMem, chosen: Chosen, **options: Any) -> Imported:
 def print_first_page(
     found: Imported, location: str, chosen: Chosen, workspace: str = WORKSPACE
 ) -> None:
-    """What an import found, what to do next, and what could not be read."""
+    """Print what an import found, what to do next, and what could not be read."""
     for line in first_page(found):
         click.echo(line)
     is_here = os.path.abspath(location) == os.path.abspath(OWN_STORE)
@@ -184,26 +188,31 @@ def print_first_page(
         click.echo(f"To take this import back: toolmem forget --import {found.id}{where}")
     elif found.read or found.unchanged:
         click.echo(f"What is known of each tool: toolmem tools list{where}")
-    print_problems(found)
+    print_unread(found.bad, found.notes, found.bad_count)
+    if found.stopped:
+        print_error(f"stopped: {found.stopped}")
+    if not (found.read or found.notes):
+        print_error("no call was found")
 
 
 def first_page(found: Imported) -> list[str]:
-    """What an import found, in plain words."""
+    """What an import found, as lines."""
     sources = ", ".join(f"{count:,} from {name}" for name, count in found.formats.most_common())
     were = "was" if found.duplicates == 1 else "were"
     known = f"; {found.duplicates:,} {were} there already" if found.duplicates else ""
     new = f"{counted(found.calls, 'new call')}{f' ({sources})' if sources else ''}{known}."
     if found.later_repairs is None:
         return [new]
-    conversations, told = len(found.conversations), found.later_repairs.sentence(found.calls)
-    where = f"in {counted(conversations, 'conversation')}"
+    repairs = found.later_repairs.sentence(found.calls)
+    number = len(found.conversations)
+    where = f"in {counted(number, 'conversation')}" if number else "no conversation is named"
     lines = [
-        *([told, ""] if found.later_repairs.named is not None else []),
         new,
-        f"{counted(len(found.tools), 'tool')}, "
-        f"{where if conversations else 'no conversation is named'}: "
+        f"{counted(len(found.tools), 'tool')}, {where}: "
         f"{counted(found.failures, 'call')} failed ({found.failures / found.calls:.1%}).",
     ]
+    if found.later_repairs.named is not None:
+        lines = [repairs, "", *lines]
     for name in found.worst(5):
         tool = found.tools[name]
         why = ", ".join(f"{kind} {count:,}" for kind, count in tool.classes.most_common(3))
@@ -211,7 +220,8 @@ def first_page(found: Imported) -> list[str]:
         lines.append(f"  {shown_name(name, 60)}: {part}: {why}")
     if found.failures:
         lines += _repeats(found)
-    lines += [told] if found.later_repairs.named is None else []
+    if found.later_repairs.named is None:
+        lines.append(repairs)
     for name, card in found.cards.items():
         if card:
             lines += ["", f"{shown_name(name, 60)}, what an agent is told from now on:"]
@@ -236,11 +246,3 @@ def _repeats(found: Imported) -> list[str]:
         f"On the newest {counted(found.replay.calls, 'call')} the guard would have stepped in "
         f"before {counted(len(outcomes), 'repeat')}{ends + unknown if outcomes else ''}.",
     ]
-
-
-def print_problems(found: Imported) -> None:
-    print_unread(found.bad, found.notes, found.bad_count)
-    if found.stopped:
-        print_error(f"stopped: {found.stopped}")
-    if not (found.read or found.notes):
-        print_error("no call was found")

@@ -15,7 +15,7 @@ from toolmem.research.tables import cost_rows
 @click.option("--newest", type=int, help="Show only this many requests, the newest.")
 @options.as_json
 def ledger(memory: ToolMem, newest: int | None, as_json: bool) -> None:
-    """Show what requests to models cost, by op and model; with --json each request.
+    """Show what requests to models cost, by op and model. With --json, show each request.
 
     \b
     Examples:

@@ -13,18 +13,14 @@ from toolmem.errors import ConfigError, ToolMemError
 from toolmem.hooks.__main__ import main as answer_event
 from toolmem.hooks.agents import AGENTS
 
-_NAMES = (
-    "calls compare config costs evaluate forget guard hook import ledger mcp note rules run serve "
+_MODULES = (
+    "calls compare config costs evaluate forget guard hook import_ ledger mcp note rules run serve "
     "store testing tools"
 )
+_COMMANDS = {name.rstrip("_"): f"toolmem.cli.{name}:{name}" for name in _MODULES.split()}
 
 
-def _place(name: str) -> str:
-    module = "import_" if name == "import" else name  # a keyword
-    return f"toolmem.cli.{module}:{module}"
-
-
-@click.group(cls=LazyGroup, lazy={name: _place(name) for name in _NAMES.split()})
+@click.group(cls=LazyGroup, lazy=_COMMANDS)
 @click.version_option(__version__, package_name="toolmem")
 def commands() -> None:
     """Tool memory for LLM agents."""
@@ -43,7 +39,7 @@ def main() -> None:
     """Run a command. Exit code 2: refused or failed with an error; 130: interrupted."""
     logging.basicConfig(format="%(levelname)s: %(message)s")
     logging.addLevelName(logging.WARNING, "warning")
-    logging.getLogger("elastic_transport").setLevel(logging.ERROR)  # our own error tells it
+    logging.getLogger("elastic_transport").setLevel(logging.ERROR)  # toolmem reports it itself
     if sys.argv[1:2] == ["hook"] and sys.argv[2:] and sys.argv[2] in AGENTS:
         del sys.argv[1]
         answer_event()  # as `toolmem-hook AGENT` does; ends the process

@@ -17,7 +17,7 @@ from toolmem.hooks import mcp_entries
 from toolmem.hooks.installs import interpreter
 
 shadow_mode = click.option(
-    "--shadow", is_flag=True, help="Decide about calls and record them, but change nothing."
+    "--shadow", is_flag=True, help="Decide on calls and record them, but change nothing."
 )
 settings_file = click.option(
     "--file",
@@ -51,9 +51,9 @@ def mcp() -> None:
 @shadow_mode
 @console.on_error
 def proxy(command: tuple[str, ...], url: str | None, store: str | None, **more: Any) -> None:
-    """Stand between a host and an MCP server: hold its calls against the memory, and keep them.
+    """Run between a host and an MCP server: check the calls before they run, and record them.
 
-    Everything but tools/call and tools/list passes as it came. What the proxy has to say is on
+    Everything but tools/call and tools/list passes unchanged. The proxy writes its messages to
     stderr; the exit code is the server's.
 
     \b
@@ -97,10 +97,11 @@ def wrap(
     Example:
       toolmem mcp wrap files --file .mcp.json --dry-run
     """
-    more = ["--store", os.path.abspath(store)] if store else []
-    more += ["--shadow"] * shadow
-    more += ["--on-error", on_error] if on_error != "open" else []
-    _apply(mcp_entries.plan_wrap(path, name, interpreter(), more), name, dry_run, wraps=True)
+    proxy_options = ["--store", os.path.abspath(store)] if store else []
+    proxy_options += ["--shadow"] if shadow else []
+    proxy_options += ["--on-error", on_error] if on_error != "open" else []
+    change = mcp_entries.plan_wrap(path, name, interpreter(), proxy_options)
+    _apply(change, name, dry_run, wraps=True)
 
 
 @mcp.command()
@@ -108,7 +109,7 @@ def wrap(
 @settings_file
 @console.dry_run
 def unwrap(name: str, path: Path, dry_run: bool) -> None:
-    """Bring back the entry of a server, byte for byte. Restart the host afterwards.
+    """Restore the entry of a server, byte for byte. Restart the host afterwards.
 
     \b
     Example:
@@ -127,7 +128,7 @@ def _headers() -> dict[str, str]:
     """The headers that `wrap` moved from an entry into the environment. Raises RequestError."""
     text = os.environ.get(mcp_entries.HEADERS, "{}")
     try:
-        return {str(name): str(value) for name, value in json.loads(text).items()}
+        return {name: str(value) for name, value in json.loads(text).items()}
     except (ValueError, AttributeError):
         problem = f"{mcp_entries.HEADERS}: expected a JSON object of headers"
         raise RequestError(problem, "headers") from None

@@ -1,4 +1,4 @@
-"""`toolmem note`: store a demand of the user, or lift one."""
+"""`toolmem note`: keep a note of what the user demands, or lift a demand."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import click
 
 from toolmem.cli import options
 from toolmem.cli.console import print_json, user_actor
-from toolmem.errors import RequestError
-from toolmem.formats.files import MAX_LINE, read_json
 from toolmem.operations import OPERATIONS
 from toolmem.rules.notes import contract
 
@@ -25,7 +23,7 @@ _EXIT_CODES = {"kept": 0, "request": 1, "refused": 2}
     type=click.File("rb"),
     metavar="[SOURCE] [NAME=VALUE]...",
 )
-@click.option("--lift", is_flag=True, help="Take an earlier demand back, as the user said.")
+@click.option("--lift", is_flag=True, help="Lift an earlier demand, as the user said.")
 @click.option(
     "--said", multiple=True, help="Give a message that the user typed; may be given several times."
 )
@@ -33,9 +31,7 @@ _EXIT_CODES = {"kept": 0, "request": 1, "refused": 2}
 @click.option(
     "--tool", "tools", multiple=True, help="Name a tool of the agent; may be given several times."
 )
-@options.config
-@options.store
-@options.workspace()
+@options.write_options
 def note(
     source: BinaryIO | None,
     lift: bool,
@@ -46,19 +42,16 @@ def note(
 ) -> None:
     """Keep a note of what the user demands: one JSON object in the file SOURCE, or on stdin.
 
-    Without --said nobody heard the user: the note waits for `toolmem rules approve`. So does one
-    from a program in a store that a hook guards, whatever it says.
-    Exit code 0: kept; 1: it waits for the user; 2: refused, with what to change.
+    Without --said, the note waits for `toolmem rules approve`. So does every note that is not typed
+    at a terminal, in a store that a hook guards.
+    Exit code 0: kept; 1: it waits for the user; 2: refused, and the output says what to change.
 
     \b
     Example:
       echo '{"quote": "never touch prod", "effect": "remind", "tools": ["@shell"]}' \\
           | toolmem note --said "please never touch prod" --conversation c1
     """
-    source = source or sys.stdin.buffer
-    note = read_json(source.read(MAX_LINE + 1))
-    if not isinstance(note, dict):
-        raise RequestError("a note is one JSON object")
+    note = options.read_object(source or sys.stdin.buffer, "note")
     more: dict[str, Any] = {"user_message": list(said) or None, "conversation_id": conversation_id}
     operation = OPERATIONS["lift_demand" if lift else "note_demand"]
     if not lift:
@@ -66,7 +59,7 @@ def note(
     request: Any = operation.read({**note, **more})
     with options.open_memory(**where) as memory:
         if memory.rules.is_guarded() and user_actor().evidence != "terminal":
-            request.user_message = None  # the hook hears the user; a shell may be the agent's
+            request.user_message = None  # only the hook knows what the user typed
         done = operation.run(memory, request)
     fields = {name: getattr(done, name) for name in ("outcome", "told", "problems")}
     print_json({**fields, "rules": [rule.id for rule in done.rules]})

@@ -1,6 +1,6 @@
-"""Options of every command: overrides, --config, --store, --workspace; open their memory.
+"""Options that commands share, and the memory that they open.
 
-Files that a command reads are an `InputFile`, for which `-` is standard input.
+A file that a command reads is an `InputFile`, for which `-` is standard input.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from contextlib import suppress
 from functools import wraps
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from toolmem.config.load import DEFAULT, load
 from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError
-from toolmem.formats.files import read_json
+from toolmem.formats.files import MAX_LINE, read_json
 from toolmem.guard.stores import OWN_STORE
 from toolmem.guard.stores import store_path as project_store
-from toolmem.memory.services import store_path
-from toolmem.memory.toolmem import ToolMem
+
+if TYPE_CHECKING:
+    from toolmem.memory.toolmem import ToolMem
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -35,12 +35,12 @@ _SETTING = re.compile(r"-*[a-z]\w*(\.[^=\s]*)?=")
 
 
 def is_setting(item: str) -> bool:
-    """Whether it is NAME=VALUE, and no file."""
+    """Whether an argument is NAME=VALUE, and not the name of a file."""
     return bool(_SETTING.match(item)) and not os.path.exists(item)
 
 
 class Values(click.Argument):
-    """An argument of any number of values, or of `most`; NAME=VALUE among them are overrides."""
+    """An argument of any number of values, or of `most`. NAME=VALUE among them are overrides."""
 
     def __init__(self, *names: Any, most: int = 0, **given: Any) -> None:
         super().__init__(*names, nargs=-1, **given)
@@ -57,7 +57,7 @@ class Values(click.Argument):
 
 
 class _NoSettings(click.Argument):
-    """What stands behind the arguments of a command that takes no overrides."""
+    """Refuses what is left over after the arguments of a command that takes no overrides."""
 
     def get_usage_pieces(self, context: click.Context) -> list[str]:
         return []
@@ -70,21 +70,21 @@ class _NoSettings(click.Argument):
 
 
 def refuse_setting(item: str, command: str) -> None:
-    """Raises RequestError if it is NAME=VALUE."""
+    """Raises RequestError if an argument is NAME=VALUE."""
     if is_setting(item):
         name = item.lstrip("-").partition("=")[0]
         raise RequestError(f"{name}: {command} takes no settings; leave {item} out", "overrides")
 
 
 def no_settings(command: Command) -> Command:
-    """Decorator: the command refuses NAME=VALUE by its name."""
+    """Decorator: the command refuses NAME=VALUE, with an error that says so."""
     return click.argument("extra", nargs=-1, cls=_NoSettings, expose_value=False)(command)
 
 
 class InputFile(click.Path):
-    """A file that is read, or with `folders` also a folder. `-` is standard input.
+    """A file that is read; with `folders`, also a folder. `-` is standard input.
 
-    `suffix`: of the file that standard input is written to.
+    `suffix`: the ending of the file that standard input is written to.
     """
 
     def __init__(self, *, folders: bool = False, suffix: str = "") -> None:
@@ -102,7 +102,7 @@ class InputFile(click.Path):
 def _standard_input(context: click.Context, suffix: str) -> str:
     """Write standard input to a file that lasts as long as the command. Returns its path.
 
-    The same content has the same path: it tells an import whether a call is known that has no id.
+    The same content gets the same path, by which an import recognizes calls without an id.
     """
     if "stdin" in context.meta:
         raise click.UsageError("standard input (-) can be read only once", context)
@@ -115,7 +115,7 @@ def _standard_input(context: click.Context, suffix: str) -> str:
     name = f"stdin-{digest.hexdigest()[:16]}"
     os.rename(file.name, os.path.join(folder, name + suffix))
     own = os.path.join(tempfile.gettempdir(), f"toolmem-{name}")
-    with suppress(OSError):  # another command reads the same
+    with suppress(OSError):  # another command reads the same content
         os.rename(folder, own)
         folder = own
     context.call_on_close(lambda: shutil.rmtree(folder, ignore_errors=True))
@@ -147,20 +147,35 @@ def conversation(help: str) -> Decorator:
     return click.option("--conversation", "conversation_id", help=help)
 
 
+def newest(things: str, default: int, most: int) -> Decorator:
+    return click.option(
+        "--limit",
+        default=default,
+        show_default=True,
+        type=click.IntRange(1, most),
+        help=f"Show at most this many {things}, the newest.",
+    )
+
+
+def write_options(command: Command) -> Command:
+    """Decorator: --config, --store and --workspace of a command that writes into a workspace."""
+    return config(store(workspace()(command)))
+
+
 def memory_options(command: Command) -> Command:
-    """Decorator: the options of a command that writes into a workspace."""
-    return overrides(config(store(workspace()(command))))
+    """Decorator: as `write_options`, with overrides."""
+    return overrides(write_options(command))
 
 
-def place_options(command: Command) -> Command:
+def read_options(command: Command) -> Command:
     """Decorator: --config, --store and --workspace of a command that reads a workspace."""
     return config(store(read_workspace(command)))
 
 
 def with_memory(*chosen: Decorator, exists: bool = True) -> Decorator:
-    """Decorator: all four options, or those chosen; the command gets the open memory instead.
+    """Decorator: the command gets an open memory in place of the options that name it.
 
-    `exists`: the store must exist, as commands that only read make none.
+    `chosen`: some of the options instead of all four. `exists`: the store must exist.
     """
 
     def decorate(command: Command) -> Command:
@@ -172,7 +187,7 @@ def with_memory(*chosen: Decorator, exists: bool = True) -> Decorator:
                 command(memory, **given)
 
         done: Command = run
-        usual = (overrides, place_options) if exists else (memory_options,)
+        usual = (overrides, read_options) if exists else (memory_options,)
         for option in reversed(chosen or usual):
             done = option(done)
         return done
@@ -181,15 +196,24 @@ def with_memory(*chosen: Decorator, exists: bool = True) -> Decorator:
 
 
 def split_config(given: Sequence[str], config: str | None) -> tuple[list[str], str | None]:
-    """Overrides, and the configuration file: --config, else ReMe's `config=my.yaml` among them."""
+    """The overrides, and the configuration file: --config, else ReMe's `config=my.yaml`."""
     plain = [item.lstrip("-") for item in given]
     named = [item.removeprefix("config=") for item in plain if item.startswith("config=")]
     others = [item for item in plain if not item.startswith("config=")]
     return others, config or (named[-1] if named else None)
 
 
+def read_object(file: BinaryIO, name: str, hint: str = "") -> dict[str, Any]:
+    """Read the JSON object in a file. Raises RequestError, which begins with `name`."""
+    value = read_json(file.read(MAX_LINE + 1))
+    if not isinstance(value, dict):
+        problem = f"expected a JSON object, got {type(value).__name__}{hint}"
+        raise RequestError(f"{name}: {problem}")
+    return value
+
+
 def read_arguments(given: str, name: str) -> Any:
-    """The arguments of a call: of a JSON object, else a command line; "-" is standard input.
+    """The arguments of a call: a JSON object or a command line; "-" reads it from standard input.
 
     Raises RequestError, which begins with `name`.
     """
@@ -203,7 +227,7 @@ def open_memory(
     store: str | None = None,
     workspace: str = "default",
 ) -> ToolMem:
-    """Open a memory: what is named, else the store of this folder, else that of its project.
+    """Open the store that is named, else that of this folder, else that of its project.
 
     Raises ConfigError with every problem of the settings.
     """
@@ -213,24 +237,28 @@ def open_memory(
         store = project if os.path.exists(project) else None
     if store is not None:
         settings += _store_settings(store)
+    from toolmem.memory.toolmem import ToolMem  # the MCP proxy does without it
+
     return ToolMem(config, workspace=workspace, overrides=settings)
 
 
 def open_existing(**where: Any) -> ToolMem:
-    """`open_memory` of a store that exists. A `workspace` of None: see `_usual_workspace`.
+    """As `open_memory`, for a store that exists. Raises RequestError.
 
-    Raises RequestError.
+    `workspace`: None means that of `_usual_workspace`.
     """
     named = where.pop("workspace", "")
     memory = open_memory(**where)
     section = memory.engine.configuration.settings.vector_store[OpSection().vector_store]
     if section.backend != "elasticsearch":
+        from toolmem.memory.services import store_path
+
         path = store_path(section, "default")
         if not os.path.exists(path):
             raise RequestError(f"there is no file {path} yet; name a store by --store", "store")
     if named:
         require_workspace(memory, named)
-    if named != "":  # else the command is about the whole store
+    if named != "":  # the command has the option --workspace
         memory.workspace_name = named or _usual_workspace(memory)
     return memory
 
@@ -241,43 +269,45 @@ def _usual_workspace(memory: ToolMem) -> str:
     if "default" in known or not known:
         return "default"
     if len(known) > 1:
-        raise _unnamed(memory, "default", known, "--workspace")
+        raise _no_workspace(memory, "default", known, "--workspace")
     return known[0]
 
 
 def require_workspace(memory: ToolMem, workspace: str, by: str = "--workspace") -> None:
-    """Raises RequestError where a store that has workspaces lacks this one. `by`: what named it."""
+    """Raises RequestError if a store has workspaces, but not this one. `by`: what named it."""
     known = memory.services.store().workspaces()
     if known and workspace not in known:
-        raise _unnamed(memory, workspace, known, by)
+        raise _no_workspace(memory, workspace, known, by)
 
 
-def _unnamed(memory: ToolMem, lacking: str, known: Sequence[str], by: str) -> RequestError:
+def _no_workspace(memory: ToolMem, name: str, known: Sequence[str], by: str) -> RequestError:
     names = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
     example = f" {known[0]}" if by.startswith("-") else ""
     location = memory.services.store().location
     return RequestError(
-        f"workspace: {location} has no {lacking!r}; it has {names}: name one by {by}{example}",
+        f"workspace: {location} has no {name!r}; it has {names}: name one by {by}{example}",
         "workspace",
     )
 
 
 def _store_settings(store: str) -> list[str]:
-    """Overrides for a file, or for http://user:password@host:9200/prefix."""
+    """The overrides for a file, or for http://user:password@host:9200/prefix."""
     if not store.startswith(("http://", "https://")):
         return [f"vector_store.default.params.path={json.dumps(store)}"]
     scheme, _, address = store.partition("://")
     host, _, prefix = address.partition("/")
     settings = ["vector_store.default.backend=elasticsearch"]
     settings.append(f"vector_store.default.params.hosts={json.dumps(f'{scheme}://{host}')}")
-    if name := prefix.strip("/"):
-        settings.append(f"vector_store.default.params.index_prefix={json.dumps(name)}")
+    if prefix := prefix.strip("/"):
+        settings.append(f"vector_store.default.params.index_prefix={json.dumps(prefix)}")
     return settings
 
 
 def names_store(given: Sequence[str], config: str | None) -> bool:
-    """Whether overrides or the file set where the store is."""
+    """Whether the overrides or the configuration file name a store."""
     settings, config = split_config(given, config)
+    from toolmem.config.load import DEFAULT, load
+
     layer = load([config] if config else [], settings).layer
     origins = [setting.origin for path, setting in layer.items() if path[0] == "vector_store"]
     return not all(origin.startswith(f"{DEFAULT}:") for origin in origins)

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from toolmem.cli import console, options
-from toolmem.cli.console import confirm, print_error, print_items, print_json, user_actor
+from toolmem.cli.console import confirm, print_error, print_json, print_table, user_actor
 from toolmem.errors import RequestError
 from toolmem.files import replace_file
 from toolmem.flow.runner import with_new_names
@@ -44,20 +44,20 @@ def rules() -> None:
     type=click.Choice(get_args(State)),
     default="holds",
     show_default=True,
-    help="Show the rules that hold, that wait for you to decide on a request, or that have ended.",
+    help="Show the rules that hold, those with a request that waits for you, or those that ended.",
 )
 @click.option("--effect", type=click.Choice(get_args(Effect)), help="Show rules with this effect.")
 @click.option("--text", help="Show only rules with this in their sentence or their tool's name.")
 @options.conversation("Show also the rules that hold in this conversation alone.")
 @click.option("--session", hidden=True, help="Do the same as --conversation.")
-@options.with_memory(options.place_options)
+@options.with_memory(options.read_options)
 @options.as_json
 def list_rules(
     memory: ToolMem, tool: str | None, session: str | None, as_json: bool, **chosen: Any
 ) -> None:
-    """List the rules of one TOOL or of all, with how often and when last each stopped a call.
+    """List the rules of one TOOL or of all, with how often each stopped a call, and when last.
 
-    A rule whose effect is `ask` does not stop a call: it has the user asked about it.
+    A rule with the effect `ask` does not stop a call: the user is asked about it.
 
     \b
     Examples:
@@ -74,11 +74,12 @@ def list_rules(
     ]
     if as_json:
         names = ("state", "stopped", "last_stopped")
-        rows = [{**with_all_fields(e.rule), **{n: getattr(e, n) for n in names}} for e in found]
-        print_json(rows)
+        records = [{**with_all_fields(e.rule), **{n: getattr(e, n) for n in names}} for e in found]
+        print_json(records)
         return
     columns = ("id", "tool", "priority", "effect", "said by", "stopped or asked", "last", "rule")
-    print_items(found, False, columns, _rule_row, nothing="no rule fits")
+    rows = list(map(_rule_row, found))
+    print_table(columns, rows, nothing="no rule fits", numbers=False)
 
 
 @rules.command("show")
@@ -117,21 +118,21 @@ def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
     type=click.Choice(get_args(Priority)),
     default="critical",
     show_default=True,
-    help="Set how important the rule is. Critical and high rules stand in the system prompt.",
+    help="Set how important the rule is. The system prompt has the critical and the high rules.",
 )
 @click.option(
     "--effect",
     type=click.Choice(get_args(Effect)),
-    help="Stop calls (deny), have the user asked about them (ask), or only remind the agent "
-    "(remind). Without it and --when, the sentence decides.",
+    help="Stop calls (deny), ask the user about them (ask), or only remind the agent (remind). "
+    "Without this option and --when, the sentence decides.",
 )
-@click.option("--when", help="Let the rule mean calls that meet one of these conditions, as JSON.")
-@click.option("--unless", help="Let calls through that meet one of these conditions, as JSON.")
+@click.option("--when", help="Limit the rule to calls that meet one of these conditions, as JSON.")
+@click.option("--unless", help="Let calls pass that meet one of these conditions, as JSON.")
 @options.with_memory(exists=False)
 def add_rule(
     memory: ToolMem, tool: str, text: str, when: str | None, unless: str | None, **more: Any
 ) -> None:
-    """Add a rule on a TOOL, or on a class of tools such as @shell. TEXT is a sentence.
+    """Add a rule on a TOOL or a class of tools such as @shell. TEXT is its sentence.
 
     \b
     Examples:
@@ -151,9 +152,9 @@ def add_rule(
 @click.argument("rule_id")
 @options.with_memory()
 def delete_rule(memory: ToolMem, rule_id: str) -> None:
-    """Delete a rule with its text.
+    """Delete a rule and its text.
 
-    Exit code 1: the deletion waits, as nobody at a terminal asked for it.
+    Exit code 1: the deletion waits for you, as it was not asked for at a terminal.
 
     \b
     Example:
@@ -161,17 +162,14 @@ def delete_rule(memory: ToolMem, rule_id: str) -> None:
     """
     rule = find_rule(memory.rules.every_rule(), rule_id)
     after = memory.rules.delete(rule, user_actor())
-    if after.status != "deleted":
-        print_error("the store is guarded: the deletion waits, run this in a terminal of yours")
-        sys.exit(1)
-    click.echo(f"deleted: {plain(rule.rule, 300)}")
+    _print_done("deleted", rule, is_done=after.status == "deleted")
 
 
 @rules.command("prompt")
 @click.argument("tools", cls=options.Values, metavar="[TOOLS | NAME=VALUE]...")
-@options.with_memory(options.place_options)
+@options.with_memory(options.read_options)
 def show_prompt(memory: ToolMem, tools: tuple[str, ...]) -> None:
-    """Print the part of a system prompt that holds the rules of these TOOLS, or of all tools."""
+    """Print the rules of these TOOLS, or of all, as a system prompt has them."""
     text = memory.tool_rules_for_prompt(list(tools) or None).rendered
     for line in text.splitlines():
         click.echo(plain(line, 3_000))
@@ -181,7 +179,7 @@ def show_prompt(memory: ToolMem, tools: tuple[str, ...]) -> None:
 @options.with_memory()
 @options.as_json
 def review(memory: ToolMem, as_json: bool) -> None:
-    """List the rules, and the changes of rules, that agents and programs request of you."""
+    """List the requests: new rules and changes of rules that wait for you."""
     found = memory.rules.requests()
     if as_json:
         print_json(found)
@@ -197,26 +195,26 @@ def review(memory: ToolMem, as_json: bool) -> None:
 @console.yes
 @options.with_memory()
 def approve(memory: ToolMem, rule_id: str, yes: bool) -> None:
-    """Show what is requested for a rule, ask whether you agree, and do it.
+    """Show the request for a rule, ask whether you agree, and carry it out.
 
-    Without a terminal nothing is shown or asked, and nothing is done in a store that a hook guards.
+    Without a terminal nothing is shown or asked, and in a store that a hook guards nothing is done.
     """
     rule = find_rule(memory.rules.requests(), rule_id)
     if user_actor().evidence:
         console.print_request(rule)
         confirm("Do this?", yes)
-    after = _decided(memory, rule, "approve")
-    _print_decided("done", rule, is_done=after.request is None and after.status != "request")
+    after = _decide(memory, rule, "approve")
+    _print_done("done", rule, is_done=after.request is None and after.status != "request")
 
 
 @rules.command("reject")
 @click.argument("rule_id")
 @options.with_memory()
 def reject(memory: ToolMem, rule_id: str) -> None:
-    """Refuse a request: the rule stays as it is; one that was only requested is dropped."""
+    """Refuse a request. A rule stays as it is; a new rule is dropped."""
     rule = find_rule(memory.rules.requests(), rule_id)
-    _decided(memory, rule, "reject")
-    click.echo(f"rejected: {plain(rule.rule, 300)}")
+    _decide(memory, rule, "reject")
+    _print_done("rejected", rule, is_done=True)
 
 
 @rules.command("withdraw")
@@ -225,32 +223,32 @@ def reject(memory: ToolMem, rule_id: str) -> None:
 def withdraw(memory: ToolMem, rule_id: str) -> None:
     """End a rule, and keep its text. The beginning of an id is enough.
 
-    Exit code 1: the change waits, as nobody at a terminal asked for it.
+    Exit code 1: the change waits for you, as it was not asked for at a terminal.
 
     \b
     Example:
       toolmem rules withdraw 1f0c9a
     """
-    after = _decided(memory, find_rule(memory.rules.every_rule(), rule_id), "withdraw")
+    after = _decide(memory, find_rule(memory.rules.every_rule(), rule_id), "withdraw")
     is_done = not after.holds_at(memory.services.clock.now())
-    _print_decided("withdrawn", after, is_done=is_done)
+    _print_done("withdrawn", after, is_done=is_done)
 
 
 @rules.command("restore")
 @click.argument("rule_id")
 @options.with_memory()
 def restore(memory: ToolMem, rule_id: str) -> None:
-    """Let a rule that was withdrawn, or has ended, hold again.
+    """Let a rule hold again that was withdrawn or has ended.
 
-    It gets the end that it had before it was withdrawn, if that is still to come; else no end.
+    It gets the end that it had before it was withdrawn, if that lies in the future; else no end.
 
     \b
     Example:
       toolmem rules restore 1f0c9a
     """
-    after = _decided(memory, find_rule(memory.rules.every_rule(), rule_id), "restore")
+    after = _decide(memory, find_rule(memory.rules.every_rule(), rule_id), "restore")
     until = "" if after.expires_at is None else f" ({memory.rules.until(after.expires_at)})"
-    _print_decided(f"holds again{until}", after, is_done=True)
+    _print_done(f"holds again{until}", after, is_done=True)
 
 
 @rules.command("try")
@@ -261,14 +259,14 @@ def restore(memory: ToolMem, rule_id: str) -> None:
     type=click.IntRange(1, 10_000),
     help="Try the rule on this many of the newest calls.  [default: 2000, or none with --call]",
 )
-@options.with_memory(options.place_options)
+@options.with_memory(options.read_options)
 @options.as_json
 def try_rule(
     memory: ToolMem, rule: tuple[str, ...], call: str | None, recorded: int | None, as_json: bool
 ) -> None:
     """Show what a rule would stop, and how many of these calls had worked. Nothing is changed.
 
-    A rule that waits is tried with the change that is requested. A sentence is read as `rules add`
+    A rule with a request is tried as the request would change it. A sentence is read as `rules add`
     reads it.
 
     \b
@@ -298,12 +296,13 @@ def try_rule(
         click.echo("its tests of earlier calls knew of none")
 
 
-def _decided(memory: ToolMem, rule: ToolMemoryRule, review: Review) -> ToolMemoryRule:
-    acting = memory.acting_as(user_actor())
-    return acting.tool_rule_review(rule.id, review, seen=rule_digest(rule))
+def _decide(memory: ToolMem, rule: ToolMemoryRule, review: Review) -> ToolMemoryRule:
+    """Carry out what the user decided on a rule. Returns the rule after it."""
+    as_user = memory.acting_as(user_actor())
+    return as_user.tool_rule_review(rule.id, review, seen=rule_digest(rule))
 
 
-def _print_decided(done: str, rule: ToolMemoryRule, *, is_done: bool) -> None:
+def _print_done(done: str, rule: ToolMemoryRule, *, is_done: bool) -> None:
     if not is_done:
         print_error("the store is guarded: it waits, run this in a terminal of yours")
         sys.exit(1)
@@ -316,7 +315,7 @@ def _print_decided(done: str, rule: ToolMemoryRule, *, is_done: bool) -> None:
 def export_rules(memory: ToolMem, file: Path) -> None:
     """Write the rules that calls are checked against into FILE, or to stdout (-).
 
-    FILE is a team's file of rules. Its other rules and its comments stay.
+    FILE is a team's file of rules. The other rules in it and its comments stay.
 
     \b
     Example:
@@ -327,7 +326,7 @@ def export_rules(memory: ToolMem, file: Path) -> None:
     rules = memory.rules.all_rules().rules
     entries += [team_file.entry_of(rule) for rule in rules if rule.is_checked]
     data = team_file.write_team_file(entries, comments).encode()
-    entries, _ = team_file.read_team_file(data, file.name)  # raises for what nobody could import
+    entries, _ = team_file.read_team_file(data, file.name)  # raises if it cannot be imported
     if str(file) == "-":
         click.echo(data, nl=False)
         return
@@ -347,11 +346,11 @@ def export_rules(memory: ToolMem, file: Path) -> None:
 )
 @options.with_memory(exists=False)
 def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
-    """Show what FILE would change of the rules, ask whether you agree, and change it.
+    """Show which rules FILE would change, ask whether you agree, and change them.
 
-    FILE is a team's file of rules; - is standard input. Rules that it lacks are named, and stay.
-    Exit code 1: something waits for you. To read calls of other programs: toolmem import; a dump of
-    a workspace: toolmem store import.
+    FILE is a team's file of rules; - is standard input. Rules that are not in it are named, and
+    stay. Exit code 1: something waits for you. `toolmem import` reads calls of other programs, and
+    `toolmem store import` dumps of a workspace.
 
     \b
     Example:
@@ -359,29 +358,29 @@ def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
     """
     user = user_actor()
     entries, _ = team_file.read_team_file(team_file.read_bytes(file), file.name)
-    found = team_file.compare(entries, memory.rules)
-    click.echo("\n".join(map(str, found)))
-    changes = [each for each in found if each.kind in team_file.CHANGES]
+    differences = team_file.compare(entries, memory.rules)
+    click.echo("\n".join(map(str, differences)))
+    changes = [each for each in differences if each.kind in team_file.CHANGES]
     if changes and not yes and not (user.evidence and click.confirm("Change this?")):
         print_error("nothing is changed: run this in a terminal of yours, or with --yes")
         sys.exit(1)
     done = [each.apply(memory.rules, user if user.evidence else None) for each in changes]
     waiting = sum(rule.request is not None for rule in done)
-    changed = counted(len(changes) - waiting, "rule")
+    changed = counted(len(done) - waiting, "rule")
     click.echo(f"{changed} changed; waiting for `rules approve`: {waiting:,}")
     sys.exit(1 if waiting else 0)
 
 
 @rules.command("capture")
 @click.option("--turns", type=options.InputFile(), help="Read turns from this JSON Lines file.")
-@click.option("--conversations", type=options.InputFile(), help="Read turns from conversations.")
+@click.option("--conversations", type=options.InputFile(), help="Read this file of conversations.")
 @click.option("--apply", "applies", is_flag=True, help="Keep the rules that are found.")
 @options.memory_options
 @options.as_json
 def capture(
     turns: Path | None, conversations: Path | None, applies: bool, as_json: bool, **where: Any
 ) -> None:
-    """Show which rules would be made of what a user said in turns or conversations.
+    """Show which rules would be made of the messages of a user in turns or conversations.
 
     A turn is {"user_message": ..., "tool_calls": [{"name": ...}], "tools": [...]}.
 
@@ -392,12 +391,12 @@ def capture(
     """
     if (turns is None) == (conversations is None):
         raise click.UsageError("give one of --turns and --conversations")
-    found = list(_turns(turns) if turns else _turns_of_chats(conversations or Path()))
+    records = list(_turns(turns) if turns else _turns_of_chats(conversations or Path()))
     with options.open_memory(**(where if applies else {**where, "store": ":memory:"})) as memory:
         hook = ToolMemoryCaptureHook(memory.rules, enabled=True)
-        for number, given in enumerate(found):
-            turn = read_turn({**with_new_names(given), "tools": []})
-            turn.tools = schemas_of(given.get("tools"))
+        for number, record in enumerate(records):
+            turn = read_turn({**with_new_names(record), "tools": []})
+            turn.tools = schemas_of(record.get("tools"))
             turn.conversation_id = turn.conversation_id or f"turn {number}"
             _print_captured(number, turn, hook.after_turn(turn), as_json)
 
@@ -445,7 +444,6 @@ def _alternatives(option: str, given: str | None) -> list[dict[str, Any]] | None
 
 
 def _rule_row(found: RuleOverview) -> tuple[Any, ...]:
-    rule, last = found.rule, found.last_stopped
-    when = None if last is None else last.isoformat(timespec="seconds")
+    rule = found.rule
     about = (rule.id[:8], rule.tool_name, rule.priority, rule.effect, rule.said.by)
-    return *about, found.stopped, when, rule.rule
+    return *about, found.stopped, found.last_stopped, rule.rule

@@ -13,7 +13,6 @@ from toolmem.errors import RequestError
 from toolmem.flow.checks import WORKSPACE_KEY
 from toolmem.flow.report import Event
 from toolmem.flow.runner import with_new_names
-from toolmem.formats.files import MAX_LINE, read_json
 from toolmem.models.calls import with_all_fields
 from toolmem.operations import OPERATIONS
 
@@ -43,13 +42,8 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
           --workspace default
       toolmem run add_tool_call_result --request calls.json llm.default.backend=dashscope
     """
-    request = read_json(source.read(MAX_LINE + 1))
-    if not isinstance(request, dict):
-        raise RequestError(
-            f"--request: expected a JSON object, got {type(request).__name__}; calls stand in it "
-            'as {"tool_call_results": [...]}'
-        )
-    request = with_new_names(request)
+    hint = '; calls stand in it as {"tool_call_results": [...]}'
+    request = with_new_names(options.read_object(source, "--request", hint))
     if workspace is not None:
         request.setdefault(WORKSPACE_KEY, workspace)
     if WORKSPACE_KEY not in request:
@@ -75,11 +69,11 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
 
 
 def _exit_code(response: dict[str, Any]) -> int:
-    """Of the response of a flow, whose `metadata` an operation answers directly."""
-    told = response.get("metadata", response)
-    if told.get("budget_reached"):
+    """The exit code for a response: of a flow, which has `metadata`, or of an operation."""
+    found = response.get("metadata", response)
+    if found.get("budget_reached"):
         return 3
-    if told.get("decision", told).get("action") in ("ask", "deny"):
+    if found.get("decision", found).get("action") in ("ask", "deny"):
         return 5
-    is_open = told.get("partial") or told.get("outcome") in ("refused", "request")  # of a note
-    return int(not response.get("success", True) or bool(is_open))
+    has_failed = not response.get("success", True) or found.get("partial")
+    return 1 if has_failed or found.get("outcome") in ("refused", "request") else 0

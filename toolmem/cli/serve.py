@@ -27,8 +27,8 @@ from toolmem.text.display import plain
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-GRACE = 30  # seconds that running requests have when the server stops
-_WHO_SPEAKS = {
+GRACE = 30  # seconds that running requests may take when the server stops
+_SPEAKER_NOTICES = {
     "owner": "session.speaker=owner: user_message is believed to be its owner's, and lifts rules; "
     "for an agent that serves others say session.speaker=guest",
     "guest": "session.speaker=guest: user_message binds in its session alone, and lifts nothing",
@@ -44,9 +44,9 @@ _WHO_SPEAKS = {
 def serve(opens: bool, read_only: bool, **where: Any) -> None:
     """Serve flows, rules and checks over HTTP, and pages for a browser, until Ctrl-C.
 
-    Without a token it listens on this machine alone; TOOLMEM_TOKEN, or auth.token_file, lets
-    `http.host` be any address. Who signs in to the pages with the link in your terminal may decide
-    there about rules.
+    Without a token, it can be reached only from this machine. With a token in TOOLMEM_TOKEN or
+    auth.token_file, `http.host` may be any address. To decide about rules on the pages, sign in by
+    the link that is printed in your terminal.
 
     \b
     Examples:
@@ -59,19 +59,19 @@ def serve(opens: bool, read_only: bool, **where: Any) -> None:
 
     with options.open_memory(**where) as memory:
         memory.rules.is_guarded()  # fails now if the store cannot be opened
-        is_users = bool(user_actor().evidence) and SignInTerminal.is_possible()
-        terminal = SignInTerminal() if is_users and not read_only else None
+        can_ask = bool(user_actor().evidence) and SignInTerminal.is_possible()
+        terminal = SignInTerminal() if can_ask and not read_only else None
 
         def started(address: str) -> None:
             if terminal is not None:
                 terminal.open(address)
             if opens:
-                # Never the link: other programs see the command line of a browser.
+                # Not the link to sign in: other programs see the command line of a browser.
                 threading.Thread(target=webbrowser.open, args=[f"{address}/"], daemon=True).start()
 
-        made = partial(application, memory, terminal=terminal, read_only=read_only)
+        make = partial(application, memory, terminal=terminal, read_only=read_only)
         try:
-            listen(memory, "http", made, started=started)
+            listen(memory, "http", make, started=started)
         finally:
             if terminal is not None:
                 terminal.close()
@@ -82,7 +82,8 @@ def serve(opens: bool, read_only: bool, **where: Any) -> None:
 def serve_mcp(workspace: str, **where: Any) -> None:
     """Serve MCP over stdin and stdout, for a host that starts this command; or over HTTP.
 
-    Over HTTP any address but this machine's own needs a token: TOOLMEM_TOKEN, or auth.token_file.
+    Over HTTP, an address that other machines reach needs a token in TOOLMEM_TOKEN or
+    auth.token_file.
     """
     require_mcp()
     from toolmem.server.mcp.server import McpService
@@ -128,12 +129,12 @@ def listen(
     token = read_token(settings.auth)
     host = _host(memory, section, bool(token))
     if not is_loopback(host):
-        click.echo(_WHO_SPEAKS[settings.session.speaker], err=True)
+        click.echo(_SPEAKER_NOTICES[settings.session.speaker], err=True)
     store = memory.services.store()
-    # A server has no file: there, a store without a workspace is new.
+    # A store of Elasticsearch has no file; it is new if it has no workspace.
     is_new = not os.path.exists(store.location) and not store.workspaces()
     over = f"store {plain(store.location)}{' (new)' if is_new else ''}"
-    listening = _listen(section, host, getattr(settings, section).port)
+    listening = _open_socket(section, host, getattr(settings, section).port)
     server = Server(
         uvicorn.Config(
             Bounded(make(Access(token))),
@@ -151,8 +152,8 @@ def listen(
         raise SystemExit(3)  # as uvicorn's own command does; it has said why
 
 
-def _listen(section: str, host: str, port: int) -> socket:
-    """A socket that listens at this address. Raises ConfigError."""
+def _open_socket(section: str, host: str, port: int) -> socket:
+    """Open a socket that listens at this address. Raises ConfigError."""
     try:
         return create_server((host, port), family=AF_INET6 if ":" in host else AF_INET)
     except OSError as error:
@@ -165,9 +166,9 @@ def _listen(section: str, host: str, port: int) -> socket:
 
 
 def _host(memory: ToolMem, section: str, has_token: bool) -> str:
-    """The configured host. A file's 0.0.0.0 without a token becomes 127.0.0.1, with a warning.
+    """The configured host, or 127.0.0.1 with a warning if others would reach it without a token.
 
-    Raises ConfigError if an override sets a host that others reach, without a token.
+    Raises ConfigError if an override sets such a host.
     """
     configuration = memory.engine.configuration
     host: str = getattr(configuration.settings, section).host

@@ -1,4 +1,4 @@
-"""Signing in to the console, at the terminal where `toolmem serve` runs."""
+"""Sign in to the console at the terminal where `toolmem serve` runs."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from time import monotonic
 import click
 
 ANSWER_WITHIN = 120.0  # seconds
-LOOK_EVERY = 0.2  # seconds, whether the question has ended
+LOOK_EVERY = 0.2  # seconds between looks whether the question has ended
 
 
 class SignInTerminal:
-    """Prints links to sign in, and asks whether a browser is let in. One question at a time.
+    """Prints links to sign in, and asks whether to let a browser in. One question at a time.
 
-    A thread that waits for the answer looks at the file descriptor: one that is blocked in
-    `sys.stdin.readline` could abort the interpreter when it ends.
+    The thread that waits for the answer polls the file descriptor: a thread that is blocked in
+    `sys.stdin.readline` could abort the interpreter at its end.
     """
 
     def __init__(self) -> None:
         self._address, self._link = "", ""
-        self._ended = threading.Event()  # of the question that is open
-        self._asks: threading.Thread | None = None
+        self._ended = threading.Event()  # set when the open question ends
+        self._asking: threading.Thread | None = None
 
     @staticmethod
     def is_possible() -> bool:
@@ -38,7 +38,7 @@ class SignInTerminal:
         click.echo(self._link.format(address=address), err=True)
 
     def show_link(self, code: str, told: str = "") -> None:
-        """Print the address at which a code signs in. An open question ends."""
+        """Print the link by which a code signs in. An open question ends."""
         self._ended.set()
         if told:
             click.echo(f"\n{told}", err=True)
@@ -47,20 +47,23 @@ class SignInTerminal:
             self.open(self._address)
 
     def ask(self, words: str, answered: Callable[[bool], None]) -> None:
-        """Begin to ask whether the browser that shows these words is let in."""
+        """Ask in a thread whether to let the browser in that shows these words.
+
+        `answered` is called with the answer, unless the question ends before.
+        """
         self._ended = threading.Event()
         given = (words, answered, self._ended)
-        self._asks = threading.Thread(target=self._ask, args=given, daemon=True)
-        self._asks.start()
+        self._asking = threading.Thread(target=self._ask, args=given, daemon=True)
+        self._asking.start()
 
     def close(self) -> None:
         """End an open question, so that the process can end."""
         self._ended.set()
-        if self._asks is not None:
-            self._asks.join(2.0)
+        if self._asking is not None:
+            self._asking.join(2.0)
 
     def _ask(self, words: str, answered: Callable[[bool], None], ended: threading.Event) -> None:
-        _forget_typed()
+        _discard_typed()
         click.echo(f'Let the browser in that shows "{words}"? y/N ', err=True, nl=False)
         answer = _read_line(ended)
         if ended.is_set():
@@ -68,35 +71,38 @@ class SignInTerminal:
         if answer is None:
             click.echo("\nNo answer in 2 minutes.", err=True)
         is_yes = (answer or "").strip().lower() in ("y", "yes")
-        told = "It may decide until 15 minutes after its last change." if is_yes else "Not let in."
-        click.echo(told, err=True)
+        result = "It may decide until 15 minutes after its last change."
+        click.echo(result if is_yes else "Not let in.", err=True)
         answered(is_yes)
 
 
 def _read_line(ended: threading.Event) -> str | None:
-    """What is typed, once this process is in the foreground; None where nothing is in time."""
-    typed, until, was_in_front = sys.stdin.fileno(), monotonic() + ANSWER_WITHIN, True
+    """What is typed while this process is in the foreground; None: nothing was typed in time."""
+    stdin = sys.stdin.fileno()
+    until = monotonic() + ANSWER_WITHIN
+    was_in_foreground = True
     while not ended.is_set() and monotonic() < until:
-        if not _is_in_front():  # who reads from the background is stopped
-            was_in_front = ended.wait(LOOK_EVERY)
+        if not _is_in_foreground():  # a background process that reads is stopped
+            was_in_foreground = False
+            ended.wait(LOOK_EVERY)
             continue
-        if not was_in_front:
-            _forget_typed()
-            was_in_front = True
-        if select.select([typed], [], [], LOOK_EVERY)[0]:
-            return os.read(typed, 1024).decode("utf-8", "replace")
+        if not was_in_foreground:
+            _discard_typed()
+            was_in_foreground = True
+        if select.select([stdin], [], [], LOOK_EVERY)[0]:
+            return os.read(stdin, 1024).decode("utf-8", "replace")
     return None
 
 
-def _forget_typed() -> None:
-    """What was typed before a question does not answer it."""
+def _discard_typed() -> None:
+    """Discard what was typed before a question, so that it is no answer."""
     import termios
 
-    if _is_in_front():
+    if _is_in_foreground():
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
-def _is_in_front() -> bool:
+def _is_in_foreground() -> bool:
     try:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except OSError:  # the terminal is gone

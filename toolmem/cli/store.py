@@ -1,4 +1,4 @@
-"""`toolmem store`: show, trust and copy a store, and import dumps."""
+"""`toolmem store`: show, trust, restore and copy a store, and import dumps."""
 
 from __future__ import annotations
 
@@ -10,15 +10,7 @@ from typing import Any
 
 import click
 
-from toolmem.cli import options
-from toolmem.cli.console import (
-    print_error,
-    print_json,
-    print_table,
-    progress_bar,
-    store_file,
-    user_actor,
-)
+from toolmem.cli import console, options
 from toolmem.errors import RequestError
 from toolmem.formats.dump import read_dump
 from toolmem.guard.rule_copies import drop_copy, keep_copy, put_records, read_copy, recognize
@@ -34,14 +26,14 @@ from toolmem.text.display import counted, shown_name
 
 @click.group()
 def store() -> None:
-    """Look at a store, trust it, or read files into it."""
+    """Show, trust, restore or copy a store, or read files into it."""
 
 
 @store.command()
 @options.with_memory(options.config, options.store, options.overrides)
 @options.as_json
 def info(memory: ToolMem, as_json: bool) -> None:
-    """Show the workspaces of a store, with how many calls and tools each holds.
+    """Show the workspaces of a store, and how many calls and tools each holds.
 
     \b
     Example:
@@ -52,13 +44,13 @@ def info(memory: ToolMem, as_json: bool) -> None:
     rows = [(name, sum(r.kept for r in records), len(records)) for name, records in found.items()]
     columns = ("workspace", "calls", "tools")
     if as_json:
-        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+        console.print_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:
-        print_table(columns, rows)
+        console.print_table(columns, rows)
 
 
 @store.command()
-@store_file
+@console.store_file
 @options.no_settings
 def trust(store: str | None) -> None:
     """Follow the rules and guidance of a store that was made elsewhere.
@@ -75,16 +67,13 @@ def trust(store: str | None) -> None:
 
 
 @store.command()
-@options.store
-@options.config
-@options.workspace()
-@options.overrides
-@click.option("--drop", is_flag=True, help="Remove the copy instead: its rules no longer bind.")
+@options.memory_options
+@click.option("--drop", is_flag=True, help="Remove the copy instead: its rules hold no longer.")
 def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None:
-    """Write the rules that a store lost back into it, from their copy.
+    """Write rules that a store lost back into it, from their copy.
 
-    Hooks copy the rules that bind into the state folder, Elasticsearch into an index of its own. A
-    newer rule in the store is kept.
+    Hooks copy the rules that hold into the state folder; Elasticsearch copies them into an index of
+    their own. A newer rule in the store is kept.
 
     \b
     Examples:
@@ -93,7 +82,7 @@ def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None
     """
     if any(where.values()) or "://" in (store or ""):
         with options.open_memory(store=store, workspace=workspace, **where) as memory:
-            _restore_in_server(memory, workspace, drop)
+            _restore_from_store(memory, workspace, drop)
         return
     path = SqliteStore(store or store_path(os.getcwd())).location
     copy = read_copy(path, workspace)
@@ -115,20 +104,21 @@ def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None
 
 
 def _require_terminal() -> None:
-    if user_actor().evidence != "terminal":
+    if console.user_actor().evidence != "terminal":
         raise RequestError("only you let rules go: run this in a terminal of yours", "drop")
 
 
-def _restore_in_server(memory: ToolMem, workspace: str, drop: bool) -> None:
-    """Restore rules of a store that keeps their copies itself."""
+def _restore_from_store(memory: ToolMem, workspace: str, drop: bool) -> None:
+    """Restore rules in a store that keeps their copies itself."""
     opened = memory.services.store()
     if not isinstance(opened, KeepsRuleCopies):
         raise RequestError("settings: only those of an Elasticsearch store are taken", "config")
     if drop:
         _require_terminal()
     lost = opened.lost_rules(workspace)
-    for each in () if drop else lost:
-        opened.put(workspace, each.namespace, each.key, each.value)
+    if not drop:
+        for each in lost:
+            opened.put(workspace, each.namespace, each.key, each.value)
     opened.accept_rules(workspace)
     done = "dropped" if drop else "written back"
     click.echo(
@@ -148,9 +138,10 @@ def copy_store(
 ) -> None:
     """Copy calls, guidance and rules from one store to another, and compare both.
 
-    A store is a file, or the URL of Elasticsearch with an index prefix as its path. What is there
-    already is left as it is, so a copy that was interrupted can be repeated. Rules and guidance
-    count as your own in the copy: of a store that is not trusted nothing is copied without --trust.
+    A store is a file, or the URL of Elasticsearch with an index prefix as its path. What TARGET
+    already holds stays as it is, so a copy that was interrupted can be repeated. Rules and guidance
+    count as your own in the copy: without --trust, nothing is copied from a store that is not
+    trusted.
 
     \b
     Examples:
@@ -161,23 +152,24 @@ def copy_store(
         options.open_existing(overrides=overrides, store=source) as one,
         options.open_memory(overrides, store=target) as other,
     ):
-        if (reason := one.services.store().untrusted) and not trust:
+        origin, copy = one.services.store(), other.services.store()
+        if origin.untrusted and not trust:
             problem = "its rules and guidance would count as yours; to copy them: --trust"
-            raise RequestError(f"{reason}; {problem}", "source")
-        stores = (one.services.store(), other.services.store())
-        names = stores[0].workspaces() if workspace is None else [workspace]
+            raise RequestError(f"{origin.untrusted}; {problem}", "source")
         copied = {}
-        for name in names:
-            with progress_bar(f"copying {shown_name(name)}") as progress:
-                copied[name] = copy_workspace(*stores, name, progress)
+        for name in origin.workspaces() if workspace is None else [workspace]:
+            with console.progress_bar(f"copying {shown_name(name)}") as progress:
+                copied[name] = copy_workspace(origin, copy, name, progress)
     rows = [(w, c.tools, c.calls, c.duplicates, c.records, c.kept) for w, c in copied.items()]
     head = ("workspace", "tools", "calls added", "there before", "records added", "there before")
-    print_table(head, rows)
+    console.print_table(head, rows)
     for name, each in copied.items():
         for failure in each.failures:
-            print_error(f"{shown_name(name)}: {shown_name(failure.tool_name)}: {failure.error}")
+            console.print_error(
+                f"{shown_name(name)}: {shown_name(failure.tool_name)}: {failure.error}"
+            )
         for what in each.lacking:
-            print_error(f"{shown_name(name)}: the copy holds less of {shown_name(what)}")
+            console.print_error(f"{shown_name(name)}: the copy holds less of {shown_name(what)}")
     if any(each.failures or each.lacking for each in copied.values()):
         sys.exit(1)
 
@@ -190,15 +182,13 @@ def copy_store(
     type=options.InputFile(folders=True),
     metavar="(PATHS | NAME=VALUE)...",
 )
-@options.config
-@options.store
-@options.workspace()
+@options.write_options
 def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
     """Read dumps, or folders of ReMe's local stores, into a workspace.
 
     PATHS are files, folders, or - for standard input. Every file is checked before anything is
-    changed. What is there already is left as it is. To read calls that other programs recorded:
-    toolmem import; a team's rules: toolmem rules import.
+    changed. What the workspace already holds stays as it is. `toolmem import` reads calls that
+    other programs recorded, `toolmem rules import` a team's file of rules.
 
     \b
     Examples:
@@ -207,22 +197,21 @@ def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
     """
     files = [file for path in paths for file in _files(path)]
     now = datetime.now(UTC)
-    read = [read_dump(file, workspace, now) for file in files]
+    dumps = [read_dump(file, workspace, now) for file in files]
     with options.open_memory(workspace=workspace, **where) as memory:
         target = memory.services.store()
         failures = []
-        for file, found in zip(files, read, strict=True):
-            appended = [target.merge(workspace, window, KEEP_ALL) for window in found.windows]
-            failures += [each for one in appended for each in one.failures]
-            added = sum(each.stored for each in appended)
-            texts = [f"{file}: {counted(len(found.windows), 'tool')}"]
-            texts.append(f"{counted(added, 'call')} added")
-            for kind, lines in found.passed_over.items():
+        for file, dump in zip(files, dumps, strict=True):
+            merged = [target.merge(workspace, window, KEEP_ALL) for window in dump.windows]
+            failures += [failure for each in merged for failure in each.failures]
+            added = sum(each.stored for each in merged)
+            texts = [f"{counted(len(dump.windows), 'tool')}, {counted(added, 'call')} added"]
+            for kind, lines in dump.passed_over.items():
                 memories = counted(len(lines), f"{shown_name(kind, 40)} memory")
                 texts.append(f"{memories} passed over")
-            click.echo(", ".join(texts))
+            click.echo(f"{file}: {', '.join(texts)}")
     for failure in failures:
-        print_error(f"{shown_name(failure.tool_name)}: {failure.error}")
+        console.print_error(f"{shown_name(failure.tool_name)}: {failure.error}")
     if failures:
         sys.exit(1)
 
@@ -230,7 +219,7 @@ def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted(path.glob("*.jsonl"))
-    if not found:
+    files = sorted(path.glob("*.jsonl"))
+    if not files:
         raise RequestError(f"{path}: holds no .jsonl file", field="paths")
-    return found
+    return files

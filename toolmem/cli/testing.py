@@ -28,9 +28,7 @@ def testing() -> None:
     type=click.Choice(sorted(FAULTS)),
     help="Answer some requests with this fault; may be given several times.",
 )
-@click.option(
-    "--every", default=0, type=click.IntRange(0), help="Let requests n, 2n, 3n, ... fail."
-)
+@click.option("--every", default=0, type=click.IntRange(0), help="Let every n-th request fail.")
 @click.option(
     "--share", default=0.0, type=click.FloatRange(0, 1), help="Let this share of the prompts fail."
 )
@@ -46,7 +44,7 @@ def serve(
 ) -> None:
     """Serve a model on this machine, in DashScope's protocol and OpenAI's.
 
-    Its replies are plausible and always alike. Ctrl-C ends it.
+    Its replies are plausible, and the same prompt always gets the same reply. Ctrl-C ends it.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`toolmem tools`: list the tools of a store, show their guidance, take a line of it away."""
+"""`toolmem tools`: list the tools of a store, show their guidance, or remove a line of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, get_args
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import LazyGroup, print_error, print_items, print_json
+from toolmem.cli.console import LazyGroup, print_error, print_json, print_table
 from toolmem.config.names import hint
 from toolmem.guidance.shown import numbered
 from toolmem.memory.toolmem import ToolMem
@@ -29,8 +29,8 @@ def tools() -> None:
     type=click.Choice(get_args(ToolOrder)),
     default="name",
     show_default=True,
-    help="Sort by name, or put those first that have the most lost, failed, all (calls) or new "
-    "calls, the highest share of failures, the lowest score, or the most seconds a call (time).",
+    help="Sort by name; by the number of lost, failed, all (calls) or new calls; by the share of "
+    "failures; by the score, lowest first; or by seconds a call (time).",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Show at most this many tools.")
 @options.with_memory()
@@ -38,8 +38,9 @@ def tools() -> None:
 def list_tools(memory: ToolMem, as_json: bool, **wanted: Any) -> None:
     """List the tools with their figures.
 
-    `calls` are all ever, `new` those since the guidance. The others are of the calls that are kept:
-    `lost` failed or were of no use; `worked` is a share; `score` and `seconds` are means.
+    `calls` counts all calls ever, `new` those since the guidance was written. The other figures are
+    of the calls that are kept: `lost` calls failed or were of no use; `worked` is a share; `score`
+    and `seconds` are means.
 
     \b
     Examples:
@@ -51,7 +52,10 @@ def list_tools(memory: ToolMem, as_json: bool, **wanted: Any) -> None:
     columns = ("tool", "calls", "kept", "failed", "lost", "worked", "score", "seconds", "new")
     which = "tool with this text in its name" if wanted["text"] else "tools"
     nothing = f"workspace {memory.workspace_name!r} has no {which}"
-    print_items(found, as_json, columns, _row, nothing=nothing, numbers=True)
+    if as_json:
+        print_json(found)
+    else:
+        print_table(columns, list(map(_row, found)), nothing=nothing)
 
 
 @tools.command("show")
@@ -81,7 +85,7 @@ def show_tool(memory: ToolMem, tool: str, as_json: bool) -> None:
 @click.argument("line", metavar="N", type=click.IntRange(min=1))
 @options.with_memory()
 def forget_line(memory: ToolMem, tool: str, line: int) -> None:
-    """Take line N, as `show` numbers it, away from a tool's guidance; it is not written again.
+    """Remove line N, as `show` numbers it, from a tool's guidance. It is not written again.
 
     \b
     Example:

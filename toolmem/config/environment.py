@@ -1,7 +1,7 @@
 """The environment: `.env`, `${oc.env:NAME,default}`, and variables that stand in for settings.
 
-`.env` lies in the working directory, so anybody may have written it: only keys and addresses are
-taken from it, and an address from it is only used with a key from it.
+`.env` lies in the working directory, where anybody may have written it. So only keys and addresses
+are taken from it, and an address from it is only used with a key from it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_DOTENV = 100_000  # bytes
 GUARD_SOURCES = ("rules", "repeats", "names", "schema")
 _OFF = ("off", "false", "no", "0")
 _ON = ("on", "true", "yes", "1")
-OPENAI = "https://api.openai.com/v1"
+_OPENAI_URL = "https://api.openai.com/v1"
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^#]*))")
 _REFERENCE = re.compile(r"\$\{oc\.env:\s*([A-Za-z_]\w*)\s*(?:,([^}]*))?\}")
 _OTHER_REFERENCE = re.compile(r"\$\{(?!oc\.env:)[\w.]+[:}]")
@@ -39,13 +39,13 @@ _ADDRESSES = {
 
 
 class Environment(Struct, frozen=True):
-    """The variables of the process, and those of `.env`, which they take precedence over."""
+    """The variables of the process, and those of `.env`, which count where the process has none."""
 
     real: Mapping[str, str] = {}
     dotenv: Mapping[str, str] = {}
 
     def first(self, names: tuple[str, ...], *, dotenv_alone: bool = False) -> tuple[str, str]:
-        """Name and value of the first of these variables that is set; ("", "") where none is."""
+        """The name and value of the first of these variables that is set, or ("", "")."""
         for name in names:
             value = (not dotenv_alone and self.real.get(name)) or self.dotenv.get(name)
             if value:
@@ -54,7 +54,7 @@ class Environment(Struct, frozen=True):
 
 
 def read_dotenv(path: Path) -> dict[str, str]:
-    """The `NAME=value` lines of a file. A file that cannot be read counts as absent."""
+    """The variables in the `NAME=value` lines of a file; none if the file cannot be read."""
     try:
         if not path.is_file() or path.stat().st_size > MAX_DOTENV:
             return {}
@@ -70,13 +70,13 @@ def resolve_references(layer: Layer, real: Mapping[str, str], problems: list[str
     resolved: Layer = {}
     for path, (value, origin) in layer.items():
         missing: list[str] = []
-        text = _resolved(value, real, missing)
+        resolved_value = _resolved(value, real, missing)
         problems += [f"{'.'.join(path)}: {name} is not set [{origin}]" for name in missing]
         if isinstance(value, str) and (found := _OTHER_REFERENCE.search(value)):
             reason = "only ${oc.env:NAME,default} is provided"
             problems.append(f"{'.'.join(path)}: {found[0]}: {reason} [{origin}]")
         if not missing:
-            resolved[path] = Setting(text, origin)
+            resolved[path] = Setting(resolved_value, origin)
     return resolved
 
 
@@ -96,7 +96,7 @@ def _resolved(value: Any, real: Mapping[str, str], missing: list[str]) -> Any:
 
 
 def _scalar(text: str) -> Any:
-    """Read a scalar as files do; lists and mappings stay text."""
+    """Read a scalar as in a file; a list or mapping stays text."""
     try:
         value = yaml.load(text, Loader)  # a SafeLoader
     except yaml.YAMLError:
@@ -109,22 +109,30 @@ def model_fallbacks(layer: Layer, env: Environment, problems: list[str]) -> Laye
     added: Layer = {}
     for path, setting in layer.items():
         kind = (path[0], str(setting.value))
-        hosts = (*path[:2], "params", "hosts")
-        if path[2:] == ("backend",) and kind == ("vector_store", "elasticsearch"):
-            variable, given = env.first(("FLOW_ES_HOSTS",))
-            if variable and hosts not in layer:
-                added[hosts] = Setting(given.split(","), variable)
-                user = layer.get((*path[:2], "params", "basic_auth"))
-                if user is not None and user.value and not env.real.get(variable):
-                    del added[hosts]
-                    problems.append(
-                        f"{'.'.join(hosts)}: .env gives the address, and the password from "
-                        "elsewhere is not sent there; put the address into the environment or a "
-                        "configuration"
-                    )
-        if len(path) == 3 and path[2] == "backend" and kind in _ADDRESSES:
+        if path[2:] != ("backend",):
+            continue
+        if kind == ("vector_store", "elasticsearch"):
+            added |= _elasticsearch_hosts(layer, path[:2], env, problems)
+        elif kind in _ADDRESSES:
             added |= _address_and_key(layer, path[:2], kind, env, problems)
     return added
+
+
+def _elasticsearch_hosts(
+    layer: Layer, store: tuple[str, ...], env: Environment, problems: list[str]
+) -> Layer:
+    path = (*store, "params", "hosts")
+    variable, given = env.first(("FLOW_ES_HOSTS",))
+    if not variable or path in layer:
+        return {}
+    user = layer.get((*store, "params", "basic_auth"))
+    if user is not None and user.value and not env.real.get(variable):
+        problems.append(
+            f"{'.'.join(path)}: .env gives the address, and the password from elsewhere is not "
+            "sent there; put the address into the environment or a configuration"
+        )
+        return {}
+    return {path: Setting(given.split(","), variable)}
 
 
 def _address_and_key(
@@ -148,7 +156,7 @@ def _address_and_key(
         names = _key_names(kind, variable, address)
         key_name, key = env.first(names, dotenv_alone=url_from_dotenv)
         if not address and key_name == "OPENAI_API_KEY":
-            added[url_path] = Setting(OPENAI, key_name)
+            added[url_path] = Setting(_OPENAI_URL, key_name)
         if key:
             added[key_path] = Setting(key, key_name)
         key_from_elsewhere = not key and bool(env.first(names)[1])
@@ -164,7 +172,7 @@ def _address_and_key(
 def with_guard_switch(layer: Layer, real: Mapping[str, str], warnings: list[str]) -> Layer:
     """Expand `guard: off` to all four sources. TOOLMEM_GUARD goes before files and overrides.
 
-    Any other value of the variable adds a warning, and the guard stays on.
+    A value of the variable that is neither on nor off adds a warning, and the guard stays on.
     """
     whole = layer.get(("guard",))
     word = real.get("TOOLMEM_GUARD", "").strip().lower()
@@ -179,7 +187,7 @@ def with_guard_switch(layer: Layer, real: Mapping[str, str], warnings: list[str]
 
 
 def _key_names(kind: tuple[str, str], variable: str, address: str) -> tuple[str, ...]:
-    """Variables that may hold the key for this address. DashScope's key is only sent there."""
+    """The variables that may hold the key for an address. DashScope's key is only sent there."""
     flow = ("FLOW_EMBEDDING_API_KEY",) if kind[0] == "embedding_model" else ()
     flow = (*flow, "FLOW_LLM_API_KEY")
     if kind[1] == "dashscope":
@@ -203,7 +211,7 @@ def host_of(address: str) -> str:
 
 
 def is_local(address: str) -> bool:
-    """Whether an address is on this machine: no proxy of the environment leads there."""
+    """Whether an address is on this machine, so that no proxy is used for it."""
     return is_loopback(host_of(address))
 
 

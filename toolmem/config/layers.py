@@ -61,20 +61,22 @@ _ENDS = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken
 
 
 def tokens(text: str, loader: Any = Loader) -> Iterator[Any]:
-    """The tokens of a YAML text. Raises MarkedYAMLError at one that makes a library slow."""
-    depth = aliases = 0
+    """Yield the tokens of a YAML text. Raises MarkedYAMLError where it would make PyYAML slow."""
+    depth = 0
+    aliases = 0
     for token in yaml.scan(text, Loader=loader):
         depth += isinstance(token, _STARTS) - isinstance(token, _ENDS)
         aliases += isinstance(token, yaml.AliasToken)
-        if depth > MAX_LEVELS or aliases > MAX_ALIASES:
-            deep = f"nesting of over {MAX_LEVELS} levels"
-            what = deep if depth > MAX_LEVELS else f"over {MAX_ALIASES:,} aliases"
-            raise yaml.MarkedYAMLError(problem=what, problem_mark=token.start_mark)
+        problem = f"over {MAX_ALIASES:,} aliases" if aliases > MAX_ALIASES else ""
+        if depth > MAX_LEVELS:
+            problem = f"nesting of over {MAX_LEVELS} levels"
+        if problem:
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=token.start_mark)
         yield token
 
 
 def check_yaml(text: str) -> None:
-    """Raises MarkedYAMLError where a text is too large, or grows too large."""
+    """Raise MarkedYAMLError if a text is too large, or becomes too large with its aliases."""
     if len(text) > MAX_YAML:
         raise yaml.MarkedYAMLError(problem=f"over {MAX_YAML:,} bytes")
     if yaml.AliasToken not in set(map(type, tokens(text))):
@@ -83,7 +85,7 @@ def check_yaml(text: str) -> None:
 
     def size(node: Any) -> float:
         if id(node) not in sizes:
-            sizes[id(node)] = math.inf  # where an alias leads back to it
+            sizes[id(node)] = math.inf  # for aliases of the node inside it
             within = node.value if isinstance(node, yaml.CollectionNode) else []
             pairs = (each if isinstance(each, tuple) else (each,) for each in within)
             sizes[id(node)] = 1 + sum(size(each) for pair in pairs for each in pair)
@@ -94,7 +96,7 @@ def check_yaml(text: str) -> None:
 
 
 def read_yaml(text: str, name: str, problems: list[str]) -> Layer:
-    """The layer of a file. `name` stands in origins and problems."""
+    """Read the layer of a file. `name`: of the file, for origins and problems."""
     loader = Loader(text)
     layer: Layer = {}
 
@@ -129,7 +131,7 @@ def read_yaml(text: str, name: str, problems: list[str]) -> Layer:
 
 
 def names_in(layer: Layer, section: str) -> set[str]:
-    """Names of the entries of a section."""
+    """The names of a section's entries."""
     return {path[1] for path in layer if path[0] == section and len(path) > 1}
 
 
@@ -153,9 +155,9 @@ def read_override(item: str) -> Layer:
 
 
 def merged(*layers: Layer) -> Layer:
-    """Merge layers. A value replaces a section, and a section replaces a value.
+    """Merge layers. A value replaces an earlier section, and a section an earlier value.
 
-    A layer that changes the backend of a model or store drops its earlier settings.
+    A layer that changes the backend of a model or store drops that entry's earlier settings.
     """
     whole: Layer = {}
     for layer in layers:

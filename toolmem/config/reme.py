@@ -12,18 +12,13 @@ import yaml
 from toolmem.config.layers import Layer, Setting, names_in
 from toolmem.text.forms import snake_case, word_set
 
-# Settings of those toolkits' loggers, thread pools and clients.
+# Settings of the loggers, thread pools and clients of ReMe and FlowLLM.
 IGNORED = word_set(
     "enable_logo init_logger thread_pool_max_workers ray_max_workers token_count external_mcp"
 )
-JSON_TYPES = {
-    "str": "string",
-    "list": "array",
-    "int": "integer",
-    "float": "number",
-    "bool": "boolean",
-    "dict": "object",
-}
+_JSON_TYPES = dict(
+    str="string", list="array", int="integer", float="number", bool="boolean", dict="object"
+)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -35,7 +30,7 @@ def foreign_ops() -> frozenset[str]:
 
 
 def translate(layer: Layer, provided: Collection[str]) -> tuple[Layer, list[str], list[str]]:
-    """The layer in toolmem's words, the keys that were ignored, and the ops that toolmem lacks.
+    """The layer in toolmem's terms, the keys that were ignored, and the ops that toolmem lacks.
 
     `provided`: names of the registered ops.
     """
@@ -54,7 +49,7 @@ def translate(layer: Layer, provided: Collection[str]) -> tuple[Layer, list[str]
             continue
         elif path[0] == "flow" and path[2:3] == ("input_schema",) and path[-1] == "type":
             value = setting.value
-            translated[path] = Setting(JSON_TYPES.get(str(value), value), setting.origin)
+            translated[path] = Setting(_JSON_TYPES.get(str(value), value), setting.origin)
         else:
             translated[path] = setting
     return translated, list(dict.fromkeys(ignored)), sorted(foreign)

@@ -24,7 +24,7 @@ class ShownSetting(NamedTuple):
 def shown_settings(
     configuration: Configuration, params: Mapping[str, tuple[Struct, Mapping[str, Any]]]
 ) -> list[ShownSetting]:
-    """All settings, by name. `params`: effective params and literals of each op in a flow."""
+    """All settings, sorted. `params`: effective params and literals of each op in a flow."""
     layer = configuration.layer
     found = {
         path: value

@@ -1,7 +1,7 @@
 """Conversations in OpenAI's form: the calls of assistants, and the messages that answer them.
 
 LangChain's messages are read as well (`tool_calls: [{name, args, id}]`). A call whose arguments
-cannot be found, or that is in the form of another provider, is a problem and not read.
+cannot be found, or that is in the form of another provider, is reported and not read.
 The form has no success flag, and seldom times. The user's last message before a call is its
 `context`. An id decides which call an answer belongs to, then a name, then the order. Pictures and
 other files in base64 are replaced by a note of their kind and size.
@@ -23,12 +23,13 @@ from toolmem.models.calls import ToolCallResult
 from toolmem.text.display import plain
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
+_encode_sorted = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
 _ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}  # LangChain's `type`
 _ARGUMENTS = ("arguments", "input", "args")
 _ABOUT_A_CALL = frozenset(
     {"id", "index", "type", "name", "call_id", "function", "custom", "status"}
 )
-_FOREIGN = {  # types of parts, and whose form they are
+_FOREIGN_PARTS = {  # types of parts in the forms of other providers
     "tool_use": "Anthropic's",
     "tool_result": "Anthropic's",
     "function_call": "the Responses API's",
@@ -42,7 +43,7 @@ _FOREIGN = {  # types of parts, and whose form they are
     "functionCall": "Gemini's",
     "functionResponse": "Gemini's",
 }
-_FOREIGN_KEYS = frozenset(_FOREIGN) - {"function_call"}  # it is a key in OpenAI's own form
+_FOREIGN_KEYS = frozenset(_FOREIGN_PARTS) - {"function_call"}  # also a key in OpenAI's own form
 _RANDOM = re.compile(
     r"(?:^|[_-])(?=[A-Za-z0-9]*\d[A-Za-z])[A-Za-z0-9]{16,}$"
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
@@ -58,7 +59,7 @@ class UserMessage(NamedTuple):
 
 
 class ChatCall(Struct):
-    """A call, and what answered it; `output` None: nothing did."""
+    """A call and its answer; `output` None: it has none."""
 
     id: str
     name: Any
@@ -69,16 +70,20 @@ class ChatCall(Struct):
 
 
 class Chat(Struct):
-    """What was read of one conversation."""
+    """One conversation: its calls, the texts of its user, and what could not be read."""
 
     calls: list[ChatCall] = msgspec.field(default_factory=list)
     problems: list[str] = msgspec.field(default_factory=list)
-    said: list[tuple[int, str]] = msgspec.field(default_factory=list)  # calls before; the text
-    order_decided: int = 0  # answers that only their order assigned, among several calls
+    user_texts: list[tuple[int, str]] = msgspec.field(default_factory=list)  # and calls before
+    by_order: int = 0  # answers that were assigned to one of several calls by order alone
+
+    @property
+    def unanswered(self) -> int:
+        return sum(call.output is None for call in self.calls)
 
 
 def is_conversation(value: Any) -> bool:
-    """An object with `messages`, or a list of messages."""
+    """Whether it is an object with `messages`, or a list of messages."""
     if isinstance(value, Mapping):
         return isinstance(value.get("messages"), list)
     is_list = isinstance(value, list) and bool(value)
@@ -86,10 +91,10 @@ def is_conversation(value: Any) -> bool:
 
 
 def read_chat(messages: list[Any]) -> Chat:
-    """Read all messages. What is wrong with one goes to `problems`, and the others are read."""
+    """Read messages. A message that cannot be read goes to `problems`."""
     chat = Chat()
     context = ""
-    # Calls without an answer, those of one message together: by ids, by names, and all under "".
+    # Unanswered calls, in groups of one message: by id, by name, and all of them under "".
     waiting: dict[str, list[list[ChatCall]]] = {}
     for position, message in enumerate(messages):
         if not isinstance(message, Mapping):
@@ -97,11 +102,11 @@ def read_chat(messages: list[Any]) -> Chat:
             continue
         role = message.get("role") or _ROLES.get(str(message.get("type")))
         if kind := _foreign_part(message):
-            problem = f"{kind} is {_FOREIGN[kind]} form, which is not read here"
+            problem = f"{kind} is {_FOREIGN_PARTS[kind]} form, which is not read here"
             chat.problems.append(f"message {position + 1}: {problem}")
         if role == "user":
             context = text_of(message.get("content"))
-            chat.said.append((len(chat.calls), context))
+            chat.user_texts.append((len(chat.calls), context))
         elif role == "assistant":
             made, problems = _calls(message, context)
             chat.problems += [f"message {position + 1}: {problem}" for problem in problems]
@@ -119,12 +124,12 @@ def read_chat(messages: list[Any]) -> Chat:
                 chat.problems.append(f"message {position + 1} answers {target!r}: no such call")
             else:
                 call.output = text_of(message.get("content"))
-                chat.order_decided += by_order
+                chat.by_order += by_order
     return chat
 
 
 def _foreign_part(message: Mapping[str, Any]) -> str:
-    """The kind of a call or an answer in another provider's form; "" where there is none."""
+    """The type of a call or answer in another provider's form; "" where there is none."""
     content = message.get("content")
     parts = content if isinstance(content, list) else []
     kinds = (tool_part(part) for part in (message, *parts) if isinstance(part, Mapping))
@@ -132,16 +137,16 @@ def _foreign_part(message: Mapping[str, Any]) -> str:
 
 
 def tool_part(part: Mapping[str, Any]) -> str:
-    """The word by which a part of a message is a call or an answer in some form, else ""."""
+    """The type or key of a part that is a call or answer, not in OpenAI's chat form; else ""."""
     kind = part.get("type")
-    if isinstance(kind, str) and kind in _FOREIGN:
+    if isinstance(kind, str) and kind in _FOREIGN_PARTS:
         return kind
     has_none = _FOREIGN_KEYS.isdisjoint(part)
     return "" if has_none else next(key for key in part if key in _FOREIGN_KEYS)
 
 
 def _calls(message: Mapping[str, Any], context: str) -> tuple[list[ChatCall], list[str]]:
-    """The calls of a message, and why others cannot be read."""
+    """The calls of a message, and why the others cannot be read."""
     calls: list[ChatCall] = []
     problems: list[str] = []
     asked = message.get("tool_calls")
@@ -170,9 +175,9 @@ def _calls(message: Mapping[str, Any], context: str) -> tuple[list[ChatCall], li
 def _take_answered(
     waiting: dict[str, list[list[ChatCall]]], message: Mapping[str, Any]
 ) -> tuple[ChatCall | None, bool]:
-    """Take out the call that the message answers; and whether only its order decided that.
+    """Remove and return the call that a message answers, and whether only the order decided.
 
-    Where an id comes twice, the newest call counts: the earlier one is not answered any more.
+    Of two calls with the same id, the newer one is answered.
     """
     call_id = _label(message.get("tool_call_id"))
     name = _label(message.get("name")) or _label(message.get("tool_name"))
@@ -186,14 +191,14 @@ def _take_answered(
         if fitting:
             group.remove(fitting[0])
             return fitting[0], len(fitting) > 1
-        groups.pop()  # all of these were answered
+        groups.pop()  # all its calls are answered
     return None, False
 
 
 def records_of(value: Any, seen: dict[str, int]) -> tuple[list[dict[str, Any]], Chat]:
     """Records of the answered calls of a conversation, as `read_records` takes them.
 
-    `seen`: how often each id came in the file so far; one that comes again gets a number.
+    `seen`: how often the file had each id so far; a repeated id gets a number.
     """
     body = value if isinstance(value, Mapping) else {"messages": value}
     chat = read_chat(body["messages"])
@@ -237,7 +242,9 @@ def read_arguments(arguments: Any) -> Any:
         value = json.loads(arguments)
     except (ValueError, RecursionError):
         return arguments
-    return value if isinstance(value, dict | list | str) else {} if value is None else arguments
+    if value is None:
+        return {}
+    return value if isinstance(value, dict | list | str) else arguments
 
 
 _TYPED_PARTS = ("text", "input_text")
@@ -245,21 +252,21 @@ _PART_KEYS = frozenset({"type", "text", "refusal", "content"})
 
 
 def text_of(content: Any) -> str:
-    """A text, or the texts of a list of parts; an image or a sound is named, not carried."""
+    """A text, or the texts of a list of parts; an image or a sound is replaced by its type."""
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if isinstance(content, list) and all(
         isinstance(part, str) or (isinstance(part, Mapping) and not _PART_KEYS.isdisjoint(part))
-        for part in content  # else they are rows of a table
+        for part in content  # otherwise it is data, such as rows of a table
     ):
         return "\n".join(_part_text(part) for part in content)
     return json.dumps(content, ensure_ascii=False, default=str)
 
 
 def typed_text(content: Any) -> str:
-    """The texts of a user's message; some hosts put the results of tools into one, too."""
+    """The text of a user's message, without results of tools, which some programs put there too."""
     if isinstance(content, list):
         content = [
             part
@@ -278,31 +285,38 @@ def _part_text(part: Any) -> str:
 
 
 def json_digest(value: Any, size: int = 12) -> bytes:
-    """Identify a value that can be written as JSON, by `size` bytes; the order of keys counts.
+    """A digest of `size` bytes of a value that JSON can hold; the order of keys counts.
 
-    Stored in ids of calls: it stays the same for ever.
+    Ids of stored calls are made of it, so it must never change.
     """
     return blake2b(_encode(value), digest_size=size).digest()
 
 
-def is_random(call_id: str) -> bool:
-    """Whether an id was drawn at random, as `toolu_01...` of Anthropic: it names one call for ever.
+def sorted_digest(value: Any) -> bytes:
+    """Like `json_digest` with 8 bytes, whatever the order of keys. It must never change either."""
+    return blake2b(_encode_sorted(value), digest_size=8).digest()
 
-    Others are numbers, `call_0`, or made of the name of the tool, and come again.
+
+def is_random(call_id: str) -> bool:
+    """Whether an id was drawn at random, as Anthropic's `toolu_01...`, and names one call for ever.
+
+    Other ids, such as numbers, `call_0` or the name of the tool, come again.
     """
     return _RANDOM.search(call_id) is not None
 
 
 def _label(value: Any) -> str:
-    return value.strip() if isinstance(value, str) else str(value) if type(value) is int else ""
+    if isinstance(value, str):
+        return value.strip()
+    return str(value) if type(value) is int else ""
 
 
-MIN_PICTURE = 1_000  # characters of base64; a shorter one stays
+MIN_PICTURE = 1_000  # characters of base64; shorter texts stay
 _BASE64 = re.compile(
     r"(?:data:([\w.+-]+/[\w.+-]+);base64,|(?<![A-Za-z0-9+/=]))"
     rf"([A-Za-z0-9+/]{{{MIN_PICTURE},}}={{0,2}})"
 )
-_BEGINNINGS = {
+_TYPES = {  # by the beginning of base64
     "iVBORw0KGgo": "image/png",
     "/9j/": "image/jpeg",
     "R0lGOD": "image/gif",
@@ -335,7 +349,7 @@ def _without_base64(text: str) -> str:
 
 def _file_note(found: re.Match[str]) -> str:
     kind = found[1] or next(
-        (kind for start, kind in _BEGINNINGS.items() if found[2].startswith(start)), ""
+        (kind for start, kind in _TYPES.items() if found[2].startswith(start)), ""
     )
     if not kind and not re.search(r"[a-z]", found[2]):
         return found[0]  # one letter repeated, or hexadecimal digits

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-# Behind what is not seen too: some programs drop it.
-_UNSEEN = r"[\s\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"
-_FORMULA = re.compile(_UNSEEN + r"[=+\-@＝＋－＠﹢﹣﹦﹫−\t\r]")
+# A formula may follow invisible characters: some programs drop them.
+_INVISIBLE = r"[\s\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"
+_FORMULA = re.compile(_INVISIBLE + r"[=+\-@＝＋－＠﹢﹣﹦﹫−\t\r]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
 
 
@@ -37,7 +37,7 @@ def csv_text(columns: Sequence[str], rows: Iterable[Any], note: str = "") -> str
 
 
 def cell(value: Any) -> str:
-    """A value as a cell; text that a spreadsheet would run as a formula gets an apostrophe."""
+    """A value as the text of a cell; what a spreadsheet would run gets an apostrophe before it."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,7 +1,7 @@
 """Calls and other rows as pandas DataFrames that Parquet and CSV files can hold.
 
-Types of columns are those of the fields, whatever the rows hold. What may be an object or a list is
-JSON text, because neither file has a type for objects of different keys.
+A column has the type of its field, whatever the rows hold. A field that may be an object or a list
+is JSON text, because neither file has a type for objects with different keys.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_calls(
     pyarrow) and `frame.to_csv(path)` hold all of a call, and these files can be read here, imported
     and evaluated. A time that is not recorded is NaT.
 
-    A UserWarning tells what could not be read or was left out: `frame.attrs["bad_records"]` (the
+    A UserWarning says what could not be read or was left out: `frame.attrs["bad_records"]` (the
     first 1,000) and `frame.attrs["notes"]`. Raises RequestError where a file cannot be read.
     """
     _pandas()  # before a long file is read
@@ -70,7 +70,7 @@ def read_calls(
 
 
 def frame_of(kind: type[Struct], rows: Sequence[Struct]) -> pd.DataFrame:
-    """A row for each item, a column for each field; of calls, `conversation_id` too.
+    """A row for each item, a column for each field. Calls also have `conversation_id`.
 
     Raises RequestError where pandas is not installed.
     """
@@ -96,7 +96,7 @@ def _pandas() -> Any:
 
 
 def _type(annotation: Any) -> str:
-    """The dtype of a field. What may be of several types is text."""
+    """The dtype of a field. A field of several types is text."""
     info = inspect.type_info(annotation)
     members = info.types if isinstance(info, inspect.UnionType) else (info,)
     found = {_TYPES.get(type(each), "string") for each in members} - {None}

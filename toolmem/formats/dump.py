@@ -1,8 +1,8 @@
 """Dumps of a workspace: JSON Lines of ToolMemory objects that ReMe and toolmem read.
 
 ReMe wants a number where toolmem knows "unknown": such a field is written as -1 (tokens) or 0.0
-(seconds, score). The exact values stand in `metadata.toolmem`, which ReMe carries along. Files of
-ReMe, dumps and the vector nodes of its local store, are read without it.
+(seconds, score). The exact values are in `metadata.toolmem`, which ReMe keeps. ReMe's own dumps and
+the vector nodes of its local store are read without it.
 """
 
 from __future__ import annotations
@@ -27,24 +27,15 @@ from toolmem.models.calls import JudgeIdentity, ToolCallResult
 from toolmem.models.guidance import Guidance
 from toolmem.models.tools import ToolRecord, Window
 from toolmem.text.display import plain_line, plain_lines
+from toolmem.text.forms import word_set
 
 EXACT = "toolmem"  # the key under `metadata`
 MAX_TEXT = 20_000  # characters of a tool's guidance
 MAX_SEQ = 2**53
 MAX_PROBLEMS = 20  # that one error lists
-_EXACT_FIELDS = (
-    "id",
-    "create_time",
-    "input",
-    "success",
-    "time_cost",
-    "token_cost",
-    "context",
-    "score",
-    "evaluation_status",
-    "execution_failed",
-    "error_class",
-    "judge",
+_EXACT_FIELDS = word_set(
+    "id create_time input success time_cost token_cost context score evaluation_status"
+    " execution_failed error_class judge"
 )
 _JUDGE = JudgeIdentity("imported", "unknown", "")
 
@@ -71,7 +62,7 @@ def dump_line(window: Window[ToolCallResult], score: float | None) -> bytes:
 
 def _call_object(call: ToolCallResult) -> dict[str, Any]:
     whole = msgspec.to_builtins(call)
-    exact = {name: whole[name] for name in _EXACT_FIELDS if name in whole}
+    exact = {name: value for name, value in whole.items() if name in _EXACT_FIELDS}
     is_list = isinstance(call.input, list)
     return {
         "create_time": call.create_time.strftime(REME_TIME),
@@ -90,7 +81,7 @@ def _call_object(call: ToolCallResult) -> dict[str, Any]:
 
 
 def write_dump(path: Path, lines: Iterable[bytes]) -> int:
-    """Replace a file, which only this user can read then. Returns the number of its lines."""
+    """Replace a file by one that only this user can read. Returns the number of its lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
     count = 0
     with replacing(path, 0o600, keeps_mode=False) as out:
@@ -101,7 +92,7 @@ def write_dump(path: Path, lines: Iterable[bytes]) -> int:
 
 
 class DumpRead(NamedTuple):
-    """The content of a file. `passed_over`: numbers of lines with other memory types, by type."""
+    """The content of a file. `passed_over`: line numbers of other types of memory, by type."""
 
     windows: list[Window[ToolCallResult]]
     passed_over: dict[str, list[int]]
@@ -148,7 +139,7 @@ def _window(body: Any, workspace: str, now: datetime) -> Window[ToolCallResult] 
     if not isinstance(results, list) or not isinstance(metadata, Mapping):
         raise ValueError("tool_call_results: expected a list; metadata: expected an object")
     exact = metadata.get(EXACT)
-    if isinstance(exact, Mapping) and "workspace" in exact:  # earlier versions did otherwise
+    if isinstance(exact, Mapping) and "workspace" in exact:  # earlier versions have none
         record = msgspec.convert(exact, ToolRecord)
         if record.tool_name != name or not 0 <= record.last_seq <= MAX_SEQ:
             raise ValueError(f"metadata.{EXACT}: does not fit the tool {name!r}")
@@ -181,9 +172,9 @@ def _safe_guidance(guidance: Guidance) -> Guidance:
 
 
 def _from_vector_node(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """ReMe's local store keeps the memory in the metadata of a vector node.
+    """The memory in a vector node's metadata, where ReMe's local store keeps it.
 
-    The memory's own metadata, inside it, is an object or JSON text.
+    The memory's own metadata is an object or JSON text.
     """
     outer = body.get("metadata")
     if "unique_id" not in body or not isinstance(outer, Mapping) or "memory_type" not in outer:
@@ -202,8 +193,8 @@ def _exact_call(raw: Mapping[str, Any]) -> ToolCallResult:
 
 
 def _calls_of_reme(results: list[Any], name: str, now: datetime) -> list[ToolCallResult]:
-    """Calls whose ids hash their content, so that a second load adds nothing. Raises ValueError."""
-    reme = {"tool_name": name, "call_hash": ""}  # a record with a hash has time cost 0 for unknown
+    """Calls with ids from their content, so that a second load adds nothing. Raises ValueError."""
+    reme = {"tool_name": name, "call_hash": ""}  # with a hash, a time cost of 0 is unknown
     given = [{**reme, **each} if isinstance(each, Mapping) else each for each in results]
     read = read_records(given, now)
     if read.failures:

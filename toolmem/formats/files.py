@@ -19,13 +19,13 @@ from toolmem.text.forms import encodable
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_LINE = 64 << 20  # bytes of one record
-MAX_GROWTH = 500  # compressed data grows less, unless it is made to fill the memory
+MAX_GROWTH = 500  # times; data grows less, unless it was made to fill the memory
 _GZIP = b"\x1f\x8b"
 _TOO_LONG = f"over {MAX_LINE >> 20} MB"
 
 
 class Line(NamedTuple):
-    """One line that is not empty. `error`: why it could not be read; "" where it could."""
+    """One line that is not empty. `error`: why it could not be read, else ""."""
 
     number: int  # from 1
     value: Any
@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[Line]:
-    """Raises RequestError where the file cannot be opened or its compressed data is damaged."""
+    """Read JSON Lines. Raises RequestError where the file cannot be opened or unpacked."""
     try:
         with unpacked(path) as file:
             yield from lines_of(file)
@@ -51,7 +51,7 @@ def unpacked(path: str | os.PathLike[str]) -> Iterator[BinaryIO | Unpacked]:
 
 
 class Unpacked(gzip.GzipFile):
-    """Raises OSError where the data grows too much, for a few hundred kB could fill the memory."""
+    """A gzip file that raises OSError if it grows too much: few bytes could fill the memory."""
 
     def __init__(self, packed: BinaryIO) -> None:
         super().__init__(fileobj=packed)
@@ -60,24 +60,23 @@ class Unpacked(gzip.GzipFile):
 
     def read(self, size: int | None = -1) -> bytes:
         data = super().read(size)
-        self._check("")
+        self._check_growth("")
         return data
 
     def readline(self, size: int | None = -1) -> bytes:
         line = super().readline(-1 if size is None else size)
         self._lines += 1
-        is_due = len(line) > 100_000 or self._lines % 1_000 == 0
-        if is_due:
-            self._check(f"line {self._lines}: ")
+        if len(line) > 100_000 or self._lines % 1_000 == 0:
+            self._check_growth(f"line {self._lines}: ")
         return line
 
-    def _check(self, place: str) -> None:
+    def _check_growth(self, place: str) -> None:
         if self.tell() > max(MAX_LINE, MAX_GROWTH * self._packed.tell()):
             raise OSError(f"{place}its data grows over {MAX_GROWTH}-fold")
 
 
 def lines_of(file: BinaryIO | Unpacked) -> Iterator[Line]:
-    """Split at \\n alone: U+2028 is text. The rest of a line that is too long is passed over."""
+    """Split at \\n alone: U+2028 is text. The rest of a line that is too long is skipped."""
     number = 0
     while line := file.readline(MAX_LINE + 2):
         number += 1
@@ -86,14 +85,14 @@ def lines_of(file: BinaryIO | Unpacked) -> Iterator[Line]:
             while line and not line.endswith(b"\n"):
                 line = file.readline(1 << 20)
         elif stripped := line.removeprefix(BYTE_ORDER_MARK).strip():
-            read = read_line(number, stripped)
-            if read.error and not line.endswith(b"\n"):
-                read = read._replace(error=f"{read.error}; the file ends in this line")
-            yield read
+            parsed = read_line(number, stripped)
+            if parsed.error and not line.endswith(b"\n"):
+                parsed = parsed._replace(error=f"{parsed.error}; the file ends in this line")
+            yield parsed
 
 
 def read_json(text: bytes | str, name: str = "") -> Any:
-    """JSON with or without a byte order mark. Raises RequestError, which begins with `name`."""
+    """Read JSON, with or without a byte order mark. Raises RequestError that begins with `name`."""
     encoded = text.encode("utf-8", "replace") if isinstance(text, str) else text
     line = read_line(1, encoded.removeprefix(BYTE_ORDER_MARK).strip())
     if line.error:

@@ -1,13 +1,13 @@
-"""Join the events of a file to records of calls, as `read_records` takes them.
+"""Join the events of a file into records of calls, as `read_records` takes them.
 
 An answer belongs to the open call with its id; without an id, to the oldest open call of the
-conversation. Only a limited number of open calls is kept, so that a file of any size can be read.
+conversation. The number of open calls is limited, so that a file of any size can be read.
 
 The id of a record is made of the format, the id in the source, and the time of the call, or the
 conversation where there is no time, or the content where there is neither.
-In logs of requests and in sessions that are forked, which hold old calls again under other times
-and conversations, an id that was drawn at random stands for itself, with the tool and arguments.
-The same file read again, and a session that was copied into another file, have the same ids.
+Logs of requests and forked sessions repeat old calls under other times and conversations. There, an
+id that was drawn at random counts with the tool and arguments alone. So a file that is read again,
+and a session that was copied into another file, have the same ids.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from toolmem.formats.sources import looks_like
 MAX_OPEN = 10_000  # calls that wait for an answer, in one file
 MAX_CONVERSATIONS = 10_000  # that are remembered, in one file
 MAX_CONTEXT = 4_000  # characters of the user's request
-MAX_SECONDS = 30 * 86_400  # of a call; clocks that differ say more
+MAX_SECONDS = 30 * 86_400  # of a call; more comes from clocks that differ
 
 UNANSWERED = "calls without an answer were left out"
 ORPHANS = "answers to no known call were left out"
-NAMELESS = "rows name no tool and were left out: --map name=... says where it stands"
+NAMELESS = "rows name no tool and were left out: give its place by --map name=..."
 
 _CONVERSATION_KEYS = ("id", "conversation_id", "session_id", "thread_id", "task_id")
 Record = dict[str, Any]
 
 
 class Histories:
-    """Recognizes conversations that go on: each line of a request log repeats the whole history."""
+    """Recognizes conversations that continue: each line of a request log repeats the history."""
 
     def __init__(self) -> None:
-        self._names: dict[bytes, str] = {}  # by the digest of all messages of a line
+        self._names: dict[bytes, str] = {}  # of conversations, by the digest of their messages
 
-    def known(self, messages: list[Any], own_name: str = "") -> tuple[int, str]:
-        """How many of the messages an earlier line held, and the name of the conversation."""
+    def known(self, messages: list[Any], own_name: str) -> tuple[int, str]:
+        """How many of the messages an earlier line had, and the name of the conversation."""
         digest = b""
         name = ""
         count = 0
         for number, message in enumerate(messages, 1):
-            digest = json_digest((digest, _without_marks(message)))
+            digest = json_digest((digest, _without_cache_control(message)))
             if digest in self._names and number < len(messages):
                 count = number
                 name = self._names[digest]
@@ -56,50 +56,45 @@ class Histories:
             count = len(messages)  # a request that was sent twice
         name = name or own_name or f"conversation-{digest.hex()}"
         self._names.setdefault(digest, name)
-        _limit(self._names, MAX_CONVERSATIONS)
+        _drop_oldest(self._names, MAX_CONVERSATIONS)
         return count, name
 
 
 class Joiner:
-    """The calls of one file in one format. `notes`: counts what was left out."""
+    """Makes records of the events of one file in one format. `notes` counts what was left out."""
 
     def __init__(self, form: Format, file_name: str, notes: Counter[str]) -> None:
         self.form = form
         self._file_name = file_name
-        self._conversation = file_name if form.marks else ""  # a row of a table has its own or none
+        self._conversation = file_name if form.marks else ""  # rows of a table name theirs
         self._own_conversation = ""  # the newest one that the file names
-        self._has_begun = False  # something was said or done in it
-        self._forked_from = ""  # the last one that was named before anything was
+        self._has_begun = False  # it has a call or a message
+        self._forked_from = ""  # the last conversation that was named before it began
         self._notes = notes
         self._open: dict[str, dict[str, Event]] = {}  # by conversation and id, the oldest first
         self._open_count = 0
-        self._begun = 0
-        self._has_names = False
+        self._without_id = 0  # calls
+        self._has_calls = False
         self._noise = re.compile(form.noise) if form.noise else None
         self._requests: dict[str, str] = {}  # by conversation
-        self._seen: dict[bytes, int] = {}  # how often an id came, by its digest
+        self._seen: dict[bytes, int] = {}  # how often the file had an id, by its digest
         self._histories = Histories()
         self._rows = 0
-        self._lacking = dict[str, str]()  # paths of --map that no row has yet, by field
+        self._lacking = dict[str, str]()  # paths of --map without a value so far, by field
         if form.name == MAPPED:
             (shape,) = form.shapes
             fields = {name: getattr(shape, name) for name in MAP_FIELDS}
             fields["conversation"] = next(iter(shape.conversation), "")
             self._lacking = {name: path for name, path in fields.items() if path}
 
-    def _look_for_fields(self, unit: Any) -> None:
-        """Note the paths of --map at which no row so far has a value."""
-        self._rows += 1
-        self._lacking = {
-            n: p for n, p in self._lacking.items() if read_path(p, unit, unit) is UNSET
-        }
-
     def read(self, unit: Any) -> Iterator[tuple[Record | UserMessage | None, str]]:
-        """Records of calls that this unit ends and what the user says in it; or what is wrong."""
+        """The calls that this unit ends, its messages of the user, and why parts cannot be read."""
         if self.form.history:
             unit = self._without_history(unit)
-        if self._lacking:
-            self._look_for_fields(unit)
+        self._rows += 1
+        for field, path in list(self._lacking.items()):
+            if read_path(path, unit, unit) is not UNSET:
+                del self._lacking[field]
         problems: dict[str, None] = {}  # each once
         orphans = self._notes[ORPHANS]
         has_calls = False
@@ -122,7 +117,7 @@ class Joiner:
         yield from ((None, problem) for problem in problems)
 
     def _follow(self, event: Event) -> None:
-        """Give an event to the conversation that begins with it; a fork names its parents next."""
+        """Set an event's conversation. A fork names itself first, then its parents."""
         if self._has_begun or not self._own_conversation:
             self._own_conversation = event.conversation
             self._forked_from = ""
@@ -132,7 +127,7 @@ class Joiner:
         event.conversation = self._own_conversation
 
     def _without_history(self, unit: Any) -> Any:
-        """A conversation without the messages that an earlier unit held."""
+        """A conversation without the messages of earlier units."""
         body = unit if isinstance(unit, dict) else {self.form.history: unit}
         messages = body.get(self.form.history)
         if not isinstance(messages, list):
@@ -141,21 +136,21 @@ class Joiner:
         known, conversation = self._histories.known(messages, str(given))
         begins = messages[0] if messages else None
         is_answer = isinstance(begins, dict) and str(begins.get("type")).endswith("_output")
-        if known or not is_answer:  # else it goes on with the last one, which the server keeps
+        if known or not is_answer:  # an answer alone continues what the server keeps
             self._conversation = conversation
         return {**body, self.form.history: messages[known:]}
 
     def close(self) -> None:
-        """Count the calls that nothing answered, and name fields of --map that no row has."""
+        """Count the unanswered calls, and report paths of --map without a value in any row."""
         for name, path in self._lacking.items():
-            self._notes[f"rows have nothing at {path[:60]!r}, where --map looks for {name}"] += (
-                self._rows
-            )
+            note = f"rows have nothing at {path[:60]!r}, where --map looks for {name}"
+            self._notes[note] += self._rows
         self._notes[UNANSWERED] += self._open_count
         self._open.clear()
         self._open_count = 0
 
     def _take(self, event: Event, unit: Any) -> Iterator[Record | UserMessage | str]:
+        """Add an event to its call. Yields a message, the record of a call, or a problem."""
         is_answer = event.name is None and event.output is not None
         if event.conversation or not (self.form.marks or is_answer):
             self._conversation = event.conversation
@@ -163,19 +158,19 @@ class Joiner:
         if event.request:
             self._requests.pop(event.conversation, None)
             self._requests[event.conversation] = event.request[:MAX_CONTEXT]
-            _limit(self._requests, MAX_CONVERSATIONS)
+            _drop_oldest(self._requests, MAX_CONVERSATIONS)
             yield UserMessage(event.conversation, event.request[:MAX_CONTEXT])
         key = self._key(event)
         call = self._open.get(event.conversation, {}).get(key)
         if call is not None:
-            _add(call, event)
+            _complete(call, event)
         elif event.name is not None:
             call = event
-            self._has_names = True
+            self._has_calls = True
             event.request = self._requests.get(event.conversation, "")
             self._open.setdefault(event.conversation, {})[key] = event
             self._open_count += 1
-        elif is_answer and (self.form.marks or self._has_names):
+        elif is_answer and (self.form.marks or self._has_calls):
             self._notes[ORPHANS] += 1
         elif not (self.form.marks or event.request):
             self._count_nameless(unit)
@@ -188,18 +183,18 @@ class Joiner:
             self._notes[UNANSWERED] += 1
 
     def _count_nameless(self, row: Any) -> None:
-        """Count a row without a tool; the note shows the first one."""
+        """Count a row that names no tool; the note shows the first one."""
         known = next((note for note in self._notes if note.startswith(NAMELESS)), "")
         self._notes[known or f"{NAMELESS}; the first row is {looks_like(row)}"] += 1
 
     def _key(self, event: Event) -> str:
-        """Its id, else a number; of an answer without an id, the key of the oldest open call."""
+        """The key of an event's call. An answer without an id belongs to the oldest open call."""
         if event.id:
             return event.id
         if event.name is None:
             return next(iter(self._open.get(event.conversation, ())), "")
-        self._begun += 1
-        return f"#{self._begun}"
+        self._without_id += 1
+        return f"#{self._without_id}"
 
     def _forget(self, conversation: str, key: str) -> None:
         del self._open[conversation][key]
@@ -208,10 +203,10 @@ class Joiner:
             del self._open[conversation]
 
     def _record(self, call: Event) -> Iterator[Record | str]:
-        """The record of a call, or what is wrong with it."""
+        """The record of a call, or why there is none."""
         output = text_of(call.output)
         if self.form.refused and output.startswith(self.form.refused):
-            self._notes["calls that were not let run were left out"] += 1
+            self._notes["calls that were not allowed to run were left out"] += 1
             return
         if call.arguments is None and self.form.gives_arguments:
             yield f"no arguments of {str(call.name)[:60]!r} where {self.form.name} has them"
@@ -249,36 +244,37 @@ class Joiner:
         }
 
     def _as_in_hooks(self, call: Event) -> tuple[Any, Any, str]:
-        """The tool, its arguments and its MCP server, as a hook of the program gets them."""
+        """The tool, its arguments and its MCP server, as the program's hooks get them."""
         names = self.form.names
         arguments = read_arguments(call.arguments)
         if names is None or not isinstance(call.name, str):
             return call.name, arguments, ""
         name, arguments = names.in_hook(call.name, arguments)
-        told = re.fullmatch(names.title, call.title)
-        name, server = names.split(name, told["server"] if told and names.title else "")
+        titled = re.fullmatch(names.title, call.title) if names.title else None
+        name, server = names.split(name, titled["server"] if titled else "")
         return name, arguments, server
 
     def _record_id(self, call: Event, arguments: Any, output: str) -> str | None:
-        """None: the file holds this very call again."""
+        """The id of a call's record; None: the file had this very call before."""
         if (self.form.history or self.form.one_conversation) and is_random(call.id):
             digest = json_digest((self.form.name, call.id, call.name, arguments))
             if digest in self._seen:
                 return None
             self._seen[digest] = 1
             return digest.hex()
-        is_same_by_time = call.time is not None and not self.form.repeats_history
+        is_timed = call.time is not None and not self.form.repeats_history
         place = call.conversation or self._file_name
-        when = call.time.isoformat() if call.time and is_same_by_time else place
+        when = call.time.isoformat() if call.time and is_timed else place
         content: Any = (call.name, arguments, output)
         # A row's number is its id in this file alone, and files may have the same name.
         is_row = call.id and not call.time and place == self._file_name
-        source = (call.id, *content) if is_row and not self.form.repeats_history else call.id
-        digest = json_digest((self.form.name, source or content, when))
-        by_id = not self.form.history and (is_same_by_time or self.form.repeats_history)
+        is_row = is_row and not self.form.repeats_history
+        source = (call.id, *content) if is_row else call.id or content
+        digest = json_digest((self.form.name, source, when))
+        by_id = not self.form.history and (is_timed or self.form.repeats_history)
         if call.id and (by_id or self.form.repeats_history or (call.end and not self.form.history)):
-            content = (call.name, arguments, output, call.end)  # models use `call_0` again
-            same = digest if by_id else json_digest((digest, content))
+            # Models use ids such as `call_0` again, for calls with another content.
+            same = digest if by_id else json_digest((digest, (*content, call.end)))
             if same in self._seen:
                 return None
             self._seen[same] = 0
@@ -286,23 +282,24 @@ class Joiner:
         return f"{digest.hex()}-{number}" if number > 1 else digest.hex()
 
 
-def _add(call: Event, event: Event) -> None:
-    """Add to a call what a later event says of it."""
+def _complete(call: Event, event: Event) -> None:
+    """Fill the empty fields of a call from a later event."""
     for name in ("arguments", "output", "failed", "time", "end"):
         if getattr(call, name) is None:
             setattr(call, name, getattr(event, name))
 
 
-def _without_marks(message: Any) -> Any:
-    """A message without the marks of a cache: in the next request they stand in another one."""
+def _without_cache_control(message: Any) -> Any:
+    """A message without `cache_control`, which the next request puts into another message."""
     if not isinstance(message, dict):
         return message
     parts = message.get("content")
-    marked = {"content": [_without_marks(each) for each in parts]} if type(parts) is list else {}
-    return {key: value for key, value in {**message, **marked}.items() if key != "cache_control"}
+    if isinstance(parts, list):
+        message = {**message, "content": [_without_cache_control(each) for each in parts]}
+    return {key: value for key, value in message.items() if key != "cache_control"}
 
 
-def _limit(kept: dict[Any, Any], number: int) -> None:
-    """Remove the oldest entry of a dictionary that has become too large."""
+def _drop_oldest(kept: dict[Any, Any], number: int) -> None:
+    """Remove the oldest entry of a dictionary with more entries than allowed."""
     if len(kept) > number:
         del kept[next(iter(kept))]

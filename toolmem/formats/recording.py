@@ -1,4 +1,4 @@
-"""Read whole recordings: files of calls or of conversations become tool calls, in their order."""
+"""Read recordings: files of calls or of conversations become tool calls, in their order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import RequestError
-from toolmem.formats.catalogue import BY_NAME, FOREIGN_COLUMNS, FORMATS, OWN_COLUMNS, TABLE
 from toolmem.formats.chat import (
     Chat,
     UserMessage,
@@ -27,6 +26,7 @@ from toolmem.formats.chat import (
 )
 from toolmem.formats.files import Line
 from toolmem.formats.joining import UNANSWERED, Histories, Joiner
+from toolmem.formats.programs import BY_NAME, FOREIGN_COLUMNS, FORMATS, OWN_COLUMNS, TABLE
 from toolmem.formats.records import misspelled, read_records, read_schemas
 from toolmem.formats.shapes import Format, mapped, recognize
 from toolmem.formats.sources import find_files, looks_like, read_units
@@ -35,18 +35,25 @@ from toolmem.models.calls import ToolCallResult
 NAMES = ("calls", "openai", *BY_NAME)  # of the formats
 TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 UNCHANGED = "files were imported before and have not changed"
-MAX_HELD = 1_000  # units until a format is recognized, and bad records until there is a call
-MAX_MESSAGES = 10_000  # of users
+MAX_WAITING = 1_000  # units before a format is recognized, or bad records before a call
+MAX_MESSAGES = 10_000  # of users, without those before a call
 LATE_MESSAGES = f"messages after {MAX_MESSAGES:,} others are read only where a call follows"
-LABELS = {"1": True, "true": True, "0": False, "false": False}
+_LABELS = {"1": True, "true": True, "0": False, "false": False}
 CLOCK_SKEW = timedelta(days=1)  # between the machine that wrote a recording and this one
-FEW_BAD = 5  # of a file without calls; more are told in one
-MAX_NAMED = 20  # files that could not be read, and as many without a call
-_ONE = {"were": "was", "have": "has", "hold": "holds", "name": "names", "go": "goes", "are": "is"}
+FEW_BAD = 5  # bad records of a file without calls; as many are reported in one
+MAX_NAMED = 20  # files that notes name: as many unreadable ones as ones without a call
+_SINGULAR = {
+    "were": "was",
+    "have": "has",
+    "hold": "holds",
+    "name": "names",
+    "go": "goes",
+    "are": "is",
+}
 
 
 class BadRecord(Struct, frozen=True):
-    """A record that could not be read. `line` from 1; of a conversation, the line that it is on."""
+    """A record that could not be read. `line` from 1: its own, or that of its conversation."""
 
     line: int
     tool_name: str
@@ -59,7 +66,7 @@ class BadRecord(Struct, frozen=True):
 
 
 class ReadCall(Struct, frozen=True):
-    """A call, its row (from 0, bad records counted) and its line."""
+    """A call, its row (from 0, bad records included) and its line."""
 
     call: ToolCallResult
     row: int
@@ -71,15 +78,17 @@ Read = ReadCall | BadRecord | UserMessage
 
 
 class Recording(Struct):
-    """The readable calls, each with its row (from 0, bad records counted) and its line."""
+    """What was read of recordings."""
 
-    calls: list[ToolCallResult] = msgspec.field(default_factory=list)
-    rows: list[int] = msgspec.field(default_factory=list)
-    lines: list[int] = msgspec.field(default_factory=list)
+    read: list[ReadCall] = msgspec.field(default_factory=list)
     bad: list[BadRecord] = msgspec.field(default_factory=list)
     tools: list[Any] = msgspec.field(default_factory=list)  # declarations in conversations
     messages: dict[UserMessage, None] = msgspec.field(default_factory=dict)  # in their order
     notes: list[str] = msgspec.field(default_factory=list)  # what was left out or guessed
+
+    @property
+    def calls(self) -> list[ToolCallResult]:
+        return [each.call for each in self.read]
 
 
 def read_recording(
@@ -92,8 +101,8 @@ def read_recording(
 ) -> Recording:
     """Read files and folders in order. Raises RequestError.
 
-    `format`: one of NAMES; None: it is recognized. `mapping`: paths of the fields, in a format that
-    is not known. `limit`: records that are read.
+    `format`: one of NAMES; None: it is recognized. `mapping`: paths of the fields, in an unknown
+    format. `limit`: the number of records to read.
     """
     reader = RecordingReader(now, format=format, mapping=mapping)
     found = Recording()
@@ -109,22 +118,20 @@ def read_recording(
                 reader.notes[LATE_MESSAGES] += each not in found.messages
         else:
             found.messages[UserMessage(each.call.conversation_id, each.call.context)] = None
-            found.calls.append(each.call)
-            found.rows.append(each.row)
-            found.lines.append(each.line)
+            found.read.append(each)
     found.bad.sort(key=lambda bad: (bad.file, bad.line))
     found.tools = list(reader.tools.values())
     found.notes = reader.all_notes()
-    if found.calls and not any(call.conversation_id for call in found.calls):
-        found.notes.append("no call names its conversation, so no repair is told")
+    if found.read and not any(each.call.conversation_id for each in found.read):
+        found.notes.append("no call names its conversation, so no repair can be found")
     return found
 
 
 class RecordingReader:
     """Reads calls one after another; `notes` counts what was left out or guessed.
 
-    `skip` is asked before a file is read; `finished` is told of a file that was read to its end and
-    holds calls. `folders`: see `read_units`. Raises RequestError where no format is called
+    `skip(path)`: whether to leave out a file. `finished(path)` is called when a file with calls was
+    read to its end. `folders`: see `read_units`. Raises RequestError where no format is called
     `format`, or `mapping` is wrong.
     """
 
@@ -143,21 +150,21 @@ class RecordingReader:
         self.tools: dict[str, Any] = {}  # declarations in conversations
         self.notes: Counter[str] = Counter()
         self.row = 0  # of the next record
-        self.path = Path()  # that is being read
+        self.path = Path()  # of the file that is being read
         self.unreadable: list[str] = []  # why files and folders could not be read
         self._now = now
         self._format = mapped(mapping) if mapping else BY_NAME.get(format or "", format)
         self._skip = skip
         self._finished = finished
         self._folders = folders or {}
-        self._without_calls: list[str] = []  # what is wrong in files with bad records alone
+        self._without_calls: list[str] = []  # the first error of files with bad records alone
         self._misspelled: Counter[str] = Counter()
         self._ids: dict[str, int] = {}
         self._histories = Histories()
-        self._random_ids: set[str] = set()  # of records of conversations
+        self._random_ids: set[str] = set()  # of records that were read from conversations
 
     def all_notes(self) -> list[str]:
-        """The notes, as lines: the counts, then each file that is no recording, up to MAX_NAMED."""
+        """The notes as lines: the counts, then up to MAX_NAMED files of each kind."""
         counts = [each for each in self.notes.items() if each[1] > 0]
         lines = [_counted(*each) for each in [*counts, *self._misspelled.most_common(5)]]
         for reasons in (self.unreadable, self._without_calls):
@@ -169,15 +176,15 @@ class RecordingReader:
     def read(
         self, paths: Sequence[str | os.PathLike[str]], searched: Sequence[Path] = ()
     ) -> Iterator[Read]:
-        """Read files and folders, and files that were `searched`: nobody named them.
+        """Read the files and folders in `paths`, and the files in `searched`.
 
-        Raises RequestError where a file that was named cannot be read; others are counted.
+        Raises RequestError where a file in `paths` cannot be read; any other is counted.
         """
         named = set(map(Path, paths))
-        each_once: dict[str, Path] = {}  # whichever way its path is written
-        for path in [*find_files(paths, self._closed_folder), *searched]:
-            each_once.setdefault(os.path.realpath(path), path)
-        files = list(each_once.values())
+        by_real_path: dict[str, Path] = {}
+        for path in [*find_files(paths, self._note_unreadable_folder), *searched]:
+            by_real_path.setdefault(os.path.realpath(path), path)
+        files = list(by_real_path.values())
         for path in files:
             self.path = path
             try:
@@ -193,35 +200,37 @@ class RecordingReader:
                 reason = f"{path}: {error.strerror}" if isinstance(error, OSError) else str(error)
                 self.unreadable.append(reason)
 
-    def _closed_folder(self, error: OSError) -> None:
+    def _note_unreadable_folder(self, error: OSError) -> None:
         self.notes["folders could not be read"] += 1
         self.unreadable.append(f"{error.filename}: {error.strerror}")
 
     def _file(self, path: Path, name: str, is_named: bool) -> Iterator[Read]:
-        """Bad records are held until there is a call: without one the file is no recording."""
-        held: list[BadRecord] = []
+        """Bad records wait until there is a call: without one the file is no recording."""
+        waiting: list[BadRecord] = []
         bad_count = 0
         has_calls = False
         for each in self._records(path, name):
             if isinstance(each, ReadCall) and not has_calls:
                 has_calls = True
-                yield from held
-                self.notes["records before the first call hold none"] += bad_count - len(held)
+                yield from waiting
+                self.notes["records before the first call hold none"] += bad_count - len(waiting)
             if has_calls or isinstance(each, UserMessage):
                 yield each
             elif isinstance(each, BadRecord):
                 bad_count += 1
-                held += [each][: MAX_HELD - len(held)]
+                if len(waiting) < MAX_WAITING:
+                    waiting.append(each)
         if has_calls:
             self._finished(path)
-        elif not is_named or not held:
+        elif not is_named or not waiting:
             self.notes["files hold no answered call"] += 1
-            if held:
-                self._without_calls.append(f"{path}: {held[0].error}")
+            if waiting:
+                self._without_calls.append(f"{path}: {waiting[0].error}")
         elif bad_count < FEW_BAD:
-            yield from held
+            yield from waiting
         else:
-            yield replace(held[0], error=f"no line of {bad_count:,} is a call; {held[0].error}")
+            error = f"no line of {bad_count:,} is a call; {waiting[0].error}"
+            yield replace(waiting[0], error=error)
 
     def _records(self, path: Path, name: str) -> Iterator[Read]:
         form = self._format or (TABLE if path.name.endswith(TABLES) else None)
@@ -243,20 +252,20 @@ class RecordingReader:
         if read.failures:
             failure = read.failures[0]
             is_own = isinstance(record, Mapping) and "tool_name" in record
-            hint = "" if is_own else description(record)
+            hint = "" if is_own else _description(record)
             return BadRecord(line, failure.tool_name, failure.error + hint, name)
         call = read.calls[0].call
         self._misspelled.update(misspelled(call))
         if call.success is None and "output" not in record:
             expected = "expected what the tool returned, a text, or `success`, true or false"
             return BadRecord(line, call.tool_name, f"output: missing; {expected}", name)
-        if call.create_time > self._now + CLOCK_SKEW:  # it would be the newest for ever
+        if call.create_time > self._now + CLOCK_SKEW:  # otherwise it is the newest for ever
             self.notes["calls with a time in the future were given that of this reading"] += 1
             call.create_time = self._now
         return ReadCall(call, row, line, name)
 
     def conversation(self, value: Any) -> Iterator[tuple[Any, str]]:
-        """The calls and messages of a conversation in OpenAI's form; what is wrong comes first."""
+        """The calls and messages of a conversation in OpenAI's form, after its problems."""
         if not is_conversation(value):
             yield None, "no conversation: expected an object with a list `messages`"
             return
@@ -273,13 +282,13 @@ class RecordingReader:
         for problem in chat.problems[len(earlier.problems) :]:
             self.row -= 1  # a message is no record
             yield None, problem
-        self.notes[UNANSWERED] += _unanswered(chat) - _unanswered(earlier)
+        self.notes[UNANSWERED] += chat.unanswered - earlier.unanswered
         by_order = "answers without an id were assigned by order alone"
-        self.notes[by_order] += chat.order_decided - earlier.order_decided
+        self.notes[by_order] += chat.by_order - earlier.by_order
         self._declare(value.get("tools") if isinstance(value, Mapping) else None)
-        new = chat.said[len(earlier.said) :]
-        said = [(number, UserMessage(conversation, text)) for number, text in new]
-        for _, each in sorted([*said, *numbered], key=itemgetter(0)):
+        new = chat.user_texts[len(earlier.user_texts) :]
+        user_messages = [(number, UserMessage(conversation, text)) for number, text in new]
+        for _, each in sorted([*user_messages, *numbered], key=itemgetter(0)):
             if isinstance(each, dict) and is_random(each["metadata"].get("tool_call_id", "")):
                 if each["id"] in self._random_ids:
                     continue
@@ -299,20 +308,16 @@ def _counted(what: str, count: int) -> str:
     """`2 files were left out` or `1 file was left out`."""
     if count == 1:
         noun, *words = what.split(" ")
-        what = " ".join([noun.removesuffix("s"), *(_ONE.get(word, word) for word in words)])
+        what = " ".join([noun.removesuffix("s"), *(_SINGULAR.get(word, word) for word in words)])
     return f"{count:,} {what}"
 
 
 def _new_records(records: list[Any], chat: Chat, earlier: Chat) -> list[tuple[int, Any]]:
-    """The records of calls that had no answer in the earlier messages, by the call's number."""
+    """The records of calls that the earlier messages did not answer, with the calls' numbers."""
     known = {number for number, call in enumerate(earlier.calls) if call.output is not None}
     answered = (number for number, call in enumerate(chat.calls) if call.output is not None)
     pairs = zip(answered, records, strict=True)
     return [(number, record) for number, record in pairs if number not in known]
-
-
-def _unanswered(chat: Chat) -> int:
-    return sum(call.output is None for call in chat.calls)
 
 
 class _FileReader:
@@ -324,11 +329,11 @@ class _FileReader:
         self._stem = stem
         self._current: Format | None = None
         self._joiners: dict[str, Joiner] = {}  # by format: a file may alternate
-        self._unknown: list[Line] = []  # before a format was recognized
+        self._unrecognized: list[Line] = []  # lines before a format was recognized
         self._has_records = False
 
     def records(self, line: Line) -> Iterator[tuple[Any, str, int]]:
-        """Records, or what is wrong with one; and the line."""
+        """The records of a line, or why one cannot be read; each with the line's number."""
         if line.error:
             yield None, line.error, line.number
             return
@@ -351,8 +356,8 @@ class _FileReader:
         if isinstance(form, Format):
             for record, error in self._joiner_of(form).read(line.value):
                 yield record, error, line.number
-        elif form is None and not self._has_records and len(self._unknown) < MAX_HELD:
-            self._unknown.append(line)
+        elif form is None and not self._has_records and len(self._unrecognized) < MAX_WAITING:
+            self._unrecognized.append(line)
         else:
             self._has_records = True
             yield from self._flush()
@@ -363,24 +368,24 @@ class _FileReader:
                 yield line.value, "", line.number
 
     def close(self) -> Iterator[tuple[Any, str, int]]:
-        """The units that no format fits, in a file without any that fits."""
+        """End the file. Yields its lines if no format was recognized in it."""
         for joiner in self._joiners.values():
             joiner.close()
         yield from self._flush()
 
     def _flush(self) -> Iterator[tuple[Any, str, int]]:
-        yield from ((line.value, "", line.number) for line in self._unknown)
-        self._unknown.clear()
+        yield from ((line.value, "", line.number) for line in self._unrecognized)
+        self._unrecognized.clear()
 
     def _joiner_of(self, form: Format) -> Joiner:
         if form.name not in self._joiners:
             self._joiners[form.name] = Joiner(form, self._stem, self._recording.notes)
-            self._unknown.clear()  # lines of types that hold no call
+            self._unrecognized.clear()  # such lines hold no call
         self._current = form
         return self._joiners[form.name]
 
     def _recognized(self, value: Any) -> Format | str | None:
-        """A unit without a mark is of the format of the file so far."""
+        """The format of a unit; without a mark, the file's format so far."""
         current = self._current
         if isinstance(value, dict) and "tool_name" in value:
             return "calls"
@@ -388,14 +393,14 @@ class _FileReader:
         return recognize(value, formats) or ("openai" if is_conversation(value) else current)
 
 
-def description(value: Any) -> str:
-    """What a value looks like that no format fits, and how to map it."""
-    hint = f"; try --map {suggested_mapping(value)}" if isinstance(value, dict) else ""
+def _description(value: Any) -> str:
+    """What a value without a known format looks like, and how to map it."""
+    hint = f"; try --map {_suggested_mapping(value)}" if isinstance(value, dict) else ""
     return f" (it is {looks_like(value)}{hint})"
 
 
-def suggested_mapping(value: dict[str, Any]) -> str:
-    """`name=tool,arguments=args,...` by the keys that a value has and usual names of columns."""
+def _suggested_mapping(value: dict[str, Any]) -> str:
+    """A mapping such as `name=tool,arguments=args`, by the usual names of columns."""
     (shape,) = TABLE.shapes
     found: dict[str, str] = {}
     for field in ("name", "arguments", "output", "error", "status", "success", "time", "id"):
@@ -408,37 +413,36 @@ def suggested_mapping(value: dict[str, Any]) -> str:
 
 
 def read_labels(path: str | os.PathLike[str]) -> dict[int, bool]:
-    """Whether calls worked, by row: a CSV file with `index` (or `row`) and `label`.
+    """Whether calls worked, by row: from a CSV file with `index` (or `row`) and `label`.
 
     A label is 1 or true where the call worked, 0 or false where it did not. Rows without one are
     left out, so the `calls.csv` of an evaluation can be filled in. Raises RequestError.
     """
     labels: dict[int, bool] = {}
     name = os.fspath(path)
-    number = 1  # the heading
-    problem = "expected the columns `index`, a row from 0, and `label`, separated by commas"
+    number = 1  # of the heading
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             columns = reader.fieldnames or []
-            place = next(each for each in ("index", "row", "") if each in (*columns, ""))
-            if not place or "label" not in columns:
-                raise ValueError
+            index = "index" if "index" in columns else "row"
+            if index not in columns or "label" not in columns:
+                expected = "the columns `index`, a row from 0, and `label`, separated by commas"
+                raise ValueError(f"expected {expected}")
             for line in reader:
                 number += 1
                 label = (line["label"] or "").strip().lower()
-                if label:
-                    problem = "expected `label` 1 or 0, and a row's number"
-                    row = int(line[place])
-                    worked = LABELS[label]
-                    problem = f"row {row} has another label above"
-                    if labels.setdefault(row, worked) is not worked:
-                        raise ValueError
+                row = (line[index] or "").strip()
+                if not label:
+                    continue
+                if label not in _LABELS or not row.isdecimal():
+                    raise ValueError("expected `label` 1 or 0, and a row's number")
+                if labels.setdefault(int(row), _LABELS[label]) is not _LABELS[label]:
+                    raise ValueError(f"row {row} has another label above")
             if not labels:
-                problem = "no row has a label"
-                raise ValueError
+                raise ValueError("no row has a label")
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RequestError(f"{name}: {error}", field="labels") from error
-    except (KeyError, ValueError, TypeError):
-        raise RequestError(f"{name}, line {number}: {problem}", field="labels") from None
+    except ValueError as error:
+        raise RequestError(f"{name}, line {number}: {error}", field="labels") from None
     return labels

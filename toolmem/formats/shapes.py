@@ -5,8 +5,9 @@ objects are parts: a call, its answer, a sentence of the user. A `Shape` says ho
 part and where its fields are; a `Format` has a few shapes. `joining` makes calls of the events.
 
 A path is `a/b/c`: keys, or numbers of elements; `*` is each element. It begins at the part, or
-with `^` at the unit. `a|b` is the first of both that has a value; an empty text, as in the cell of
-a table, counts only if the other has none, or is what holds it. `=text` is the text itself.
+with `^` at the unit. `a|b` is the first of both that has a value. An empty text, as in a table's
+cell, counts only if the other path has no value, or leads to the object that holds the text.
+`=text` is the text itself.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ ANY = object()  # in `where`: there is a value, whichever
 USUAL_ARGUMENTS = "input|arguments|args|tool_input|parameters|params|inputs"
 MAPPED = "mapped"  # the name of a format that a user describes
 MAX_SECONDS = 1e11  # since 1970: the year 5138; a larger number counts milliseconds or less
-# What a program or a hook put before the words of its user: `<hook_context>...</hook_context>`.
-_ADDED = re.compile(r"\A(?:\s*<(\w[\w-]{0,60})\b[^<>]{0,500}>.*?</\1>)+\s*", re.DOTALL)
+# What a program or a hook put before the user's text: `<hook_context>...</hook_context>`.
+_ADDED_BEFORE = re.compile(r"\A(?:\s*<(\w[\w-]{0,60})\b[^<>]{0,500}>.*?</\1>)+\s*", re.DOTALL)
 Where = Mapping[str, Any]  # path: the value, a tuple of values, ANY, or None for no value
 
 
 class Event(Struct):
-    """What one part says. A name begins a call, an output ends it, the rest belongs to it."""
+    """The fields of one part. A name begins a call, an output ends it, the rest belongs to it."""
 
     id: str = ""
     name: Any = None
@@ -53,7 +54,7 @@ class Event(Struct):
 
 
 class Shape(Struct, frozen=True):
-    """Where the fields of an event stand in a part that fits `where`. Each is a path."""
+    """The paths of an event's fields in a part that fits `where`."""
 
     where: Where = {}
     id: str = ""
@@ -64,17 +65,17 @@ class Shape(Struct, frozen=True):
     output: str = ""
     error: str = ""  # true, a text, an error object; null, false, "": it worked; absent: unknown
     status: str = ""  # an exit code, or a word such as "failed" or "ok"; other words: unknown
-    success: str = ""  # true or false, where neither error nor status tells
+    success: str = ""  # true or false, where neither error nor status says
     time: str = ""
     end: str = ""
     time_cost: str = ""  # seconds
     token_cost: str = ""
     request: str = ""  # of the user
-    conversation: tuple[str, ...] = ()  # those that have a value are joined by "/"
+    conversation: tuple[str, ...] = ()  # the values at these paths, joined by "/"
 
 
 class Format(Struct, frozen=True):
-    """One foreign format. `marks`: a unit that fits one of them is of this format."""
+    """The format of another program. A unit that fits one of the `marks` is in this format."""
 
     name: str
     marks: tuple[Where, ...] = ()
@@ -83,29 +84,32 @@ class Format(Struct, frozen=True):
     prepare: Callable[[Any], Any] | None = None  # changes a unit before it is read
     history: str = ""  # the key of messages; a later unit may begin with all of an earlier one
     repeats_history: bool = False  # a later unit holds the calls of earlier ones again
-    one_conversation: bool = False  # at a time, in a file; one may be forked from others
+    one_conversation: bool = False  # at a time in a file; it may be forked from others
     gives_arguments: bool = True  # of each call; False: a program may leave them out
     silent_success: bool = False  # an answer without an error worked
     trusts_success: bool = True  # False: "success" only says that the tool was run
-    not_typed: tuple[str, ...] = ()  # beginnings of texts of a user that no person typed
-    refused: tuple[str, ...] = ()  # beginnings of answers to calls that were not let run
-    noise: str = ""  # a pattern of what the program adds to outputs; its groups stay
+    not_typed: tuple[str, ...] = ()  # how user texts begin that no person typed
+    refused: tuple[str, ...] = ()  # how answers begin to calls that were not allowed to run
+    noise: str = ""  # a pattern of text that the program adds to outputs; its groups are kept
     names: ToolNames | None = None  # of the program's tools, where it has hooks
 
 
 def fits(where: Where, part: Any, unit: Any) -> bool:
-    """Whether a part has the values."""
+    """Whether a part, or its unit, has the values at the paths of `where`."""
     for path, wanted in where.items():
         found = read_path(path, part, unit)
-        is_many = type(found) is list and "*" in path
-        if not (any(_fits(each, wanted) for each in found) if is_many else _fits(found, wanted)):
+        values = found if type(found) is list and "*" in path else [found]
+        if not any(_fits(each, wanted) for each in values):
             return False
     return True
 
 
 def _fits(value: Any, wanted: Any) -> bool:
-    if wanted is ANY or wanted is None:
-        return (value is UNSET or value is None or value is False) is (wanted is None)
+    is_missing = value is UNSET or value is None or value is False
+    if wanted is None:
+        return is_missing
+    if wanted is ANY:
+        return not is_missing
     if type(wanted) is tuple:
         return type(value) is str and value in wanted
     return type(value) is type(wanted) and value == wanted
@@ -114,16 +118,16 @@ def _fits(value: Any, wanted: Any) -> bool:
 def read_path(path: str, part: Any, unit: Any) -> Any:
     """The value at a path; None where that is null, UNSET where there is none."""
     found: Any = UNSET
-    empty: tuple[str, ...] = ()  # where an empty text is
-    for begins, keys in _steps(path):
+    empty: tuple[str, ...] = ()  # the place of an empty text
+    for begins, keys in _alternatives(path):
         if begins == "=":
             return keys[0]
         value = unit if begins == "^" else part
         for number, key in enumerate(keys):
             if key == "*":
-                value = _each(keys[number + 1 :], value, unit)
+                value = _values_at(keys[number + 1 :], value, unit)
                 break
-            value = _inner(value, key)
+            value = _value_at(value, key)
         if value is not UNSET and value is not None and value != "":
             return "" if empty and empty[: len(keys) + 1] == (begins, *keys) else value
         if value == "":
@@ -133,7 +137,7 @@ def read_path(path: str, part: Any, unit: Any) -> Any:
     return found
 
 
-def _inner(value: Any, key: str) -> Any:
+def _value_at(value: Any, key: str) -> Any:
     if isinstance(value, dict):
         return value.get(key, UNSET)
     if isinstance(value, list) and key.isdecimal():
@@ -141,7 +145,7 @@ def _inner(value: Any, key: str) -> Any:
     return UNSET
 
 
-def _each(keys: tuple[str, ...], values: Any, unit: Any) -> Any:
+def _values_at(keys: tuple[str, ...], values: Any, unit: Any) -> Any:
     if not isinstance(values, list):
         return UNSET
     found = [read_path("/".join(keys), each, unit) if keys else each for each in values]
@@ -150,8 +154,8 @@ def _each(keys: tuple[str, ...], values: Any, unit: Any) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _steps(path: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The alternatives of a path: how each begins, and its keys."""
+def _alternatives(path: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The alternatives of a path: "=", "^" or "", and the keys of each."""
     if path.startswith("="):
         return (("=", (path[1:],)),)
     return tuple(
@@ -161,18 +165,21 @@ def _steps(path: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def recognize(unit: Any, formats: tuple[Format, ...]) -> Format | None:
-    """The first format with a mark that fits."""
-    return next((e for e in formats if any(fits(mark, unit, unit) for mark in e.marks)), None)
+    """The first format with a mark that the unit fits."""
+    for each in formats:
+        if any(fits(mark, unit, unit) for mark in each.marks):
+            return each
+    return None
 
 
 def events_of(form: Format, unit: Any) -> Iterator[Event]:
-    """The events of a unit, in the order in which they stand there."""
+    """The events of a unit, in their order."""
     unit = form.prepare(unit) if form.prepare else unit
     yield from _events_in(form, unit, unit)
 
 
 def _events_in(form: Format, value: Any, unit: Any) -> Iterator[Event]:
-    """Those of a part, then those of the parts inside; what a call holds is no part."""
+    """The events of a part, then of the parts inside it. A call or an answer has none inside."""
     if isinstance(value, list):
         for each in value:
             yield from _events_in(form, each, unit)
@@ -181,8 +188,8 @@ def _events_in(form: Format, value: Any, unit: Any) -> Iterator[Event]:
         for shape in form.shapes:
             if fits(shape.where, value, unit):
                 event = _event(form, shape, value, unit)
-                told = event.name, event.output, event.problem or None
-                is_call = is_call or any(each is not None for each in told)
+                has_call = event.name is not None or event.output is not None
+                is_call = is_call or has_call or bool(event.problem)
                 yield event
         if not is_call and tool_part(value):
             yield Event(problem=f"not as {form.name} writes it: {looks_like(value)}")
@@ -211,18 +218,19 @@ def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
         output = ""
     request = _typed_text(at(shape.request))
     if form.not_typed:
-        request = _ADDED.sub("", request)
-    names = [str(name) for path in shape.conversation if (name := at(path))]
+        request = _ADDED_BEFORE.sub("", request)
+    conversation = [str(value) for value in map(at, shape.conversation) if value]
     name = at(shape.name)
-    space = at(shape.namespace)
+    namespace = at(shape.namespace)
     arguments = read_path(shape.arguments, part, unit) if shape.arguments else UNSET
     if name and form.marks and (arguments is UNSET or arguments is None or arguments == ""):
         arguments = read_path(f"{shape.arguments}|{USUAL_ARGUMENTS}", part, unit)
-    if arguments is UNSET and name and tool_part(part) and any(map(_is_object, part.values())):
+    has_object = any(isinstance(value, dict) and value for value in part.values())
+    if arguments is UNSET and name and tool_part(part) and has_object:
         return Event(problem=f"no arguments of {_label(name)[:60]!r} in {looks_like(part)}")
     return Event(
         id=_label(at(shape.id)),
-        name=f"{str(space).removesuffix('__')}__{name}" if space and name else name,
+        name=f"{str(namespace).removesuffix('__')}__{name}" if namespace and name else name,
         title=_label(at(shape.title)),
         arguments=None if arguments is UNSET else arguments,
         output=output,
@@ -232,20 +240,16 @@ def _event(form: Format, shape: Shape, part: Any, unit: Any) -> Event:
         time_cost=at(shape.time_cost),
         token_cost=at(shape.token_cost),
         request="" if request.lstrip().startswith(form.not_typed) else request,
-        conversation="/".join(names),
+        conversation="/".join(conversation),
     )
 
 
 def _typed_text(content: Any) -> str:
-    """A text, or the texts of a list of parts; other parts of a message say nothing."""
+    """A text, or the texts of a list of parts; "" of anything else."""
     if isinstance(content, list):
         texts = (each.get("text") if isinstance(each, dict) else each for each in content)
         return "\n".join(text for text in texts if isinstance(text, str))
     return content if isinstance(content, str) else ""
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict) and bool(value)
 
 
 def _label(value: Any) -> str:
@@ -262,8 +266,8 @@ _NO = ("0", "false", "no", "none", "null", "n", "f")
 _YES = ("1", "true", "yes", "y", "t")
 _GOOD = ("ok", "success", "succeeded", "successful", "passed")
 _BAD = ("error", "failed", "failure", "fail")
-_ENDED = ("nan", "completed", "complete", "done", "finished")  # well or not
-# Whether a word says that a call failed. Any other error did; other words say nothing.
+_ENDED = ("nan", "completed", "complete", "done", "finished")  # these leave it open
+# Whether a call failed, by the word in `error` or `status`. Any other error is a failure.
 _ERRORS = {**dict.fromkeys(("", *_NO, *_GOOD), False), **dict.fromkeys(_ENDED)}
 _STATUSES = {**dict.fromkeys(("0", *_GOOD), False), **dict.fromkeys(("1", *_BAD), True)}
 _FLAGS = {
@@ -273,22 +277,22 @@ _FLAGS = {
 
 
 def flag_of(value: Any) -> bool | None:
-    """Whether a flag such as `true`, "yes" or 1.0 says that a call worked; None: it does not."""
+    """Whether a call worked, by a flag such as `true`, "yes" or 1.0; None: it does not say."""
     return _FLAGS.get(str(value).strip().lower().removesuffix(".0"))
 
 
 def failure_of(error: Any = UNSET, status: Any = None, success: Any = None) -> bool | None:
     """Whether a call failed, by what its source says; None: it does not say."""
     by_error = None if error is UNSET else _ERRORS.get(_word(error), True)
-    by_flag = None if (worked := flag_of(success)) is None else not worked
-    verdicts = (by_error, _STATUSES.get(_word(status)), by_flag)
-    if True in verdicts:
+    signs = (by_error, _STATUSES.get(_word(status)))
+    worked = flag_of(success)
+    if True in signs or worked is False:
         return True
-    return False if False in verdicts else None
+    return False if False in signs or worked else None
 
 
 def _word(value: Any) -> str:
-    """A word in lower case. A number, also as text, is "0", "1" for every other one, or "nan"."""
+    """A word in lower case. A number, also as text, is "nan", "0", or "1" if it is any other."""
     if isinstance(value, int | float | str) and not isinstance(value, bool):
         try:
             number = float(value)
@@ -302,7 +306,7 @@ def _word(value: Any) -> str:
 
 
 def moment(value: Any) -> datetime | None:
-    """A time in ISO 8601, or a number of s, ms, us or ns since 1970; None if it is no such time."""
+    """Read a time in ISO 8601, or s, ms, us or ns since 1970; None: it is no such time."""
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -319,7 +323,7 @@ def moment(value: Any) -> datetime | None:
         return None
 
 
-# Fields of a shape that a user can map, and names that the fields of a call have for them.
+# The fields of a shape that a user can map, and what they are called in a record.
 MAP_FIELDS = tuple(each for each in Shape.__struct_fields__ if each not in ("where", "title"))
 _OTHER_NAMES = {
     "tool_name": "name",
@@ -342,7 +346,7 @@ def mapped(mapping: Mapping[str, str]) -> Format:
         if not (path and isinstance(path, str)):
             raise RequestError(f"{field}: expected a path, as in {field}=a/b")
     if "name" not in fields:
-        raise RequestError("name: missing; expected where the name of the tool stands")
+        raise RequestError("name: missing; expected the path of the tool's name")
     conversation = fields.pop("conversation", "")
     return Format(
         MAPPED, gives_arguments=False, shapes=(Shape(**fields, conversation=(conversation,)),)

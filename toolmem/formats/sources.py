@@ -1,7 +1,7 @@
-"""Find files, and read each as a sequence of units: lines, elements, rows, members of archives.
+"""Find files, and read each as a sequence of units: lines, elements, rows, parts of archives.
 
-JSON Lines are read line by line. Of a JSON document one element at a time is decoded. Folders are
-searched; links inside them are not followed.
+JSON Lines are read line by line. The elements of a JSON document are decoded one at a time. Folders
+are searched; links inside them are not followed.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from toolmem.formats.files import (
 )
 
 SUFFIXES = (".jsonl", ".json", ".ndjson", ".gz", ".eval", ".db", ".csv", ".tsv", ".parquet")
-START = 4096  # bytes that tell what a file is
-FIRST_LINE = 2**20  # bytes of a first line that are looked at, if it is long
+START = 4096  # bytes by which a file's type is recognized
+FIRST_LINE = 2**20  # bytes of a long first line that are looked at
 MAX_MEMBER = 2**30  # bytes of a file in a zip, unpacked
-MAX_KEY = 40  # characters of a key in a message
-# Lists of a document that hold its units, beside fields that are read for none of them.
+MAX_KEY = 40  # characters of a key in an error
+# Keys of a document whose list holds its units. Its other fields are not read.
 _LISTS = ("data", "samples", "resourceSpans", "simulations", "runs", "results", "traces")
 _Value = list[msgspec.Raw] | dict[str, msgspec.Raw]
-# One of them is in the first element of a list that is one conversation.
+# A list is one conversation if its first element has one of these keys,
 _MESSAGE_KEYS = ("role", "lc", "data", "tool_call_id", "call_id", "tool_calls")
-_MESSAGE_TYPES = ("human", "ai", "system", "reasoning")  # or its type is one of these
+_MESSAGE_TYPES = ("human", "ai", "system", "reasoning")  # or one of these types
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _DAMAGED = (OSError, ValueError, EOFError, sqlite3.Error, csv.Error)
 _DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError)  # or a password
@@ -60,9 +60,9 @@ _MEMBERS = (".json", ".jsonl", ".ndjson")  # of an archive
 
 def find_files(
     paths: Sequence[str | os.PathLike[str]],
-    closed: Callable[[OSError], None] | None = None,  # is told of a folder that cannot be entered
+    closed: Callable[[OSError], None] | None = None,  # gets the error of an unreadable folder
 ) -> list[Path]:
-    """The files that are named, and those in the folders that are. Raises RequestError."""
+    """The files in `paths`, and those in folders in `paths`. Raises RequestError."""
     found = []
     for path in map(Path, paths):
         if path.is_dir():
@@ -82,7 +82,7 @@ def find_files(
 
 
 def _is_regular(path: Path) -> bool:
-    """Whether it is a file and no link. One that may not be asked is: reading it tells why."""
+    """Whether it is a file and no link; True also if that is denied: reading it then fails."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError as error:
@@ -90,9 +90,9 @@ def _is_regular(path: Path) -> bool:
 
 
 def read_units(path: Path, folders: Collection[str] | None = None) -> Iterator[Line]:
-    """Raises RequestError where the file cannot be read at all.
+    """The units of a file. Raises RequestError where it cannot be read at all.
 
-    `folders`: of a database of OpenCode, read the sessions that were started in one of these.
+    `folders`: of a database of OpenCode, read only the sessions that were started in these.
     """
     name = path.name.removesuffix(".gz")
     try:
@@ -123,9 +123,9 @@ def read_units(path: Path, folders: Collection[str] | None = None) -> Iterator[L
 
 
 def _copied(file: BinaryIO | Unpacked) -> memoryview:
-    """The content of a file. A large one is mapped from a copy on disk.
+    """The content of a file; a large one is copied to disk and mapped into memory.
 
-    Another program may cut the file itself, which ends a process that has it mapped.
+    If the file itself were mapped, another program that cuts it would crash this process.
     """
     data = file.read(MAX_LINE)
     if len(data) < MAX_LINE:
@@ -138,12 +138,12 @@ def _copied(file: BinaryIO | Unpacked) -> memoryview:
 
 
 def _is_document(name: str, start: bytes) -> bool:
-    """Whether one JSON value fills the file: its first line is none, or it is named .json."""
+    """Whether the file may be one JSON document: its first line is no whole value, or alone."""
     text = start.removeprefix(BYTE_ORDER_MARK).lstrip()
     first, newline, rest = text.partition(b"\n")
     if not first.startswith((b"{", b"[")):
         return False
-    if not newline:  # if there is one later, they are lines nevertheless
+    if not newline:  # the file has one line, or a very long first one
         return True
     if not read_line(1, first).error:
         return not rest.strip()
@@ -151,7 +151,7 @@ def _is_document(name: str, start: bytes) -> bool:
 
 
 def _elements(data: memoryview) -> Iterator[Line] | None:
-    """The elements of a list, or of the list that a document is about; else the document.
+    """The elements of a list, or of the list in a document that holds its units; else the document.
 
     None: the data is no JSON document; it may be JSON Lines, or damaged.
     """
@@ -186,7 +186,7 @@ def _list_of(value: list[msgspec.Raw] | dict[str, msgspec.Raw]) -> list[msgspec.
 
 
 def _members(path: Path) -> Iterator[Line]:
-    """The samples of a log of inspect_ai, else every JSON file; a line has its member's number."""
+    """The samples of a log of inspect_ai, else every JSON file; numbered by file."""
     with suppress(ImportError):  # it teaches zipfile to read zstandard, which inspect_ai writes
         import zipfile_zstd  # noqa: F401
     try:
@@ -214,14 +214,14 @@ def _member_lines(name: str, data: bytes) -> Iterator[Line]:
 
 
 _SQLITE = b"SQLite format 3"
-_WITH_PARTS = {"part", "message"}
-# A message whose data is damaged costs its parts the role, not the file all its parts.
+_OPENCODE_TABLES = {"part", "message"}
+# Parts of a message with damaged data lose only their role.
 _PARTS = """
     SELECT part.session_id, {parent}, part.data,
         CASE WHEN json_valid(message.data) THEN json_extract(message.data, '$.role') END
     FROM part JOIN message ON message.id = part.message_id ORDER BY part.time_created, part.id
 """
-# The folder that each session was started in, by its first answer: SQLite takes the row of a min().
+# The folder of each session, by its first answer: SQLite takes the row with the min().
 _STARTED = """
     SELECT session_id, json_extract(data, '$.path.cwd') AS folder, min(time_created)
     FROM message
@@ -237,7 +237,7 @@ _PARENT = "(SELECT parent_id FROM session WHERE session.id = part.session_id)"  
 def opencode_folders(path: Path) -> list[tuple[str, int]]:
     """The folders of the sessions in a database of OpenCode, and how many bytes each has.
 
-    "" is one that is not known, as where the database is locked; [] is another file.
+    A folder is "" where it is unknown, as in a locked database. [] for any other file.
     """
     if not path.is_file():  # a pipe can be read once
         return []
@@ -245,8 +245,8 @@ def opencode_folders(path: Path) -> list[tuple[str, int]]:
         with path.open("rb") as file:
             if not file.read(START).startswith(_SQLITE):
                 return []
-        with _opened(path) as database:
-            rows = database.execute(_FOLDERS) if _tables(database) >= _WITH_PARTS else ()
+        with _open_database(path) as database:
+            rows = database.execute(_FOLDERS) if _tables(database) >= _OPENCODE_TABLES else ()
             return [(str(folder or ""), size) for folder, size in rows]
     except OSError:
         return []
@@ -254,22 +254,22 @@ def opencode_folders(path: Path) -> list[tuple[str, int]]:
         return [("", 0)]
 
 
-def _opened(path: Path) -> closing[sqlite3.Connection]:
-    """A database that is only read."""
+def _open_database(path: Path) -> closing[sqlite3.Connection]:
+    """Open a database to read it."""
     return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True))
 
 
 def _tables(database: sqlite3.Connection) -> set[str]:
-    """A view is not among them: it may compute for ever."""
+    """The names of its tables, without views: a view may compute for ever."""
     sql = "SELECT name FROM sqlite_master WHERE type = 'table'"
     return {name for (name,) in database.execute(sql)}
 
 
 def _opencode_parts(path: Path, folders: Collection[str] | None) -> Iterator[Line]:
-    """Parts of messages in OpenCode's database, which is only read."""
-    with _opened(path) as database:
+    """The parts of messages in OpenCode's database."""
+    with _open_database(path) as database:
         tables = _tables(database)
-        if not tables >= _WITH_PARTS:
+        if not tables >= _OPENCODE_TABLES:
             yield Line(1, None, "no database of OpenCode")
             return
         started = {row[0]: row[1] for row in database.execute(_STARTED)} if folders else {}
@@ -279,7 +279,7 @@ def _opencode_parts(path: Path, folders: Collection[str] | None) -> Iterator[Lin
                 continue
             if isinstance(data, str):
                 line = read_line(number, data.encode())
-                role = None if parent else role  # the model wrote what a sub-agent was asked
+                role = None if parent else role  # a model wrote the prompts of a sub-agent
                 part = {"session_id": parent or session, "role": role, "data": line.value}
                 yield line._replace(value=part)
             else:
@@ -292,9 +292,9 @@ def _bounded(line: str) -> str:
     return line
 
 
-# Before Python 3.13 csv, and so pandas, writes a lone \r without quotes, and reads it as an end.
+# Before Python 3.13 csv, and so pandas, writes a lone \r without quotes and reads it as a line end.
 _LONE_RETURN = re.compile(r"\r(?!\n|\Z)")
-_RETURN = "\ufdd0"  # in its place while a row is read: a code point that is no character
+_RETURN = "\ufdd0"  # replaces it while a row is read: a code point that is no character
 
 
 def _csv_rows(file: BinaryIO | Unpacked, name: str) -> Iterator[Line]:
@@ -328,7 +328,7 @@ def _parquet_rows(path: Path) -> Iterator[Line]:
 
 
 def looks_like(value: Any) -> str:
-    """A few words on the shape of a value that no format fits."""
+    """Describe in a few words a value that no format fits."""
     if isinstance(value, dict):
         keys = ", ".join(repr(str(key)[:MAX_KEY]) for key in list(value)[:12])
         return f"an object with {keys or 'no keys'}"

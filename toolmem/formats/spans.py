@@ -1,4 +1,4 @@
-"""Flatten what a table of paths cannot describe: spans of OpenTelemetry, samples of inspect_ai."""
+"""Flatten spans of OpenTelemetry and samples of inspect_ai, which paths cannot describe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KINDS = {
 
 
 def flat_span(unit: Any) -> Any:
-    """Spans in OTLP's form, or one span as the SDK prints it, as flat objects."""
+    """Flatten spans in OTLP's form, or one span as the SDK prints it."""
     resources = unit.get("resourceSpans") or [unit]
     groups = [each for one in resources for each in one.get("scopeSpans") or ()]
     if not groups:
@@ -54,19 +54,19 @@ def _flat(span: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tool(span: dict[str, Any], attributes: dict[str, Any]) -> dict[str, Any]:
-    """A call. One without arguments and result only says when another span's call was run."""
+    """A call. Without arguments and result, the span only says when another span's call ran."""
     status = span.get("status") or {}
     code = status.get("code", status.get("status_code"))
     failed = code in (2, "STATUS_CODE_ERROR", "ERROR") or "error.type" in attributes
     failed = failed or attributes.get("langfuse.observation.level") == "ERROR"
-    told = _first(attributes, ("langfuse.observation.status_message", "error.type"))
-    told = status.get("message") or status.get("description") or told
+    reason = status.get("message") or status.get("description")
+    reason = reason or _first(attributes, ("langfuse.observation.status_message", "error.type"))
     arguments = _first(attributes, _ARGUMENTS)
     result = _first(attributes, _RESULTS)
     word = "ok" if code in (1, "STATUS_CODE_OK", "OK") else ""
     if failed:
         word = "error"
-        result = result if result is not None else _exception(span) or told or ""
+        result = result if result is not None else _exception(span) or reason or ""
     name = _first(attributes, _NAMES) or str(span.get("name", "")).removeprefix("execute_tool ")
     return {
         "id": _first(attributes, _IDS) or span.get("spanId") or "",
@@ -78,7 +78,7 @@ def _tool(span: dict[str, Any], attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _keywords(arguments: Any) -> Any:
-    """Without the wrapper of Langfuse's decorator, where all were given by name."""
+    """Arguments without the wrapper of Langfuse's decorator, where all were given by name."""
     is_wrapped = isinstance(arguments, dict) and arguments.keys() == {"args", "kwargs"}
     return arguments["kwargs"] if is_wrapped and not arguments["args"] else arguments
 
@@ -94,14 +94,14 @@ def _message_text(result: Any) -> Any:
 
 def _exception(span: dict[str, Any]) -> str:
     for event in span.get("events") or ():
-        told = _attributes(event.get("attributes"))
-        if "exception.message" in told:
-            return f"{told.get('exception.type', 'error')}: {told['exception.message']}"
+        about = _attributes(event.get("attributes"))
+        if "exception.message" in about:
+            return f"{about.get('exception.type', 'error')}: {about['exception.message']}"
     return ""
 
 
 def _attributes(given: Any) -> dict[str, Any]:
-    """OTLP has a list of keys and typed values; the SDK prints an object."""
+    """Attributes by key. OTLP lists keys with typed values; the SDK prints an object."""
     if isinstance(given, dict):
         return given
     pairs = [each for each in given or () if isinstance(each, dict)]
@@ -125,7 +125,7 @@ def _first(attributes: dict[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 def with_attachments(sample: Any) -> Any:
-    """A sample of inspect_ai with its long texts in their places."""
+    """A sample of inspect_ai with its attachments put back in their places."""
     attachments = sample.get("attachments") or {}
 
     def restored(text: str) -> str:

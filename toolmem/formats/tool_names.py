@@ -1,6 +1,6 @@
-"""The names of an agent's tools, as its hooks get them. Its transcripts are read to the same names.
+"""The names that an agent's hooks get for its tools. Its transcripts are read into the same names.
 
-So a card that was made of a transcript is shown before the calls that a hook sees.
+Thus guidance from transcripts applies to the calls that hooks see.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 
 def _tools(classes: str) -> dict[str, str]:
-    """Tool -> class, from `shell: Bash; read: Read Glob`; `own`: plans, subagents, questions."""
+    """Class by tool, of `shell: Bash; read: Read Glob`. Plans, subagents, questions are `own`."""
     rows = (row.partition(":") for row in classes.split(";"))
     return {name: kind.strip() for kind, _, names in rows for name in names.split()}
 
@@ -21,13 +21,13 @@ def _tools(classes: str) -> dict[str, str]:
 class ToolNames(Struct, frozen=True, kw_only=True):
     """How one agent names tools, and where its transcripts differ from its hooks."""
 
-    own: dict[str, str]  # its own tools -> class
-    mcp: str = r"mcp__(?P<server>.+?)__(?P<tool>.+)"  # a tool of a server; "": of no fixed form
-    title: str = ""  # of a server's tool in a transcript, which names the server exactly
-    commands: dict[str, tuple[str, str]] = {}  # tool in a transcript -> see `in_hook`
+    own: dict[str, str]  # class by tool, of its built-in tools
+    mcp: str = r"mcp__(?P<server>.+?)__(?P<tool>.+)"  # a tool of a server; "": no fixed form
+    title: str = ""  # the title of a server's tool in a transcript, with the server's exact name
+    commands: dict[str, tuple[str, str]] = {}  # by tool in a transcript; see `in_hook`
 
     def split(self, name: str, server: str = "") -> tuple[str, str]:
-        """The name of an MCP tool at its server, and the server; of another tool its name and "".
+        """The name of a tool at its MCP server, and the server; "" where it has none.
 
         A name is never shortened to one of the agent's own tools: `mcp__x__Bash` is not `Bash`.
         """
@@ -42,10 +42,10 @@ class ToolNames(Struct, frozen=True, kw_only=True):
         return found["tool"], server or found["server"]
 
     def in_hook(self, name: str, arguments: Any) -> tuple[str, Any]:
-        """A tool's name and arguments in a hook, by those in a transcript.
+        """The name and arguments that a hook gets, from those in a transcript.
 
-        `commands` has another name of a tool, and the parameter that is all that a hook gets, as
-        `command`. A list of words is joined; a text in place of arguments is the parameter `input`.
+        `commands` has the tool's name in hooks and one parameter. A hook gets only this parameter,
+        as `command`. A list of words is joined; a text in place of arguments counts as `input`.
         """
         renamed, parameter = self.commands.get(name, (name, ""))
         given = {"input": arguments} if isinstance(arguments, str) else arguments

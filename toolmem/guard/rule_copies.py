@@ -280,7 +280,7 @@ def recognize(store: SqliteStore, workspace: str = WORKSPACE) -> str:
     stamp = store.get_many(workspace, []).rules_stamp
     here = _real_path(store.location)
     is_backup = False
-    old = trust.known_place(store_id, store.location)
+    old = trust.trusted_path(store_id, store.location)
     for folder in _copy_folders() if stamp else ():
         with suppress(OSError, ValueError):
             head = _head_in(folder)

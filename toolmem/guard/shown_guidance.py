@@ -117,10 +117,10 @@ def _as_permitted(line: Line, actions: Collection[Action], say: Wording) -> Line
     if "deny" in actions:
         if not line.then or not body.endswith(line.then):
             return None
-        text = body.removesuffix(line.then) + say.say("repair_withheld") + mark
+        text = body.removesuffix(line.then) + say.phrase("repair_withheld") + mark
         return replace(line, text=text, repairs=(), worked="", then="")
     if "ask" in actions:
-        return replace(line, text=body + say.say("asks_first") + mark)
+        return replace(line, text=body + say.phrase("asks_first") + mark)
     return line
 
 
@@ -128,7 +128,7 @@ def _with_lines(guidance: Guidance, lines: Sequence[Line | None], say: Wording) 
     """The guidance with `lines` in place of its own. The first None becomes a note on the gap."""
     withheld = lines.count(None)
     if withheld:
-        text = say.say("example_withheld" if withheld == 1 else "examples_withheld", k=withheld)
+        text = say.phrase("example_withheld" if withheld == 1 else "examples_withheld", k=withheld)
         lines = list(lines)
         lines[lines.index(None)] = Line(text=text, kind="withheld")
     pairs = zip(guidance.lines, lines, strict=True)

@@ -1,7 +1,7 @@
-"""Lines for one call: what worked after the error that it met.
+"""Advise on one failed call: what worked after the error that it met.
 
-Up to three lines on this error, on errors of its class and on errors alike; then up to two on the
-parameters that it names. Words of calls are shown as on a card.
+Up to three lines on this error and on similar ones, then a missing program, a path nearby, and up
+to two parameters that the error names. Words of calls are shown as on a card.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from toolmem.guidance.named_parameters import (
     parameter_lines,
     program_line,
 )
+from toolmem.guidance.observations import Calls
 from toolmem.guidance.shown import is_forgotten
 from toolmem.guidance.wording import Language, Wording
 from toolmem.models.calls import ToolCallResult, shared_origin
@@ -28,19 +29,19 @@ from toolmem.models.guidance import Failure, Line, ToolHistory
 from toolmem.models.protocols import Store
 from toolmem.text.error_lines import error_line
 
-MAX_CALLS = 500  # of the tool, and of the workspace, that advice is read from
+MAX_CALLS = 500  # newest calls that are read, of the tool and of the workspace
 BUDGET = 200  # tokens
 MAX_ERRORS = 3
-LEAST_ALIKE = 0.5  # share of words that two alike messages have in common
+LEAST_ALIKE = 0.5  # share of words that two similar messages have in common
 
 
 class Known(Struct, frozen=True, dict=True):
     """What a workspace knows of a tool. Calls are oldest first."""
 
-    calls: Sequence[ToolCallResult]  # of the tool
-    around: Sequence[ToolCallResult] = ()  # of all tools
-    card: ToolHistory | None = None  # behind the tool's guidance, also of calls no longer kept
-    forgotten: Sequence[str] = ()  # keys of lines that a user took away
+    calls: Calls  # of the tool
+    around: Calls = ()  # of all tools
+    history: ToolHistory | None = None  # behind the tool's guidance; outlives the calls
+    forgotten: Sequence[str] = ()  # keys of lines that a user removed
 
     @cached_property
     def found(self) -> Findings:
@@ -48,40 +49,39 @@ class Known(Struct, frozen=True, dict=True):
 
     @cached_property
     def failures(self) -> list[Failure]:
-        """Failures of the card and of the calls; of the same one, that with more recoveries."""
+        """Failures in the history and the calls that are not removed; the higher count of both."""
+        counted = list(self.history.failures) if self.history else []
+        counted += count(self.found, None).failures if self.calls else []
         known: dict[tuple[str, str], Failure] = {}
-        fresh = count(self.found, None) if self.calls else None
-        for history in (self.card, fresh):
-            for one in history.failures if history is not None else ():
-                old = known.get((one.error, one.part))
-                if one.silent or (self.forgotten and self._is_forgotten(one)):
-                    continue
-                if old is not None:
-                    imported = shared_origin([old.imported, one.imported])
-                    one = replace(max(one, old, key=_how_much), imported=imported)
-                known[one.error, one.part] = one
+        for failure in counted:
+            if failure.silent or self._is_forgotten(failure):
+                continue
+            old = known.get((failure.error, failure.part))
+            if old is not None:
+                imported = shared_origin([old.imported, failure.imported])
+                failure = replace(max(failure, old, key=_counts), imported=imported)
+            known[failure.error, failure.part] = failure
         return list(known.values())
 
-    def _is_forgotten(self, one: Failure) -> bool:
-        say = Wording()
-        return is_forgotten(
-            failure_line(one, one.k, say, Lessons(self.found, (), say)), self.forgotten
-        )
+    def _is_forgotten(self, failure: Failure) -> bool:
+        if not self.forgotten:
+            return False
+        line = failure_line(failure, failure.k, Lessons(self.found, (), Wording()))
+        return is_forgotten(line, self.forgotten)
 
 
-def _how_much(one: Failure) -> tuple[int, int, int]:
-    return one.recovered, one.k, len(one.repairs)
+def _counts(failure: Failure) -> tuple[int, int, int]:
+    return failure.recovered, failure.k, len(failure.repairs)
 
 
 def known_of(store: Store, workspace: str, tool: str) -> Known:
-    """The newest calls in the log, and the history behind the tool's card."""
-    own, around = (
-        [
-            each.call
-            for each in store.call_log(workspace, tool_names=t, newest=True, limit=MAX_CALLS)
-        ]
-        for t in (tool, None)
-    )
+    """What a store knows of a tool: the newest calls in the log, and the tool's history."""
+
+    def newest(tool_name: str | None) -> list[ToolCallResult]:
+        log = store.call_log(workspace, tool_names=tool_name, newest=True, limit=MAX_CALLS)
+        return [each.call for each in log]
+
+    own, around = newest(tool), newest(None)
     guidance = next((each.guidance for each in store.records(workspace, [tool])), None)
     if guidance is None:
         return Known(own, around)
@@ -89,47 +89,52 @@ def known_of(store: Store, workspace: str, tool: str) -> Known:
 
 
 def at_error(known: Known, call: ToolCallResult, language: Language = "") -> list[Line]:
-    """Lines on the error of `call`, which is judged; the most specific first."""
-    say = Wording(language)
-    # The other calls show which parameters hold SQL or commands.
+    """Lines on the error of `call`, a judged call; the most specific first."""
+    wording = Wording(language)
+    # Examined with the other calls, which show which parameters hold SQL or commands.
     observation = examine([*known.calls, call]).observed[-1]
     line = error_line(call.output)
     key = error_of(line, observation)
-    repeats = not may_have_run(call)
-    failures = [one if repeats else _without_repeating(one) for one in known.failures]
-    lessons = Lessons(known.found, failures, say)
-    lines = list(_error_lines(failures, key, observation.part, say, lessons))[:MAX_ERRORS]
-    named = {repair for each in lines for repair in each.repairs}
-    parameters = parameter_lines(known.found, lessons, call, observation, line, say)
+    failures = known.failures
+    if may_have_run(call):
+        failures = list(map(_without_repeating, failures))
+    lessons = Lessons(known.found, failures, wording)
+    lines = list(_error_lines(failures, key, observation.part, lessons))[:MAX_ERRORS]
+    shown = {repair for each in lines for repair in each.repairs}
+    parameters = parameter_lines(lessons, call, observation, line)
     known_names = (
-        program_line(known.found, observation, line, say),
-        nearby_line(known.around, call, line, say),
+        program_line(lessons, observation, line),
+        nearby_line(known.around, call, line, wording),
     )
     lines += [replace(each, error=key) for each in known_names if each is not None]
-    lines += [replace(each, error=key) for each in parameters if not named.issuperset(each.repairs)]
+    lines += [replace(each, error=key) for each in parameters if not shown.issuperset(each.repairs)]
     return lines
 
 
-def _without_repeating(one: Failure) -> Failure:
+def _without_repeating(failure: Failure) -> Failure:
     """The failure without the advice to repeat the call, which may have been carried out."""
-    repairs = [each for each in one.repairs if each.repair.kind != "repeated"]
-    change = one.change if one.change is not None and one.change.size else None
-    return replace(one, repairs=repairs, recovered=one.recovered if repairs else 0, change=change)
+    repairs = [each for each in failure.repairs if each.repair.kind != "repeated"]
+    recovered = failure.recovered if repairs else 0
+    change = failure.change if failure.change is not None and failure.change.size else None
+    return replace(failure, repairs=repairs, recovered=recovered, change=change)
 
 
 def _error_lines(
-    failures: Sequence[Failure], key: str, part: str, say: Wording, lessons: Lessons
+    failures: Sequence[Failure], key: str, part: str, lessons: Lessons
 ) -> Iterator[Line]:
-    own = sorted((one for one in failures if one.error == key), key=lambda one: one.part != part)
-    yield from (failure_line(one, one.k, say, lessons) for one in own[:1])
-    others = [one for one in failures if one.error != key and one.recovered]
-    alike = [(_shared_words(key, one.error), one) for one in others]
-    for share, one in sorted(alike, key=lambda pair: (-pair[0], -pair[1].recovered)):
+    """The line of this error, of the same part of the tool if possible; then similar errors."""
+    same = [each for each in failures if each.error == key]
+    if same:
+        failure = min(same, key=lambda each: each.part != part)
+        yield failure_line(failure, failure.k, lessons)
+    others = [each for each in failures if each.error != key and each.recovered]
+    shares = [(_shared_words(key, each.error), each) for each in others]
+    for share, failure in sorted(shares, key=lambda pair: (-pair[0], -pair[1].recovered)):
         if share >= LEAST_ALIKE:
-            yield failure_line(one, one.k, say, lessons)
+            yield failure_line(failure, failure.k, lessons)
 
 
 def _shared_words(first: str, second: str) -> float:
-    """Share of common words, from 0 to 1; 0 where fewer than two are common."""
+    """The share of common words, from 0 to 1; 0 where fewer than two are common."""
     a, b = ({word for word in text.lower().split() if word.isalpha()} for text in (first, second))
     return len(a & b) / len(a | b) if len(a & b) > 1 else 0.0

@@ -1,36 +1,34 @@
-"""The conversations that the calls of a tool are from: other tools that did what a failed call
-tried, and tools whose results held a value that worked.
+"""Look at what other tools did in the conversations of a tool's calls.
 
-Calls are known by their tool and id, so those of a log and those of a window are the same.
+Another tool may have done what a failed call tried, or its result may have held the value that
+worked. A call is recognized by its tool and id, whether it was read from the log or a window.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
 from toolmem.guidance.differences import LEAST_NAME, NOT_GIVEN, differing
-from toolmem.guidance.observations import Observation, arguments_of, leaves
+from toolmem.guidance.observations import Calls, Observation, arguments_of, leaves
 from toolmem.guidance.shown_values import form_of
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Repair
 from toolmem.view.effects import CallEffects
 from toolmem.view.parameters import words_of
 
-MAX_OUTPUT = 20_000  # characters of a result that is looked through
-LOOK_BACK = 30  # calls of a conversation before one
-LOOK_AHEAD = 3  # calls after a failure, of which one may have done the same
-LEAST_VALUE = 4  # characters of a value that is looked for
-SHARED = "shared"
-MAX_SHORT = 60  # characters of an answer that is known by its form
-# Share of fields that two answers have in common, from 0 to 1; of calls with the same arguments.
+MAX_OUTPUT = 20_000  # characters of a result that are searched
+LOOK_BACK = 30  # calls before a call, in its conversation
+LOOK_AHEAD = 3  # calls after a failure that may have done the same
+LEAST_VALUE = 4  # characters of a value that is searched for
+SHARED = "shared"  # marks a source that gave the value that failed, too
+MAX_SHORT = 60  # characters of an answer that is recognized by its form
+# Share of fields, from 0 to 1, that two answers must have in common.
 _ALIKE = 0.8
-_SIMILAR = 0.6
-
-Calls = Sequence[ToolCallResult]
+_ALIKE_FOR_SAME_ARGUMENTS = 0.6
 
 
 class Context:
@@ -47,15 +45,18 @@ class Context:
 
     def before(self, call: ToolCallResult) -> Calls:
         """The calls of its conversation before this one, at most 30."""
-        place = self._place(call)
-        calls = self._conversations.get(call.conversation_id, [])
-        return calls[max(0, (place or 0) - LOOK_BACK) : place or 0]
+        place = self._place(call) or 0
+        return self._conversation(call)[max(0, place - LOOK_BACK) : place]
 
     def after(self, call: ToolCallResult) -> Calls:
         """The next calls of its conversation, at most 3."""
         place = self._place(call)
-        calls = self._conversations.get(call.conversation_id, [])
-        return () if place is None else calls[place + 1 : place + 1 + LOOK_AHEAD]
+        if place is None:
+            return ()
+        return self._conversation(call)[place + 1 : place + 1 + LOOK_AHEAD]
+
+    def _conversation(self, call: ToolCallResult) -> Calls:
+        return self._conversations.get(call.conversation_id, [])
 
     def _place(self, call: ToolCallResult) -> int | None:
         return self._places.get((call.tool_name, call.id)) if call.id else None
@@ -67,65 +68,66 @@ class Context:
         before: Observation,
         after: Observation,
     ) -> set[Repair]:
-        """For each parameter that changed: the other tools whose earlier results held its value.
+        """The other tools whose results held the new value of a parameter that changed.
 
-        Those that were called between the two calls come before all others. `SHARED` marks a tool
-        whose results held the value that failed, too.
+        Tools called between the two calls; if there are none, those called before both. `SHARED`
+        marks a tool whose results held the value that failed, too.
         """
         earlier = self.before(worked)
-        since = [each for each in earlier if each in self._later(failed)]
+        between = self._between(failed, worked)
+        before_both = earlier[: len(earlier) - len(between)]
         found: set[Repair] = set()
         for path, old, new in differing(before.arguments, after.arguments):
-            values = new_values(path, old, new) if path not in after.texts else set()
+            if path in after.texts:
+                continue
+            values = new_values(path, old, new)
+            tools = holders(between, values, before_both) - {worked.tool_name}
+            tools = tools or holders(before_both, values) - {worked.tool_name}
             failing = new_values(path, NOT_GIVEN, old) - new_values(path, NOT_GIVEN, new)
-            known = earlier[: len(earlier) - len(since)]
-            for calls, before_them in ((since, known), (known, ())):
-                tools = holders(calls, values, before_them) - {worked.tool_name}
-                shared = holders(earlier, failing) if tools else set()
-                found |= {
-                    Repair("source", path, SHARED if tool in shared else "", tool) for tool in tools
-                }
-                if tools:
-                    break
+            shared = holders(earlier, failing) if tools else set()
+            found |= {
+                Repair("source", path, SHARED if tool in shared else "", tool) for tool in tools
+            }
         return found
 
     def acted_between(self, failed: ToolCallResult, worked: ToolCallResult) -> Calls:
-        """The calls of other tools between two calls that worked and may have changed something."""
-        since = [each for each in self.before(worked) if each in self._later(failed)]
+        """Between two calls: those of other tools that worked and may have changed something."""
         return [
             each
-            for each in since
-            if each.tool_name != failed.tool_name and each.failed is False
-            if CallEffects(each.tool_name, each.input).may_write()
+            for each in self._between(failed, worked)
+            if each.tool_name != failed.tool_name and each.failed is False and may_write(each)
         ]
 
-    def _later(self, failed: ToolCallResult) -> Calls:
-        place = self._place(failed)
-        calls = self._conversations.get(failed.conversation_id, [])
-        return () if place is None else calls[place + 1 :]
+    def _between(self, failed: ToolCallResult, worked: ToolCallResult) -> Calls:
+        """The calls between two calls of a conversation, as far as `before` looks back."""
+        start, end = self._place(failed), self._place(worked)
+        if start is None or end is None:
+            return ()
+        return self._conversation(worked)[max(start + 1, end - LOOK_BACK) : end]
 
     def instead(self, failed: ToolCallResult, answers: Answers) -> str:
-        """The other tool that then did what a failed call tried; "" where none did."""
+        """The other tool that did what the failed call tried, soon after it; "" where none did."""
         for later in self.after(failed):
             if later.tool_name == failed.tool_name:
                 return ""
             worked = later.failed is False and later.score != 0.0
-            if worked and _may_be_told(failed, later) and _does_same(failed, later, answers):
+            if worked and _may_be_recommended(failed, later) and _does_same(failed, later, answers):
                 return later.tool_name
         return ""
 
 
 class Answers:
-    """How the answers of a tool look where it worked."""
+    """What the answers of a tool look like. `outputs`: those of calls that worked."""
 
     def __init__(self, outputs: Iterable[str]) -> None:
-        self._outputs = list(outputs)
+        self._outputs = outputs
 
     @cached_property
     def _shapes(self) -> list[Any]:
-        return [shape for each in self._outputs if (shape := _shape(each))]
+        return list(filter(None, map(_shape, self._outputs)))
 
     def are_like(self, output: str, least: float) -> bool:
+        """Whether an output looks like one of them. `least`: share of common fields, 0 to 1."""
         shape = _shape(output)
         if isinstance(shape, frozenset):
             fields = (each for each in self._shapes if isinstance(each, frozenset))
@@ -134,7 +136,7 @@ class Answers:
 
 
 def _shape(output: str) -> str | frozenset[str]:
-    """The fields of an object, or the form of a short answer; "" for others and bare numbers."""
+    """The fields of an object, or the form of a short answer; "" for others and plain numbers."""
     text = output.strip()
     if text[:1] == "{" and len(text) <= MAX_OUTPUT:
         try:
@@ -146,27 +148,40 @@ def _shape(output: str) -> str | frozenset[str]:
     return form if re.search(r"[^\W\d_].*[#_@.:-]|[#_@.:-].*[^\W\d_]", form) else ""
 
 
-def _may_be_told(failed: ToolCallResult, later: ToolCallResult) -> bool:
-    """Whether a call of another tool changes no more than the failed one, and was not proposed."""
-    one, other = (CallEffects(each.tool_name, each.input) for each in (failed, later))
-    if other.destroys() or (other.may_write() and not one.may_write()):
+def call_destroys(call: ToolCallResult) -> bool:
+    """Whether the call deletes, or does what cannot be undone."""
+    return CallEffects(call.tool_name, call.input).destroys()
+
+
+def may_write(call: ToolCallResult) -> bool:
+    """Whether the call may change something."""
+    return CallEffects(call.tool_name, call.input).may_write()
+
+
+def _may_be_recommended(failed: ToolCallResult, later: ToolCallResult) -> bool:
+    """Whether a call of another tool may be shown as a way out of a failure.
+
+    It must change no more than the failed call, evade no permission, and not be proposed by it.
+    """
+    if call_destroys(later) or (may_write(later) and not may_write(failed)):
         return False
     return failed.error_class != "permission_denied" and later.tool_name not in failed.output
 
 
 def _does_same(failed: ToolCallResult, later: ToolCallResult, answers: Answers) -> bool:
-    """Whether a call of another tool gave what the failed one was asked for.
+    """Whether a call of another tool gave the answer that the failed call was to give.
 
-    Its answer looks like those of the tool that failed, and it was given all the same values; or
-    neither changes anything, and their names have most of their words in common.
+    It looks like the answers of the tool that failed. Either the later call was given all values
+    of the failed one, or neither changes anything and their names share most of their words.
     """
     given = _values(failed)
     is_same = bool(given) and given <= _values(later)
-    if not answers.are_like(later.output[:MAX_OUTPUT], _SIMILAR if is_same else _ALIKE):
+    least = _ALIKE_FOR_SAME_ARGUMENTS if is_same else _ALIKE
+    if not answers.are_like(later.output[:MAX_OUTPUT], least):
         return False
     if is_same:
         return True
-    if any(CallEffects(each.tool_name, each.input).may_write() for each in (failed, later)):
+    if may_write(failed) or may_write(later):
         return False
     first, second = words_of(failed.tool_name), words_of(later.tool_name)
     return 2 * len(first & second) > min(len(first), len(second))
@@ -184,22 +199,21 @@ def _values(call: ToolCallResult) -> set[tuple[str, str]]:
 
 
 def new_values(path: str, old: Any, new: Any) -> set[str]:
-    """The texts and numbers that a parameter holds now and did not hold before.
+    """The texts and integers in `new` that are not in `old`, the earlier value of a parameter.
 
-    Only those with a digit: words such as `economy` stand in results by chance.
+    Only those with a digit: words such as `economy` occur in results by chance.
     """
     if new is NOT_GIVEN:
         return set()
-    was = set() if old is NOT_GIVEN else {str(value) for _, value in leaves({path: old})}
-    found = {str(v) for _, v in leaves({path: new}) if type(v) in (str, int)} - was
+    known = set() if old is NOT_GIVEN else {str(value) for _, value in leaves({path: old})}
+    found = {str(v) for _, v in leaves({path: new}) if type(v) in (str, int)} - known
     return {each for each in found if len(each) >= LEAST_VALUE and any(map(str.isdigit, each))}
 
 
 def holders(calls: Calls, values: set[str], known: Calls = ()) -> set[str]:
-    """The tools of calls that worked and whose results first held one of these values.
+    """The tools of calls that worked and whose results held a value before any call was given it.
 
-    A result that only repeats what a call was given is no source of it, and none is later.
-    `known`: calls before these.
+    `calls`: oldest first. `known`: earlier calls; a value that one of them was given has no source.
     """
     found: set[str] = set()
     for value in values:

@@ -1,5 +1,6 @@
-"""Calls that worked and must not be recommended: they make an error vanish, get round a check, run
-what they fetch, or do what a result of their conversation proposed.
+"""Recognize calls that worked and must not be recommended.
+
+They hide an error, bypass a check, run what they fetch, or do what a tool's result proposed.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from toolmem.view.known_programs import KNOWN_PROGRAMS
 from toolmem.view.parameters import words_of
 from toolmem.view.shell_programs import INTERPRETERS, SHELLS
 
-MAX_TEXT = 4_000  # characters of a value that are looked at
-MAX_OUTPUT = 20_000  # of a result
+MAX_TEXT = 4_000  # characters of a value that are searched
+MAX_OUTPUT = 20_000  # characters of a result
 LEAST_TOKEN = 4  # characters of an address or a package
-LEAST_PAIR = 8  # of two words that a result proposed
+LEAST_PAIR = 8  # characters of two neighbouring words
 
 _GIVING_UP = word_set("exit skip submit echo true : printf")
 _HIDING = re.compile(
@@ -30,15 +31,15 @@ _HIDING = re.compile(
     r"|\bset \+e\b|\bbash \+e\b|SilentlyContinue|--dry-run\b|\bmake (?:-k|-n|-i)\b|\|\s{0,3}grep -v"
     r"|\bexcept\b[^\n]{0,60}:|\bcatch\b[^\n{]{0,60}\{|;\s{0,3}true\s{0,3}$"
 )
-# The exit code is then that of something else.
+# After one of these, the exit code is that of something else.
 _AFTERWARDS = re.compile(r"\s*(?:\|\|?|;|\d?&?>)(?!&\d\s*$)")
-# Flags and parameters by which a check or a warning is got round.
-_LOOSENING = re.compile(
+# Flags and parameters that bypass a check or a warning.
+_BYPASSING = re.compile(
     r"(?<![\w-])--?(?:force|f|no-verify|insecure|privileged|no-check|ignore|skip|allow|disable"
     r"|trusted|break-system|no-gpg|override|yes)(?:[-=][\w-]{1,40})*(?!\w)|\bsudo\b|--no-verify\b"
     r"|(?:跳过|忽略|强制)"
 )
-_LOOSE_WORDS = word_set(
+_BYPASS_WORDS = word_set(
     "force forced ignore ignored skip skipped bypass override insecure approve approved confirm "
     "confirmed allow allowed unsafe privileged disable disabled suppress silent sudo"
 )
@@ -76,62 +77,64 @@ _ADDRESS = re.compile(
 _WORD = re.compile(r"[\w./:@+=-]+")
 
 
-class Said(Struct, frozen=True, dict=True):
-    """What was asked and given before a call was made, and what it answered."""
+class CallTexts(Struct, frozen=True, dict=True):
+    """The texts of a call, to search them for what a later call does."""
 
-    given: str
+    given: str  # the task and the input
     output: str
 
     @classmethod
-    def of(cls, call: ToolCallResult) -> Said:
+    def of(cls, call: ToolCallResult) -> CallTexts:
         given = json.dumps(call.input, ensure_ascii=False)
         return cls(f"{call.context} {given}", call.output[:MAX_OUTPUT])
 
     @cached_property
     def given_pairs(self) -> set[str]:
-        return _pairs(self.given)
+        return _word_pairs(self.given)
 
     @cached_property
     def output_pairs(self) -> set[str]:
-        return _pairs(self.output)
+        return _word_pairs(self.output)
 
 
 def hides_errors(before: Observation, after: Observation) -> bool:
     """Whether the later call only makes the error vanish: `2>/dev/null`, `if [ -d`, `exit`."""
     for path, new in _texts(after):
         old = str(before.arguments.get(path, ""))
-        is_command = isinstance(after.texts.get(path), Command)
-        if is_command and old and new.startswith(old) and _AFTERWARDS.match(new[len(old) :]):
+        command = after.texts.get(path)
+        is_longer = isinstance(command, Command) and old and new.startswith(old)
+        if is_longer and _AFTERWARDS.match(new[len(old) :]):
             return True
         if len(_HIDING.findall(new)) > len(_HIDING.findall(old[:MAX_TEXT])):
             return True
-        command = after.texts.get(path)
         if isinstance(command, Command) and command.programs:
             return _GIVING_UP.issuperset(command.programs)
     return False
 
 
-def teaches(observation: Observation) -> bool:
-    """Whether a call shows how to use its tool: it hides no errors, and does something."""
+def is_instructive(observation: Observation) -> bool:
+    """Whether a call shows how to use its tool: it hides no errors and bypasses no check."""
     nothing = Observation({})
-    return not hides_errors(nothing, observation) and not loosens(nothing, observation)
+    return not hides_errors(nothing, observation) and not bypasses_check(nothing, observation)
 
 
-def loosens(before: Observation, after: Observation) -> bool:
-    """Whether the later call gets round a check: `--force`, `skip_checks`, `dry_run` left out."""
+def bypasses_check(before: Observation, after: Observation) -> bool:
+    """Whether the later call bypasses a check: `--force`, `skip_checks`, `dry_run` left out."""
     for path, new in _texts(after):
         old = str(before.arguments.get(path, ""))[:MAX_TEXT]
-        if path in after.texts and not {*_LOOSENING.findall(new)} <= {*_LOOSENING.findall(old)}:
+        if path in after.texts and not {*_BYPASSING.findall(new)} <= {*_BYPASSING.findall(old)}:
             return True
     first, second = (dict(leaves(each.arguments)) for each in (before, after))
     for path in {**first, **second}:
-        was, now = first.get(path), second.get(path)
-        if was == now:
+        old_value, new_value = first.get(path), second.get(path)
+        if old_value == new_value:
             continue
         words = words_of(path)
-        if (words & _LOOSE_WORDS or _LOOSENING.search(path)) and now not in (None, False):
+        may_bypass = words & _BYPASS_WORDS or _BYPASSING.search(path)
+        if may_bypass and new_value not in (None, False):
             return True
-        if (words & _SAFE_WORDS and was is True) or now in ("skip", "ignore", "force"):
+        is_unsafe = bool(words & _SAFE_WORDS) and old_value is True
+        if is_unsafe or new_value in ("skip", "ignore", "force"):
             return True
     return False
 
@@ -141,28 +144,29 @@ def runs_what_it_fetches(observation: Observation) -> bool:
     return any(_FETCHES.search(text) and _RUNS.search(text) for _, text in _code(observation))
 
 
-def follows_an_output(
-    before: Observation | None, after: Observation, earlier: Sequence[Said]
+def was_proposed(
+    before: Observation | None, after: Observation, earlier: Sequence[CallTexts]
 ) -> bool:
-    """Whether a result of these calls proposed the call, and nothing that was asked before did.
+    """Whether a result of `earlier` calls proposed the call, and no task or input before it did.
 
-    It proposed an address, a package, a path that is run or lies outside of the working folder, or
-    two neighbouring words of a command or of code that the failed call `before` did not have.
+    It proposes a call if it holds an address or package of it, a path that it runs or that is
+    outside of the working folder, or two neighbouring words of its command or code. What is also
+    in `before`, the failed call, does not count.
     """
     old = {str(value) for _, value in leaves(before.arguments)} if before is not None else set()
-    tokens = {each for each in _risky(after) if not any(each in text for text in old)}
-    pairs = {each for _, text in _code(after) for each in _pairs(text)}
-    pairs -= {each for text in old for each in _pairs(text)}
-    for said in earlier:
-        tokens = {each for each in tokens if each not in said.given}
-        pairs.difference_update(said.given_pairs)
-        if any(each in said.output for each in tokens) or not pairs.isdisjoint(said.output_pairs):
+    tokens = {each for each in _risky_tokens(after) if not any(each in text for text in old)}
+    pairs = {each for _, text in _code(after) for each in _word_pairs(text)}
+    pairs -= {each for text in old for each in _word_pairs(text)}
+    for call in earlier:
+        tokens = {each for each in tokens if each not in call.given}
+        pairs -= call.given_pairs
+        if any(each in call.output for each in tokens) or not pairs.isdisjoint(call.output_pairs):
             return True
     return False
 
 
 def _texts(observation: Observation) -> Iterator[tuple[str, str]]:
-    """(parameter, text) of the texts among the arguments; lists of words are one text."""
+    """(parameter, text) of each argument that is a text; a list of texts counts as one text."""
     for name, value in observation.arguments.items():
         if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
             yield str(name), " ".join(value)[:MAX_TEXT]
@@ -171,7 +175,7 @@ def _texts(observation: Observation) -> Iterator[tuple[str, str]]:
 
 
 def _code(observation: Observation) -> Iterator[tuple[str, str]]:
-    """Those texts that are commands or code."""
+    """(parameter, text) of each argument that is a command or code."""
     for path, text in _texts(observation):
         given: Any = observation.texts.get(path)
         is_list = isinstance(observation.arguments.get(path), list)
@@ -180,14 +184,15 @@ def _code(observation: Observation) -> Iterator[tuple[str, str]]:
             yield path, text
 
 
-def _pairs(text: str) -> set[str]:
+def _word_pairs(text: str) -> set[str]:
+    """The pairs of neighbouring words in a text."""
     words = _WORD.findall(text[:MAX_OUTPUT])
     found = (f"{a} {b}" for a, b in zip(words, words[1:], strict=False))
     return {each for each in found if len(each) >= LEAST_PAIR}
 
 
-def _risky(observation: Observation) -> set[str]:
-    """Addresses, paths out of the working folder, and what a command runs or installs."""
+def _risky_tokens(observation: Observation) -> set[str]:
+    """Addresses, paths outside of the working folder, and what a command runs or installs."""
     found = {word for _, text in _texts(observation) for word in _ADDRESS.findall(text)}
     for path, value in leaves(observation.arguments):
         if isinstance(value, str) and words_of(path) & _WHERE:

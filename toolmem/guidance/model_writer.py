@@ -1,9 +1,9 @@
-"""Write guidance with a model: its text first, then figures, then the card's lines that fit."""
+"""Write guidance with a model: its text, then figures, then the card's lines that still fit."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from copy import copy
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from toolmem.errors import ModelError
 from toolmem.guidance.card import CardWriter
+from toolmem.guidance.observations import Calls
 from toolmem.guidance.shown import BULLET, FIGURES, statistics, sums_of
 from toolmem.guidance.wording import Language, Wording
 from toolmem.llm.models import DryRunModel
@@ -30,19 +31,16 @@ from toolmem.text.display import plain, plain_lines, shown
 from toolmem.text.error_lines import error_line
 
 MAX_PROMPT = 48_000  # characters
-MIN_CALL = 160  # characters of each call, however many there are
+MIN_CALL = 160  # characters that each call has in the prompt, however many there are
 MAX_INPUT = 600  # characters
-MAX_ERROR = 300  # characters
-MAX_LINE = 140  # characters of the line that says what went wrong
-MAX_ANSWER = 100  # characters of an answer
+MAX_ERROR = 300  # characters of the end of a failed call's output
+MAX_LINE = 140  # characters of an error line
+MAX_ANSWER = 100  # characters
 MAX_TEXT = 8_000  # characters of a reply
 _PROMPTS = str(Path(__file__).with_name("prompts.yaml"))
 _FORM = "Reply only:\n```txt\n<the guidance>\n```"
 _FENCE = re.compile(r"^[ \t]{0,8}```([A-Za-z0-9_+.#-]*)[ \t]*$", re.MULTILINE)
 _MISFIT = re.compile(r"The input does not fit the tool's schema: .*")
-
-
-Calls = Sequence[ToolCallResult]
 
 
 class ModelWriter:
@@ -67,17 +65,17 @@ class ModelWriter:
         self._model = model
         self._card = card
         self._max_tokens = max_tokens
-        self._say = Wording(language)
+        self._wording = Wording(language)
         self.author = f"{model.backend}/{model.model}"
 
     def among(self, calls: Calls) -> ModelWriter:
-        """This writer, knowing also the calls of all tools in the same conversations."""
+        """A copy of this writer that also knows all tools' calls in the same conversations."""
         writer = copy(self)
         writer._card = self._card.among(calls)
         return writer
 
     def prompt(self, tool_name: str, calls: Calls, old: Guidance | None = None) -> str:
-        """The prompt as it is sent. `old`: guidance to update with `calls`; None: write it anew."""
+        """The prompt, as it is sent. `old`: guidance that `calls` update; None: there is none."""
         template = self._whole if old is None else self._update
         bodies = {str(number): body for number, body in enumerate(_bodies(calls))}
         limit = max(MAX_PROMPT - len(template.text), MIN_CALL * len(calls))
@@ -103,7 +101,7 @@ class ModelWriter:
         return replace(guidance, prompt_tokens=tokens, prompt_version=self._whole.version)
 
     async def update(self, tool_name: str, calls: Calls, new: Calls, old: Guidance) -> Guidance:
-        """The old guidance with what `new` of these calls add. Raises ModelError."""
+        """The old guidance, updated with the calls in `new`. Raises ModelError."""
         guidance = await self._ask(self.prompt(tool_name, new, old), tool_name, calls, old)
         tokens = estimated_tokens(self.prompt(tool_name, calls))
         version = self._update.version
@@ -117,7 +115,7 @@ class ModelWriter:
         text = _cleaned(await self._model.complete(prompt), self.author)
         card = self._card.write(tool_name, calls, old)
         counted = Line(figures(calls), "rate")
-        counted = self._say.marked(counted, shared_origin(call.imported for call in calls))
+        counted = self._wording.marked(counted, shared_origin(call.imported for call in calls))
         whole = f"{text}\n{counted.text}"
         kept = []
         for line in card.lines:
@@ -151,7 +149,7 @@ class DryRunWriter:
         return replace(card, prompt_tokens=tokens, author=self.author)
 
     def update(self, tool_name: str, calls: Calls, new: Calls, old: Guidance) -> Guidance:
-        """As a model's update; the old card stands in for the model's text."""
+        """As `ModelWriter.update`, with the old card in place of a model's text."""
         self._model.count(self._writer.prompt(tool_name, new, replace(old, written=old.text)))
         card = self._card.write(tool_name, calls, old)
         tokens = estimated_tokens(self._writer.prompt(tool_name, calls))
@@ -169,7 +167,7 @@ def figures(calls: Calls) -> str:
 
 
 def _head(number: int, call: ToolCallResult) -> str:
-    """`#3 failed timeout 1.5 s 88 tokens`; what took less than a second is not timed."""
+    """`#3 failed timeout 1.5 s 88 tokens`; times below a second are left out."""
     parts = [f"#{number}"]
     if call.failed:
         parts += ["failed", call.error_class] if call.error_class != "error" else ["failed"]
@@ -182,23 +180,23 @@ def _head(number: int, call: ToolCallResult) -> str:
 
 
 def _bodies(calls: Calls) -> Iterator[str]:
-    """What each call was given, and what came of it, in one line: `{"q":"x"} -> error as #2`."""
+    """The input and the outcome of each call, in one line: `{"q":"x"} -> error as #2`."""
     first: dict[tuple[str, str], int] = {}
     for number, call in enumerate(calls, 1):
         texts = []
         for part in _parts(call):
-            same = f"{part[0]} as #{first.setdefault(part, number)}"
-            is_told = first[part] < number and len(same) < len(part[1])
-            texts.append(same if is_told else part[1])
+            reference = f"{part[0]} as #{first.setdefault(part, number)}"
+            is_repeated = first[part] < number and len(reference) < len(part[1])
+            texts.append(reference if is_repeated else part[1])
         yield " -> ".join(filter(None, (texts[0], " | ".join(filter(None, texts[1:])))))
 
 
 def _parts(call: ToolCallResult) -> Iterator[tuple[str, str]]:
-    """Name and text of the input, and of what came of it."""
+    """(name, text) of the input, then of each part of the outcome."""
     yield "input", cut_middle(shown(as_json(call.input)), MAX_INPUT)
     summary, evaluation = shown(call.summary), shown(call.evaluation)
     by_rules = call.judge is not None and call.judge.model == "rule_based_check"
-    if by_rules:  # it quotes the input and the answer, and adds only what a schema says
+    if by_rules:  # its texts quote the call; only the misfit to a schema is not said elsewhere
         misfit = _MISFIT.search(evaluation)
         summary = ""
         evaluation = misfit[0] if misfit else ""
@@ -214,9 +212,9 @@ def _parts(call: ToolCallResult) -> Iterator[tuple[str, str]]:
 
 
 def _cleaned(reply: str, who: str) -> str:
-    """The text of a reply, without what could be taken for another part of a prompt.
+    """The text of a reply, without headings and fences, so that a prompt can hold it.
 
-    Raises ModelError where there is none: an empty reply, or only fences of another kind.
+    Raises ModelError where the reply is empty, or has only fences of another kind.
     """
     answer = without_thought(reply)
     fences = list(_FENCE.finditer(answer))

@@ -1,7 +1,7 @@
-"""What calls that worked say of a parameter: where its value came from, how it is written.
+"""Say what calls that worked show of a parameter: where its values come from, how they are written.
 
-Of a parameter that an error names, and of one whose new value belongs to another entity and is
-not shown.
+It is said of a parameter that an error names, and of one whose value is not shown because it
+belongs to another entity. Programs and paths that an error names are treated alike.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from toolmem.guidance.context import holders, new_values
 from toolmem.guidance.differences import NOT_GIVEN, alike, missing_program
 from toolmem.guidance.evidence import Findings
 from toolmem.guidance.harmful import runs_what_it_fetches
-from toolmem.guidance.observations import MAX_TEXT, Command, Observation, arguments_of, leaves
+from toolmem.guidance.observations import (
+    MAX_TEXT,
+    Calls,
+    Command,
+    Observation,
+    arguments_of,
+    leaves,
+)
 from toolmem.guidance.shown_values import (
     arguments_shown,
     form_of,
@@ -32,12 +39,12 @@ from toolmem.text.forms import word_set
 from toolmem.view.parameters import words_of
 
 MAX_LINES = 2
-MAX_CARRIERS = 50  # calls whose earlier results are looked through
-MAX_INSTEAD = 3  # parameters that calls give in the place of one that does not exist
+MAX_CARRIERS = 50  # newest calls whose values are searched for in earlier results
+MAX_INSTEAD = 3  # parameters that calls gave in place of an unknown one
 MAX_VALUES = 6  # values of a parameter that are listed
-LEAST_CALLS = 3  # that worked, before a form or a list of values is told
+LEAST_CALLS = 3  # calls that worked; with fewer, no form and no list of values is shown
 _MAX_IDS = 3
-# Values that stand for a choice and for nobody: `en`, `read-only`, USD.
+# Values that are choices and name nobody: `en`, `read-only`, USD.
 _ENUM = re.compile(r"[a-z][a-z0-9_.-]{0,29}|[A-Z]{2,4}")
 _WORD = re.compile(r"[a-z]{3,}")
 _PATH = re.compile(
@@ -48,16 +55,18 @@ _STOP_WORDS = word_set("the and new name number type list ids not for can all")
 
 
 class Lessons:
-    """What is known of the parameters of one tool. `failures`: all that were counted."""
+    """What calls that worked teach of a tool's parameters. `failures`: all that were counted."""
 
-    def __init__(self, found: Findings, failures: Sequence[Failure], say: Wording) -> None:
-        self._found = found
-        self._say = say
+    def __init__(self, found: Findings, failures: Sequence[Failure], wording: Wording) -> None:
+        self.found = found
+        self.wording = wording
         self._failures = failures
-        self.named: dict[str, list[Repair]] = {}  # the tools and values that a lesson names
+        self.named: dict[str, list[Repair]] = {}  # the tools and values that lessons name, by path
         self._sources: dict[str, Counter[str]] = {}
         self._repairs: Counter[str] = Counter()
-        self.origins: dict[str, str | None] = {}  # of the calls behind the newest lesson
+        self.origins: dict[
+            str, str | None
+        ] = {}  # where the calls behind lessons came from, by path
         for repair, k in ((each.repair, each.k) for one in failures for each in one.repairs):
             if repair.kind == "source":
                 self._sources.setdefault(repair.path, Counter())[repair.after] += k
@@ -65,7 +74,7 @@ class Lessons:
                 self._repairs[repair.path] += k
 
     def of(self, path: str, part: str, sent: Any = None) -> str:
-        """The source of most values that repaired a call, else their form, else their list.
+        """The lesson on a parameter: the source of its values, their form or the usual ones.
 
         `sent`: the value that failed, as it is shown. "" where nothing of use is known.
         """
@@ -76,8 +85,8 @@ class Lessons:
         return self._written(path, part, sent) or self._used(path)
 
     def sources(self) -> Iterator[tuple[str, str]]:
-        """(parameter, where its values came from) of each that had them from other tools."""
-        pairs = zip(self._found.observed, self._found.worked, strict=True)
+        """(parameter, lesson) of each parameter whose values came from other tools."""
+        pairs = zip(self.found.observed, self.found.worked, strict=True)
         given = (one.arguments.items() for one, worked in pairs if worked)
         names = [str(name) for items in given for name, value in items if type(value) is not list]
         for path in dict.fromkeys(names):
@@ -96,11 +105,11 @@ class Lessons:
         self.named[path] = [Repair("source", path, after=tool)]
         behind = (one for one in self._failures if any(e.repair.path == path for e in one.repairs))
         self.origins[path] = shared_origin(one.imported for one in behind)
-        return self._say.say("source", tool=self._say.names([tool]), k=k, n=n)
+        return self.wording.phrase("source", tool=self.wording.names([tool]), k=k, n=n)
 
     def _used(self, path: str, least: int = 2) -> str:
         """The tools whose earlier results held the value in most calls that worked."""
-        found = self._found
+        found = self.found
         tools = Counter[str]()
         carriers = list[ToolCallResult]()
         calls = [i for i, worked in enumerate(found.worked) if worked][-MAX_CARRIERS:]
@@ -108,10 +117,13 @@ class Lessons:
             value = found.observed[i].arguments.get(path, NOT_GIVEN)
             values = new_values(path, NOT_GIVEN, value)
             if isinstance(value, list) and any(isinstance(each, dict) for each in value):
-                values = {each for each in values if any(map(str.isalpha, each))}  # ids alone
-            before = found.context.before(found.calls[i]) if values else ()
-            carriers += [found.calls[i]] if values else []
-            tools.update(holders(before, values) - {found.calls[i].tool_name})
+                values = {
+                    each for each in values if any(map(str.isalpha, each))
+                }  # no plain numbers
+            if values:
+                carriers.append(found.calls[i])
+                before = found.context.before(found.calls[i])
+                tools.update(sorted(holders(before, values) - {found.calls[i].tool_name}))
         n = len(carriers)
         most = max(tools.values(), default=0)
         if n < least or 2 * most <= n:
@@ -119,10 +131,11 @@ class Lessons:
         names = [tool for tool, k in tools.most_common(2) if 5 * k >= 4 * most]
         self.named[path] = [Repair("source", path, after=tool) for tool in names]
         self.origins[path] = shared_origin(each.imported for each in carriers)
-        return self._say.say("used", tool=self._say.names(names), k=most, n=n)
+        return self.wording.phrase("used", tool=self.wording.names(names), k=most, n=n)
 
     def _written(self, path: str, part: str, sent: Any) -> str:
-        found = self._found
+        """How the values of calls that worked are written, where `sent` differs from it."""
+        found = self.found
         calls = [i for i, o in enumerate(found.observed) if found.worked[i] and o.part == part]
         for inner in (path, f"{path}[]"):
             given = [v for i in calls for v in values_at(found.observed[i].arguments, inner)]
@@ -132,46 +145,42 @@ class Lessons:
             return ""
         self.origins[path] = shared_origin(found.calls[i].imported for i in calls)
         if all(type(value) in (int, float) for value in given):
-            return self._say.say("number", n=len(given)) if isinstance(sent, str) else ""
+            return self.wording.phrase("number", n=len(given)) if isinstance(sent, str) else ""
         texts = [value for value in given if isinstance(value, str) and value]
         if len(texts) < len(given):
             return ""
         return self._form(path, texts, sent) or self._often(path, texts)
 
     def _form(self, path: str, texts: list[str], sent: Any) -> str:
-        """The form that all texts have, and the one that was sent has not."""
+        """The form that all texts have and `sent` lacks."""
         hidden = {str(value_shown(path, text)) for text in texts}
         if len(hidden) == 1 and str(value_shown(path, sent)) not in hidden and "<" in min(hidden):
-            return self._say.say("form", form=min(hidden), n=len(texts))
+            return self.wording.phrase("form", form=min(hidden), n=len(texts))
         forms = {form_of(text) for text in texts}
         is_masked = str(sent).startswith("<")
         is_form = len(forms) == 1 and len(set(texts)) > 1 and form_of(str(sent)) not in forms
         form = written_form(texts) if is_form and not is_masked else ""
-        return self._say.say("form", form=in_backticks(form), n=len(texts)) if form else ""
+        return self.wording.phrase("form", form=in_backticks(form), n=len(texts)) if form else ""
 
     def _often(self, path: str, texts: list[str]) -> str:
-        """The values given most often, where there are few."""
-        counts = Counter(text for text in texts if _ENUM.fullmatch(text))
-        if counts.total() < len(texts):
-            return ""
-        if 2 * len(counts) > len(texts) or holds_user_value(path):
+        """The values given most often, where there are few different ones."""
+        counts = Counter(texts)
+        are_choices = all(map(_ENUM.fullmatch, counts)) and not holds_user_value(path)
+        if not are_choices or 2 * len(counts) > len(texts):
             return ""
         often = counts.most_common(MAX_VALUES)
         self.named[path] = [Repair("value", path, after=value) for value, _ in often]
-        values = [self._say.say("often", what=in_backticks(v), k=k) for v, k in often]
+        values = [self.wording.phrase("often", what=in_backticks(v), k=k) for v, k in often]
         values += [] if len(often) == len(counts) else ["…"]
-        return self._say.say("values", values=self._say.say("list").join(values))
+        return self.wording.phrase("values", values=self.wording.phrase("list").join(values))
 
 
 def parameter_lines(
-    found: Findings,
-    lessons: Lessons,
-    call: ToolCallResult,
-    observation: Observation,
-    message: str,
-    say: Wording,
+    lessons: Lessons, call: ToolCallResult, observation: Observation, message: str
 ) -> list[Line]:
-    """Lines on what an error names. `message`: the line that says what went wrong."""
+    """Lines on the parameters that an error names. `message`: the error line of `call`."""
+    found = lessons.found
+    wording = lessons.wording
     good = [i for i in _of_same_action(found, observation) if found.worked[i]]
     lines = []
     for path, is_missing in _named_in(found, observation, message):
@@ -179,27 +188,27 @@ def parameter_lines(
         values = {i: values_at(found.observed[i].arguments, path) for i in good}
         given = [i for i in good if values[i]]
         k, n = len(given), len(good)
-        # Where the same value worked as well, it is not what was wrong.
+        # A value that worked elsewhere is not what was wrong.
         if not n or (is_missing and not k) or any(values[i] == sent for i in given):
             continue
-        name = say.names([path])
+        name = wording.names([path])
         instead = [] if k else _instead(found, arguments_of(call.input), good)
         lesson = lessons.of(path, observation.part, sent[0] if sent else None) if k else ""
         if is_missing:
             phrase = "asked_for"
         elif error_class_of(message) == "permission_denied":
-            continue  # another value would get round it
+            continue  # another value would evade it
         elif lesson or (k and _names_value(message, sent)):
             phrase = "given_otherwise"
         elif instead or (not k and is_named(message, path.rpartition(".")[2])):
             phrase = "given_never"
         else:
             continue
-        text = say.say(phrase, name=name, k=k, n=n)
+        text = wording.phrase(phrase, name=name, k=k, n=n)
         if lesson:
-            text += say.say("list") + lesson
+            text += wording.phrase("list") + lesson
         if instead:
-            text += say.say("gave", names=say.names(instead))
+            text += wording.phrase("gave", names=wording.names(instead))
         if k:
             taught = lessons.named.get(path, []) if lesson else []
             repairs = [Repair("added" if is_missing else "changed", path), *taught]
@@ -209,14 +218,14 @@ def parameter_lines(
         line = Line(plain_line(text), "failure", k=k, n=n, call_ids=ids, repairs=tuple(repairs))
         origins = [found.calls[i].imported for i in good]
         origins += [lessons.origins[path]] if lesson else []
-        lines.append(say.marked(line, shared_origin(origins)))
+        lines.append(wording.marked(line, shared_origin(origins)))
         if len(lines) == MAX_LINES:
             break
     return lines
 
 
 def _without(path: str, instead: Sequence[str]) -> list[Repair]:
-    """The repairs of a parameter that no call that worked gave; `instead`: what they gave."""
+    """The repairs for a parameter that no call that worked gave. `instead`: what they gave."""
     if not instead:
         return [Repair("dropped", path)]
     renamed = [Repair("renamed", name, path) for name in instead]
@@ -224,13 +233,13 @@ def _without(path: str, instead: Sequence[str]) -> list[Repair]:
 
 
 def _names_value(message: str, values: Sequence[Any]) -> bool:
-    """Whether an error names one of these values, or one inside them."""
+    """Whether an error names one of these values, or a value inside one."""
     inside = (str(value) for each in values for _, value in leaves({"": each}))
     return any(len(value) > 1 and is_named(message, value) for value in inside)
 
 
 def _of_same_action(found: Findings, observation: Observation) -> Iterator[int]:
-    """Positions of the calls that did what this call does; all where a tool does one thing."""
+    """Positions of the calls with the same action; all calls where the tool has no actions."""
     name, word = observation.action or ("", "")
     for i, other in enumerate(found.observed):
         if not name or other.arguments.get(name) == word:
@@ -238,14 +247,14 @@ def _of_same_action(found: Findings, observation: Observation) -> Iterator[int]:
 
 
 def values_at(arguments: dict[str, Any], path: str) -> list[Any]:
-    """The values at a path; several inside a list."""
+    """The values at a path: more than one where it leads into a list."""
     return [value for where, value in leaves(arguments) if where == path]
 
 
 def _named_in(
     found: Findings, observation: Observation, message: str
 ) -> Iterator[tuple[str, bool]]:
-    """(parameter, whether it was not given), the surest first."""
+    """(parameter, whether it was not given) of those that an error names, the surest first."""
     words = {_singular(word) for word in _WORD.findall(message.lower())} - _STOP_WORDS
     given = [(path.partition("[]")[0], value) for path, value in leaves(observation.arguments)]
     ranked = []
@@ -263,8 +272,8 @@ def _named_in(
         )
         if any(signs):
             ranked.append((signs.index(True), place, path, False))
-    alike = (found.observed[i] for i in _of_same_action(found, observation))
-    paths = (path.partition("[]")[0] for one in alike for path, _ in leaves(one.arguments))
+    others = (found.observed[i] for i in _of_same_action(found, observation))
+    paths = (path.partition("[]")[0] for other in others for path, _ in leaves(other.arguments))
     known = dict.fromkeys(paths)
     sent = {path for path, _ in given}
     ranked += [
@@ -280,24 +289,21 @@ def _singular(word: str) -> str:
 
 
 def _instead(found: Findings, sent: dict[str, Any], good: Sequence[int]) -> list[str]:
-    """Parameters that most calls that worked gave, and this one did not."""
+    """Parameters that most calls that worked gave and this one did not."""
     given = Counter(str(name) for i in good for name in found.observed[i].arguments)
     often = [name for name, k in given.most_common() if name not in sent and 2 * k > len(good)]
     return often[:MAX_INSTEAD]
 
 
-def program_line(
-    found: Findings, observation: Observation, message: str, say: Wording
-) -> Line | None:
-    """The programs of commands that worked, those with a like name first.
-
-    For a command that failed because its program is missing.
-    """
+def program_line(lessons: Lessons, observation: Observation, message: str) -> Line | None:
+    """For a missing program: the programs of commands that worked, similar names first."""
     texts = ((path, t) for path, t in observation.texts.items() if isinstance(t, Command))
-    path, text = next(texts, ("", Command()))
-    missing = missing_program(message, text)
+    path, command = next(texts, ("", Command()))
+    missing = missing_program(message, command)
     if not missing:
         return None
+    found = lessons.found
+    wording = lessons.wording
     commands = [
         (text.main, call)
         for call, one, worked in zip(found.calls, found.observed, found.worked, strict=True)
@@ -307,19 +313,17 @@ def program_line(
     ]
     counts = Counter(name for name, _ in commands)
     order = sorted(counts, key=lambda name: (not alike(name, missing), -counts[name]))[:MAX_VALUES]
-    often = [say.say("often", what=in_backticks(name), k=counts[name]) for name in order]
+    often = [wording.phrase("often", what=in_backticks(name), k=counts[name]) for name in order]
     if not often:
         return None
-    told = say.say("programs", names=say.say("list").join(often))
+    text = wording.phrase("programs", names=wording.phrase("list").join(often))
     repairs = tuple(Repair("program", path, after=name) for name in order)
-    line = Line(plain_line(told), "failure", repairs=repairs)
-    return say.marked(line, shared_origin(c.imported for name, c in commands if name in order))
+    line = Line(plain_line(text), "failure", repairs=repairs)
+    return wording.marked(line, shared_origin(c.imported for name, c in commands if name in order))
 
 
-def nearby_line(
-    around: Sequence[ToolCallResult], call: ToolCallResult, message: str, say: Wording
-) -> Line | None:
-    """A path that calls of any tool that worked gave, in place of one that was not found."""
+def nearby_line(around: Calls, call: ToolCallResult, message: str, wording: Wording) -> Line | None:
+    """A path similar to one that was not found, from calls of any tool that worked."""
     missing = [path for path in _paths(call) if is_named(message, path.strip("/"))]
     if not missing or error_class_of(message) != "not_found":
         return None
@@ -337,14 +341,16 @@ def nearby_line(
     if not near:
         return None
     path = max(near, key=lambda each: known[each])
-    told = say.say("nearby", path=in_backticks(wanted), near=in_backticks(path), k=known[path])
+    text = wording.phrase(
+        "nearby", path=in_backticks(wanted), near=in_backticks(path), k=known[path]
+    )
     worked = {
         name: value.replace(wanted, path.strip("/")) if isinstance(value, str) else value
         for name, value in arguments_of(call.input).items()
     }
     behind = (each.imported for each in around if each.failed is False and path in _paths(each))
-    line = Line(plain_line(told), "failure", worked=arguments_shown(worked))
-    return say.marked(line, shared_origin(behind))
+    line = Line(plain_line(text), "failure", worked=arguments_shown(worked))
+    return wording.marked(line, shared_origin(behind))
 
 
 def _paths(call: ToolCallResult) -> list[str]:

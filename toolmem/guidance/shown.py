@@ -1,7 +1,8 @@
-"""Cut guidance to a number of tokens: one tool's, or that of several tools in one prompt.
+"""Fit guidance into a number of tokens, for one tool or for several in one prompt.
 
-Lines are taken whole; one that does not fit is skipped for the next. A line that a user took away
-is known by what it says without its counts, and stays away.
+Lines are never cut; one that does not fit is skipped. A line that a user removed is recognized by
+its content without counts, so that later summaries do not bring it back. The module also makes the
+`ToolMemory` and the statistics of a tool that users are shown.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from toolmem.models.tools import CallSums, ToolMemory, ToolRecord, ToolStatistic
 
 BULLET = "- "  # before each line of guidance
 FIGURES = "Statistics: "  # before the figures below a model's text
-MAX_FORGOTTEN = 200  # keys of lines that were taken away
-_EXAMPLES_SHARE = 4  # calls that worked get a quarter of a card, where there are any
-# Round in which a kind of line is placed in a prompt. 0: failures, and a model's own lines.
+MAX_FORGOTTEN = 200  # keys of lines that a user removed
+_EXAMPLES_SHARE = 4  # examples have a quarter of a card reserved
 _WORTHLESS = ("worthless", "silent")  # kinds; the second is an older name
+# The round in which a kind of line is placed. 0: failures, and a model's own lines.
 _TURN = dict.fromkeys(_WORTHLESS, 1) | {"withheld": -1, "example": 2}
 _TURN |= {"names": 3, "rate": 3, "left_out": 3}
 # Counts in a model's text: `3 of 10`, `3/10`, `30 %`, `12 calls`, `12 次`.
@@ -38,8 +39,8 @@ _COUNTS = re.compile(
 
 
 def within(lines: Sequence[Line], max_tokens: int) -> list[Line]:
-    """The lines that fit, in their order; failures leave room for examples."""
-    costs = [token_weight(BULLET + line.text) + 1 for line in lines]  # and a line break
+    """The lines that fit, in their order. The lines before the examples leave room for these."""
+    costs = [token_weight(BULLET + line.text) + 1 for line in lines]  # 1 for the line break
     examples = sum(cost for line, cost in zip(lines, costs, strict=True) if line.kind == "example")
     reserved = min(examples, max_tokens // _EXAMPLES_SHARE)
     left = float(max_tokens)
@@ -56,7 +57,7 @@ def within(lines: Sequence[Line], max_tokens: int) -> list[Line]:
 def fit(guidance: Guidance, max_tokens: int) -> str:
     """The text of one tool in at most `max_tokens`; "" where nothing fits.
 
-    A model's own text is taken first, from its top; then lines of the card, most valuable first.
+    The lines of a model's own text come first, then those of the card, most valuable first.
     """
     if token_weight(guidance.text) <= max_tokens:
         return guidance.text
@@ -69,12 +70,13 @@ def fit(guidance: Guidance, max_tokens: int) -> str:
 
 
 def fit_together(tools: Sequence[tuple[str, Guidance]], max_tokens: int) -> list[str]:
-    """The texts of several tools (with their headings) in at most `max_tokens`; "" where none fits.
+    """The text of each tool, in at most `max_tokens` for all with their headings; "" for none.
 
-    Failures come before examples, line by line in turn: tools with most failures first.
+    `tools`: headings and guidance. Failures come before examples. Tools get one line in turn, those
+    with most failures first.
     """
     contents = [_content(guidance.text) for _, guidance in tools]
-    failed = [sum(line.k for line in one.lines if _turn(line) < 2) for _, one in tools]
+    failed = [sum(line.k for line in one.lines if _TURN.get(line.kind, 0) < 2) for _, one in tools]
     order: list[tuple[int, int, int, int, int]] = []
     for place, (_, guidance) in enumerate(tools):
         taken: dict[int, int] = {}
@@ -90,30 +92,26 @@ def fit_together(tools: Sequence[tuple[str, Guidance]], max_tokens: int) -> list
         if cost <= left:
             kept[place].add(i)
             left -= cost
-    return [_assembled(lines, some) for lines, some in zip(contents, kept, strict=True)]
+    return [_assembled(texts, some) for texts, some in zip(contents, kept, strict=True)]
 
 
 def _content(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def _turn(line: Line) -> int:
-    return _TURN.get(line.kind, 0)
-
-
 def _order(guidance: Guidance, texts: Sequence[str]) -> list[tuple[int, int, int]]:
-    """(turn, rank, position) of each line of the text that is no heading."""
+    """(turn, rank, position) of each line of the text that is not a heading."""
     known = {BULLET + line.text: (rank, line) for rank, line in enumerate(guidance.lines)}
     found: list[tuple[int, int, int]] = []
     for i, text in enumerate(texts):
         rank, line = known.get(text, (i - len(texts), None))
         if not text.startswith("#"):
-            found.append((_turn(line) if line else 0, rank, i))
+            found.append((_TURN.get(line.kind, 0) if line else 0, rank, i))
     return found
 
 
 def _assembled(texts: Sequence[str], kept: set[int]) -> str:
-    """The lines kept, each under the heading that it had."""
+    """The lines at the positions in `kept`, each under its heading."""
     out: list[str] = []
     heading = ""
     for i, text in enumerate(texts):
@@ -126,7 +124,7 @@ def _assembled(texts: Sequence[str], kept: set[int]) -> str:
 
 
 def numbered(text: str) -> list[str]:
-    """The lines of guidance with the numbers by which they are taken away; headings have none."""
+    """The lines of guidance, with the numbers by which a user removes them; headings have none."""
     numbers = count(1)
     return [
         line if line.startswith("#") else f"{next(numbers)}. {line.removeprefix(BULLET)}"
@@ -135,23 +133,24 @@ def numbered(text: str) -> list[str]:
 
 
 def lines_of(guidance: Guidance) -> list[Line]:
-    """The lines of the text that are no headings."""
+    """The lines of the text that are not headings."""
     texts = _content(guidance.text)
     return [_line_behind(text, guidance) for text in texts if not text.startswith("#")]
 
 
 def _line_behind(text: str, guidance: Guidance) -> Line:
-    """The line of the card with this text; else a model's own."""
+    """The card's line with this text, else a line of a model's own text."""
     own = Line(text.removeprefix(BULLET), "rate" if text.startswith(FIGURES) else "model")
     return next((line for line in guidance.lines if BULLET + line.text == text), own)
 
 
 def line_keys(line: Line) -> list[str]:
-    """The key of what a line says; of one counted from calls also that of its error alone.
+    """Keys that recognize a line in later guidance; the first one identifies the whole line.
 
-    Counts, the call that failed, the language and where calls came from are not in it.
+    A line counted from calls also has the key of its error alone, and that of the call that worked.
+    Keys do not depend on counts, the call that failed, the language, or the calls' origin.
     """
-    said: list[tuple[object, ...]]
+    contents: list[tuple[object, ...]]
     text = line.text.removesuffix(line.mark)
     is_rate = line.kind in ("rate", "left_out")
     if line.worked or line.part is not None or (is_rate and line.call_ids):
@@ -161,61 +160,63 @@ def line_keys(line: Line) -> list[str]:
         }
         kind = "silent" if line.kind in _WORTHLESS else line.kind
         about = (kind, line.error, line.part)
-        said = [(*about, line.worked or sorted(repairs)), (*about, [])]
-        said += [("worked", line.worked)] if line.worked else []
+        contents = [(*about, line.worked or sorted(repairs)), (*about, [])]
+        contents += [("worked", line.worked)] if line.worked else []
     elif is_rate:
         words = "".join(character for character in text if not character.isdigit())
-        said = [(line.kind, FIGURES if line.text.startswith(FIGURES) else words)]
+        contents = [(line.kind, FIGURES if line.text.startswith(FIGURES) else words)]
     else:
-        said = [("text", " ".join(_COUNTS.sub("", text).casefold().split()).strip("-*. "))]
-    return [blake2b(ascii(each).encode(), digest_size=8).hexdigest() for each in said]
+        contents = [("text", " ".join(_COUNTS.sub("", text).casefold().split()).strip("-*. "))]
+    return [blake2b(ascii(each).encode(), digest_size=8).hexdigest() for each in contents]
 
 
 def without_forgotten(guidance: Guidance) -> Guidance:
-    """The guidance, whoever wrote it, without the lines that a user took away.
+    """The guidance without the lines that a user removed, whoever wrote it.
 
-    What repaired such a failure is not counted on: another repair takes its place.
+    The repairs of such a failure are forgotten, so that others can take their place.
     """
     if not guidance.forgotten:
         return guidance
 
+    keys = guidance.forgotten
+
     def without(text: str) -> str:
         texts = _content(text)
-        kept = {i for i, e in enumerate(texts) if not is_forgotten(_line_behind(e, guidance), keys)}
+        lines = [_line_behind(each, guidance) for each in texts]
+        kept = {i for i, line in enumerate(lines) if not is_forgotten(line, keys)}
         return _assembled(texts, kept) if len(kept) < len(texts) else text
 
-    keys = guidance.forgotten
     history = guidance.history
-    gone = [line for line in guidance.lines if is_forgotten(line, keys)]
+    removed = [line for line in guidance.lines if is_forgotten(line, keys)]
     if history is not None:
-        told = {(line.error, line.part, line.kind in _WORTHLESS) for line in gone}
+        errors = {(line.error, line.part, line.kind in _WORTHLESS) for line in removed}
         failures = [
-            replace(one, change=None, repairs=[], recovered=0, repaired=0, told_again=0)
-            if (one.error, one.part, one.silent) in told
-            else one
-            for one in history.failures
+            replace(failure, change=None, repairs=[], recovered=0, repaired=0, told_again=0)
+            if (failure.error, failure.part, failure.silent) in errors
+            else failure
+            for failure in history.failures
         ]
         history = replace(history, failures=failures)
     return replace(
         guidance,
         text=without(guidance.text),
         written=without(guidance.written),
-        lines=[line for line in guidance.lines if line not in gone],
+        lines=[line for line in guidance.lines if line not in removed],
         history=history,
     )
 
 
 def is_forgotten(line: Line, forgotten: Sequence[str]) -> bool:
-    """Whether a user took a line away that says this."""
-    keys = line_keys(line) if forgotten else []
-    # A call that was taken away with its failure is no example either.
-    return keys[:1] != [] and (
-        keys[0] in forgotten or (line.kind == "example" and keys[-1] in forgotten)
-    )
+    """Whether a user removed a line with this content. `forgotten`: keys of removed lines."""
+    if not forgotten:
+        return False
+    keys = line_keys(line)
+    # A call that was removed together with its failure is not shown as an example either.
+    return keys[0] in forgotten or (line.kind == "example" and keys[-1] in forgotten)
 
 
 def require_trusted(store: Store) -> None:
-    """Raises RequestError where a stranger may have written the rules and guidance of a store."""
+    """Raises RequestError where a stranger may have written what a store holds."""
     if store.untrusted:
         command = f"toolmem store trust --store {quote(store.location)}"
         raise RequestError(f"{store.untrusted}. To trust it: {command}")
@@ -224,24 +225,21 @@ def require_trusted(store: Store) -> None:
 def guidance_section(
     records: Iterable[ToolRecord], max_tokens: int, language: Language = ""
 ) -> str:
-    """The guidance of these tools in at most `max_tokens`, headings included.
-
-    "" where no tool has guidance, or none of it fits.
-    """
+    """The guidance of these tools in at most `max_tokens`, with headings; "" where none fits."""
     known = [
         (f"### `{in_backticks(record.tool_name)}`", record.guidance)
         for record in records
         if record.guidance is not None and record.guidance.text
     ]
-    say = Wording(language)
-    title = f"{say.say('prompt_title')}\n\n{say.say('prompt_source')}"
+    wording = Wording(language)
+    title = f"{wording.phrase('prompt_title')}\n\n{wording.phrase('prompt_source')}"
     texts = fit_together(known, max_tokens - ceil(token_weight(title)))
     parts = [f"{heading}\n{text}" for (heading, _), text in zip(known, texts, strict=True) if text]
     return "\n\n".join([title, *parts]) if parts else ""
 
 
 def statistics(sums: CallSums) -> ToolStatistics:
-    """Rates and averages; calls of which a value is unknown are left out of it."""
+    """Rates and averages, each over the calls of which the value is known."""
     silent = sums.silent or 0
     known = sums.successes + sums.failures
     return ToolStatistics(
@@ -255,7 +253,7 @@ def statistics(sums: CallSums) -> ToolStatistics:
 
 
 def _mean(total: float, count: int) -> float | None:
-    """Rounded: a sum that calls were added to and taken out of is off by a few last digits."""
+    """The mean, rounded: after additions and subtractions the last digits of a sum are wrong."""
     return round(total / count, 9) if count else None
 
 
@@ -268,10 +266,7 @@ def sums_of(calls: Iterable[ToolCallResult]) -> CallSums:
 
 
 def calls_since_guidance(record: ToolRecord) -> int:
-    """How many kept calls are newer than those that the guidance covers.
-
-    `record.new` also has older ones that no summary read.
-    """
+    """How many kept calls are newer than all that the guidance covers; `record.new` may be more."""
     count = 0
     while count < len(record.new) and record.new[-1 - count] == record.last_seq - count:
         count += 1
@@ -279,10 +274,10 @@ def calls_since_guidance(record: ToolRecord) -> int:
 
 
 def tool_memory(record: ToolRecord, calls: Sequence[ToolCallResult] = ()) -> ToolMemory:
-    """A tool's memory; `calls`: those that are to be shown with it."""
+    """A tool's memory, as users are shown it, together with `calls`."""
     guidance = record.guidance
-    flagged = record.window
-    figures = statistics(record.window)
+    window = record.window
+    figures = statistics(window)
     return ToolMemory(
         workspace_id=record.workspace,
         memory_id=record.memory_id,
@@ -294,10 +289,10 @@ def tool_memory(record: ToolRecord, calls: Sequence[ToolCallResult] = ()) -> Too
         author=guidance.author if guidance else "",
         tool_call_results=list(calls),
         metadata={
-            # ReMe's name keeps ReMe's meaning, beside the rate that leads everywhere else.
+            # `success_rate` means what it means in ReMe; `worked_rate` is toolmem's own.
             "statistics": with_all_fields(figures)
             | {
-                "success_rate": _mean(flagged.successes, flagged.successes + flagged.failures),
+                "success_rate": _mean(window.successes, window.successes + window.failures),
                 "success_rate_by": "flag",
                 "worked_rate": figures.success_rate,
             },

@@ -1,6 +1,6 @@
 """The smart skip: decide which calls a summary would read, and whether any of them is new.
 
-The tool's record is enough for it; no call is read.
+The tool's record is enough to decide; no call is read.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Reason = Literal[
 
 
 class Plan(Struct, frozen=True):
-    """What is done with a tool, and why. Seqs are in ascending order."""
+    """Which calls of a tool a summary reads, or why it is skipped. Seqs are in ascending order."""
 
     reason: Reason
-    seqs: tuple[int, ...]  # the newest judged calls: what a summary reads
-    new: tuple[int, ...]  # those of them that no guidance covers
+    seqs: tuple[int, ...]  # the newest judged calls, which a summary reads
+    new: tuple[int, ...]  # the calls among `seqs` that no guidance covers
     not_analyzed: int  # judged calls outside the window that no guidance covers
 
     @property

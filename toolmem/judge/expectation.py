@@ -1,8 +1,8 @@
-"""What kind of output to expect of a call, by the tool's name and the input.
+"""Tell from a tool's name and the input what kind of output to expect of a call.
 
-The same words are a failure in one tool's answer and data in another's: "Permission denied" from
-`write_file` is a failure, in a man page it is data. The lists hold words that are common in the
-names of tools; a tool whose name has none of them is judged by its output alone.
+The same words are a failure in one tool's output and data in another's: "Permission denied" is a
+failure of `write_file`, and data in a man page. The tables hold words that are common in the names
+of tools; a tool whose name has none of them is judged by its output alone.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class Expectation(Struct, frozen=True):
     """What to expect of one call."""
 
     kind: Kind  # content: text that somebody else wrote; program: what running code prints
-    asks: bool = False  # it asks for something, so that an empty answer is no answer
-    changes: bool = False  # it is to change something, so that an empty answer is a good one
+    asks: bool = False  # the call asks for something, so an empty answer is no answer
+    changes: bool = False  # the call is to change something, so an empty answer is a good one
     command: str = ""  # the command line of a shell tool
-    echoes: bool = False  # that command line prints files, logs or histories
-    transforms: bool = False  # it turns one text into another
-    asks_for_failures: bool = False  # it lists failures of something else, such as logged errors
+    echoes: bool = False  # the command line prints files, logs or histories
+    transforms: bool = False  # the tool turns one text into another
+    asks_for_failures: bool = False  # the tool lists failures of other things, such as logs
 
 
-def in_order(text: str) -> tuple[str, ...]:
-    """The words of a text as a table whose order counts."""
+def ordered(text: str) -> tuple[str, ...]:
+    """The words of a text, in order."""
     return tuple(text.split())
 
 
@@ -54,9 +54,9 @@ _CHINESE = {
 }
 _SHELL = SHELL_WORDS | word_set("cmd powershell console zsh sh ssh cli")
 _RUNS_A_COMMAND = _SHELL | word_set("command run execute exec")
-_COMMAND_KEYS = in_order("command cmd commands shell_command script bash_command command_line")
+_COMMAND_KEYS = ordered("command cmd commands shell_command script bash_command command_line")
 _INTERPRETS = INTERPRETER_WORDS | word_set("javascript js sandbox csharp rust java matlab pytest")
-_LANGUAGES = word_set("go r c")  # too short to mean anything in a longer name
+_LANGUAGES = word_set("go r c")  # these words mean something else in longer names
 _RUNS = word_set("run execute exec eval test build compile lint interpret dbt")
 _TRANSFORMS = word_set(
     "translate translation transcribe ocr convert format classify sentiment label rewrite "
@@ -116,7 +116,7 @@ def expectation(tool_name: str, given: Any) -> Expectation:
 
 
 def _command(named: frozenset[str], given: Any) -> str | None:
-    """The command line among the arguments; None where the tool is no shell."""
+    """The command line in the input; None where the tool is no shell."""
     arguments = given if isinstance(given, dict) else {}
     for key in _COMMAND_KEYS:
         value = arguments.get(key)
@@ -133,7 +133,7 @@ def _command(named: frozenset[str], given: Any) -> str | None:
 
 def _of_command(command: str, named: frozenset[str]) -> Expectation:
     word = command.strip().lower()
-    if " " not in word and not named & _RUNS_A_COMMAND:  # the sub-command of an editor
+    if " " not in word and not named & _RUNS_A_COMMAND:  # the command of an editor, such as `view`
         if word in _VIEWS:
             return Expectation("content", asks=True)
         return Expectation("unknown", changes=True)
@@ -154,7 +154,7 @@ _PRINT = _ECHO | word_set(
     "ls wc find locate du df ps top stat file which whereis date uname whoami id pwd env printenv "
     "cmp tree curl wget ping dig nslookup netstat ss lsof free uptime"
 )
-_CLIENTS = word_set("git docker kubectl")  # what they print depends on their first argument
+_CLIENTS = word_set("git docker kubectl")  # programs whose output depends on the first argument
 _CLIENTS_ECHO = word_set("log diff show grep blame logs describe cat-file")
 _CLIENTS_PRINT = _CLIENTS_ECHO | word_set("ps get images branch ls-files status")
 _REDIRECTED = re.compile(r"(?<![0-9&])>{1,2}\s*[^\s&]")
@@ -166,7 +166,7 @@ _ACTS = {
 
 
 def _command_asks(command: str) -> bool:
-    """Whether its last part prints what was asked for: then no output is an empty answer."""
+    """Whether the last part of a command line prints what was asked for."""
     stages = [stage for stage in _STAGE.split(command[-2_000:]) if stage.strip()]
     if not stages or _REDIRECTED.search(stages[-1]):
         return False
@@ -177,6 +177,6 @@ def _command_asks(command: str) -> bool:
 
 
 def _program(stage: str) -> tuple[str, str]:
-    """The name of the program, and its first argument; "" for what is missing."""
+    """The name of a program and its first argument; "" for what is missing."""
     path, argument, *_ = [*stage.split(maxsplit=2), "", ""]
     return path.rsplit("/", 1)[-1], argument

@@ -1,9 +1,9 @@
-"""Read JSON and printed Python values, also those that were cut off before their end.
+"""Read JSON and printed Python values, even if their end was cut off.
 
-Tools written in Python answer with `str(dict)`, with a printed object like
+Tools written in Python answer with `str(dict)`, with a printed object such as
 `ToolResult(success=False, error='no such file')`, or with its fields alone
-(`success=False error='no such file'`). An object reads as a dict of its fields; one that is called
-like an exception, `ToolError(code=4)`, reads as `{"error": {"type": "ToolError", "code": 4}}`.
+(`success=False error='no such file'`). An object is read as a dict of its fields; an object with
+the name of an exception, `ToolError(code=4)`, as `{"error": {"type": "ToolError", "code": 4}}`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 from msgspec import Struct
 
-JSON_LIMIT = 2_000_000  # characters; of a longer text only the beginning is read
-PYTHON_LIMIT = 6_000  # characters of what is no JSON that are read
+JSON_LIMIT = 2_000_000  # characters; a longer text is not read as JSON
+PYTHON_LIMIT = 6_000  # characters that are read of a text that is not JSON
 
 _STARTS_CONTAINER = re.compile(
     r"""\{\s*["'}]|\[\s*(?:[{\]'"]|[A-Za-z_][\w.]{0,80}\()"""
@@ -47,25 +47,25 @@ _OUTCOMES = ("success", "ok", "is_error")
 
 
 class Decoded(Struct, frozen=True):
-    """The value of a text. `found` False: the text is no literal at all."""
+    """The value of a text."""
 
-    found: bool
+    found: bool  # False: the text is no literal
     value: Any = None
-    complete: bool = True  # False: the text was cut, `value` holds its beginning
+    complete: bool = True  # False: the text was cut, and `value` is its beginning
 
 
-NOTHING = Decoded(False)
+NO_LITERAL = Decoded(False)
 
 
-@lru_cache(maxsize=4)  # one output is read several times
+@lru_cache(maxsize=4)  # an output is read several times during one check
 def read(text: str) -> Decoded:
-    """Decode an object, a list or a JSON string; of a cut one its beginning. Never raises.
+    """Read an object, a list or a string, or the beginning of a cut one. Never raises.
 
     The value is cached: do not change it.
     """
     stripped = text.strip() if len(text) <= JSON_LIMIT else text[:PYTHON_LIMIT].lstrip()
     if not stripped or stripped.startswith("[("):  # rows of a database are data
-        return NOTHING
+        return NO_LITERAL
     if stripped[0] in '{["' and len(text) <= JSON_LIMIT:
         with suppress(ValueError, RecursionError):
             return Decoded(True, json.loads(stripped))
@@ -75,7 +75,7 @@ def read(text: str) -> Decoded:
             return _Reader(head).read(whole=len(stripped) <= PYTHON_LIMIT)
         if _STARTS_FIELDS.match(head):
             return _Reader(head).read_fields()
-    return NOTHING
+    return NO_LITERAL
 
 
 def write(value: Any) -> str:
@@ -86,13 +86,13 @@ def write(value: Any) -> str:
         return type(value).__name__
 
 
-class _Open(Struct):
-    """A list or object that is being read. `awaits`: what may come next."""
+class _Container(Struct):
+    """A list or object that is being read."""
 
     holder: list[Any] | dict[str, Any]
     closing: str  # the bracket that ends it; "" for the whole text
-    awaits: str = "item"  # item, colon, value, comma
-    key: str = ""
+    awaits: str = "item"  # what comes next: item, colon, value, comma
+    key: str = ""  # of the value that comes next
     name: str = ""  # of a printed object
 
     def put(self, value: Any) -> None:
@@ -130,45 +130,45 @@ class _Open(Struct):
 
 
 class _Reader:
-    """Reads tokens into values, as far as they go. Raises ValueError for what is no literal."""
+    """Reads the tokens of a text into values. Raises ValueError where it is no literal."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.open: list[_Open] = []
+        self.open: list[_Container] = []
         self.bare_words = False
 
     def read(self, whole: bool) -> Decoded:
-        """A list or an object. `whole`: its text was not cut before reading."""
+        """Read a list or an object. `whole`: its text was not cut before reading."""
         found: list[Any] = []
-        rest = self._tokens(_Open(found, ""))
+        rest = self._tokens(_Container(found, ""))
         if len(self.open) == 1:
-            return NOTHING if rest else Decoded(True, found[0], whole)
-        # What was still open is closed where the text ends, from the innermost outwards.
+            return NO_LITERAL if rest else Decoded(True, found[0], whole)
+        # The text was cut: close what is still open, from the innermost outwards.
         for inner, outer in zip(self.open[:1:-1], self.open[-2:0:-1], strict=True):
             if inner.holder:
                 outer.put(inner.value)
         cut = self.open[1]
-        return Decoded(True, cut.value, complete=False) if cut.holder else NOTHING
+        return Decoded(True, cut.value, complete=False) if cut.holder else NO_LITERAL
 
     def read_fields(self) -> Decoded:
-        """Several `field=value`, at least two.
+        """Read at least two `field=value`.
 
-        With a bare word, as in `level=info`, they are a line of a log, unless one field is an
-        outcome, as in `success=False error=denied`.
+        With a bare word (`level=info`) they are a line of a log, unless one field is an outcome
+        (`success=False error=denied`).
         """
         fields: dict[str, Any] = {}
-        outer = _Open(fields, "")
+        outer = _Container(fields, "")
         rest = self._tokens(outer)
         was_cut = rest[:1] in ("'", '"') and outer.awaits == "value"
         is_outcome = any(isinstance(fields.get(name), bool) for name in _OUTCOMES)
         is_log = self.bare_words and not is_outcome
         if is_log or len(self.open) > 1 or len(fields) + was_cut < 2:
-            return NOTHING
+            return NO_LITERAL
         is_whole = outer.awaits == "comma" and not rest
-        return Decoded(True, fields, complete=not rest) if is_whole or was_cut else NOTHING
+        return Decoded(True, fields, complete=not rest) if is_whole or was_cut else NO_LITERAL
 
-    def _tokens(self, outer: _Open) -> str:
-        """Read up to the first thing that is part of no literal; return the rest of the text."""
+    def _tokens(self, outer: _Container) -> str:
+        """Read up to the first character that is no part of a literal; return the rest."""
         self.open = [outer]
         position = 0
         while token := _TOKEN.match(self.text, position):
@@ -184,10 +184,12 @@ class _Reader:
         elif kind == "field":
             top.begin_field(token["field"])
         elif kind == "opening":
-            self.open.append(_Open({}, "}") if token["opening"] == "{" else _Open([], "]"))
+            self.open.append(
+                _Container({}, "}") if token["opening"] == "{" else _Container([], "]")
+            )
         elif kind == "round":
             has_fields = _FIELD_FOLLOWS.match(self.text, token.end()) is not None
-            self.open.append(_Open({} if has_fields else [], ")", name=token["name"] or ""))
+            self.open.append(_Container({} if has_fields else [], ")", name=token["name"] or ""))
         elif kind == "closing":
             self.open.pop()
             if token["closing"] != top.closing or top.awaits not in ("item", "comma"):

@@ -1,7 +1,7 @@
-"""The judge that asks a model: one request per call, and a second where the reply is unreadable.
+"""The judge that asks a model, once for each call, and again where the reply is unreadable.
 
-The model decides whether the call was useful. Whether it failed, and its class of error, comes from
-the rule-based check, so that figures and cards mean the same under every judge.
+The model decides whether the call was useful. Whether it failed, and its error class, come from the
+rule-based check, so that figures and cards mean the same under every judge.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FORM = (
 
 
 class ModelJudge:
-    """Implements `Judge`. `prompt_path`: a user's file of prompts, which replace ours."""
+    """Implements `Judge`. `prompt_path`: a file of the user's own prompts."""
 
     asks_model = True
 
@@ -57,7 +57,7 @@ class ModelJudge:
         return self._template.render(known)
 
     async def judge(self, call: ToolCallResult, schema: ToolSchema | None) -> Verdict:
-        """Raises ModelError; ReplyUnreadable where the second reply cannot be read either."""
+        """Ask the model. Raises ModelError; ReplyUnreadable where both replies are unreadable."""
         prompt = self.prompt(call, schema)
         reply = await self._model.complete(prompt, json_reply=True)
         try:
@@ -77,7 +77,7 @@ class ModelJudge:
 
 
 class DryRunJudge:
-    """Counts the prompts that a model would be sent; the verdicts are those of the check."""
+    """Counts the prompts that a model would be sent; the verdicts come from the check."""
 
     asks_model = False
 

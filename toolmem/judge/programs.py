@@ -1,8 +1,8 @@
-"""Failures printed by shells and programs: exit codes, time-outs, tracebacks, builds, test runs.
+"""Find the failures that shells and programs print: exit codes, time-outs, tracebacks, builds.
 
-What a program prints is data, so the word "error" in a line proves nothing. Proof is a traceback
-at the end of the run, the closing line of a build, a test run or the harness, and for shells a line
-that begins with the name of a program of the command line.
+What a program prints is data, so the word "error" in a line proves nothing. A traceback at the end
+of the output does, and so does the closing line of a build, a test run or the harness. In a shell's
+output, so does a line that begins with the name of a program of the command line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from toolmem.text.patterns import late_pattern
 
 EDGE = 400  # characters at the beginning and at the end where a harness reports
 WINDOW = 6_000  # characters at the beginning and at the end of a long text that are read
-CLOSING_LINES = 12  # last lines in which a closing line is looked for
+CLOSING_LINES = 12  # last lines among which the closing line may be
 LONGEST_COMMAND = 4_000  # characters of a command line that are read
 
 _EXIT_CLASSES = {"124": "timeout", "127": "command_not_found"}
@@ -51,7 +51,7 @@ _QUOTED = late_pattern(r"'[^']*'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
 _COMMENT = late_pattern(r"^[^\S\n]*+#[^\n]*", re.MULTILINE)
 _JOINT = late_pattern(r"\|\||&&|\||;|\n|&(?!\d)|\$\(|`|(?<!\\)\)")  # `$(...)` holds another command
 _WORD = late_pattern(r"[\w./+-]{1,80}")
-_WRAPPER = late_pattern(  # before the program: `sudo` and its like, words of the shell, variables
+_WRAPPER = late_pattern(  # a word before the program: `sudo`, a keyword of the shell, a variable
     r"(?:sudo|env|time|nohup|exec|command|builtin|then|do|else|if|elif|while|until|!)\Z"
     r"|[A-Za-z_]\w*="
 )
@@ -59,7 +59,7 @@ _HIDES = frozenset(("|", ";", "\n", "||"))  # the exit status of `a | b` and of 
 
 
 def check(text: str, expected: Expectation) -> Evidence | None:
-    """Find the failure that the printed `text` shows; None where it shows none."""
+    """The failure that the printed `text` shows, or None."""
     if expected.kind not in ("shell", "program", "unknown"):
         return _traceback(text, expected)
     return (
@@ -73,12 +73,12 @@ def check(text: str, expected: Expectation) -> Evidence | None:
 
 
 def _only_echoes(expected: Expectation) -> bool:
-    """Whether the output is only data (grep, cat, git log): no interpreter or build tool runs."""
+    """Whether a command only prints data (grep, cat, git log) and runs no code or build."""
     return expected.echoes and _INTERPRETERS.isdisjoint(_WORD.findall(expected.command[:2_000]))
 
 
 def _windows(text: str) -> list[tuple[int, int]]:
-    """(begin, end) of the whole text, or of a long one its beginning and its end."""
+    """(begin, end) of the parts to read: the whole text, or the two ends of a long one."""
     if len(text) <= 2 * WINDOW:
         return [(0, len(text))]
     cut = len(text) - WINDOW
@@ -87,7 +87,7 @@ def _windows(text: str) -> list[tuple[int, int]]:
 
 
 def _harness_report(text: str, expected: Expectation) -> Evidence | None:
-    """What the runner of the command says at the beginning or the end: exit code, time-out."""
+    """The exit code or time-out that the harness reports at the beginning or the end."""
     for offset in dict.fromkeys((0, max(0, len(text) - EDGE))):
         edge = text[offset : offset + EDGE]
         is_end = offset + len(edge) >= len(text)
@@ -109,14 +109,14 @@ def _harness_report(text: str, expected: Expectation) -> Evidence | None:
 
 
 def _is_data(report: str, expected: Expectation) -> bool:
-    """Whether the command itself printed the report, or it is prose ("code 12")."""
+    """Whether the report is not the harness's: the command printed it, or it is prose."""
     if expected.echoes:
         return report.strip() in expected.command or not _REPORTS_EXIT.search(report)
     return expected.kind == "unknown" and "exit" not in report.lower()
 
 
 def _shell_message(text: str, expected: Expectation) -> Evidence | None:
-    """ "bash: line 1: foo: command not found", "foo: not found"."""
+    """A shell's own message: `bash: line 1: foo: command not found`, `foo: not found`."""
     few_lines = len(text) <= 300 and text.strip().count("\n") < 3
     for begin, end in _windows(text):
         match = WORDS["shell message"].search(text, begin, end)
@@ -131,7 +131,7 @@ def _shell_message(text: str, expected: Expectation) -> Evidence | None:
 def _signed_message(text: str, expected: Expectation) -> Evidence | None:
     """A complaint that begins with the name of a program of the command line.
 
-    Where a pipe or `;` hides the exit status of that program, only the first line counts.
+    If a pipe or `;` hides the exit status of that program, only the first line counts.
     """
     names, hidden = _programs(expected.command)
     for begin, end in _windows(text) if names else ():
@@ -153,7 +153,7 @@ def _usage(text: str, expected: Expectation) -> Evidence | None:
 
 
 def _traceback(text: str, expected: Expectation) -> Evidence | None:
-    """A traceback with which the output begins or ends, and the exception that it names."""
+    """A traceback at the beginning or end of the output, and the exception that it names."""
     is_content = expected.kind == "content"
     opens = text[:200].lstrip().startswith(("Traceback", "---------"))
     if (is_content and not opens) or _only_echoes(expected):
@@ -172,7 +172,7 @@ def _traceback(text: str, expected: Expectation) -> Evidence | None:
 
 
 def _python_traceback(text: str, begin: int, end: int, slack: int) -> Evidence | None:
-    """`slack`: characters that may follow the exception, as in a log."""
+    """The exception of a Python traceback. `slack`: characters that may follow it, as in a log."""
     opened = _TRACEBACK.search(text, begin, end) if "Traceback" in text else None
     if opened is None or _LISTED_LINE.match(opened[0]):
         return None
@@ -194,7 +194,7 @@ def _exception(text: str, start: int) -> Evidence:
 
 
 def _closing_line(text: str, expected: Expectation) -> Evidence | None:
-    """The last lines of a build, a test run or an installer."""
+    """The line with which a build, a test run or an installer ends."""
     if (expected.kind == "unknown" and len(text) < 40) or _only_echoes(expected):
         return None
     lines = text[max(0, len(text) - 1_500) :].rstrip().split("\n")[-CLOSING_LINES:]

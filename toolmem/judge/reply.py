@@ -1,8 +1,8 @@
 """Read the reply of a model that judges, or say why it cannot be read.
 
-A verdict is a complete JSON object with a `score` and a `summary` or an `evaluation`; strict JSON
-is tried first, then json-repair. Verdicts that contradict each other do not count: asking again
-costs less than an invented score.
+A verdict is a complete JSON object with a `score` and a `summary` or an `evaluation`. Strict JSON
+is tried first, then json-repair. A reply whose verdicts contradict each other is unreadable: asking
+again costs less than an invented score.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from toolmem.errors import ModelError
 from toolmem.llm.prompts import without_thought
 
-MAX_READ = 20_000  # characters, from the end
+MAX_READ = 20_000  # characters of the end of a reply
 
 
 class ReplyUnreadable(ModelError):
@@ -23,7 +23,7 @@ class ReplyUnreadable(ModelError):
 
 
 class ReadVerdict(NamedTuple):
-    """What a reply says. `summary` or `evaluation` may be empty, not both."""
+    """The verdict in a reply. `summary` or `evaluation` may be empty, but not both."""
 
     summary: str
     evaluation: str
@@ -31,7 +31,7 @@ class ReadVerdict(NamedTuple):
 
 
 def read_verdict(text: str) -> ReadVerdict:
-    """Raises ReplyUnreadable. A score between 0 and 1 is rounded: 0.5 counts as 1."""
+    """Read a reply. A score between 0 and 1 is rounded, 0.5 to 1. Raises ReplyUnreadable."""
     answer = without_thought(text)[-MAX_READ:]
     if not answer.strip():
         raise ReplyUnreadable("it is empty, or a thought without an end")
@@ -50,7 +50,7 @@ def read_verdict(text: str) -> ReadVerdict:
 
 
 def _objects(text: str) -> Iterator[Any]:
-    """The JSON values of a reply; one that is cut off is left out."""
+    """The JSON values of a reply, without one that is cut off."""
     start, end = text.find("{"), text.rfind("}")
     if start < 0 or end < start:
         return
@@ -66,7 +66,7 @@ def _objects(text: str) -> Iterator[Any]:
 
 
 def _top_level(text: str) -> Iterator[str]:
-    """The outermost `{...}` of a text; one without its end is left out."""
+    """The outermost `{...}` of a text, without one that has no end."""
     depth = start = 0
     for at, sign in enumerate(text):
         if sign == "{":
@@ -79,7 +79,7 @@ def _top_level(text: str) -> Iterator[str]:
 
 
 def _verdicts(value: Any) -> Iterator[dict[str, Any]]:
-    """The object itself where it has the fields of a verdict, else the verdicts inside it."""
+    """The object itself if it has the fields of a verdict, else the verdicts inside it."""
     if isinstance(value, dict):
         fields = {str(key).strip().lower(): each for key, each in value.items()}
         if "score" in fields and (fields.keys() & {"summary", "evaluation"}):
@@ -99,7 +99,7 @@ def _score(value: Any) -> int | None:
 
 
 def _text(value: Any) -> str:
-    """One text of a value: models also send lists of sentences, or one sentence per aspect."""
+    """A value as one text: models also send lists of sentences, or a sentence for each aspect."""
     if isinstance(value, dict):
         return "; ".join(f"{key}: {_text(each)}" for key, each in value.items())
     if isinstance(value, list):

@@ -15,11 +15,11 @@ Reservation = tuple[int, float]  # tokens and cost of the prompt of a request un
 
 
 class Budget:
-    """The limits of one process on tokens and cost, shared by all its models.
+    """The limits of a process on tokens and cost, shared by all its models.
 
-    A request starts only while what is spent, what is under way and its own prompt are within the
-    limits. The length of a reply is not known before, so replies to requests under way may pass the
-    limits; no further request starts then.
+    A request starts only if its prompt, requests under way and past requests together are within
+    the limits. The length of a reply is not known in advance, so replies may exceed the limits.
+    Then no further request starts.
     """
 
     def __init__(self, limits: BudgetSection, prices: Mapping[str, Price]) -> None:
@@ -56,7 +56,7 @@ class Budget:
                 raise ConfigError([f"budget.max_cost: prices in {names} cannot be added"])
 
     def reserve(self, model: str, prompt_tokens: int) -> Reservation:
-        """Set the prompt of the next request aside. Raises BudgetReached."""
+        """Reserve tokens and cost for the prompt of the next request. Raises BudgetReached."""
         cost = self.price(model, prompt_tokens)[0] or 0.0
         limits = self._limits
         with self._lock:
@@ -75,7 +75,7 @@ class Budget:
         return prompt_tokens, cost
 
     def settle(self, reservation: Reservation, tokens: int, cost: float | None) -> None:
-        """The request has ended: what it cost takes the place of what was set aside."""
+        """Replace the reservation of an ended request by its tokens and cost."""
         with self._lock:
             self._tokens += tokens - reservation[0]
             self._cost += (cost or 0.0) - reservation[1]

@@ -1,4 +1,4 @@
-"""Make requests to a remote model: in turn, within the budget, with retries where they may help."""
+"""Send requests to a remote model: in turn, within the budget, with retries that may help."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Value = TypeVar("Value")
 
 FIRST_PAUSE = 0.5  # seconds before the second attempt; each further one waits twice as long
 MAX_PAUSE = 30.0
-MAX_REFUSALS = 3  # equal refusals before the first answer, after which the run ends
+MAX_REFUSALS = 3  # equal refusals before the first answer, which end the run
 
 
 class Endpoint(Struct, frozen=True):
-    """Where a model is. The key is in no message."""
+    """The address and key of a model. Messages never show the key."""
 
     backend: str
     model: str
     base_url: str
-    key: str  # "": a service on this machine that asks for none
-    timeout: float  # seconds, of a whole request
+    key: str  # "": a service on this machine may need none
+    timeout: float  # seconds for a whole request
 
     @property
     def name(self) -> str:
@@ -52,7 +52,7 @@ class NoAnswer(Exception):
 
 
 class Service(Protocol):
-    """The protocol of one endpoint; bodies come in OpenAI's shape. Both methods raise NoAnswer."""
+    """Speaks the protocol of an endpoint. Bodies have OpenAI's shape. Methods raise NoAnswer."""
 
     async def chat(self, prompt: str, parameters: dict[str, Any]) -> Answer: ...
 
@@ -60,23 +60,23 @@ class Service(Protocol):
 
 
 class Reading(Struct, Generic[Value]):
-    """A reply, as far as it can be read. Tokens are None where it does not state them."""
+    """What a reply's body says. Token counts are None where it does not state them."""
 
     value: Value | None = None  # None: the body is no reply
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int = 0
-    problem: ModelError | None = None  # why its text cannot be used
+    problem: ModelError | None = None  # why the value cannot be used
 
 
-Read: TypeAlias = Callable[[Any, str], Reading[Value]]  # of a body; the service's name for messages
+Read: TypeAlias = Callable[[Any, str], Reading[Value]]  # reads a body; takes a name for messages
 
 
 class Client:
-    """Requests to one model, from all threads and ops.
+    """Sends requests to one model, from all threads and ops.
 
-    The first request is sent alone until it is answered, so that a wrong key costs just one. Once
-    the service denies a request, no further one of the same batch is sent.
+    The first request is sent alone and the others wait for its answer, so that a wrong key costs
+    one request. After a denial, no further request of the same batch is sent.
     """
 
     def __init__(
@@ -87,21 +87,23 @@ class Client:
         self._budget = budget
         self._clock = clock
         self._max_retries = max_retries
-        self._is_answered = False  # by anything but a denial
+        self._is_answered = False  # the service answered, and not with a denial
         self._refusals: list[str] = []  # before the first answer
 
-    async def make(
+    async def request(
         self, prompt: str, send: Callable[[], Awaitable[Answer]], read: Read[Value]
     ) -> Value:
-        """The value that the reply holds. `prompt`: all text that is sent. Raises ModelError."""
+        """The value of the reply to `prompt`, which is all text that is sent. Raises ModelError."""
         purpose = current_purpose.get()
-        own = purpose.max_retries if purpose else None
-        for number in range(self._max_retries if own is None else own):
+        retries = self._max_retries
+        if purpose is not None and purpose.max_retries is not None:
+            retries = purpose.max_retries
+        for number in range(retries):
             try:
-                return await self._first_alone(_Attempt(prompt, send, read))
+                return await self._send_first_alone(_Attempt(prompt, send, read))
             except PassingError as error:
                 await self._pause(number, error)
-        return await self._first_alone(_Attempt(prompt, send, read))
+        return await self._send_first_alone(_Attempt(prompt, send, read))
 
     async def _pause(self, number: int, error: PassingError) -> None:
         batch = current_batch.get()
@@ -114,15 +116,15 @@ class Client:
         if batch is not None:
             await batch.pool.wait_for_turn(batch.interval)
 
-    async def _first_alone(self, attempt: _Attempt[Value]) -> Value:
+    async def _send_first_alone(self, attempt: _Attempt[Value]) -> Value:
         batch = current_batch.get()
         if batch is not None and not self._is_answered:
             async with batch.pool.first:
                 if not self._is_answered:
-                    return await self._make(attempt)
-        return await self._make(attempt)
+                    return await self._send(attempt)
+        return await self._send(attempt)
 
-    async def _make(self, attempt: _Attempt[Value]) -> Value:
+    async def _send(self, attempt: _Attempt[Value]) -> Value:
         batch = current_batch.get()
         if batch is not None and batch.denied is not None:
             raise ModelError(f"not sent: {batch.denied}", fatal=True)
@@ -147,9 +149,9 @@ class Client:
             self._settle(attempt, reserved, started, seconds)
 
     def _checked_refusal(self, error: ModelError, attempt: _Attempt[Any]) -> ModelError:
-        """The error; fatal where each of the first requests was refused for the same reason."""
+        """The error, made fatal if the first requests were all refused for the same reason."""
         if isinstance(error, PassingError | ContentFiltered) or attempt.may_be_billed:
-            self._is_answered = True  # the service is there and took the key
+            self._is_answered = True  # the service accepted the key
         elif not (self._is_answered or error.fatal or isinstance(error, ParameterRefused)):
             self._refusals = [*self._refusals, str(error)][-MAX_REFUSALS:]
             if self._refusals == [str(error)] * MAX_REFUSALS:
@@ -180,12 +182,12 @@ class Client:
     def _settle(
         self, attempt: _Attempt[Any], reserved: Reservation, started: datetime, seconds: float
     ) -> None:
-        """A refused request costs nothing; one whose reply was lost may have been processed."""
+        """Record the cost: nothing for a refused request, an estimate where a reply was lost."""
         reading = attempt.reading
         model = self.endpoint.model
         purpose = current_purpose.get()
         prompt_tokens, completion_tokens = reading.prompt_tokens, reading.completion_tokens
-        is_estimated = attempt.may_be_billed and prompt_tokens is None
+        is_estimated = attempt.may_be_billed and None in (prompt_tokens, completion_tokens)
         if prompt_tokens is None:
             prompt_tokens = estimated_tokens(attempt.prompt) if is_estimated else 0
         if completion_tokens is None:
@@ -216,7 +218,7 @@ class Client:
 
 
 class _Attempt(Struct, Generic[Value]):
-    """One request that is sent; it gets a row of the ledger, whatever its outcome."""
+    """One request as it is sent. Each gets a row in the ledger, whatever its outcome."""
 
     prompt: str
     send: Callable[[], Awaitable[Answer]]

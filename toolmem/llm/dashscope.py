@@ -14,11 +14,11 @@ from toolmem.llm.client import Endpoint, NoAnswer
 from toolmem.llm.failures import Answer
 from toolmem.text.forms import as_object
 
-_is_ours: ContextVar[bool] = ContextVar("is_ours", default=False)  # the request under way
+_is_ours: ContextVar[bool] = ContextVar("is_ours", default=False)  # in a request of toolmem
 
 
 class DashScopeService:
-    """Implements `Service`. The SDK is imported at the first request (0.3 to 0.9 s)."""
+    """Implements `Service`. The first request imports the SDK, which takes 0.3 to 0.9 s."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -29,7 +29,7 @@ class DashScopeService:
         return await self._ask(call, messages=messages, result_format="message", **parameters)
 
     async def embed(self, texts: list[str], dimensions: int | None) -> Answer:
-        """The SDK's `TextEmbedding` blocks; this is the base of its asynchronous calls."""
+        """The SDK's `TextEmbedding` blocks, so this calls the base of its asynchronous classes."""
         sdk = _sdk()
         from dashscope.client.base_api import BaseAioApi
 
@@ -45,7 +45,7 @@ class DashScopeService:
         )
 
     async def _ask(self, call: Callable[..., Awaitable[Any]], **request: Any) -> Answer:
-        """In a session of its own: a connection that was kept may be cut at its next request."""
+        """Send in a session of its own: a kept connection may be cut at the next request."""
         import aiohttp
 
         sent: list[bool] = []
@@ -76,10 +76,10 @@ class DashScopeService:
         except TimeoutError:
             raise
         except (aiohttp.ClientError, OSError, _SentTwice) as error:
-            told = "the connection was cut" if sent else f"no connection ({error})"
-            raise NoAnswer(told, was_sent=bool(sent)) from None
+            reason = "the connection was cut" if sent else f"no connection ({error})"
+            raise NoAnswer(reason, was_sent=bool(sent)) from None
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            # what the SDK makes of a body that is no JSON, or of JSON in another shape
+            # The SDK raises these for a body that is no JSON, or JSON of another shape.
             detail = f"the SDK cannot read the answer ({type(error).__name__})"
             raise NoAnswer(detail, was_sent=bool(sent)) from None
         finally:
@@ -88,8 +88,7 @@ class DashScopeService:
 
 
 class _SentTwice(Exception):
-    """The SDK sends a request again in silence when its connection was cut; each attempt of ours
-    takes its turn and its row in the ledger."""
+    """Stops the SDK from sending a request again after a cut, which it would do in silence."""
 
 
 def _in_openai_shape(got: Any) -> Answer:
@@ -102,8 +101,8 @@ def _in_openai_shape(got: Any) -> Answer:
         "choices": output.get("choices"),
         "data": output.get("embeddings"),
         "usage": {
-            "prompt_tokens": prompt_tokens or None,  # the SDK says 0 where none were told
-            "completion_tokens": usage.get("output_tokens"),
+            "prompt_tokens": prompt_tokens or None,  # the SDK says 0 where the answer has none
+            "completion_tokens": usage.get("output_tokens") or None,
             "prompt_tokens_details": usage.get("prompt_tokens_details"),
         },
     }
@@ -118,5 +117,5 @@ def _sdk() -> Any:
     except ImportError:
         problem = "llm.backend=dashscope: the package dashscope is missing"
         raise ConfigError([f"{problem}; install toolmem[dashscope]"]) from None
-    logging.getLogger("dashscope").addFilter(lambda record: not _is_ours.get())  # shows prompts
+    logging.getLogger("dashscope").addFilter(lambda record: not _is_ours.get())  # it logs prompts
     return dashscope

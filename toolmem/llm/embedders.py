@@ -1,4 +1,4 @@
-"""Open the embedders of a configuration; remote ones send batches and check the vectors."""
+"""Open the embedders of a configuration. Remote ones send batches and check the vectors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Length of the vectors where nothing is configured. DashScope: help.aliyun.com/en/model-studio/
+# Lengths of vectors, if none is configured. DashScope: help.aliyun.com/en/model-studio/
 # text-embedding-synchronous-api; OpenAI: platform.openai.com/docs/guides/embeddings.
 DIMENSIONS = {
     "text-embedding-v4": 1024,
@@ -38,7 +38,7 @@ DIMENSIONS = {
 
 
 class RemoteEmbedder:
-    """Implements `Embedder`. Blank texts are not sent: they are zero rows."""
+    """Implements `Embedder`. Blank texts are not sent; their rows are zeros."""
 
     def __init__(self, client: Client, section: EmbeddingSection, dimension: int) -> None:
         self._client = client
@@ -46,7 +46,7 @@ class RemoteEmbedder:
         self.identity = EmbedderIdentity(client.endpoint.backend, client.endpoint.model, dimension)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Rows of unit length. Raises ModelError. Not for the thread of an event loop."""
+        """Rows of unit length. Raises ModelError. It blocks, so no event loop may call it."""
         future = asyncio.run_coroutine_threadsafe(self._embed(texts), event_loop())
         try:
             return future.result()
@@ -70,11 +70,11 @@ class RemoteEmbedder:
         return result
 
     async def _batch(self, texts: list[str]) -> NDArray[np.float32]:
-        """Rows in the order of the texts. Items hold `index` or `text_index`, and `embedding`."""
+        """Rows in the order of the texts. Items have `index` or `text_index`, and `embedding`."""
         import numpy as np
 
         send = partial(self._client.service.embed, texts, self._params.dimensions)
-        items = await self._client.make("\n".join(texts), send, read_vectors)
+        items = await self._client.request("\n".join(texts), send, read_vectors)
         pairs = [
             (each.get("index", each.get("text_index")), each.get("embedding"))
             for each in map(as_object, items)
@@ -99,7 +99,7 @@ class RemoteEmbedder:
 def open_embedder(
     section: EmbeddingSection, setting: str, budget: Budget, clock: Clock
 ) -> Embedder:
-    """`setting`: its place in the configuration. Raises ConfigError with every problem."""
+    """Open an embedder. `setting`: its path in the configuration. Raises ConfigError."""
     if section.backend == "multilingual" and can_encode():
         return PackagedEncoder()
     if section.backend in ("multilingual", "hashing"):

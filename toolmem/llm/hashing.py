@@ -1,6 +1,6 @@
-"""An embedder without a model: hashed character n-grams. Texts that share spellings lie near.
+"""An embedder without a model: hashed character n-grams. Texts with like spellings are near.
 
-It finds `send_email` for "sending e-mails", and not for "post a letter". The hashing trick with
+It finds `send_email` for "sending e-mails", but not for "post a letter". The hashing trick with
 signs is that of Weinberger et al., "Feature Hashing for Large Scale Multitask Learning", ICML 2009.
 """
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DIMENSION = 384
-MODEL = "char-ngrams-2-4-v2"  # part of the identity: other vectors need another name
+MODEL = "char-ngrams-2-4-v2"  # part of the identity; change it if the vectors change
 _LENGTHS = (2, 3, 4)
-_LONGEST = 20_000  # characters that are read of a text
+_LONGEST = 20_000  # characters of a text that are read
 _NOT_WORD = re.compile(r"[\W_]+")
 
 
@@ -36,7 +36,7 @@ class HashingEmbedder:
         self.identity = EmbedderIdentity("hashing", MODEL, dimension)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """float32, shape (len(texts), dimension), rows of unit length; no letters, a zero row."""
+        """float32, shape (len(texts), dimension). Rows of unit length; zeros without letters."""
         import numpy as np
 
         rows = np.zeros((len(texts), self.identity.dimension))
@@ -50,7 +50,7 @@ class HashingEmbedder:
 
 
 def _ngrams(text: str) -> Iterator[str]:
-    """Of each word, its bounding spaces included."""
+    """The n-grams of each word, which include a space before and after it."""
     plain = _NOT_WORD.sub(" ", spaced(normalize("NFKC", text)).casefold())
     for word in plain.split():
         bounded = f" {word} "

@@ -29,22 +29,22 @@ _SENT = ("temperature", "top_p", "seed", "max_tokens", "enable_thinking")
 
 
 class RemoteModel:
-    """Implements `ChatModel`. Parameters that the service refuses are left out from then on."""
+    """Implements `ChatModel`. A parameter that the service refuses is not sent again."""
 
     def __init__(self, client: Client, section: ModelSection) -> None:
         self.backend = client.endpoint.backend
         self.model = client.endpoint.model
         self._client = client
         self._params = section.params
-        self._sent_as: dict[str, str] = {}  # other names of parameters; "": left out
+        self._sent_as: dict[str, str] = {}  # new names of refused parameters; "": not sent
 
     async def complete(self, prompt: str, *, json_reply: bool = False) -> str:
-        """The reply's text. `json_reply`: ask for a JSON object, where the service can."""
-        while True:  # until nothing is left that could be left out
+        """The reply's text. `json_reply`: ask for a JSON object, if the service can."""
+        while True:  # each time with one refused parameter less
             given = self._parameters(json_reply)
             send = partial(self._client.service.chat, prompt, given)
             try:
-                return await self._client.make(prompt, send, read_chat)
+                return await self._client.request(prompt, send, read_chat)
             except ParameterRefused as error:
                 self._leave_out(error, given)
 
@@ -56,20 +56,20 @@ class RemoteModel:
         return {name: value for name, value in named.items() if name and value is not None}
 
     def _leave_out(self, error: ParameterRefused, given: dict[str, Any]) -> None:
-        """Raises the error where the parameter was not sent."""
+        """Note a refused parameter. Raises the error if it was not sent."""
         name = error.parameter
         if name not in given:
             raise error
         if name in self._sent_as:
-            return  # another request has left it out meanwhile
+            return  # another request has noted it
         is_renamed = name == "max_tokens" and "max_completion_tokens" in str(error)
         self._sent_as[name] = "max_completion_tokens" if is_renamed else ""
-        told = "is sent as max_completion_tokens" if is_renamed else "is left out"
-        log.warning("%s: %s %s: %s", self._client.endpoint.name, name, told, error)
+        change = "is sent as max_completion_tokens" if is_renamed else "is left out"
+        log.warning("%s: %s %s: %s", self._client.endpoint.name, name, change, error)
 
 
 class DryRunModel:
-    """A model that is never asked: judges and writers count its prompts and answer without it."""
+    """A model that is never asked: judges and writers count their prompts and answer themselves."""
 
     backend = "dry_run"
 
@@ -81,17 +81,17 @@ class DryRunModel:
         raise ModelError("dry_run sends nothing")
 
     def count(self, prompt: str) -> int:
-        """Count the prompt for whoever asks now; its estimated tokens. Raises BudgetReached."""
+        """Count a prompt for the current purpose. Returns its tokens. Raises BudgetReached."""
         tokens = estimated_tokens(prompt)
         purpose = current_purpose.get()
-        self._budget.reserve(self.model, tokens)  # for good: no reply takes its place
+        self._budget.reserve(self.model, tokens)  # it is never settled, as there is no reply
         if purpose is not None:
             purpose.count(tokens, 0, *self._budget.price(self.model, tokens))
         return tokens
 
 
 def open_model(section: ModelSection, setting: str, budget: Budget, clock: Clock) -> ChatModel:
-    """`setting`: its place in the configuration. Raises ConfigError with every problem."""
+    """Open a chat model. `setting`: its path in the configuration. Raises ConfigError."""
     if section.backend == "dry_run":
         model = section.model_name or DEFAULT_MODEL
         budget.check_model(model, f"{setting}.model_name")
@@ -105,7 +105,7 @@ def open_model(section: ModelSection, setting: str, budget: Budget, clock: Clock
 def open_client(
     section: ModelSection | EmbeddingSection, setting: str, budget: Budget, clock: Clock
 ) -> Client:
-    """A client of the section's service. Raises ConfigError with every problem."""
+    """Open a client of the section's service. Raises ConfigError with every problem."""
     params = section.params
     problems = []
     url = (params.base_url or URLS[section.backend]).rstrip("/")

@@ -17,11 +17,11 @@ from toolmem.text.forms import as_object
 if TYPE_CHECKING:
     import httpx
 
-MAX_BYTES = 10_000_000  # of an answer
+MAX_BYTES = 10_000_000  # the longest answer that is read
 
 
 class OpenAIService:
-    """Implements `Service`. Usable from one event loop at a time; another one opens anew."""
+    """Implements `Service`. Another event loop gets a connection of its own."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -75,7 +75,7 @@ class OpenAIService:
 
 
 async def _joined(lines: AsyncIterator[str]) -> Any:
-    """A streamed answer, joined into the body of one that is not streamed."""
+    """Join a streamed answer into the body of one that is not streamed."""
     text = ""
     reason = None
     usage = None
@@ -85,7 +85,7 @@ async def _joined(lines: AsyncIterator[str]) -> Any:
         if size > MAX_BYTES:
             raise NoAnswer(f"an answer of over {MAX_BYTES} bytes", was_sent=True)
         data = line.removeprefix("data:").strip()
-        if data == "[DONE]":  # some servers keep the connection open
+        if data == "[DONE]":  # some servers keep the connection open after it
             reason = reason or "stop"
             break
         part = as_object(_read_json(data.encode()))
@@ -98,19 +98,17 @@ async def _joined(lines: AsyncIterator[str]) -> Any:
             reason = as_object(choice).get("finish_reason") or reason
     if reason is None:
         raise NoAnswer("the stream ended before the reply did", was_sent=True)
-    return {
-        "choices": [{"finish_reason": reason, "message": {"content": text}}],
-        "usage": usage,
-    }
+    return {"choices": [{"finish_reason": reason, "message": {"content": text}}], "usage": usage}
 
 
 def read_chat(body: Any, name: str) -> Reading[str]:
-    """The first choice's text."""
-    choices = as_object(body).get("choices")
-    usage = as_object(as_object(body).get("usage"))
+    """Read the text of the first choice."""
+    body = as_object(body)
+    choices = body.get("choices")
+    usage = as_object(body.get("usage"))
     choice = choices[0] if isinstance(choices, list) and choices else None
     text = _content(as_object(as_object(choice).get("message")).get("content"))
-    if as_object(body).get("error") or not isinstance(choice, Mapping) or text is None:
+    if body.get("error") or not isinstance(choice, Mapping) or text is None:
         return Reading()
     cached = _count(as_object(usage.get("prompt_tokens_details")).get("cached_tokens")) or 0
     reading = Reading(
@@ -127,22 +125,25 @@ def read_chat(body: Any, name: str) -> Reading[str]:
 
 
 def read_vectors(body: Any, _: str) -> Reading[list[Any]]:
-    """The items that hold vectors, as they came."""
-    items = as_object(body).get("data")
-    usage = as_object(as_object(body).get("usage"))
+    """Read the items that hold vectors, without checks."""
+    body = as_object(body)
+    items = body.get("data")
+    usage = as_object(body.get("usage"))
     vectors = items if isinstance(items, list) else None
     return Reading(vectors, _count(usage.get("prompt_tokens")), 0)
 
 
 def _content(content: Any) -> str | None:
-    """A text, or the texts of a list of parts; None where it is neither."""
+    """The text of a content: a text, a list of parts or null. None where it is none of them."""
     if isinstance(content, list):
         return "".join(str(as_object(part).get("text", "")) for part in content)
-    return "" if content is None else content if isinstance(content, str) else None
+    if content is None:
+        return ""
+    return content if isinstance(content, str) else None
 
 
 def _read_json(body: bytes) -> Any:
-    """None where it is no JSON."""
+    """Decode a body; None where it is no JSON."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

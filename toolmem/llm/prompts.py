@@ -1,7 +1,7 @@
-"""Prompt templates under ReMe's keys: ours, and those of a user's file, which replace them.
+"""Prompt templates under ReMe's keys. Those in a user's file replace the packaged ones.
 
-`{name}` is replaced, doubled braces are braces. A line of which no value is known is left out. The
-Chinese template of a key is `<key>_zh`.
+`{name}` is a placeholder; doubled braces are braces. A line is left out if it has placeholders and
+no value is known for any of them. The Chinese template of a key is `<key>_zh`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from toolmem.config.names import hint
 from toolmem.errors import ConfigError
 
 MAX_FILE = 200_000  # bytes
-UNKNOWN = "unknown"  # for a value that is missing in a line with known ones
+UNKNOWN = "unknown"  # in place of a missing value, in a line with known values
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([a-z_]+)\}")
 
 
 class Template(Struct, frozen=True):
-    """One prompt. `version`: the first 12 characters of its hash."""
+    """The template of a prompt. `version`: the first 12 characters of its hash."""
 
     text: str
 
@@ -36,7 +36,7 @@ class Template(Struct, frozen=True):
         return blake2b(self.text.encode(), digest_size=16).hexdigest()[:12]
 
     def render(self, values: Mapping[str, str | None]) -> str:
-        """Values are taken as they are: braces in them mean nothing."""
+        """The prompt with these values. Braces in values mean nothing."""
         known = {name: value for name, value in values.items() if value is not None}
 
         def replaced(found: re.Match[str]) -> str:
@@ -45,29 +45,29 @@ class Template(Struct, frozen=True):
         return "\n".join(
             _PLACEHOLDER.sub(replaced, line)
             for line in self.text.splitlines()
-            if not _names(line) or not _names(line).isdisjoint(known)
+            if not _placeholders(line) or _placeholders(line) & known.keys()
         )
 
     def ending_in(self, form: str, *markers: str) -> Template:
-        """With the form of the reply at its end, unless its text shows the markers already."""
+        """The template followed by `form`, unless it contains all `markers` already."""
         if all(marker in self.text for marker in markers):
             return self
         return Template(self.text.rstrip() + "\n\n" + form)
 
 
-def _names(text: str) -> set[str]:
+def _placeholders(text: str) -> set[str]:
     return {found for found in _PLACEHOLDER.findall(text) if found}
 
 
 @cache
 def load_template(packaged: str, key: str, language: str, user_file: str = "") -> Template:
-    """The prompt of this key. `packaged`: our file. Raises ConfigError."""
+    """The template of this key. `packaged`: the path of toolmem's file. Raises ConfigError."""
     own = _read(Path(packaged))
-    texts = {**own, **(_read(Path(user_file)) if user_file else {})}
+    texts = own | _read(Path(user_file)) if user_file else own
     key = f"{key}_{language}" if language else key
     template = Template(texts[key])
-    known = _names(own[key])
-    for name in sorted(_names(template.text) - known - {"statistics"}):
+    known = _placeholders(own[key])
+    for name in sorted(_placeholders(template.text) - known - {"statistics"}):
         raise ConfigError([f"{user_file}: {key}: unknown {{{name}}} ({hint(name, known)})"])
     return template
 
@@ -87,14 +87,14 @@ def _read(path: Path) -> dict[str, str]:
 
 
 def as_json(value: Any) -> str:
-    """A value on one line; a text stays as it is."""
+    """A value as JSON on one line; a text stays as it is."""
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def cut_longest(texts: Mapping[str, str], limit: int) -> dict[str, str]:
-    """Cut the longest texts so that all together have `limit` characters; short ones stay whole."""
+    """Cut the longest texts, so that all together have about `limit` characters."""
     left = share = limit
     lengths = sorted(map(len, texts.values()))
     for position, length in enumerate(lengths):
@@ -106,7 +106,7 @@ def cut_longest(texts: Mapping[str, str], limit: int) -> dict[str, str]:
 
 
 def cut_middle(text: str, limit: int) -> str:
-    """About `limit` characters of the start (what a call did) and the end (why it failed)."""
+    """The start and the end of a text, about `limit` characters: what a call did, why it failed."""
     if len(text) <= limit:
         return text
     head = limit - limit // 2
@@ -114,7 +114,7 @@ def cut_middle(text: str, limit: int) -> str:
     return f"{text[:head]}[... {cut} characters cut ...]{text[len(text) - limit // 2 :]}"
 
 
-# The closing tag of a thought may be missing, or its opening one.
+# The opening or the closing tag of a thought may be missing.
 _THOUGHT = re.compile(
     r"\A\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)|\A(?:(?!```).)*?</think(?:ing)?>",
     re.IGNORECASE | re.DOTALL,
@@ -122,5 +122,5 @@ _THOUGHT = re.compile(
 
 
 def without_thought(reply: str) -> str:
-    """What a model answered after it thought aloud."""
+    """The reply without the thoughts before it."""
     return _THOUGHT.sub("", reply)

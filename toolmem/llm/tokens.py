@@ -5,25 +5,25 @@ from __future__ import annotations
 import re
 
 _WORD = re.compile(r"[A-Za-z]+")
-_WIDE = re.compile(r"[\u2e80-\U0003ffff]")  # Chinese, Japanese, Korean, and signs beyond
+_WIDE = re.compile(r"[\u2e80-\U0003ffff]")  # Chinese, Japanese, Korean, emoji and beyond
 _DIGIT = re.compile(r"\d")
-_BREAK = re.compile(r"\s{2,}|[^\S ]")  # one blank belongs to the word behind it
+_BREAK = re.compile(r"\s{2,}|[^\S ]")  # a single blank belongs to the next word
 _SIGN = re.compile(r"[\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e]")
 _OTHER = re.compile(r"[\u0080-\u2e7f]")
 
 
 def estimated_tokens(text: str) -> int:
-    """About as many tokens as Qwen's vocabulary makes of `text`.
+    """About the number of tokens of `text` in Qwen's vocabulary.
 
-    The weights were fitted to recorded calls, code, prose and Chinese: sums over such texts are
-    10 % off at most, single ones mostly within 15 %. Texts without words (base64, Cyrillic) can be
-    off by a factor of three.
+    The weights were fitted to recorded calls, code, prose and Chinese. For such texts, sums are at
+    most 10 % off, and single texts mostly within 15 %. For texts without English words (base64,
+    Cyrillic) the estimate can be off by a factor of three.
     """
     return max(round(token_weight(text)), 1) if text else 0
 
 
 def token_weight(text: str) -> float:
-    """The same before it is rounded: the weights of texts add up to that of the joined text."""
+    """The estimate before rounding. The weights of texts add up to that of the joined text."""
     words = _WORD.findall(text)
     return (
         1.03 * len(words)

@@ -1,4 +1,4 @@
-"""The cost of requests to models: the purpose of each, and the ledger with a row for each."""
+"""The cost of requests to models. Each has a purpose, and a row in the ledger."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LedgerRow(Struct, frozen=True, kw_only=True):
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int
-    estimated: bool  # the tokens, because the service did not state them
+    estimated: bool  # the tokens are estimated, because the service did not state them
     outcome: str  # "ok", or the kind of error
     seconds: float  # wall clock
     cost: float | None  # None: the model has no price
@@ -38,16 +38,16 @@ class LedgerRow(Struct, frozen=True, kw_only=True):
 
 
 class Usage(Struct):
-    """Requests to models."""
+    """Number, tokens and cost of requests to models."""
 
     requests: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    saved_prompt_tokens: int = 0  # of the tools that were skipped
-    costs: dict[str, float] = {}  # by currency, of models with a price
+    saved_prompt_tokens: int = 0  # of prompts for skipped tools
+    costs: dict[str, float] = {}  # by currency, for models with a price
 
     def plus(self, other: Usage) -> Usage:
-        """Both together."""
+        """The sum of both."""
         currencies = dict.fromkeys([*self.costs, *other.costs])
         return Usage(
             requests=self.requests + other.requests,
@@ -59,7 +59,7 @@ class Usage(Struct):
 
 
 class Purpose(Struct, frozen=True, kw_only=True):
-    """The flow, op and tool that a request is made for, and the store that keeps its row."""
+    """The flow, op and tool that a request serves, and the store that keeps its row."""
 
     store: Store
     workspace: str
@@ -67,10 +67,10 @@ class Purpose(Struct, frozen=True, kw_only=True):
     op: str = ""
     tool: str = ""
     usage: Usage = msgspec.field(default_factory=Usage)
-    max_retries: int | None = None  # None: as the model says
+    max_retries: int | None = None  # None: the model's setting
 
     def record(self, row: LedgerRow) -> None:
-        """Store a row at once. A store that fails is logged and does not lose the reply."""
+        """Store a row at once. A failure of the store is logged, so that no reply is lost."""
         self.count(row.prompt_tokens, row.completion_tokens, row.cost, row.currency)
         key = f"{row.time:%Y%m%dT%H%M%S.%f}-{os.urandom(6).hex()}"
         try:
@@ -90,11 +90,11 @@ class Purpose(Struct, frozen=True, kw_only=True):
             usage.costs[currency] = usage.costs.get(currency, 0.0) + cost
 
 
-# Set around each request by whoever makes it.
+# Whoever makes a request sets it.
 current_purpose: ContextVar[Purpose | None] = ContextVar("purpose", default=None)
 
 
 def read_ledger(store: Store, workspace: str, newest: int | None = None) -> list[LedgerRow]:
-    """The requests of a workspace, oldest first. `newest`: so many of the last; None: all."""
+    """The requests of a workspace, oldest first. `newest`: how many of the last; None: all."""
     found = store.list_records(workspace, NAMESPACE, newest=newest)
     return [each.read(LedgerRow) for each in found]

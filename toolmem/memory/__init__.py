@@ -1,5 +1,5 @@
 """`ToolMem`: a configuration turned into stores, judges and models.
 
-`toolmem` holds `ToolMem`, its workspaces, and the same methods as coroutines; `services` opens what
-they need.
+`toolmem` has `ToolMem`, `Workspace` and `AsyncToolMem`, whose methods are coroutines. `services`
+opens the stores, judges and models that they need.
 """

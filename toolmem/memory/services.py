@@ -34,8 +34,7 @@ NEEDS_HOSTS = "needed, a URL such as http://localhost:9200; or FLOW_ES_HOSTS in 
 Service = TypeVar("Service")
 Section = TypeVar("Section")
 
-
-# Instances of the caller: by kind, then by the names that the configuration uses.
+# Instances that the caller made: by kind, then by the names that the configuration uses.
 OwnServices = Mapping[str, Mapping[str, Any]]
 _PROTOCOLS = {
     "stores": Store,
@@ -47,8 +46,10 @@ _PROTOCOLS = {
 
 
 def own_services(modules: Sequence[str], *handed_over: Mapping[str, Any] | None) -> OwnServices:
-    """What was handed over, in the order of _PROTOCOLS, beside what imported modules of
-    `op_modules` hold under its names. Raises ConfigError where something lacks a method.
+    """The caller's instances and those of imported modules of `op_modules`, by kind and name.
+
+    `handed_over`: in the order of _PROTOCOLS. A module has them in dicts of the same names
+    (`stores`, `judges`, ...). Raises ConfigError if an instance lacks a method.
     """
     found = {}
     problems = []
@@ -68,7 +69,7 @@ def own_services(modules: Sequence[str], *handed_over: Mapping[str, Any] | None)
 
 
 def _zone_of(name: str) -> tzinfo | None:
-    """The time zone of this name; "": the machine's. Raises ConfigError."""
+    """The time zone of this name; None for "": the machine's. Raises ConfigError."""
     from zoneinfo import ZoneInfo
 
     try:
@@ -118,24 +119,21 @@ class MemoryServices:
         return self._cached("embedders", name, lambda: self._open_embedder(name))
 
     def rules(self, workspace: str) -> ToolMemoryStore:
-        """The rules of a workspace, in the default store. Each change of them is copied."""
+        """The rules of a workspace, in the default store. Changes go to their copies too."""
         store = self.store()
-        rules, *copied = [
-            ToolMemoryStore(each, workspace, self.clock, self._zone)
-            for each in (store, *self._compared(store, workspace).copies.values())
-        ]
-        rules.copied = copied
+        copies = self._with_copies(store, workspace).copies.values()
+        rules = ToolMemoryStore(store, workspace, self.clock, self._zone)
+        rules.copied = [ToolMemoryStore(c, workspace, self.clock, self._zone) for c in copies]
         return rules
 
     def guard(self, workspace: str, modes: GuardSection | None = None) -> Guard:
         """The guard of a workspace; it protects the store's own files and the state folder.
 
-        `modes`: in place of those of the configuration. Where a store file lost rules, their copy
-        binds.
+        `modes`: replace those of the configuration. If a store file lost rules, their copy holds.
         """
         store = self.store()
         modes = modes or self.settings.guard
-        found = self._compared(store, workspace)
+        found = self._with_copies(store, workspace)
 
         def make() -> Guard:
             return Guard(
@@ -153,8 +151,8 @@ class MemoryServices:
 
         return self._cached("guards", workspace, make, str(modes))
 
-    def _compared(self, store: Store, workspace: str) -> Stores:
-        """What binds in place of what a store file lost, until it has its rules again."""
+    def _with_copies(self, store: Store, workspace: str) -> Stores:
+        """The store and, if its file lost rules, their copies, until it has the rules again."""
 
         def make() -> Stores:
             if isinstance(store, SqliteStore):
@@ -171,7 +169,7 @@ class MemoryServices:
         return found
 
     def close(self) -> None:
-        """Close every store, those of the caller too."""
+        """Close every store, also those of the caller."""
         with self._opening:
             self._is_closed = True
             stores = [each for key, each in self._cache.items() if key[0] == "stores"]
@@ -179,12 +177,12 @@ class MemoryServices:
                 store.close()
 
     def problems(self) -> list[str]:
-        """Problems with models, embedders and prompts. Sends no request."""
+        """Problems with models, embedders, stores and prompts. Sends no request."""
         found: dict[str, None] = {}
 
-        def check(opens: Callable[[Any], object], name: Any) -> None:
+        def check(open_service: Callable[[Any], object], section: Any) -> None:
             try:
-                opens(name)
+                open_service(section)
             except ConfigError as error:
                 found.update(dict.fromkeys(error.problems))
 
@@ -204,7 +202,7 @@ class MemoryServices:
     # ------------------------------------------------------------ opening
 
     def _cached(self, kind: str, name: str, make: Callable[[], Service], *variant: str) -> Service:
-        """The caller's instance of this name, else the one that was made at the first use."""
+        """The caller's instance of this name, else the one that `make` makes at the first use."""
         own: Mapping[str, Service] = self._own.get(kind, {})
         if name in own:
             return own[name]
@@ -261,7 +259,7 @@ class MemoryServices:
         return DryRunJudge(judge, model) if isinstance(model, DryRunModel) else judge
 
     def _make_writer(self, op: OpSection) -> GuidanceWriter:
-        (language, prompt_path) = self._wording(op)
+        language, prompt_path = self._wording(op)
         limit = self.settings.guidance.max_tokens
         card = CardWriter(language, max_tokens=limit)
         if self._is_offline(op.llm):
@@ -284,7 +282,7 @@ def _section_of(kind: str, name: str, sections: Mapping[str, Section]) -> Sectio
 
 
 def store_path(section: StoreSection, name: str) -> str:
-    """The file of an embedded store. Raises ConfigError where the section names none."""
+    """The file of an embedded store. Raises ConfigError for a folder with a store of ReMe."""
     if section.backend == "memory":
         return ":memory:"
     if section.backend == "sqlite":
@@ -298,7 +296,7 @@ def store_path(section: StoreSection, name: str) -> str:
 
 
 def _open_elasticsearch(section: StoreSection, name: str, mask: bool) -> Store:
-    """Raises ConfigError that names the parameter."""
+    """Raises ConfigError, which names the parameter."""
     params = section.params
     where = f"vector_store.{name}.params"
     if find_spec("elasticsearch") is None:

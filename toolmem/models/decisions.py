@@ -1,4 +1,4 @@
-"""What the guard decided about a call before it ran."""
+"""The guard's decision on a call before it runs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SourceKind = Literal["rule", "repeat", "known_name", "schema", "self"]
 
 
 class DecisionSource(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that speaks for or against a call: a rule, or `k` of `n` earlier calls."""
+    """A reason for a decision: a rule, or `k` of `n` earlier calls."""
 
     kind: SourceKind
     rule_id: str = ""
-    asks: bool = False  # the user may have taken the rule back: the call asks about it
-    lifts: bool = False  # their consent to the call also lifts the rule
-    unknown: str = ""  # not sure that the rule means the call: a digest of what is not known
+    asks: bool = False  # the user may have lifted the rule, so they are asked about it
+    lifts: bool = False  # the user's consent to the call also lifts the rule
+    unknown: str = ""  # a digest of what is not known of the call, if the rule may not mean it
     k: int = 0
     n: int = 0
     call_ids: tuple[str, ...] = ()
@@ -31,20 +31,20 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     time: Moment
     tool_name: str
-    call: str = ""  # its arguments as JSON, masked, 500 characters; "" where nothing was found
-    call_id: str = ""  # of the host
+    call: str = ""  # arguments as masked JSON, at most 500 characters; "" without sources
+    call_id: str = ""  # given by the host
     conversation_id: str = ""
     action: Action
     may_run: bool = field(default_factory=bool)  # always sent; False for `ask` and `deny`
-    reason: str = ""  # for the agent: what stands against the call, and what would be right
-    notice: str = ""  # for the user alone: what they may type to let the call through
+    reason: str = ""  # for the agent: why, and what would be right
+    notice: str = ""  # for the user alone: what they can type to allow the call
     advice: str = ""
     sources: tuple[DecisionSource, ...] = ()
     mode: Literal["shadow", "advise", "enforce"] = "enforce"
-    outcome: str = ""  # what became of the call; "" until it is known
-    is_wrong: bool = False  # the user found so; that changes nothing by itself
+    outcome: str = ""  # of the call: worked, failed or unknown; "" until it ended
+    is_wrong: bool = False  # the user marked it as wrong, which changes no rule
 
     @property
     def rule_ids(self) -> list[str]:
-        """The rules that it is about, each once."""
+        """The ids of the rules among its sources, each once."""
         return list(dict.fromkeys(s.rule_id for s in self.sources if s.kind == "rule"))

@@ -1,8 +1,8 @@
 """Measure guidance on recorded calls: made of earlier conversations, asked about later ones.
 
-The calls are split at a moment, no task on both sides. A card is written from the earlier part as
-it would have been while the tool was in use, by rules: no model is asked. Of the later failures
-that the tool's next calls repaired, it must name the kind of repair for that error.
+The calls are split at a moment, with no task on both sides. A card is written from the earlier
+part, as while the tool was in use; no model is asked. For each later failure that the tool's next
+calls repaired, the card must name the kind of repair.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,8 +30,8 @@ from toolmem.text.error_lines import error_class_of, error_line, generalize
 WINDOW = 30  # newest calls that a card is written from
 EVERY = 10  # calls between two cards
 MESSAGE_WORDS = 8  # words by which a message is recognized
-MAX_CALLS = 5_000  # newest calls that the figure is made from
-MIN_CONVERSATIONS = 10  # with a repaired failure: fewer say nothing of guidance
+MAX_CALLS = 5_000  # newest calls that are looked at
+MIN_CONVERSATIONS = 10  # with a repaired failure: fewer say nothing
 
 _WORD = re.compile(r"[a-z][a-z_']+|[\u4e00-\u9fff]{2}")
 
@@ -49,24 +49,24 @@ class Repaired(Struct, frozen=True):
 
 
 class LaterRepairs(Struct, frozen=True, kw_only=True):
-    """How many failures of the newer half guidance from the older half names the repair of.
+    """For how many failures of the newer half guidance from the older half names the repair.
 
     A failure counts where the tool's next calls repaired it, each error once per conversation.
     """
 
     calls: int  # the newest, at most 5,000
-    with_conversation: int  # of these; only they are looked at
-    conversations: int = 0  # of the newer half, with a failure that was repaired
+    with_conversation: int  # of these calls; the others are not used
+    conversations: int = 0  # of the newer half, with a repaired failure
     repaired: int = 0  # such failures
-    known: int = 0  # of these: an error that was in the calls that guidance was made from
+    known: int = 0  # of these: their error was in the calls that guidance was made from
     named: int | None = None  # of these: guidance names the repair; None: too few conversations
     low: float | None = None  # 95 % interval of the share that is named, by conversation
     high: float | None = None
-    has_times: bool = True  # else the order in which the calls were read tells which are newer
-    has_tasks: bool = False  # then no guidance was made from runs of the task that is asked about
+    has_times: bool = True  # False: newer are the calls that were read later
+    has_tasks: bool = False  # True: no task is in both halves
 
     def sentence(self, calls: int) -> str:
-        """What a reader is told. `calls`: of the page that shows it."""
+        """These figures in words. `calls`: how many calls the page is about."""
         if not self.with_conversation:
             return "No call names its conversation. Which call repaired a failure is not known."
         which = "these calls" if calls == self.calls else f"the newest {self.calls:,} calls"
@@ -83,7 +83,7 @@ class LaterRepairs(Struct, frozen=True, kw_only=True):
                 f"At least {MIN_CONVERSATIONS} are needed."
             )
         low, high = 100 * self.low, 100 * self.high
-        apart = " All runs of a task stand in one half." if self.has_tasks else ""
+        apart = " All runs of a task are in one half." if self.has_tasks else ""
         return (
             f"Guidance from the {older} half says how {self.named:,} of {self.repaired:,} later "
             "failures were repaired. "
@@ -95,22 +95,22 @@ class LaterRepairs(Struct, frozen=True, kw_only=True):
 
 
 class Split(Struct, frozen=True):
-    """The calls before a moment, and after it. Each part is in the order given."""
+    """The calls before a moment, and the calls after it, each in the given order."""
 
     earlier: Calls
     later: Calls
 
 
 def later_repairs(calls: Calls) -> LaterRepairs:
-    """Ask guidance from the older half of judged calls, oldest first, about the newer half.
+    """Measure guidance from the older half of judged calls, oldest first, on the newer half.
 
-    Failures of one conversation resemble each other, so the interval is Wilson's for as many
-    independent failures as there would be if those of one conversation were always alike (L. Kish,
-    "Survey Sampling", 1965, section 5.4).
+    Failures of one conversation resemble each other, so the interval is Wilson's for the number of
+    independent failures if all failures of a conversation were alike (L. Kish, "Survey Sampling",
+    1965, section 5.4).
     """
     newest = calls[-MAX_CALLS:]
     used = sorted((c for c in newest if c.conversation_id), key=lambda call: call.create_time)
-    # By conversation, tool and error: had guidance seen it, and does it name the repair?
+    # By conversation, tool and error: was the error known, and is its repair named?
     found: dict[tuple[str, str, str], tuple[bool, bool]] = {}
     for fold in (0, 1):
         parts = split(used, fold)
@@ -138,19 +138,19 @@ def later_repairs(calls: Calls) -> LaterRepairs:
 
 
 def _ask(earlier: Calls, repaired: Sequence[Repaired]) -> Iterator[tuple[Repaired, bool, bool]]:
-    """Whether a card of a tool's earlier calls had seen each later error, and names its repair."""
+    """Each repaired failure, with whether its error was known and a card names its repair."""
     guidance = _card_of(earlier) if repaired and earlier else Guidance(text="", author="")
-    met = {generalize(error_line(call.output)) for call in earlier if call.failed}
+    errors = {generalize(error_line(call.output)) for call in earlier if call.failed}
     for one in repaired:
         named = is_named(one, guidance, MAX_TOKENS)
-        is_known = named or one.message in met or any(_is_about(error, one) for error in met)
+        is_known = named or one.message in errors or any(_is_about(e, one) for e in errors)
         yield one, is_known, named
 
 
 def _card_of(calls: Calls) -> Guidance:
-    """What the card writer says after these calls, asked at every thirtieth.
+    """The card after these calls, if one was written at every thirtieth call.
 
-    Cards that the next one replaces are not written: of them only the history counts on.
+    Only the last card is written out; for the others the history of failures is enough.
     """
     numbered = [replace(call, seq=seq) for seq, call in enumerate(calls, 1)]
     old = Guidance(text="", author=CardWriter.author)
@@ -162,7 +162,7 @@ def _card_of(calls: Calls) -> Guidance:
 
 
 def by_tool(calls: Calls) -> dict[str, list[ToolCallResult]]:
-    """The calls of each tool, in the order given."""
+    """The calls of each tool, in the given order."""
     tools: defaultdict[str, list[ToolCallResult]] = defaultdict(list)
     for call in calls:
         tools[call.tool_name].append(call)
@@ -170,22 +170,21 @@ def by_tool(calls: Calls) -> dict[str, list[ToolCallResult]]:
 
 
 def written_in_use(writer: GuidanceWriter, calls: Calls) -> Guidance:
-    """What a writer says after these calls, asked at every tenth for the newest thirty."""
+    """The guidance after these calls, if it was written at every tenth from the newest thirty."""
     numbered = [replace(call, seq=seq) for seq, call in enumerate(calls, 1)]
     guidance: Any = None
     for end in range(len(calls) % EVERY or EVERY, len(calls) + 1, EVERY):
         window = numbered[max(0, end - WINDOW) : end]
         guidance = writer.write(window[0].tool_name, window, guidance)
-    written: Guidance = guidance
-    return written
+    return cast(Guidance, guidance)
 
 
 def split(calls: Calls, fold: int = 0) -> Split:
-    """Half of the conversations, by their first call, lie before the cut.
+    """Split the conversations into halves, by the time of their first call.
 
-    A task with conversations on both sides goes where it has more of them; where they are equal,
-    by turns, and in fold 1 to the other side, which then asks about these tasks alone. Without
-    named conversations the calls are cut by time.
+    A task in both halves goes where it has more conversations. Tasks with equal numbers go to the
+    sides in turn; fold 1 swaps their sides, and its later part has only them. If some call names no
+    conversation, the calls are split by time.
     """
     groups = sorted(conversations(calls), key=lambda group: (calls[group[0]].create_time, group[0]))
     if sum(map(len, groups)) < len(calls):
@@ -210,16 +209,16 @@ def split(calls: Calls, fold: int = 0) -> Split:
 
 
 def task_of(call: ToolCallResult) -> str:
-    """The task that a call belongs to, whatever run it is of; "" where its metadata names none."""
+    """The task that a call belongs to, in any run; "" where its metadata names none."""
     task = call.metadata.get("task_id")
     if task in (None, ""):
         return ""
-    spaces = [call.metadata.get(key) or "" for key in ("dataset", "domain")]
-    return "/".join(map(str, (*spaces, task)))
+    groups = [call.metadata.get(key) or "" for key in ("dataset", "domain")]
+    return "/".join(map(str, (*groups, task)))
 
 
 def _sides(tasks: Sequence[str], half: int, fold: int) -> tuple[dict[str, str], frozenset[str]]:
-    """Each task's side of the cut, and the tasks with as many conversations on either side."""
+    """The side of each task, and the tasks with equal numbers of conversations in both halves."""
     first = Counter(tasks[:half])
     second = Counter(tasks[half:])
     equal = [task for task in dict.fromkeys(tasks) if first[task] == second[task]]
@@ -243,10 +242,10 @@ def repaired_failures(calls: Calls) -> list[Repaired]:
 
 
 def is_named(one: Repaired, guidance: Guidance, budget: int) -> bool:
-    """Whether guidance, cut to `budget` tokens, names a repair of this failure for its error.
+    """Whether guidance, cut to `budget` tokens, names a repair of this failure.
 
-    An error is known by its message, by its class, or by half of the words that its message begins
-    with. What a value was before need not agree.
+    The line must be about the same error: the same message, class, or half of the message's first
+    words. The value before the repair may differ.
     """
     kept = set(fit(guidance, budget).splitlines())
     asked = set(map(_kind, one.repairs))
@@ -258,6 +257,7 @@ def is_named(one: Repaired, guidance: Guidance, budget: int) -> bool:
 
 
 def _is_about(error: str, one: Repaired) -> bool:
+    """Whether an error is the error of a failure."""
     if error == one.message:
         return True
     if one.error_class not in ("", "error") and _class_of(error) == one.error_class:

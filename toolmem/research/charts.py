@@ -19,7 +19,6 @@ from toolmem.text.display import shown_name
 FAILED = "#c8402f"
 SILENT = "#e39a3b"
 GOOD = "#3a7d5c"
-DIM = "#8a929a"
 INK = "#1b1f24"
 MAX_BARS = 30  # tools or error classes in one chart
 _CHINESE = 0x2E80  # the first character of the scripts of China, Japan and Korea
@@ -54,15 +53,13 @@ class Chart(Figure):
 def failure_chart(tools: pd.DataFrame) -> Chart:
     """The share of failed calls with its 95 % interval, in the order of the table.
 
-    `tools`: the table `tools`, or `groups`, of which the rows of all tools are shown.
+    `tools`: the table `tools` or `groups`.
     """
-    title = "Calls that failed, by group"
-    if "group" in tools:
-        tools = tools[tools["tool_name"].fillna("") == ""]
-    else:
-        title = "Calls that failed, by tool; most failures above"
+    by = "group" if "group" in tools else "tool; most failures above"
+    tools = _all_tools(tools)
     shown = tools.head(MAX_BARS)
-    chart, axes = _chart(_names(shown), title + _left_out(tools), "share of its calls")
+    title = f"Calls that failed, by {by}{_left_out(tools)}"
+    chart, axes = _chart(_names(shown), title, "share of its calls")
     calls = shown["calls"].astype(float)
     rows = range(len(shown))
     silent = shown["silent_failures"] / calls
@@ -91,9 +88,7 @@ def failure_chart(tools: pd.DataFrame) -> Chart:
 
 def score_chart(tools: pd.DataFrame) -> Chart:
     """The judge's average score, in the order of the table `tools` or `groups`."""
-    if "group" in tools:
-        tools = tools[tools["tool_name"].fillna("") == ""]
-    scored = tools[tools["avg_score"].notna()]
+    scored = _all_tools(tools).dropna(subset="avg_score")
     shown = scored.head(MAX_BARS)
     title = "Average score; most failures above"
     chart, axes = _chart(_names(shown), title + _left_out(scored), "score")
@@ -139,16 +134,21 @@ def cost_chart(costs: pd.DataFrame) -> Chart:
     tokens = costs["prompt_tokens"].astype(float)
     axes.barh(range(len(costs)), tokens, color=GOOD, label="prompt tokens")
     for row, (value, age) in enumerate(zip(tokens, costs["age_median"], strict=True)):
-        known = "no guidance" if pd.isna(age) else f"guidance {age} calls old"
-        axes.text(value, row, f"  {value:,.0f}, {known}", va="center", fontsize=8)
+        freshness = "no guidance" if pd.isna(age) else f"guidance {age} calls old"
+        axes.text(value, row, f"  {value:,.0f}, {freshness}", va="center", fontsize=8)
     axes.set_xlim(0, 1.6 * max(tokens.max(), 1))
     axes.locator_params(axis="x", nbins=5)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     return _with_legend(chart, axes)
 
 
+def _all_tools(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the table `groups` that are about all tools; the whole table `tools`."""
+    return rows[rows["tool_name"].fillna("") == ""] if "group" in rows else rows
+
+
 def _names(shown: pd.DataFrame) -> pd.Series:
-    """Of tools, or of groups."""
+    """The names of the tools or groups."""
     names = shown["group" if "group" in shown else "tool_name"]
     return names.fillna("").replace("", "none")
 
@@ -158,14 +158,14 @@ def _left_out(rows: pd.DataFrame) -> str:
 
 
 def _silent_bars(axes: Axes, values: pd.Series, left: pd.Series) -> None:
-    """Nothing where no call failed silently."""
+    """Draw the silent failures, if there are any."""
     if values.sum():
         label = "failed silently: flagged as a success"
         axes.barh(range(len(values)), values, left=left, color=SILENT, label=label)
 
 
 def _chart(names: Iterable[str], title: str, label: str) -> tuple[Chart, Axes]:
-    """`names` of the bars, from above. They may be text of calls: what is invisible is left out."""
+    """A chart with a named row for each bar. Invisible characters in `names` are left out."""
     shown = [shown_name(name, 40) for name in names]
     chart = Chart(figsize=(7, 1.6 + 0.28 * max(len(shown), 1)), layout="constrained")
     axes = chart.subplots()
@@ -189,7 +189,7 @@ def _with_legend(chart: Chart, axes: Axes) -> Chart:
 
 @cache
 def _chinese_font() -> list[str]:
-    """A font of this machine with Chinese characters; where there is none, a note says so once."""
+    """A font of this machine with Chinese characters; without one, a warning is logged once."""
     known = set(font_manager.get_font_names())
     if found := [name for name in _FONTS if name in known][:1]:
         return found

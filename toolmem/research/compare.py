@@ -1,4 +1,4 @@
-"""Two evaluations beside each other: two judges, two days, with and without memory."""
+"""Compare two evaluations: two judges, two days, with and without memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from toolmem.errors import RequestError
 from toolmem.research.rates import (
-    Told,
+    Outcome,
     difference,
     kappa,
     known_pairs,
@@ -25,8 +25,8 @@ MAX_SHOWN = 10  # rows with another score, and names of tools in a message
 _FLAGS = {"true": True, "false": False, "": None}
 
 
-class ReadCall(Struct, frozen=True, kw_only=True):
-    """What is compared of a row of `calls.csv`."""
+class ComparedCall(Struct, frozen=True, kw_only=True):
+    """The fields of a row of `calls.csv` that are compared."""
 
     row: int
     tool_name: str
@@ -37,22 +37,22 @@ class ReadCall(Struct, frozen=True, kw_only=True):
     score: float | None
 
 
-Calls = Sequence[ReadCall | CallRow]
+Calls = Sequence[ComparedCall | CallRow]
 
 
 class Shares(Struct, kw_only=True):
-    """A share of calls in both evaluations. None: of no call anything is known."""
+    """A share of calls in both evaluations. None: it is known of no call."""
 
     a: float | None
     b: float | None
     change: float | None = None
     low: float | None = None  # 95 % interval of the change
     high: float | None = None
-    changed: int | None = None  # calls that changed, where each is compared with itself
+    changed: int | None = None  # calls that changed; None: the evaluations have other calls
 
 
 class ComparedTool(Struct, kw_only=True):
-    """One tool in both evaluations, or all tools that both have."""
+    """One tool, or all tools, of both evaluations."""
 
     tool_name: str  # "": all tools that both have
     calls_a: int
@@ -62,26 +62,26 @@ class ComparedTool(Struct, kw_only=True):
 
 
 class Comparison(Struct, kw_only=True):
-    """Two evaluations. Where they are of the same calls, each call is compared with itself."""
+    """Two evaluations. If they have the same calls, each call is compared with itself."""
 
     tools: list[ComparedTool]  # all together, then by name
     is_paired: bool
     only_a: list[str]  # tools
     only_b: list[str]
-    scored_pairs: int  # calls with a score in both, where they are the same calls
+    scored_pairs: int  # calls with a score in both; 0 if they are not the same calls
     same_scores: int
     kappa: float | None  # of the scores
     other_scores: list[int]  # rows whose scores differ
 
 
-def read_calls(place: str | os.PathLike[str]) -> list[ReadCall]:
-    """The calls in a folder that an evaluation wrote, or in its `calls.csv`. RequestError."""
+def read_calls(place: str | os.PathLike[str]) -> list[ComparedCall]:
+    """Read `calls.csv`, or that in a folder that an evaluation wrote. Raises RequestError."""
     path = Path(place) / "calls.csv" if Path(place).is_dir() else Path(place)
     csv.field_size_limit(2**31 - 1)
     try:
         with path.open(encoding="utf-8", newline="") as file:
             return [
-                ReadCall(
+                ComparedCall(
                     row=int(row["row"]),
                     tool_name=row["tool_name"],
                     input=row["input"],
@@ -100,7 +100,7 @@ def read_calls(place: str | os.PathLike[str]) -> list[ReadCall]:
 
 
 def _score(text: str) -> float | None:
-    """Raises ValueError."""
+    """The score in a cell; None: an empty cell. Raises ValueError."""
     score = float(text) if text else None
     if score is not None and not 0 <= score <= 1:
         raise ValueError(f"the score {text!r} is not between 0 and 1")
@@ -148,12 +148,13 @@ def compare(a: Calls, b: Calls) -> Comparison:
 
 
 def named(names: Sequence[str]) -> str:
-    """The first of them; `...` where there are more."""
-    return ", ".join([*names[:MAX_SHOWN], *(["..."] if len(names) > MAX_SHOWN else [])])
+    """The first ten names, separated by commas; `...` where there are more."""
+    first = ", ".join(names[:MAX_SHOWN])
+    return f"{first}, ..." if len(names) > MAX_SHOWN else first
 
 
-def _is_same(one: ReadCall | CallRow, other: ReadCall | CallRow) -> bool:
-    """Secrets count as the same: each store masks them in its own way."""
+def _is_same(one: ComparedCall | CallRow, other: ComparedCall | CallRow) -> bool:
+    """Whether two calls are the same. Masked secrets may differ: each store has its own masks."""
     return one.tool_name == other.tool_name and all(
         MASK.sub("", getattr(one, name)) == MASK.sub("", getattr(other, name))
         for name in ("input", "output")
@@ -161,14 +162,14 @@ def _is_same(one: ReadCall | CallRow, other: ReadCall | CallRow) -> bool:
 
 
 class _Side(Struct):
-    """What is known of some calls of one evaluation, in their order."""
+    """Some calls of one evaluation, in their order. None: unknown."""
 
     worked: list[bool | None] = []  # by the label of a call, else by the judge
-    scored: list[bool | None] = []
+    scored: list[bool | None] = []  # whether the score is at least 0.5
 
 
 def _by_tool(calls: Calls, tools: set[str]) -> dict[str, _Side]:
-    """The calls of all these tools ("") and of each, by name."""
+    """The calls of each tool by its name, and of all of them by ""."""
     found = {name: _Side() for name in ("", *sorted(tools))}
     for call in calls:
         if call.tool_name in tools:
@@ -179,20 +180,14 @@ def _by_tool(calls: Calls, tools: set[str]) -> dict[str, _Side]:
 
 
 def _shares(a: Sequence[bool | None], b: Sequence[bool | None], is_paired: bool) -> Shares:
-    """Of calls that are compared with themselves, those that both evaluations know."""
+    """Compare shares. Of paired calls, those count that both evaluations know."""
     if is_paired:
         pairs = known_pairs(zip(a, b, strict=True))
         a, b = ([pair[side] for pair in pairs] for side in (0, 1))
-    one, other = (rate_of(map(Told, side)) for side in (a, b))
+    one, other = (rate_of(map(Outcome, side)) for side in (a, b))
     if one.rate is None or other.rate is None:
         return Shares(a=one.rate, b=other.rate)
     low, high = paired_difference(pairs) if is_paired else difference(one, other)
     changed = sum(x is not y for x, y in pairs) if is_paired else None
-    return Shares(
-        a=one.rate,
-        b=other.rate,
-        change=other.rate - one.rate,
-        low=low,
-        high=high,
-        changed=changed,
-    )
+    change = other.rate - one.rate
+    return Shares(a=one.rate, b=other.rate, change=change, low=low, high=high, changed=changed)

@@ -1,7 +1,7 @@
-"""What summaries of recorded calls would cost, and how old guidance would be, by policy.
+"""Estimate what summaries of recorded calls cost, and how old guidance gets, by policy.
 
-Calls are replayed through the real op. Prompts are built and counted, and not sent; a card stands
-in for the model's text, so policies are compared in cost and freshness, and not in prose.
+Calls are replayed through the real op. Prompts are built and counted, but not sent: a card replaces
+the model's text. So policies are compared in cost and freshness, not in prose.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OP = SummaryToolMemoryOp.name
-REPLY_TOKENS = 270  # of a summary, as the prompt asks for at most 200 words
-GROUP = 10  # calls without a conversation, after which a summary is asked for
+REPLY_TOKENS = 270  # of a summary: the prompt asks for at most 200 words
+GROUP = 10  # calls without a conversation between two summaries
 Params = Mapping[str, Any]  # of SummaryToolMemoryOp
 BASE: Params = {"force": False, "min_new_calls": 1, "policy": "smart_skip"}
 POLICIES: dict[str, Params] = {
@@ -48,7 +48,7 @@ Watch = Callable[[ToolCallResult, Guidance | None], None]
 
 
 class PolicyCost(Struct, kw_only=True):
-    """What one policy would have sent. Tokens are estimates."""
+    """What one policy would send. Tokens are estimates."""
 
     policy: str = ""
     requests: int = 0
@@ -60,13 +60,13 @@ class PolicyCost(Struct, kw_only=True):
     currency: str = ""
     budget_reached: bool = False
     calls_read: float = 0.0  # the share of the calls that any summary read
-    # Calls of its tool that the guidance in force at a call had not read; None: there was none.
+    # How many calls of the tool the guidance at a call had not read; None: no guidance yet.
     age_median: int | None = None
     age_95: int | None = None  # 95th percentile
 
 
 class Bill(Struct, kw_only=True):
-    """What each policy costs, and by which price."""
+    """What each policy costs, and the price that this is based on."""
 
     calls: int
     model: str
@@ -92,49 +92,51 @@ def bill(
     *,
     config: str | None = None,
     overrides: Sequence[str] = (),
-    watch: Watch = lambda call, held: None,
+    watch: Watch = lambda call, guidance: None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Bill:
     """Replay calls in their order under each policy: params of SummaryToolMemoryOp.
 
-    A summary is asked for after the last call of each conversation, or after every ten calls that
-    name none. Calls without a verdict get that of the rule-based check. The model that `config` and
-    `overrides` give the op is priced and never asked. `watch` is told each call, with the guidance
-    in force. Raises ConfigError.
+    Tools are summarized after the last call of each conversation, or after every ten calls without
+    one. Calls without a verdict are judged by rules. The model that `config` and `overrides` give
+    the op is priced and never asked. `watch` gets each call with the guidance at that moment.
+    Raises ConfigError.
     """
     from toolmem.llm.models import DEFAULT_MODEL, DryRunModel
 
-    kept = _stored(calls)
+    judged = _judged(calls)
     with ToolMem(config, overrides=overrides) as memory:
         configuration = memory.engine.configuration
     settings = configuration.settings
-    name = settings.op[OP].llm
+    llm = settings.op[OP].llm
     budget = Budget(BudgetSection(), settings.prices)
-    model = settings.llm.get(name, ModelSection()).model_name or DEFAULT_MODEL
-    Budget(settings.budget, settings.prices).check_model(model, f"llm.{name}.model_name")
-    counting = {name: DryRunModel(model, budget)}
-    # Guidance that is always fresh is that of the smart skip, and what was skipped is sent as well.
-    given = {each: {**BASE, **params} for each, params in policies.items()}
-    keys = {
-        each: json.dumps({**own, **BASE} if own["force"] else own) for each, own in given.items()
+    model = settings.llm.get(llm, ModelSection()).model_name or DEFAULT_MODEL
+    Budget(settings.budget, settings.prices).check_model(model, f"llm.{llm}.model_name")
+    counting = {llm: DryRunModel(model, budget)}
+    # A forced summary has the guidance of the smart skip, and sends what that skips as well.
+    given = {policy: {**BASE, **params} for policy, params in policies.items()}
+    replayed = {
+        policy: json.dumps({**params, **BASE} if params["force"] else params)
+        for policy, params in given.items()
     }
     replays: dict[str, PolicyCost] = {}
     done = count(1)
-    total = len(set(keys.values())) * len(kept)
+    total = len(set(replayed.values())) * len(judged)
 
-    def seen(call: ToolCallResult, held: Guidance | None) -> None:
-        watch(call, held)
+    def watch_and_count(call: ToolCallResult, guidance: Guidance | None) -> None:
+        watch(call, guidance)
         progress(next(done), total)
 
     found = []
-    for policy, key in keys.items():
+    for policy, key in replayed.items():
         if key not in replays:
             params = {**json.loads(key), "summary_sleep_interval": 0}
-            more = [f"op.{OP}.params.{each}={json.dumps(it)}" for each, it in params.items()]
-            own = [*overrides, *more]
+            more = [f"op.{OP}.params.{name}={json.dumps(value)}" for name, value in params.items()]
             stores = dict.fromkeys(settings.vector_store, SqliteStore(":memory:"))
-            with ToolMem(config, overrides=own, llms=counting, stores=stores) as memory:
-                replays[key] = _replay(memory, kept, seen)
+            with ToolMem(
+                config, overrides=[*overrides, *more], llms=counting, stores=stores
+            ) as memory:
+                replays[key] = _replay(memory, judged, watch_and_count)
         cost = replace(replays[key], policy=policy)
         if given[policy]["force"]:
             cost.requests += cost.saved_requests
@@ -142,11 +144,11 @@ def bill(
             cost.saved_requests = cost.saved_prompt_tokens = 0
         _add_price(cost, model, budget, settings.budget)
         found.append(cost)
-    return Bill(calls=len(kept), model=model, price=_price(configuration, model), policies=found)
+    return Bill(calls=len(judged), model=model, price=_price(configuration, model), policies=found)
 
 
 def _add_price(cost: PolicyCost, model: str, budget: Budget, limits: BudgetSection) -> None:
-    """Add the tokens of the replies, what all tokens cost, and whether that passes the limits."""
+    """Add the tokens of replies, the cost of all tokens, and whether a limit is passed."""
     cost.reply_tokens = REPLY_TOKENS * cost.requests
     cost.cost, cost.currency = budget.price(model, cost.prompt_tokens, cost.reply_tokens)
     tokens = cost.prompt_tokens + cost.reply_tokens
@@ -155,9 +157,9 @@ def _add_price(cost: PolicyCost, model: str, budget: Budget, limits: BudgetSecti
     )
 
 
-def _stored(calls: Sequence[ToolCallResult]) -> list[ToolCallResult]:
-    """The calls as a memory stores them: with ids and verdicts, no id of a tool twice."""
-    if all(call.seq is not None for call in calls):  # of a memory, which orders them by tool
+def _judged(calls: Sequence[ToolCallResult]) -> list[ToolCallResult]:
+    """The calls as a memory stores them: with verdicts, and with ids that differ for each tool."""
+    if all(call.seq is not None for call in calls):  # a memory orders its calls by tool
         calls = sorted(calls, key=lambda call: call.create_time)
     found: dict[tuple[str, str], ToolCallResult] = {}
     for number, call in enumerate(calls):
@@ -169,7 +171,7 @@ def _stored(calls: Sequence[ToolCallResult]) -> list[ToolCallResult]:
 
 
 def _conversations(calls: Sequence[ToolCallResult]) -> Iterator[list[ToolCallResult]]:
-    """The calls up to the last one of each conversation; without one, up to each tenth."""
+    """Split the calls after the last one of each conversation, or after ten without one."""
     keys = [call.conversation_id or number // GROUP for number, call in enumerate(calls)]
     begin = 0
     for last in sorted({key: number for number, key in enumerate(keys)}.values()):
@@ -181,13 +183,13 @@ def _replay(memory: ToolMem, calls: Sequence[ToolCallResult], watch: Watch) -> P
     cost = PolicyCost()
     workspace = memory.workspace_name
     store = memory.services.store(memory.engine.configuration.settings.op[OP])
-    held: dict[str, Guidance] = {}
+    newest: dict[str, Guidance] = {}
     made: Counter[str] = Counter()  # calls of each tool
     ages: list[int] = []
     read: set[tuple[str, int]] = set()
     for group in _conversations(calls):
         for call in group:
-            guidance = held.get(call.tool_name)
+            guidance = newest.get(call.tool_name)
             watch(call, guidance)
             if guidance is not None:
                 ages.append(made[call.tool_name] - max(guidance.covered, default=0))
@@ -196,13 +198,13 @@ def _replay(memory: ToolMem, calls: Sequence[ToolCallResult], watch: Watch) -> P
         done = memory.summarize(sorted({call.tool_name for call in group}))
         for record in store.records(workspace, done.summarized):
             if record.guidance is not None:
-                held[record.tool_name] = record.guidance
+                newest[record.tool_name] = record.guidance
                 read.update((record.tool_name, seq) for seq in record.guidance.covered)
-        skipped = held.keys() - set(done.summarized)  # also tools without a call in this group
+        skipped = newest.keys() - set(done.summarized)  # also tools without a call in this group
         cost.requests += done.usage.requests
         cost.prompt_tokens += done.usage.prompt_tokens
         cost.saved_requests += len(skipped)
-        cost.saved_prompt_tokens += sum(held[name].prompt_tokens for name in skipped)
+        cost.saved_prompt_tokens += sum(newest[name].prompt_tokens for name in skipped)
     cost.calls_read = len(read) / max(len(calls), 1)
     cost.age_median = percentile(ages, 0.5)
     cost.age_95 = percentile(ages, 0.95)
@@ -210,7 +212,7 @@ def _replay(memory: ToolMem, calls: Sequence[ToolCallResult], watch: Watch) -> P
 
 
 def _price(configuration: Configuration, model: str) -> Price | None:
-    """The price; where another file or an override set it, that is its source."""
+    """The price of a model. Its source is the file or override that changed it, if any."""
     price = configuration.settings.prices.get(model)
     layer = configuration.layer
     paths = [("prices", model, name) for name in ("source", "input", "output")]

@@ -1,4 +1,4 @@
-"""Judge a recording of tool calls, summarize every tool in it, and ask for the summary again."""
+"""Judge a recording of tool calls, and summarize every tool in it, twice."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ from toolmem.text.stopped_calls import was_stopped
 
 WORKSPACE = "evaluate"
 BATCH = 1000  # calls added at once
-MAX_UNKEPT = 5  # demands that the notes quote
+MAX_QUOTED = 5  # demands or rows that a note quotes
 MAX_GROUP = 200  # characters of a value that calls are grouped by
 Progress = Callable[[int, int], None]  # (calls done, calls in all)
-_About = tuple[bool | None, bool | None]  # what is known of a call beside what the judge sees
+_FlagAndLabel = tuple[bool | None, bool | None]  # of a call
 
 
 class EvaluatedCall(Struct, frozen=True):
@@ -64,13 +64,13 @@ class EvaluatedCall(Struct, frozen=True):
 
     row: int  # in the recording, from 0
     call: ToolCallResult
-    flag: bool | None = None  # as recorded, also where it was withheld from the judge
-    label: bool | None = None  # whether it worked, as somebody found who looked at it
+    flag: bool | None = None  # as recorded, even if it was withheld from the judge
+    label: bool | None = None  # whether it worked, by a person who looked at it
     group: str = ""  # the value of the field that the calls are grouped by
 
     @property
     def worked(self) -> bool | None:
-        """The judge's word: no flag that it saw, and no answer, shows a failure.
+        """Whether it worked, by the judge: no flag that it saw, and no answer, shows a failure.
 
         None: the call was not judged, whatever its flag says.
         """
@@ -78,12 +78,12 @@ class EvaluatedCall(Struct, frozen=True):
 
     @property
     def outcome(self) -> bool | None:
-        """Whether it worked: its label, else the judge's word."""
+        """Whether it worked, by its label, else by its verdict."""
         return self.worked if self.label is None else self.label
 
     @property
     def in_dispute(self) -> bool:
-        """Whether the recorded flag and the judge say different things."""
+        """Whether the recorded flag and the judge disagree."""
         return None not in (self.flag, self.worked) and self.flag is not self.worked
 
     @property
@@ -99,18 +99,18 @@ class Evaluation(Struct, kw_only=True):
     calls: list[EvaluatedCall]  # in the order of the recording
     tools: list[ToolRecord]  # with their guidance, by name
     summary: Summarized
-    second_summary: Summarized  # asked for again, without new calls
-    later_repairs: LaterRepairs  # of the judged calls: what guidance of the older half names
+    second_summary: Summarized  # the same without new calls
+    later_repairs: LaterRepairs  # of the judged calls
     bad_records: list[BadRecord]
     failed_evaluations: list[int]  # rows of stored calls whose judge failed
     notes: list[str]  # of the reader
     duplicates: int  # calls whose id was known
     stopped: str  # why calls were left out; "" where none were
     budget_reached: bool
-    summary_tokens: dict[str, int]  # by tool: of the prompt that its summary is, or would be
+    summary_tokens: dict[str, int]  # by tool: of the prompt of its summary, sent or not
     rules: list[ToolMemoryRule]  # from demands of users, and from repeated failures
     requests: list[LedgerRow]  # to models
-    usage: Usage  # of the requests, or of those that a dry run would have sent
+    usage: Usage  # of the requests that were sent, or in a dry run would be
     ignore_success: bool
     by: str  # the field that the calls are grouped by; "": none
     started_at: datetime
@@ -118,17 +118,17 @@ class Evaluation(Struct, kw_only=True):
 
 
 class Agreement(Struct, kw_only=True):
-    """How the judge's word agrees with labels. A share of nothing is None."""
+    """How verdicts agree with labels. A share of nothing is None."""
 
     labelled: int  # calls with a label and a verdict
     agreed: int
     both_worked: int
     both_failed: int
-    judge_failed: int  # the judge says that it failed, and the label that it worked
-    judge_worked: int  # the other way round
+    judge_failed: int  # failed by the judge, worked by the label
+    judge_worked: int  # worked by the judge, failed by the label
     balanced_accuracy: float | None  # the mean of the shares of agreement of both labels
-    precision: float | None  # of the calls that the judge calls failed, the share that did
-    recall: float | None  # of the calls that failed, the share that the judge calls failed
+    precision: float | None  # the share of failed labels among the judge's failed calls
+    recall: float | None  # the share of the judge's failed calls among failed labels
     kappa: float | None  # agreement beyond chance (J. Cohen 1960)
 
 
@@ -155,26 +155,25 @@ def evaluate(
 ) -> Evaluation:
     """Judge the calls of recordings, keep them in `memory`, and summarize their tools twice.
 
-    `memory` None: a temporary one. `tools`: their schemas. `ignore_success` withholds the recorded
-    flag from the judge. `labels`: whether calls worked, by row. `by`: `day` (UTC) or a field of the
-    calls' metadata to group them by. `limit`: records that are read. `begin_anew`: `clear` the
-    memory first, but after the recording was read. Raises RequestError.
+    `memory` None: a temporary one. `tools`: their schemas. `ignore_success`: withhold the recorded
+    flag from the judge. `labels`: whether calls worked, by row. `by`: group the calls by `day`
+    (UTC) or by a field of their metadata. `limit`: the number of records to read. `begin_anew`:
+    `clear` the memory after the recording was read. Raises RequestError.
     """
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     started_at = datetime.now(UTC)
     recorded = read_recording(files, started_at, format=format, mapping=mapping, limit=limit)
-    about = _about(recorded, labels or {}, by)
+    known = _flags_and_labels(recorded, labels or {}, by)
     _prepare(recorded.calls, ignore_success)
     opened = ToolMem(":memory:", workspace=WORKSPACE) if memory is None else nullcontext(memory)
     with opened as used:
         if begin_anew:
             clear(used)
         added, logged = _add(used, recorded, [*tools, *recorded.tools] or None, progress)
-        calls, failed, refused = _results(recorded, about, by, logged, added.evaluation.failures)
+        calls, failed, refused = _results(recorded, known, by, logged, added.evaluation.failures)
         recorded.notes += _capture(used, recorded, tools) if memory is None or begin_anew else []
         names = sorted({call.tool_name for call in recorded.calls})
-        asked = [] if added.stopped else names
-        summary, second = (used.summarize(asked) if asked else Summarized() for _ in range(2))
+        summary, second = _summarize_twice(used, [] if added.stopped else names)
         usage = added.usage.plus(summary.usage).plus(second.usage)
         requests = read_ledger(used.services.store(), used.workspace_name, usage.requests)
         return Evaluation(
@@ -202,39 +201,39 @@ def evaluate(
 
 
 def _prepare(calls: Sequence[ToolCallResult], ignore_success: bool) -> None:
-    """Give each call an id, by which its row is found again, and withhold its flag if asked."""
+    """Give each call an id, by which its row is found later, and remove its flag if asked."""
     for call in calls:
         call.id = call.id or os.urandom(12).hex()
         call.success = None if ignore_success else call.success
 
 
-def _about(recorded: Recording, labels: Mapping[int, bool], by: str) -> list[_About]:
-    """The flag and the label of each call. Raises RequestError where labels or field fit none."""
-    if not (recorded.calls or recorded.bad):
+def _flags_and_labels(
+    recorded: Recording, labels: Mapping[int, bool], by: str
+) -> list[_FlagAndLabel]:
+    """The flag and label of each call. Raises RequestError if labels, or `by`, fit no call."""
+    if not (recorded.read or recorded.bad):
         raise RequestError("input: the recording holds no call; name another by --input", "input")
-    if labels and not labels.keys() & set(recorded.rows):
+    rows = {each.row for each in recorded.read}
+    if labels and rows.isdisjoint(labels):
         raise RequestError(
             f"labels: none of the {len(labels)} rows is a call of the recording; `index` counts "
-            f"its records from 0 ({len(recorded.calls)} calls here)",
+            f"its records from 0 ({len(rows)} calls here)",
             field="labels",
         )
     if 0 < len(labels) < MIN_LABELS:
-        few = f"fewer than {MIN_LABELS} labels ({len(labels)}): they tell nothing of the judge's"
+        few = f"fewer than {MIN_LABELS} labels ({len(labels)}): they say nothing of the judge's"
         recorded.notes.append(f"{few} errors, and count for their own calls alone")
-    if left := sorted(labels.keys() - set(recorded.rows)):
-        rows = ", ".join(map(str, left[:MAX_UNKEPT]))
-        recorded.notes.append(f"labels of no call that could be read ({len(left)}): rows {rows}")
-    tools = {call.tool_name for call in recorded.calls}
-    of = {
-        c.tool_name for c, row in zip(recorded.calls, recorded.rows, strict=True) if row in labels
-    }
-    if len(of) == 1 and len(tools) > 1 and len(labels) >= MIN_LABELS:
+    if left := sorted(labels.keys() - rows):
+        shown = ", ".join(map(str, left[:MAX_QUOTED]))
+        recorded.notes.append(f"labels of no call that could be read ({len(left)}): rows {shown}")
+    tools = {each.call.tool_name for each in recorded.read}
+    labelled = {each.call.tool_name for each in recorded.read if each.row in labels}
+    if len(labelled) == 1 and len(tools) > 1 and len(labels) >= MIN_LABELS:
         recorded.notes.append(f"all labels are of 1 of {len(tools)} tools, and no random draw")
-    if by and recorded.calls and not any(_group(call, by) for call in recorded.calls):
+    if by and recorded.read and not any(_group(each.call, by) for each in recorded.read):
         known = {"day", *(name for call in recorded.calls for name in call.metadata)}
         raise RequestError(f"by: no call has a field {by!r} ({hint(by, known)})", "by")
-    pairs = zip(recorded.rows, recorded.calls, strict=True)
-    return [(call.success, labels.get(row)) for row, call in pairs]
+    return [(each.call.success, labels.get(each.row)) for each in recorded.read]
 
 
 def _group(call: ToolCallResult, by: str) -> str:
@@ -245,15 +244,19 @@ def _group(call: ToolCallResult, by: str) -> str:
     return "" if value is None else plain(str(value), MAX_GROUP)
 
 
+def _summarize_twice(memory: ToolMem, names: list[str]) -> tuple[Summarized, Summarized]:
+    if not names:
+        return Summarized(), Summarized()
+    return memory.summarize(names), memory.summarize(names)
+
+
 def _later_repairs(calls: Sequence[EvaluatedCall]) -> LaterRepairs:
     judged = [each.call for each in calls if each.worked is not None]
     return later_repairs(sorted(judged, key=attrgetter("create_time")))
 
 
 def _summary_tokens(memory: ToolMem, names: Sequence[str]) -> dict[str, int]:
-    """The tokens of the prompt of each tool's summary; where no model is asked, of the one that a
-    model would have got.
-    """
+    """The tokens of the prompt of each tool's summary, also where no model was asked."""
     store = memory.services.store()
     records = store.records(memory.workspace_name, names)
     guidance = {each.tool_name: each.guidance for each in records if each.guidance}
@@ -270,9 +273,9 @@ def _summary_tokens(memory: ToolMem, names: Sequence[str]) -> dict[str, int]:
 
 
 def _capture(memory: ToolMem, recorded: Recording, tools: Sequence[Any]) -> list[str]:
-    """Make rules of the users' demands, and of what failed twice in one turn.
+    """Make rules of the users' demands, and of failures that were repeated in one turn.
 
-    Returns what was not kept, as notes.
+    Returns notes on demands that were not kept.
     """
     known = read_schemas([*tools, *recorded.tools])
     for call in recorded.calls:
@@ -288,18 +291,18 @@ def _capture(memory: ToolMem, recorded: Recording, tools: Sequence[Any]) -> list
             use = ToolUse(name=call.tool_name, success=call.success, output_summary=call.output)
             turn.tool_calls.append(use)
     hook = ToolMemoryCaptureHook(memory.rules, enabled=True)
-    told = [line for turn in turns.values() for line in hook.after_recorded(turn).told]
-    unkept = [line for line in told if line.lower().startswith("not kept")]
+    messages = [line for turn in turns.values() for line in hook.after_recorded(turn).told]
+    unkept = [line for line in messages if line.lower().startswith("not kept")]
     if not unkept:
         return []
     masker = Masker(memory.services.store().secret_key())
     count = f"{len(unkept)} demands of users were not kept, such as:"
-    lines = (plain(without_ways_out(line), 300) for line in unkept[:MAX_UNKEPT])
+    lines = (plain(without_ways_out(line), 300) for line in unkept[:MAX_QUOTED])
     return [count, *map(masker.text, lines)]
 
 
 def require_models(memory: ToolMem) -> None:
-    """Raises ConfigError if the configured judge or writer of guidance cannot be made."""
+    """Raises ConfigError if the configured judge or writer of guidance cannot be used."""
     ops = memory.engine.configuration.settings.op
     memory.services.judge(ops[ParseToolCallResultOp.name])
     memory.services.writer(ops[SummaryToolMemoryOp.name])
@@ -328,15 +331,16 @@ def clear(memory: ToolMem) -> None:
 def _add(
     memory: ToolMem, recorded: Recording, tools: list[Any] | None, progress: Progress | None
 ) -> tuple[Added, Iterable[LoggedCall]]:
-    """Judge and store the calls, and return them from the log.
+    """Judge and store the calls, and return them as logged.
 
-    After a stop the rest is neither judged nor stored.
+    Where the judge stops, the remaining calls are neither judged nor stored.
     """
     store = memory.services.store()
     workspace = memory.workspace_name
     newest = store.call_log(workspace, newest=True, limit=1)
     logged = list[LoggedCall]()
-    total = len(recorded.calls)
+    calls = recorded.calls
+    total = len(calls)
     counts = results.Evaluation(requested=total, evaluated=0, reused=0, duplicates=0, failed=0)
     done = Added(evaluation=counts)
     for start in range(0, total, BATCH):
@@ -347,17 +351,17 @@ def _add(
 
         memory.engine.listeners.append(report)
         try:
-            added = memory.add(recorded.calls[start : start + BATCH], tools=tools)
+            added = memory.add(calls[start : start + BATCH], tools=tools)
         finally:
             memory.engine.listeners.remove(report)
         done.usage = done.usage.plus(added.usage)
-        # At once: the log keeps the newest calls of a tool alone.
+        # Read after each batch: the log keeps only the newest calls of a tool.
         logged += logged_calls(store, workspace, after=newest[-1].position if newest else 0)
         newest = logged[-1:] or newest
         for name in ("evaluated", "reused", "duplicates", "failed"):
             setattr(counts, name, getattr(counts, name) + getattr(added.evaluation, name))
         failures = added.evaluation.failures
-        counts.requested -= len(recorded.calls[start : start + BATCH]) - added.evaluation.requested
+        counts.requested -= len(calls[start : start + BATCH]) - added.evaluation.requested
         counts.failures += [replace(each, index=start + each.index) for each in failures]
         if added.stopped:
             done.stopped = added.stopped
@@ -370,54 +374,54 @@ def _add(
 
 def _results(
     recorded: Recording,
-    about: Sequence[_About],
+    known: Sequence[_FlagAndLabel],
     by: str,
     logged: Iterable[LoggedCall],
     failures: Sequence[CallFailure],
 ) -> tuple[list[EvaluatedCall], list[int], list[BadRecord]]:
-    """The calls, the rows of stored ones whose evaluation failed, and records that were refused."""
+    """The calls, the rows of calls whose evaluation failed, and the records that were refused."""
     calls: list[EvaluatedCall] = []
     failed: list[int] = []
     refused: list[BadRecord] = []
     by_index = {each.index: each for each in failures}
     stored = {(each.call.tool_name, each.call.id): each.call for each in logged}
-    for index, (row, call) in enumerate(zip(recorded.rows, recorded.calls, strict=True)):
-        # An id that comes again was not judged again.
+    for index, read in enumerate(recorded.read):
+        call = read.call
+        # A repeated id was judged once.
         judged = stored.pop((call.tool_name, call.id), None)
         failure = by_index.get(index)
         if judged is None and failure is not None and failure.tool_name == call.tool_name:
-            refused.append(BadRecord(recorded.lines[index], failure.tool_name, failure.error))
+            refused.append(BadRecord(read.line, failure.tool_name, failure.error, read.file))
             continue
         if judged is not None and judged.evaluation_status == "failed":
-            failed.append(row)
+            failed.append(read.row)
         if judged is None:
             status: Any = "denied" if was_stopped(call.output) else "pending"
             judged = replace(
                 call, input={}, output="", context="", metadata={}, evaluation_status=status
             )
-        group = _group(judged, by)  # of what was stored: secrets are masked
-        calls.append(EvaluatedCall(row, judged, *about[index], group))
+        group = _group(judged, by)  # by the stored call: secrets are masked
+        calls.append(EvaluatedCall(read.row, judged, *known[index], group))
     return calls, failed, refused
 
 
-def agreement(found: Evaluation, labels: Mapping[int, bool] | None = None) -> Agreement:
-    """How the judge's score agrees with labels, by row; None: those of the evaluation."""
-    told = ((each.label if labels is None else labels.get(each.row), each) for each in found.calls)
-    return _agreement(
-        (bool(label), each.call.score >= 0.5)
-        for label, each in told
-        if label is not None and each.call.score is not None
-    )
+def agreement(evaluation: Evaluation, labels: Mapping[int, bool] | None = None) -> Agreement:
+    """How the judge's score agrees with labels by row; None: the labels of the evaluation."""
+    pairs = []
+    for each in evaluation.calls:
+        label = each.label if labels is None else labels.get(each.row)
+        if label is not None and each.call.score is not None:
+            pairs.append((bool(label), each.call.score >= 0.5))
+    return _agreement(pairs)
 
 
-def agreement_of_worked(found: Evaluation) -> Agreement:
-    """How `worked`, by which rates count, agrees with the labels of the evaluation."""
-    return _agreement((each.label, each.worked) for each in found.calls)
+def agreement_of_worked(evaluation: Evaluation) -> Agreement:
+    """How `worked`, from which rates are counted, agrees with the labels of the evaluation."""
+    return _agreement((each.label, each.worked) for each in evaluation.calls)
 
 
-def _agreement(told: Iterable[tuple[bool | None, bool | None]]) -> Agreement:
-    """Of pairs: what a label says, and what the judge says."""
-    pairs = known_pairs(told)
+def _agreement(labels_and_verdicts: Iterable[tuple[bool | None, bool | None]]) -> Agreement:
+    pairs = known_pairs(labels_and_verdicts)
     counts = Counter(pairs)
     good, bad = counts[True, True], counts[False, False]
     missed, praised = counts[True, False], counts[False, True]

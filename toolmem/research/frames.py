@@ -11,14 +11,14 @@ from toolmem.research.evaluation import Evaluation
 from toolmem.research.tables import TABLES, columns
 
 
-def frame(found: Evaluation, table: str) -> pd.DataFrame:
-    """A table of `tables.TABLES`: calls, tools, groups, errors, lines, rules, skips, bad_records,
-    costs or ledger. Raises RequestError where there is none of this name.
+def frame(evaluation: Evaluation, table: str) -> pd.DataFrame:
+    """One of `tables.TABLES`: calls, tools, groups, errors, lines, rules, skips, bad_records, costs
+    or ledger. Raises RequestError where no table has this name.
 
     Columns have the types of `toolmem.read_calls`, and its names where they mean the same. A table
-    without rows has its columns, too.
+    without rows has its columns too.
     """
     if table not in TABLES:
         raise RequestError(f"table: there is no {table!r} ({hint(table, TABLES)})", "table")
     kind, rows = TABLES[table]
-    return frame_of(kind, rows(found))[columns(kind)]
+    return frame_of(kind, rows(evaluation))[columns(kind)]

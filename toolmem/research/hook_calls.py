@@ -1,20 +1,20 @@
-"""Recognize imported calls that a hook recorded when they ran."""
+"""Recognize imported calls that a hook has recorded before."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
 
-from toolmem.formats.catalogue import GEMINI
-from toolmem.formats.chat import is_random
+from toolmem.formats.chat import is_random, sorted_digest
+from toolmem.formats.programs import GEMINI
 from toolmem.formats.recording import ReadCall
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult, hook_call_id, is_hook_call_id
-from toolmem.research.import_runs import OWN, digest, format_of
+from toolmem.research.import_runs import OWN, format_of
 from toolmem.text.masking import mask_call
 
-MADE = r"[0-9a-f]{24}(-\d+)?"  # ids of records of other formats, see formats.joining
-MAX_SESSION = 10_000  # newest calls of a session that are compared by their content
+FORMAT_ID = r"[0-9a-f]{24}(-\d+)?"  # an id that formats.joining gave to a record
+MAX_SESSION = 10_000  # newest calls of a session that are compared by content
 
 
 class HookCalls:
@@ -23,21 +23,23 @@ class HookCalls:
     def __init__(self, memory: ToolMem) -> None:
         self._store = memory.services.store()
         self._workspace = memory.workspace_name
-        self._first: dict[int, int] = {}  # hash of a hook's id: that of the first record with it
-        self._numbers: Counter[str] = Counter()  # how often a session had an id again
-        self._numbered: dict[tuple[str, str | None], int] = {}  # by hook's id and record's id
-        self._recorded: set[tuple[str, str | None]] = set()  # tools and ids, for other copies
-        self._without_ids: dict[str, Counter[bytes]] = {}  # contents of calls, by session
+        self._first: dict[
+            int, int
+        ] = {}  # by hash of a hook's id: the hash of the first record's id
+        self._repeats: Counter[str] = Counter()  # further records with a hook's id
+        self._numbers: dict[tuple[str, str | None], int] = {}  # by hook's id and record's id
+        self._recorded: set[tuple[str, str | None]] = set()  # tool and id of calls found so far
+        self._contents: dict[str, Counter[bytes]] = {}  # digests of recorded calls, by session
 
     def not_recorded(self, batch: list[ReadCall]) -> list[ReadCall]:
         """The calls of a batch that no hook recorded."""
         ids = [self._ids(each.call) for each in batch]
-        by_tool: defaultdict[str, set[str]] = defaultdict(set)
+        ids_by_tool: defaultdict[str, set[str]] = defaultdict(set)
         for each, given in zip(batch, ids, strict=True):
-            by_tool[each.call.tool_name] |= given
+            ids_by_tool[each.call.tool_name] |= given
         known = {
             tool: self._store.known_ids(self._workspace, tool, asked) if asked else asked
-            for tool, asked in by_tool.items()
+            for tool, asked in ids_by_tool.items()
         }
         fresh = []
         for each, given in zip(batch, ids, strict=True):
@@ -48,14 +50,14 @@ class HookCalls:
             if not known[call.tool_name].isdisjoint(given) or self._is_known_by_content(call):
                 self._recorded.add(record)
                 continue
-            if call.id in given:  # nobody takes the id of a call that was not imported
-                call.id = digest(call.id).hex()
+            if call.id in given:  # no import takes the id of a hook's call
+                call.id = sorted_digest(call.id).hex()
             fresh.append(each)
         return fresh
 
     def _ids(self, call: ToolCallResult) -> set[str]:
-        """Its own id unless a format made it, and the ones that a hook may have given it."""
-        is_own = format_of(call) == OWN or not re.fullmatch(MADE, call.id or "")
+        """The call's own id unless a format made it, and the ids that a hook may have given it."""
+        is_own = format_of(call) == OWN or not re.fullmatch(FORMAT_ID, call.id or "")
         ids = {call.id} if call.id and is_own else set()
         key = call.metadata.get("tool_call_id")
         if isinstance(key, str) and format_of(call) != OWN:
@@ -66,33 +68,33 @@ class HookCalls:
         return ids
 
     def _number(self, hook_id: str, key: str, record_id: str | None) -> int:
-        """Which of the records with a hook's id this is, from 1."""
+        """The number of a record among those with the same hook's id, from 1."""
         if is_random(key):  # never used again
             return 1
-        mark = hash(record_id)
-        if self._first.setdefault(hash(hook_id), mark) == mark:
+        own_hash = hash(record_id)
+        if self._first.setdefault(hash(hook_id), own_hash) == own_hash:
             return 1
-        if (hook_id, record_id) not in self._numbered:
-            self._numbers[hook_id] += 1
-            self._numbered[hook_id, record_id] = 1 + self._numbers[hook_id]
-        return self._numbered[hook_id, record_id]
+        if (hook_id, record_id) not in self._numbers:
+            self._repeats[hook_id] += 1
+            self._numbers[hook_id, record_id] = 1 + self._repeats[hook_id]
+        return self._numbers[hook_id, record_id]
 
     def _is_known_by_content(self, call: ToolCallResult) -> bool:
-        """Gemini CLI gives hooks no ids: a call of the session with the same input is the same."""
+        """Gemini CLI gives hooks no ids: its calls of a session are compared by their input."""
         if call.metadata.get("format") != GEMINI.name:
             return False
         session = call.conversation_id
-        if session not in self._without_ids:
+        if session not in self._contents:
             logged = self._store.call_log(
                 self._workspace, conversation_id=session, limit=MAX_SESSION
             )
             recorded = [e.call for e in logged if e.call.id and is_hook_call_id(e.call.id)]
-            self._without_ids[session] = Counter(map(self._content, recorded))
-        left = self._without_ids[session]
+            self._contents[session] = Counter(map(self._content, recorded))
+        left = self._contents[session]
         content = self._content(call)
         left[content] -= 1
         return left[content] >= 0
 
     def _content(self, call: ToolCallResult) -> bytes:
-        """As the store keeps it: secrets are masked."""
-        return digest((call.tool_name, mask_call(call, self._store.secret_key()).input))
+        """A digest of tool and input, with secrets masked as in the store."""
+        return sorted_digest((call.tool_name, mask_call(call, self._store.secret_key()).input))

@@ -1,45 +1,43 @@
-"""What a store remembers of each import, so that it can be listed; and take one back."""
+"""List the imports of a store, and remove one."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
-from hashlib import blake2b
 
-import msgspec
 from msgspec import Struct
 
 from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError, StoreUnavailable
-from toolmem.formats.catalogue import BY_NAME
+from toolmem.formats.programs import BY_NAME
 from toolmem.formats.shapes import MAPPED
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import IMPORT_ID, IMPORT_RUNS, ToolCallResult, Verdict
-from toolmem.models.protocols import Store
+from toolmem.models.protocols import GuidanceWriter, Store
 from toolmem.models.tools import CallSums
+from toolmem.ops.summary_tool_memory import SummaryToolMemoryOp
 from toolmem.store.changes import OUT_OF_DATE
 from toolmem.store.copying import logged_calls
 from toolmem.store.sqlite import SqliteStore
 from toolmem.store.storable import VERDICTS
 
-FOREIGN = (*BY_NAME, MAPPED)  # formats, as they stand in the metadata of calls
+FOREIGN = (*BY_NAME, MAPPED)  # formats of other programs, as the metadata of calls names them
 OWN = "toolmem's or OpenAI's form"
-IMPORTS = "imports"  # the namespace of files that were read
-IDS = ".imported-ids"  # the namespace of the ids of the new calls of imports, batch by batch
-
-_encode = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
+IMPORTS = "imports"  # the namespace of the files that were read
+IDS = ".imported-ids"  # the namespace of the ids of new calls, by import and batch
+OP = SummaryToolMemoryOp.name
 
 
 class ImportRun(Struct, omit_defaults=True):
-    """What one import brought, as the store remembers it. `toolmem forget` takes it back."""
+    """One import, as the store keeps it. `toolmem forget` removes it."""
 
     began: datetime
     sources: list[str] = []  # names of files and folders
     tools: dict[str, CallSums] = {}  # figures of the new calls, by tool
     formats: dict[str, int] = {}  # the new calls, by format
-    pending: int | None = None  # the log's position before a batch that is not counted yet
-    is_open: bool = False  # its older failures were not counted yet
+    pending: int | None = None  # the log's position before a batch that is not yet counted
+    is_open: bool = False  # older failures are not yet counted
 
     def count(self, call: ToolCallResult) -> None:
         """Add a new call to the figures."""
@@ -49,7 +47,7 @@ class ImportRun(Struct, omit_defaults=True):
 
 
 def settled_runs(store: Store, workspace: str) -> dict[str, ImportRun]:
-    """The imports by id, oldest first. What a killed import had added is counted first."""
+    """The imports by id, oldest first. Calls that a killed import added are counted before."""
     runs = _runs(store, workspace)
     if any(run.pending is not None for run in runs.values()):
         with store.transaction():
@@ -65,7 +63,7 @@ def _runs(store: Store, workspace: str) -> dict[str, ImportRun]:
 
 
 def keep_run(store: Store, workspace: str, key: str, run: ImportRun) -> list[ToolCallResult]:
-    """Count the calls of the batch that is pending, and keep their ids: they outlive the log."""
+    """Count the new calls of the pending batch, return them, and keep their ids beyond the log."""
     new: list[ToolCallResult] = []
     ids: dict[str, list[str]] = {}
     for logged in logged_calls(store, workspace, after=run.pending or 0):
@@ -87,18 +85,13 @@ def format_of(call: ToolCallResult) -> str:
     return form if form in FOREIGN else OWN
 
 
-def digest(value: object) -> bytes:
-    """Identify a value that can be written as JSON. Stored: it stays the same for ever."""
-    return blake2b(_encode(value), digest_size=8).digest()
-
-
 class Forgotten(Struct):
-    """What was removed with an import."""
+    """The result of removing an import."""
 
     calls: int = 0
     gone: list[str] = []  # tools that had no other calls
-    out_of_date: list[str] = []  # tools whose guidance is to be written anew
-    left: str = ""  # why the file still holds texts in its free space; "" where it does not
+    out_of_date: list[str] = []  # tools whose guidance must be written again
+    left: str = ""  # why the file still has deleted texts in its free space; "": it has none
 
 
 def imports(memory: ToolMem) -> dict[str, ImportRun]:
@@ -109,42 +102,45 @@ def imports(memory: ToolMem) -> dict[str, ImportRun]:
 def forget_import(memory: ToolMem, import_id: str) -> Forgotten:
     """Remove the calls of an import, their figures, and the guidance that was made of them.
 
-    Its files, and those of other imports, are read again by the next import. Guidance is written
-    anew at once where that asks no model. May be repeated where it was interrupted. Raises
-    RequestError where the import is not known.
+    The next import reads all files again. Guidance is written again at once, unless a model writes
+    it. If this is interrupted, it can be repeated. Raises RequestError where no import has this id.
     """
     store = memory.services.store()
     workspace = memory.workspace_name
-    found = Forgotten()
+    forgotten = Forgotten()
     with store.transaction():
         traces = Traces(memory, import_id)
         for name, ids in traces.ids.items():
             sums = traces.run.tools.get(name)
-            back = traces.others.get(name, ())
-            found.calls += store.delete_calls(workspace, name, ids, back=back, sums=sums)
+            others = traces.others.get(name, ())
+            forgotten.calls += store.delete_calls(workspace, name, ids, back=others, sums=sums)
         for each in store.list_records(workspace, VERDICTS):
             verdict = each.read(Verdict)
-            if (verdict.summary, verdict.evaluation) in traces.said:
+            if (verdict.summary, verdict.evaluation) in traces.verdicts:
                 store.delete(workspace, VERDICTS, each.key)
-        # A file that was imported later may hold calls that were known from this import.
+        # Files that were imported later may have calls that were left out as known.
         for namespace, prefix in ((IMPORTS, ""), (IDS, f"{import_id}/"), (IMPORT_RUNS, import_id)):
             for each in store.list_records(workspace, namespace, key_prefix=prefix):
                 store.delete(workspace, namespace, each.key)
     left = store.tool_names(workspace)
-    found.gone = [name for name in traces.ids if name not in left]
-    found.out_of_date = _out_of_date(store, workspace, traces.ids)
-    op = memory.services.settings.op.get("summary_tool_memory_op", OpSection())
-    if found.out_of_date and not memory.services.writer(op).asks_model:
-        memory.summarize(found.out_of_date, force=True)
-        found.out_of_date = _out_of_date(store, workspace, found.out_of_date)
+    forgotten.gone = [name for name in traces.ids if name not in left]
+    forgotten.out_of_date = _out_of_date(store, workspace, traces.ids)
+    if forgotten.out_of_date and not summary_writer(memory).asks_model:
+        memory.summarize(forgotten.out_of_date, force=True)
+        forgotten.out_of_date = _out_of_date(store, workspace, forgotten.out_of_date)
     if isinstance(store, SqliteStore):
         try:
             store.overwrite_free_space()
         except StoreUnavailable as error:
-            found.left = str(error)
+            forgotten.left = str(error)
             empty = ImportRun(traces.run.began, traces.run.sources)  # so that this can be repeated
             store.put(workspace, IMPORT_RUNS, import_id, empty)
-    return found
+    return forgotten
+
+
+def summary_writer(memory: ToolMem) -> GuidanceWriter:
+    """The configured writer of guidance."""
+    return memory.services.writer(memory.services.settings.op.get(OP, OpSection()))
 
 
 def _out_of_date(store: Store, workspace: str, names: Iterable[str]) -> list[str]:
@@ -153,7 +149,7 @@ def _out_of_date(store: Store, workspace: str, names: Iterable[str]) -> list[str
 
 
 class Traces:
-    """What a workspace holds of an import. Raises RequestError where the import is not known."""
+    """The calls of an import in a workspace. Raises RequestError where no import has this id."""
 
     def __init__(self, memory: ToolMem, import_id: str) -> None:
         store = memory.services.store()
@@ -164,8 +160,8 @@ class Traces:
             raise RequestError(f"no import is called {import_id!r}: {known}", "import")
         self.run = runs[import_id]
         self.ids: dict[str, set[str]] = defaultdict(set)  # of its calls, by tool
-        self.others: dict[str, list[str]] = {}  # the newest other calls, as many as are kept
-        self.said: set[tuple[str, str]] = set()  # summary and evaluation
+        self.others: dict[str, list[str]] = {}  # ids of the newest other calls, by tool
+        self.verdicts: set[tuple[str, str]] = set()  # summary and evaluation of its calls
         for each in store.list_records(workspace, IDS, key_prefix=f"{import_id}/"):
             for name, ids in each.read(dict[str, list[str]]).items():
                 self.ids[name].update(ids)
@@ -177,6 +173,6 @@ class Traces:
                     others.append((call.create_time, call.id or ""))
                     continue
                 self.ids[name].add(call.id or "")
-                self.said.add((call.summary, call.evaluation))
+                self.verdicts.add((call.summary, call.evaluation))
             others.sort(key=lambda each: each[0])
             self.others[name] = [each for _, each in others[max(0, len(others) - record.kept) :]]

@@ -1,4 +1,4 @@
-"""Import recordings into a memory batch by batch, and count what its user wants to know first."""
+"""Import recordings into a memory batch by batch, with figures of what the calls show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.errors import RequestError
-from toolmem.formats.chat import UserMessage
+from toolmem.formats.chat import UserMessage, sorted_digest
 from toolmem.formats.recording import UNCHANGED, BadRecord, ReadCall, RecordingReader
 from toolmem.guard.replay import Replay, replay
 from toolmem.memory.toolmem import ToolMem
@@ -25,16 +25,15 @@ from toolmem.research.backtest import LaterRepairs, later_repairs
 from toolmem.research.evaluation import BATCH
 from toolmem.research.hook_calls import HookCalls
 from toolmem.research.import_runs import IMPORTS, ImportRun, format_of, keep_run, settled_runs
-from toolmem.research.import_runs import digest as _digest
 from toolmem.research.older_failures import count_older_failures
 from toolmem.text.display import bounded
 
 MAX_BAD = 100  # bad records that are kept
 REPLAYED = 10_000  # newest calls
-REPLAYED_OUTPUT = 4_000  # characters of the outputs of these
-CARDS = 3  # of the tools with the most failures
+REPLAYED_OUTPUT = 4_000  # characters of each of their outputs
+CARDS = 3  # cards in the result, of the tools with the most failures
 FORGOTTEN = "this import was forgotten while it ran; toolmem forget lists what it still added"
-MAX_OUTPUT = 100_000  # characters of an output that is kept, as of a hook's call
+MAX_OUTPUT = 100_000  # characters of an output that are kept, as of a hook's call
 MAX_BATCH = 8_000_000  # characters of the outputs of a batch
 MAX_NAME = 200  # characters of the name of a file, in a record
 
@@ -50,22 +49,22 @@ class ToolFigures(Struct):
 class Imported(Struct, kw_only=True):
     """The result of an import."""
 
-    id: str = ""  # in the metadata of its calls; "" where it brought none
+    id: str = ""  # in the metadata of its calls; "": no call was new
     read: int = 0  # calls
-    duplicates: int = 0  # calls that the store knew
+    duplicates: int = 0  # calls that the store had
     unchanged: int = 0  # files that were imported before
-    unreadable: int = 0  # files and folders inside of a folder
-    conversations: set[bytes] = msgspec.field(default_factory=set)
+    unreadable: int = 0  # files and folders that nobody named
+    conversations: set[bytes] = msgspec.field(default_factory=set)  # digests of their ids
     tools: dict[str, ToolFigures] = msgspec.field(default_factory=dict)
     formats: Counter[str] = msgspec.field(default_factory=Counter)  # new calls by format
-    repeats: int = 0  # failures of a call that had failed before, word for word
+    repeats: int = 0  # failures of a call that had failed before with the same input
     bad: list[BadRecord] = msgspec.field(default_factory=list)
     bad_count: int = 0
     notes: list[str] = msgspec.field(default_factory=list)
     stopped: str = ""  # why the rest was not read or not judged
     replay: Replay = msgspec.field(default_factory=Replay)
-    later_repairs: LaterRepairs | None = None  # of the newest calls of the memory
-    cards: dict[str, list[str]] = msgspec.field(default_factory=dict)  # lines of the worst tools
+    later_repairs: LaterRepairs | None = None  # of the newest calls in the memory
+    cards: dict[str, list[str]] = msgspec.field(default_factory=dict)  # lines, by tool
 
     @property
     def calls(self) -> int:
@@ -77,12 +76,12 @@ class Imported(Struct, kw_only=True):
         return sum(tool.failures for tool in self.tools.values())
 
     def worst(self, number: int) -> list[str]:
-        """The tools with the most failures."""
+        """The `number` tools with the most failures."""
         failing = [name for name, tool in self.tools.items() if tool.failures]
         return sorted(failing, key=lambda name: -self.tools[name].failures)[:number]
 
     def add_bad(self, record: BadRecord) -> None:
-        """Count a bad record, and keep it if there are few."""
+        """Count a bad record, and keep the first 100."""
         self.bad_count += 1
         if len(self.bad) < MAX_BAD:
             self.bad.append(record)
@@ -98,92 +97,92 @@ def import_recordings(
     again: bool = False,
     folders: Mapping[Path, Collection[str]] | None = None,
     sources: Sequence[str] = (),
-    progress: Callable[[Imported], None] = lambda found: None,
+    progress: Callable[[Imported], None] = lambda result: None,
 ) -> Imported:
     """Judge and keep the calls of files and folders, and summarize their tools.
 
-    `searched`: further files, which nobody named: one that cannot be read is counted. A file that
-    was imported and has not changed is not read, unless `again`, a format or a mapping is given. A
-    call that was imported before is left as it is. `folders`: of a database of OpenCode, only the
-    sessions that were started in these. `sources`: what `toolmem forget` lists in place of paths.
-    `progress` gets the result as it grows, also before the first call: where an import is
-    interrupted, it holds what was kept. Raises RequestError where nothing can be read.
+    `searched`: further files, which nobody named; unreadable ones are counted. A file that was
+    imported and has not changed is not read, unless `again`, a format or a mapping is given. A call
+    that was imported before is left as it is. `folders`: of a database of OpenCode, only the
+    sessions that were started in these. `sources`: what `toolmem forget` lists instead of paths.
+    `progress` gets the result as it grows, first when it is empty, so that the caller has it if the
+    import is interrupted. Raises RequestError where nothing can be read.
     """
-    known = _Files(memory, reads_all=bool(again or format or mapping))
+    files = _Files(memory, reads_all=bool(again or format or mapping))
     now = datetime.now(UTC)
     options: dict[str, Any] = {"format": format, "mapping": mapping, "folders": folders}
-    reader = RecordingReader(now, **options, skip=known.is_known, finished=known.finished)
+    reader = RecordingReader(now, **options, skip=files.is_known, finished=files.finished)
     ids = _Ids(now)
     names = [each[:MAX_NAME] for each in sources or map(_name, map(Path, paths))]
-    counter = _Counter(memory, now, names)
-    found = counter.found
-    progress(found)
+    run = _Import(memory, now, names)
+    result = run.result
+    progress(result)
     try:
         for each in reader.read(paths, searched):
             if isinstance(each, UserMessage):
                 continue
             if isinstance(each, BadRecord):
-                found.add_bad(each)
+                result.add_bad(each)
                 continue
             ids.give(each, reader.path)
-            counter.take(each, reader.path)
-            if counter.is_full:
-                counter.add(list(reader.tools.values()))
-                progress(found)
-            if found.stopped:
+            run.take(each, reader.path)
+            if run.is_full:
+                run.add(list(reader.tools.values()))
+                progress(result)
+            if result.stopped:
                 break
     except RequestError as error:
-        if not (found.read or counter.batch):
+        if not (result.read or run.batch):
             raise
-        found.stopped = str(error)
-    counter.add(list(reader.tools.values()))
-    counter.close()
-    found.notes = reader.all_notes()
-    found.unchanged = reader.notes[UNCHANGED]
-    found.unreadable = len(reader.unreadable)
-    if counter.names:  # also tools of an import that was interrupted before this
-        _conclude(memory, counter)
-    if not counter.is_stopped:  # what was interrupted is read again, and summarized then
-        known.keep(counter.refused)
-    return found
+        result.stopped = str(error)
+    run.add(list(reader.tools.values()))
+    run.close()
+    result.notes = reader.all_notes()
+    result.unchanged = reader.notes[UNCHANGED]
+    result.unreadable = len(reader.unreadable)
+    if run.names:  # also without a new call: an earlier import may have been interrupted
+        _conclude(memory, run)
+    if not run.is_stopped:  # otherwise the next import reads all files again
+        files.keep(run.refused)
+    return result
 
 
-def _conclude(memory: ToolMem, counter: _Counter) -> None:
-    """Summarize the tools, and find out what the memory would have changed for the newest calls."""
-    found = counter.found
+def _conclude(memory: ToolMem, run: _Import) -> None:
+    """Summarize the tools, and add to the result what the memory would do for the newest calls."""
+    result = run.result
     newest = _newest_calls(memory.services.store(), memory.workspace_name)
-    counter.summarize(newest)
-    if not found.calls:
+    run.summarize(newest)
+    if not result.calls:
         return
-    found.replay = replay(newest)
-    found.later_repairs = later_repairs(newest)
-    for record in records_shown(memory, found.worst(CARDS)):
+    result.replay = replay(newest)
+    result.later_repairs = later_repairs(newest)
+    for record in records_shown(memory, result.worst(CARDS)):
         lines = record.guidance.lines if record.guidance else []
-        found.cards[record.tool_name] = [
+        result.cards[record.tool_name] = [
             line.text for line in lines if line.kind not in ("rate", "left_out", "withheld")
         ][:3]
 
 
 def _newest_calls(store: Store, workspace: str) -> list[ToolCallResult]:
-    """The newest calls, oldest first, with what tells whether they failed of long outputs."""
-    found: list[ToolCallResult] = []
+    """The newest calls, oldest first, with both ends of long outputs."""
+    calls: list[ToolCallResult] = []
     before = None
-    while len(found) < REPLAYED:
+    while len(calls) < REPLAYED:
         page = store.call_log(workspace, before=before, limit=BATCH, newest=True)
         if not page:
             break
         for each in page:
             each.call.output = bounded(each.call.output, REPLAYED_OUTPUT)
-        found[:0] = [each.call for each in page]
+        calls[:0] = [each.call for each in page]
         before = page[0].position
-    return found
+    return calls
 
 
 class _Ids:
-    """Gives a call without an id one of its content: the same in each import and form of a file."""
+    """Gives ids to calls without one, by their content: the same in every import of a file."""
 
     def __init__(self, now: datetime) -> None:
-        self._now = now  # the time of calls whose time is not known
+        self._now = now  # the time of calls whose own time is unknown
         self._path = Path()
         self._given: Counter[bytes] = Counter()  # in this file
 
@@ -195,30 +194,30 @@ class _Ids:
             self._path = path
             self._given.clear()
         time = None if call.create_time == self._now else call.create_time.astimezone(UTC)
-        # A moved file is known by its times or conversations; without them by its place alone, as
-        # the same call in another file may be another one.
+        # Times or conversations identify the calls of a file that was moved. Without both, the path
+        # of the file does: the same content in another file may be another call.
         conversation = call.conversation_id
         stem = Path(path.name.removesuffix(".gz")).stem
-        own = "" if time or conversation else _name(path.resolve().with_name(stem))
-        place = (conversation, own, time)
-        digest = _digest((place, call.tool_name, call.input, call.output, call.context))
+        file = "" if time or conversation else _name(path.resolve().with_name(stem))
+        place = (conversation, file, time)
+        digest = sorted_digest((place, call.tool_name, call.input, call.output, call.context))
         self._given[digest] += 1
         call.id = f"{digest.hex()}-{self._given[digest]}"
 
 
 class _Files:
-    """Which files were imported whole, by their size and the time of their last change."""
+    """The files that were imported whole, by their size and the time of their last change."""
 
     def __init__(self, memory: ToolMem, reads_all: bool) -> None:
         self._store = memory.services.store()
         self._workspace = memory.workspace_name
         self._reads_all = reads_all
         self._runs = settled_runs(self._store, self._workspace).keys()
-        self._states: dict[Path, list[int]] = {}  # before a file is read
+        self._states: dict[Path, list[int]] = {}  # size and time, before a file is read
         self._finished: list[Path] = []
 
     def is_known(self, path: Path) -> bool:
-        """Never of a database: what is new in it stands in the file beside it."""
+        """Whether a file has not changed. Never a database: its changes are in a file beside it."""
         status = path.stat()
         state = self._states[path] = [status.st_size, status.st_mtime_ns]
         if self._reads_all or path.suffix == ".db":
@@ -227,13 +226,13 @@ class _Files:
         return record is not None and record.read(list[int]) == state
 
     def finished(self, path: Path) -> None:
-        """A file that could not be read, or holds no call that is understood yet, is read again."""
+        """Note a file that was read to its end. Any other file is read again by the next import."""
         self._finished.append(path)
 
     def keep(self, refused: Collection[Path]) -> None:
-        """Note the finished files, but no file with a call that the memory refused.
+        """Store the finished files, except those with a call that the memory refused.
 
-        None where an import was forgotten meanwhile: calls that were known from it are gone.
+        No file is stored if an import was forgotten meanwhile: its calls must be read again.
         """
         with self._store.transaction():
             if self._runs - settled_runs(self._store, self._workspace).keys():
@@ -244,31 +243,32 @@ class _Files:
 
 
 def _key(path: Path) -> str:
-    return _digest(_name(path.resolve())).hex()
+    return sorted_digest(_name(path.resolve())).hex()
 
 
 def _name(path: Path) -> str:
-    """A path as text: Linux allows names that are no UTF-8."""
+    """A path as text, also if it is no UTF-8, which Linux allows."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-class _Counter:
-    """Adds calls to a memory, and counts those that were new as the memory judged them."""
+class _Import:
+    """Adds calls to a memory, and counts the new ones as the memory judged them."""
 
     def __init__(self, memory: ToolMem, now: datetime, sources: list[str]) -> None:
-        self.found = Imported()
-        self.is_stopped = False  # by the judge, or as it was forgotten
-        self.names: set[str] = set()  # of the tools that were read
+        self.result = Imported()
+        self.is_stopped = False  # by the judge, or because the import was forgotten
+        self.names: set[str] = set()  # of the tools
         self.batch: list[ReadCall] = []
         self.refused: set[Path] = set()  # files with calls that the memory refused
         self._paths: dict[int, Path] = {}  # files of the batch, by row
-        self._size = 0  # characters of its outputs
+        self._size = 0  # characters of the outputs in the batch
         self._memory = memory
+        self._workspace = memory.workspace_name
         self._hook_calls = HookCalls(memory)
         self._id = f"{now:%Y%m%d}-{os.urandom(3).hex()}"
         self._run = ImportRun(now, sources, is_open=True)
         self._store = memory.services.store()
-        self._is_announced = False
+        self._is_stored = False
         self._failed: set[bytes] = set()  # digests of calls that failed
 
     @property
@@ -276,7 +276,7 @@ class _Counter:
         return len(self.batch) == BATCH or self._size > MAX_BATCH
 
     def take(self, read: ReadCall, path: Path) -> None:
-        """Put a call into the batch."""
+        """Append a call to the batch."""
         self._paths[read.row] = path
         read.call.output = bounded(read.call.output, MAX_OUTPUT)
         self._size += len(read.call.output)
@@ -284,107 +284,101 @@ class _Counter:
 
     def add(self, tools: list[object]) -> None:
         """Add the batch to the memory."""
+        result = self.result
         batch = self._hook_calls.not_recorded(self.batch)
-        self.found.read += len(self.batch) - len(batch)
-        self.found.duplicates += len(self.batch) - len(batch)
+        result.read += len(self.batch) - len(batch)
+        result.duplicates += len(self.batch) - len(batch)
         paths = self._paths
         self._paths = {}
         self.batch = []
         self._size = 0
-        if not batch or self.is_stopped:
-            return
-        found = self.found
-        if not self._announce(batch):
+        if not batch or self.is_stopped or not self._store_run(batch):
             return
         try:
             added = self._memory.add([each.call for each in batch], tools=tools or None)
             self._count_new()
         except KeyboardInterrupt:
-            self._count_new()  # some calls may have been kept
+            self._count_new()  # some calls may have been added
             raise
-        found.read += len(batch)
-        found.duplicates += added.evaluation.duplicates
+        result.read += len(batch)
+        result.duplicates += added.evaluation.duplicates
         for failure in added.evaluation.failures:
             read = batch[failure.index]
             self.refused.add(paths[read.row])
-            found.add_bad(BadRecord(read.line, failure.tool_name, failure.error, read.file))
+            result.add_bad(BadRecord(read.line, failure.tool_name, failure.error, read.file))
         if added.stopped:
             self.is_stopped = True
-            found.stopped = added.stopped
+            result.stopped = added.stopped
 
     def _count_new(self) -> None:
-        """Count the calls that the log has since, and note their figures and ids."""
-        workspace = self._memory.workspace_name
+        """Count the calls that the log has got since, and store their figures and ids."""
         run = self._run
         with self._store.transaction():
-            if self._is_forgotten():  # its last calls can be forgotten, too
+            if self._is_forgotten():  # so that its last calls can be forgotten too
                 self._run = ImportRun(run.began, run.sources, pending=run.pending)
-            new = keep_run(self._store, workspace, self._id, self._run)
+            new = keep_run(self._store, self._workspace, self._id, self._run)
         for call in new:
             self._count(call)
 
     def summarize(self, newest: list[ToolCallResult]) -> None:
-        """Summarize the tools. An import that was interrupted before this is counted, too."""
-        workspace = self._memory.workspace_name
-        runs = self._store.list_records(workspace, IMPORT_RUNS)
+        """Summarize the tools, and count older failures, also of imports that were interrupted."""
+        runs = self._store.list_records(self._workspace, IMPORT_RUNS)
         uncounted = {each.key: run for each in runs if (run := each.read(ImportRun)).is_open}
         counted = count_older_failures(self._memory, newest, uncounted)
         with self._store.transaction():
-            for each in self._store.list_records(workspace, IMPORT_RUNS):
+            for each in self._store.list_records(self._workspace, IMPORT_RUNS):
                 if each.key in uncounted:
                     run = replace(each.read(ImportRun), is_open=False)
-                    self._store.put(workspace, IMPORT_RUNS, each.key, run)
-        # Forced where what was counted is older than the calls that a summary asks for.
+                    self._store.put(self._workspace, IMPORT_RUNS, each.key, run)
+        # Without force a summary would skip tools that have only older calls.
         for names, force in ((self.names - counted, False), (counted, True)):
             if names:
                 self._memory.summarize(sorted(names), force=force)
 
     def close(self) -> None:
-        """Forget an import that brought nothing, and what is only needed while calls come."""
+        """Free memory, and delete the stored run of an import without new calls."""
         self._hook_calls = HookCalls(self._memory)
         self._failed.clear()
-        if self._is_announced and not self.found.id:
-            self._store.delete(self._memory.workspace_name, IMPORT_RUNS, self._id)
+        if self._is_stored and not self.result.id:
+            self._store.delete(self._workspace, IMPORT_RUNS, self._id)
 
-    def _announce(self, batch: list[ReadCall]) -> bool:
-        """Mark the calls, and note where the log ends: they are found if the import is killed.
+    def _store_run(self, batch: list[ReadCall]) -> bool:
+        """Mark the calls, and store the log's end: they can be found if the import is killed.
 
-        False: it was forgotten meanwhile.
+        False: the import was forgotten meanwhile.
         """
         for each in batch:
             each.call.metadata = {**each.call.metadata, IMPORT_ID: self._id}
-        workspace = self._memory.workspace_name
         with self._store.transaction():
             if self._is_forgotten():
                 return False
-            newest = self._store.call_log(workspace, newest=True, limit=1)
+            newest = self._store.call_log(self._workspace, newest=True, limit=1)
             self._run.pending = newest[-1].position if newest else 0
-            self._store.put(workspace, IMPORT_RUNS, self._id, self._run)
-        self._is_announced = True
+            self._store.put(self._workspace, IMPORT_RUNS, self._id, self._run)
+        self._is_stored = True
         self.names |= {each.call.tool_name for each in batch}
         return True
 
     def _is_forgotten(self) -> bool:
-        workspace = self._memory.workspace_name
-        if self._is_announced and not self._store.get(workspace, IMPORT_RUNS, self._id):
+        if self._is_stored and not self._store.get(self._workspace, IMPORT_RUNS, self._id):
             self.is_stopped = True
-            self.found.stopped = FORGOTTEN
-            self.found.id = ""
+            self.result.stopped = FORGOTTEN
+            self.result.id = ""
         return self.is_stopped
 
     def _count(self, call: ToolCallResult) -> None:
-        found = self.found
-        found.id = self._id
+        result = self.result
+        result.id = self._id
         conversation = call.conversation_id
         if conversation:
-            found.conversations.add(_digest(conversation))
-        found.formats[format_of(call)] += 1
-        tool = found.tools.setdefault(call.tool_name, ToolFigures())
+            result.conversations.add(sorted_digest(conversation))
+        result.formats[format_of(call)] += 1
+        tool = result.tools.setdefault(call.tool_name, ToolFigures())
         tool.calls += 1
         if call.failed:
             tool.failures += 1
             tool.classes[call.error_class or "error"] += 1
             if conversation:
-                digest = _digest((conversation, call.tool_name, call.input))
-                found.repeats += digest in self._failed
+                digest = sorted_digest((conversation, call.tool_name, call.input))
+                result.repeats += digest in self._failed
                 self._failed.add(digest)

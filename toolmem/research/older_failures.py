@@ -1,18 +1,17 @@
-"""Count failures of imported calls that are too old for a summary, so that their lessons stay.
+"""Add failures of imported calls that are too old for a summary to the history of their tool.
 
-A summary reads a window of a tool's newest calls, and counts on from the history of failures in the
-tool's guidance. An import brings many windows at once: all but the newest are counted here. They
-count as older than what the history holds.
+A summary reads a tool's newest calls, and adds their failures to the history in its guidance. An
+import may bring more calls than a summary reads. The failures among the rest are added here, as
+older than those in the history.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from toolmem.config.sections import OpSection
 from toolmem.errors import Conflict
 from toolmem.guidance.evidence import examine
 from toolmem.guidance.failures import count, key_of
@@ -20,45 +19,43 @@ from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import IMPORT_ID, ToolCallResult
 from toolmem.models.guidance import Guidance, ToolHistory
 from toolmem.ops.summary_tool_memory import MAX_CONVERSATIONS, MAX_LOG_CALLS, store_guidance
+from toolmem.research.backtest import Calls, by_tool
+from toolmem.research.import_runs import OP, summary_writer
 
-STEP = 30  # calls that are counted at once, read beside as many before them
-
-Calls = Sequence[ToolCallResult]
+STEP = 30  # calls that are counted at once, read together with as many before them
 
 
 def count_older_failures(memory: ToolMem, calls: Calls, imports: Collection[str]) -> set[str]:
-    """Count calls of these imports that the next summary of their tool will not read.
+    """Count failures of these imports that the next summary of their tool will not read.
 
-    `calls`: the newest of the memory. Returns the tools whose histories changed. A tool that others
-    change meanwhile is left as it is.
+    `calls`: the newest calls of the memory. Returns the tools whose history changed. A tool that
+    another process changes meanwhile is left as it is.
     """
     changed: set[str] = set()
     store = memory.services.store()
-    op = "summary_tool_memory_op"
-    writer = memory.services.writer(memory.services.settings.op.get(op, OpSection()))
+    writer = summary_writer(memory)
     params = memory.engine.params()
-    read_next = params[op][0].recent_call_count if op in params else STEP
-    by_tool: defaultdict[str, list[ToolCallResult]] = defaultdict(list)
+    read_next = params[OP][0].recent_call_count if OP in params else STEP
+    ordered = sorted(calls, key=lambda call: call.create_time)
+    imported = by_tool([call for call in ordered if call.metadata.get(IMPORT_ID) in imports])
     by_conversation: defaultdict[str, list[ToolCallResult]] = defaultdict(list)
-    for call in sorted(calls, key=lambda each: each.create_time):
-        if call.metadata.get(IMPORT_ID) in imports:
-            by_tool[call.tool_name].append(call)
+    for call in ordered:
         if call.conversation_id:
             by_conversation[call.conversation_id].append(call)
-    for window in store.windows(memory.workspace_name, sorted(by_tool)):
+    for window in store.windows(memory.workspace_name, sorted(imported)):
         record = window.record
         read = window.calls[-read_next:]
         known = {call.id for call in (*read, *(c for c in window.calls if c.is_summarized))}
-        own = [call for call in by_tool[record.tool_name] if call.id not in known]
-        first = record.last_seq - len(read) - len(own) + 1  # what is read next comes after
+        own = [call for call in imported[record.tool_name] if call.id not in known]
+        first = record.last_seq - len(read) - len(own) + 1  # the calls that are read next follow
         numbered = [replace(call, seq=seq) for seq, call in enumerate(own, first) if seq > 0]
         old = record.guidance or Guidance(text="", author=writer.author)
         history = _counted(numbered, old.history, by_conversation)
         if history is None or history is old.history:
             continue
-        if old.history is not None:  # the newest failures stand at the end
-            places = {key_of(one): place for place, one in enumerate(old.history.failures)}
-            history.failures.sort(key=lambda one: places.get(key_of(one), -1))
+        if old.history is not None:  # the newest failures are at the end
+            places = {key_of(each): place for place, each in enumerate(old.history.failures)}
+            history.failures.sort(key=lambda each: places.get(key_of(each), -1))
         try:
             store_guidance(store, record, replace(old, history=history))
             changed.add(record.tool_name)
@@ -70,7 +67,7 @@ def count_older_failures(memory: ToolMem, calls: Calls, imports: Collection[str]
 def _counted(
     calls: Calls, history: ToolHistory | None, conversations: dict[str, list[ToolCallResult]]
 ) -> ToolHistory | None:
-    """The history with the calls that it does not hold."""
+    """The history with the failures of newer calls added."""
     known = history.last_seq if history else 0
     start = next((i for i, call in enumerate(calls) if (call.seq or 0) > known), len(calls))
     for end in range(start + STEP, len(calls) + STEP, STEP):

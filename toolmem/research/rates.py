@@ -1,7 +1,7 @@
-"""The share of calls that worked; its interval holds the judge's errors where labels tell them.
+"""The share of calls that worked. Its interval counts the judge's errors where labels show them.
 
-Labels lead: a labelled call counts by its label, the others by the judge, corrected by the share
-of its `worked` and of its `failed` that the labels contradict (double sampling for stratification;
+A labelled call counts by its label, any other by the judge's verdict, corrected by the share of
+`worked` and of `failed` that the labels contradict (double sampling for stratification;
 W. G. Cochran, "Sampling Techniques", 3rd edition, chapter 12). The labelled calls must be a random
 draw. The interval adds the squares of the distances to the ends of each part's Wilson interval
 (G. Y. Zou, A. Donner, "Construction of confidence limits about effect measures", Statistics in
@@ -24,8 +24,8 @@ MIN_LABELS = 20  # fewer say nothing of the judge's errors
 Number = TypeVar("Number", int, float)
 
 
-class Told(NamedTuple):
-    """Whether a call worked: what the judge says, and what a label says. None: nothing is known."""
+class Outcome(NamedTuple):
+    """Whether a call worked, by the judge and by a label. None: unknown."""
 
     judged: bool | None
     label: bool | None = None
@@ -37,20 +37,20 @@ class Rate(Struct, frozen=True):
     rate: float | None  # None: no call's outcome is known
     low: float
     high: float
-    labelled: int = 0  # labels that count, or by which the judge's errors were counted
-    judged: int = 0  # calls that count by the judge, where its errors are known
+    labelled: int = 0  # labels that the rate, or the judge's errors, were counted from
+    judged: int = 0  # calls that count by the verdict, where the judge's errors are known
 
     @property
     def basis(self) -> str:
-        """The errors that the interval holds."""
+        """The errors that the interval counts."""
         if self.judged:
             return f"sampling, and the judge's error on {counted(self.labelled, 'label')}"
-        of = f", {counted(self.labelled, 'label')}" if self.labelled else ""
-        return f"sampling only{of}"
+        labels = f", {counted(self.labelled, 'label')}" if self.labelled else ""
+        return f"sampling only{labels}"
 
 
 class Errors(NamedTuple):
-    """Of the labelled calls with one verdict, how many there are and how many labels contradict."""
+    """The labelled calls with one verdict, and how many of their labels contradict it."""
 
     wrong: int = 0
     labelled: int = 0
@@ -60,55 +60,55 @@ class Errors(NamedTuple):
         return self.wrong / self.labelled if self.labelled else 0.0
 
 
-def errors_of(calls: Iterable[Told]) -> dict[bool, Errors]:
-    """What the judge gets wrong on labelled calls, by its verdict; {} where there are too few."""
+def errors_of(calls: Iterable[Outcome]) -> dict[bool, Errors]:
+    """The judge's errors on labelled calls, by its verdict; {} where there are too few labels."""
     pairs = [each for each in calls if None not in each]
     if len(pairs) < MIN_LABELS:
         return {}
-    of_verdict = {word: [e for e in pairs if e.judged is word] for word in (True, False)}
-    return {
-        word: Errors(sum(each.label is not word for each in same), len(same))
-        for word, same in of_verdict.items()
-    }
+    errors = {}
+    for verdict in (True, False):
+        labels = [each.label for each in pairs if each.judged is verdict]
+        errors[verdict] = Errors(labels.count(not verdict), len(labels))
+    return errors
 
 
-def rate_of(calls: Iterable[Told], errors: Mapping[bool, Errors] | None = None) -> Rate:
-    """The share of calls that worked, of those with a verdict or label. `errors`: the judge's."""
+def rate_of(calls: Iterable[Outcome], errors: Mapping[bool, Errors] | None = None) -> Rate:
+    """The share of the calls with a verdict or label that worked. `errors`: of the judge."""
     known = [each for each in calls if each != (None, None)]
     if not known:
         return Rate(None, *wilson_interval(0, 0))
     good = float(sum(each.label is True for each in known))
     others = [each.judged for each in known if each.label is None]
-    below = above = 0.0  # squares of what the judge's errors add to both sides
-    for word in (True, False):
-        count = sum(judged is word for judged in others)
-        wrong = errors[word] if errors else Errors()
-        good += count * (1 - wrong.share if word else wrong.share)
+    below = above = 0.0  # squares of what the judge's errors add to the interval's sides
+    for verdict in (True, False):
+        count = others.count(verdict)
+        wrong = errors[verdict] if errors else Errors()
+        good += count * (1 - wrong.share if verdict else wrong.share)
         if errors and count:
             low, high = wilson_interval(wrong.wrong, wrong.labelled)
             # The share is an estimate, and the calls without a label scatter about it.
             scale = count * (count + wrong.labelled) / len(known) ** 2
             more = scale * (high - wrong.share) ** 2
             less = scale * (wrong.share - low) ** 2
-            below, above = below + (more if word else less), above + (less if word else more)
+            below += more if verdict else less
+            above += less if verdict else more
     rate = good / len(known)
     low, high = wilson_interval(good, len(known))
-    counted = sum(each.labelled for each in errors.values()) if errors and others else 0
+    corrected_by = sum(each.labelled for each in errors.values()) if errors and others else 0
     return Rate(
         rate,
         max(0.0, rate - math.sqrt((rate - low) ** 2 + below)),
         min(1.0, rate + math.sqrt((high - rate) ** 2 + above)),
-        counted or len(known) - len(others),
-        len(others) if counted else 0,
+        corrected_by or len(known) - len(others),
+        len(others) if corrected_by else 0,
     )
 
 
-def rate_of_part(calls: Iterable[Told], errors: Mapping[bool, Errors]) -> Rate:
-    """The rate of one tool's calls, or of a group. `errors`: of the judge on labels of all calls.
+def rate_of_part(calls: Iterable[Outcome], errors: Mapping[bool, Errors]) -> Rate:
+    """The rate of one tool or group. `errors`: of the judge on the labels of all calls.
 
-    It is not corrected, because judges err on some tools more than on others, so that it agrees
-    with what is counted. Its interval also holds the corrected rate, by its own labels where it
-    has enough.
+    The rate is not corrected, because judges err more on some tools than on others. Its interval
+    also covers the corrected rate, which is based on the part's own labels where they suffice.
     """
     known = list(calls)
     plain = rate_of(known)
@@ -118,12 +118,12 @@ def rate_of_part(calls: Iterable[Told], errors: Mapping[bool, Errors]) -> Rate:
 
 
 def known_pairs(pairs: Iterable[tuple[bool | None, bool | None]]) -> list[tuple[bool, bool]]:
-    """The pairs of which both sides are known."""
+    """The pairs without None."""
     return [(one, other) for one, other in pairs if one is not None and other is not None]
 
 
 def difference(a: Rate, b: Rate) -> Interval:
-    """The 95 % interval of `b.rate - a.rate` of unrelated calls.
+    """The 95 % interval of `b.rate - a.rate`, for unrelated calls.
 
     R. G. Newcombe, "Interval estimation for the difference between independent proportions",
     Statistics in Medicine 17 (1998) 873-890, method 10. Both rates are known.
@@ -151,7 +151,7 @@ def paired_difference(pairs: Sequence[tuple[bool, bool]]) -> Interval:
 
 
 def kappa(pairs: Collection[tuple[bool, bool]]) -> float | None:
-    """Agreement beyond chance, 1.0 at best; None where both always say the same one thing.
+    """Agreement beyond chance, at most 1.0; None where both sides always have the same one value.
 
     J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological
     Measurement 20 (1960) 37-46.

@@ -1,9 +1,8 @@
 """Write the report of an evaluation: `report.html` and CSV files.
 
-`report.html` is one file that loads nothing, failures first.
-
-Text of calls is escaped, cut, on one line and without invisible characters. The page is bounded;
-it counts what it leaves out, which is in the CSV files.
+`report.html` is one file that loads nothing, with failures first. Text of calls is escaped, cut, on
+one line and without invisible characters. The page is bounded: it counts the rows that it leaves
+to the CSV files.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ MAX_ERRORS = 30
 MAX_RULES = 50
 MAX_BAD_RECORDS = 20
 MAX_FIRST = 5  # tools to fix first
-MAX_KINDS = 3  # of errors that are named beside each
+MAX_KINDS = 3  # kinds of errors that are named for each of these
 
 
 class Shown(Struct):
@@ -48,30 +47,30 @@ class Shown(Struct):
     left_out: int
 
 
-def write_page(found: Evaluation, folder: Path) -> Path:
+def write_page(evaluation: Evaluation, folder: Path) -> Path:
     """Write the page. Returns its path."""
     notebook = Path(toolmem.__file__).parents[1] / "notebooks" / NOTEBOOK
     address = quote(os.path.relpath(notebook, folder)) if notebook.exists() else ""
     path = folder / "report.html"
-    replace_file(path, page(found, address).encode())
+    replace_file(path, page(evaluation, address).encode())
     return path
 
 
-def write_csv_files(found: Evaluation, folder: Path) -> list[Path]:
+def write_csv_files(evaluation: Evaluation, folder: Path) -> list[Path]:
     """Write the tables and `summary.json`, each whole or not at all. Returns their paths.
 
     A spreadsheet finds no formula to run in them.
     """
     summary = {
         "toolmem": toolmem.__version__,
-        **tables.totals(found),
-        "costs": [asdict(row) for row in tables.cost_rows(found.requests)],
+        **tables.totals(evaluation),
+        "costs": [asdict(row) for row in tables.cost_rows(evaluation.requests)],
     }
     texts = {
-        f"{name}.csv": csv_text(tables.columns(table.kind), table.rows(found))
+        f"{name}.csv": csv_text(tables.columns(table.kind), table.rows(evaluation))
         for name, table in tables.TABLES.items()
         if name not in ("costs", "ledger")  # costs are in summary.json
-        and (name != "groups" or found.by)
+        and (name != "groups" or evaluation.by)
     }
     texts["summary.json"] = json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
     for name, text in texts.items():
@@ -79,33 +78,33 @@ def write_csv_files(found: Evaluation, folder: Path) -> list[Path]:
     return [folder / name for name in texts]
 
 
-def page(found: Evaluation, notebook: str = "") -> str:
+def page(evaluation: Evaluation, notebook: str = "") -> str:
     """The page as HTML. `notebook`: the address of the notebook with the same tables; "": none."""
-    tools = tables.tool_rows(found)
-    texts = {each.tool_name: each.guidance.text for each in found.tools if each.guidance}
+    tools = tables.tool_rows(evaluation)
+    texts = {each.tool_name: each.guidance.text for each in evaluation.tools if each.guidance}
     cards = [
         (name, [line.removeprefix(BULLET) for line in texts[name].splitlines() if line])
         for name in (row.tool_name for row in tools)
         if name in texts
     ]
     numbers = {name: number for number, (name, _) in enumerate(cards[:MAX_TOOLS])}
-    groups = [row for row in tables.group_rows(found) if not row.tool_name]
+    groups = [row for row in tables.group_rows(evaluation) if not row.tool_name]
     script = (Path(__file__).parent / "templates/report.js").read_text(encoding="utf-8")
     template = environment("toolmem.research").get_template("report.html.j2")
     return template.render(
-        first=_first_to_fix(found, tools),
-        lost=sum(map(_lost, tools)),
+        first=_first_to_fix(evaluation, tools),
+        lost=sum(map(_lost_calls, tools)),
         card_of=lambda tool, outcome="": f"#card-{numbers[tool]}" if tool in numbers else "",
-        totals=tables.totals(found),
-        tools=_first(tools, MAX_TOOLS),
-        groups=_first(groups, MAX_GROUPS),
-        disputed=tables.disputed(found),
-        errors=_first(tables.error_rows(found), MAX_ERRORS),
-        rules=_first(tables.rule_rows(found), MAX_RULES),
-        cards=_first(cards, MAX_TOOLS),
-        runs=_runs(found),
-        bad_records=_first(found.bad_records, MAX_BAD_RECORDS),
-        costs=tables.cost_rows(found.requests),
+        totals=tables.totals(evaluation),
+        tools=_cut(tools, MAX_TOOLS),
+        groups=_cut(groups, MAX_GROUPS),
+        disputed=tables.disputed(evaluation),
+        errors=_cut(tables.error_rows(evaluation), MAX_ERRORS),
+        rules=_cut(tables.rule_rows(evaluation), MAX_RULES),
+        cards=_cut(cards, MAX_TOOLS),
+        runs=_runs(evaluation),
+        bad_records=_cut(evaluation.bad_records, MAX_BAD_RECORDS),
+        costs=tables.cost_rows(evaluation.requests),
         notebook=notebook,
         notebook_name=NOTEBOOK,
         script=script,
@@ -113,38 +112,38 @@ def page(found: Evaluation, notebook: str = "") -> str:
     )
 
 
-def _runs(found: Evaluation) -> list[tuple[str, Summarized, int, int]]:
-    """Both summaries, with the prompt tokens that each sent and saved."""
+def _runs(evaluation: Evaluation) -> list[tuple[str, Summarized, int, int]]:
+    """Both summaries: title, result, and the prompt tokens that it sent and saved."""
     runs = []
     for run, title, summary in (
-        ("first", "First", found.summary),
-        ("second", "Second, nothing new", found.second_summary),
+        ("first", "First", evaluation.summary),
+        ("second", "Second, nothing new", evaluation.second_summary),
     ):
-        rows = [row for row in tables.skip_rows(found) if row.run == run]
+        rows = [row for row in tables.skip_rows(evaluation) if row.run == run]
         sent = sum(row.sent_prompt_tokens for row in rows)
         runs.append((title, summary, sent, sum(row.saved_prompt_tokens for row in rows)))
     return runs
 
 
-def _first(rows: Sequence[Any], limit: int) -> Shown:
+def _cut(rows: Sequence[Any], limit: int) -> Shown:
     return Shown(rows[:limit], max(0, len(rows) - limit))
 
 
-def _lost(row: tables.ToolRow) -> int:
+def _lost_calls(row: tables.ToolRow) -> int:
     return row.failures + row.no_use
 
 
-def _first_to_fix(found: Evaluation, tools: Sequence[tables.ToolRow]) -> list[dict[str, Any]]:
-    """The tools that lost most calls, with their main failure and the course of their calls."""
-    guidance = {record.tool_name: record.guidance for record in found.tools}
+def _first_to_fix(evaluation: Evaluation, tools: Sequence[tables.ToolRow]) -> list[dict[str, Any]]:
+    """The tools that lost most calls, with their main failure and when they failed."""
+    guidance = {record.tool_name: record.guidance for record in evaluation.tools}
     rows = []
-    for row in sorted(tools, key=_lost, reverse=True)[:MAX_FIRST]:
-        calls = [each for each in found.calls if each.call.tool_name == row.tool_name]
+    for row in sorted(tools, key=_lost_calls, reverse=True)[:MAX_FIRST]:
+        calls = [each for each in evaluation.calls if each.call.tool_name == row.tool_name]
         kinds = Counter(each.call.error_class or "error" for each in calls if each.outcome is False)
         more = {
             "kinds": ", ".join(f"{count} {name}" for name, count in kinds.most_common(MAX_KINDS)),
             "why": main_failure(guidance.get(row.tool_name)),
             "trend": [each.outcome is False for each in calls],
         }
-        rows += [asdict(row) | more] if _lost(row) else []
+        rows += [asdict(row) | more] if _lost_calls(row) else []
     return rows

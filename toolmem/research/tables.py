@@ -17,10 +17,10 @@ from toolmem.models.calls import Moment
 from toolmem.models.rules import RANK
 from toolmem.ops.summary_tool_memory import SummaryToolMemoryOp
 from toolmem.research.evaluation import EvaluatedCall, Evaluation, agreement, agreement_of_worked
-from toolmem.research.rates import Errors, Told, errors_of, percentile, rate_of, rate_of_part
+from toolmem.research.rates import Errors, Outcome, errors_of, percentile, rate_of, rate_of_part
 
-MAX_DISPUTE = 0.03  # share of calls from which on flag and judge are both told
-MAX_DISPUTED = 10  # such calls to look at
+MAX_DISPUTE = 0.03  # share of calls in dispute; above it the flag is in doubt
+MAX_DISPUTED = 10  # calls in dispute that are shown
 
 
 class CallRow(Struct, kw_only=True):
@@ -29,9 +29,9 @@ class CallRow(Struct, kw_only=True):
     row: int  # in the recording, from 0
     tool_name: str
     success: bool | None  # the recorded flag
-    execution_failed: bool | None  # what the judge saw
+    execution_failed: bool | None  # by the judge
     worked: bool | None  # no flag that the judge saw, and no answer, shows a failure
-    label: bool | None  # whether it worked, by the labels
+    label: bool | None  # whether it worked, by its label
     score: float | None
     evaluation_status: str
     judge: str
@@ -55,15 +55,15 @@ class Figures(Struct, kw_only=True):
     success_rate: float | None  # share of the calls with a known outcome that worked
     low: float  # 95 % interval of the success rate
     high: float
-    interval: str  # the errors that it holds: "sampling only", or also the judge's on labels
+    interval: str  # the errors that it counts: "sampling only", or also the judge's
     flagged_success_rate: float | None  # by the recorded flag alone
     silent_failures: int  # calls whose flag says success, and whose answer shows a failure
     no_use: int  # calls that did not fail, and whose score is 0.0
-    in_dispute: int  # calls of which flag and judge say different things
+    in_dispute: int  # calls on which flag and judge disagree
     avg_score: float | None
     avg_time_cost: float | None  # seconds
     median_time_cost: float | None
-    p95_time_cost: float | None  # that 95 of 100 calls do not exceed
+    p95_time_cost: float | None  # 95 of 100 calls do not exceed it
     avg_token_cost: float | None
     median_token_cost: float | None
     p95_token_cost: float | None
@@ -71,7 +71,7 @@ class Figures(Struct, kw_only=True):
 
 
 class GroupRow(Figures, kw_only=True):
-    """The calls of one group, of all tools and of each."""
+    """One group's calls of all tools, or of one tool."""
 
     group: str  # "": calls without the field
     tool_name: str  # "": all tools
@@ -81,7 +81,7 @@ class ToolRow(Figures, kw_only=True):
     """One tool: figures of its recorded calls, then of its memory."""
 
     tool_name: str
-    bad_records: int  # that name this tool, and are in no figure
+    bad_records: int  # records that name this tool; they are in no figure
     kept_calls: int
     lifetime_calls: int
     guidance_lines: int
@@ -89,13 +89,13 @@ class ToolRow(Figures, kw_only=True):
 
 
 class ErrorRow(Struct):
-    """Failed calls of one error class and tool, with the first of them."""
+    """The failed calls of one error class and tool, and the first of them."""
 
     error_class: str
     tool_name: str
     calls: int
-    silent_failures: int  # of these: the recorded flag calls them a success
-    row: int
+    silent_failures: int  # of these calls
+    row: int  # of the first call, like the fields below
     input: str
     output: str
 
@@ -112,22 +112,22 @@ class LineRow(Struct):
 
 
 class SkipRow(Struct, kw_only=True):
-    """What one of the two summaries did with one tool."""
+    """The result of one of the two summaries of a tool."""
 
-    run: str  # "first", or "second": asked for with nothing new
+    run: str  # "first", or "second", without new calls
     tool_name: str
     action: str
     reason: str
     new_calls: int
     not_analyzed: int
     sent_prompt_tokens: int  # of the summary's prompt
-    saved_prompt_tokens: int  # of the one that was not sent, because nothing is new
-    estimated: bool  # no model was asked: what its prompt would have been
+    saved_prompt_tokens: int  # of the prompt that was not sent, because nothing is new
+    estimated: bool  # True: no model was asked
     error: str
 
 
 class RuleRow(Struct):
-    """One rule, beside the figures of its tool."""
+    """One rule with figures of its tool."""
 
     tool_name: str
     success_rate: float | None
@@ -152,14 +152,14 @@ class CostRow(Struct, kw_only=True):
     currency: str
 
 
-def call_rows(found: Evaluation) -> list[CallRow]:
-    """In the order of the recording."""
-    return [_call_row(each) for each in found.calls]
+def call_rows(evaluation: Evaluation) -> list[CallRow]:
+    """A row for each call, in the order of the recording."""
+    return [_call_row(each) for each in evaluation.calls]
 
 
 def _call_row(each: EvaluatedCall) -> CallRow:
     call = each.call
-    given = each.call.input
+    given = call.input
     fields: dict[str, Any] = {name: getattr(call, name, None) for name in CallRow.__struct_fields__}
     fields |= {
         "row": each.row,
@@ -173,14 +173,14 @@ def _call_row(each: EvaluatedCall) -> CallRow:
     return CallRow(**fields)
 
 
-def tool_rows(found: Evaluation) -> list[ToolRow]:
-    """The most failures first."""
+def tool_rows(evaluation: Evaluation) -> list[ToolRow]:
+    """A row for each tool, the one with the most failures first."""
     tools: defaultdict[str, list[EvaluatedCall]] = defaultdict(list)
-    for each in found.calls:
+    for each in evaluation.calls:
         tools[each.call.tool_name].append(each)
-    records = {record.tool_name: record for record in found.tools}
-    bad = Counter(e.tool_name for e in found.bad_records)
-    errors = errors_of(_told(found.calls))
+    records = {record.tool_name: record for record in evaluation.tools}
+    bad = Counter(e.tool_name for e in evaluation.bad_records)
+    errors = errors_of(_outcomes(evaluation.calls))
     tools |= {name: [] for name in bad if name and name not in tools}
     rows = []
     for name, calls in tools.items():
@@ -199,23 +199,23 @@ def tool_rows(found: Evaluation) -> list[ToolRow]:
     return sorted(rows, key=lambda row: (-row.failures, row.tool_name))
 
 
-def _told(calls: Iterable[EvaluatedCall]) -> Iterator[Told]:
-    return (Told(each.worked, each.label) for each in calls)
+def _outcomes(calls: Iterable[EvaluatedCall]) -> Iterator[Outcome]:
+    return (Outcome(each.worked, each.label) for each in calls)
 
 
 def _figures(calls: Sequence[EvaluatedCall], errors: Mapping[bool, Errors]) -> dict[str, Any]:
-    """The figures of some calls. `errors`: those of the judge on labels of all calls."""
-    found = rate_of_part(_told(calls), errors)
+    """The figures of some calls. `errors`: of the judge, on the labels of all calls."""
+    rate = rate_of_part(_outcomes(calls), errors)
     sums = sums_of(each.call for each in calls)
     flags = [each.flag for each in calls if each.flag is not None]
     seconds = [each.call.time_cost for each in calls if each.call.time_cost is not None]
     tokens = [each.call.token_cost for each in calls if each.call.token_cost is not None]
     return asdict(statistics(sums)) | {
         "failures": sum(each.outcome is False for each in calls),
-        "success_rate": found.rate,
-        "low": found.low,
-        "high": found.high,
-        "interval": found.basis,
+        "success_rate": rate.rate,
+        "low": rate.low,
+        "high": rate.high,
+        "interval": rate.basis,
         "flagged_success_rate": sum(flags) / len(flags) if flags else None,
         "silent_failures": sum(each.failed_silently for each in calls),
         "no_use": sum(each.call.of_no_use and each.outcome is True for each in calls),
@@ -228,13 +228,13 @@ def _figures(calls: Sequence[EvaluatedCall], errors: Mapping[bool, Errors]) -> d
     }
 
 
-def group_rows(found: Evaluation) -> list[GroupRow]:
-    """By group: all its calls, then those of each tool, the most failures first."""
+def group_rows(evaluation: Evaluation) -> list[GroupRow]:
+    """By group: all its calls, then the calls of each tool, the most failures first."""
     groups: defaultdict[tuple[str, str], list[EvaluatedCall]] = defaultdict(list)
-    for each in found.calls if found.by else ():
+    for each in evaluation.calls if evaluation.by else ():
         groups[each.group, ""].append(each)
         groups[each.group, each.call.tool_name].append(each)
-    errors = errors_of(_told(found.calls))
+    errors = errors_of(_outcomes(evaluation.calls))
     rows = [
         GroupRow(group=group, tool_name=tool, **_figures(calls, errors))
         for (group, tool), calls in groups.items()
@@ -242,10 +242,10 @@ def group_rows(found: Evaluation) -> list[GroupRow]:
     return sorted(rows, key=lambda row: (row.group, row.tool_name != "", -row.failures))
 
 
-def error_rows(found: Evaluation) -> list[ErrorRow]:
-    """The most frequent first."""
+def error_rows(evaluation: Evaluation) -> list[ErrorRow]:
+    """A row for each error class and tool, the most frequent first."""
     groups: defaultdict[tuple[str, str], list[EvaluatedCall]] = defaultdict(list)
-    for each in found.calls:
+    for each in evaluation.calls:
         if each.outcome is False:
             groups[each.call.error_class or "error", each.call.tool_name].append(each)
     rows = []
@@ -256,12 +256,14 @@ def error_rows(found: Evaluation) -> list[ErrorRow]:
     return sorted(rows, key=lambda row: (-row.calls, row.error_class, row.tool_name))
 
 
-def rule_rows(found: Evaluation) -> list[RuleRow]:
-    """By tool, the most urgent first."""
-    tools = {row.tool_name.lower(): row for row in tool_rows(found)}
-    saved = {each.tool_name.lower(): each.saved_prompt_tokens for each in skip_rows(found)}
+def rule_rows(evaluation: Evaluation) -> list[RuleRow]:
+    """A row for each rule, by tool, the most urgent rule first."""
+    tools = {row.tool_name.lower(): row for row in tool_rows(evaluation)}
+    saved = {each.tool_name.lower(): each.saved_prompt_tokens for each in skip_rows(evaluation)}
     rows = []
-    for rule in sorted(found.rules, key=lambda r: (r.tool_name.lower(), RANK[r.priority], r.rule)):
+    for rule in sorted(
+        evaluation.rules, key=lambda r: (r.tool_name.lower(), RANK[r.priority], r.rule)
+    ):
         tool = tools.get(rule.tool_name.lower())
         figures = (tool.success_rate, tool.avg_score) if tool else (None, None)
         tokens = saved.get(rule.tool_name.lower(), 0)
@@ -270,26 +272,26 @@ def rule_rows(found: Evaluation) -> list[RuleRow]:
     return rows
 
 
-def line_rows(found: Evaluation) -> list[LineRow]:
-    """By tool, the most valuable line first."""
+def line_rows(evaluation: Evaluation) -> list[LineRow]:
+    """A row for each line of guidance, by tool, the most valuable line first."""
     return [
         LineRow(record.tool_name, line.kind, line.text, line.k, line.n, " ".join(line.call_ids))
-        for record in found.tools
+        for record in evaluation.tools
         if record.guidance
         for line in record.guidance.lines
     ]
 
 
-def skip_rows(found: Evaluation) -> list[SkipRow]:
-    """By summary, then in the order of the tools."""
+def skip_rows(evaluation: Evaluation) -> list[SkipRow]:
+    """A row for each tool of the first summary, then of the second."""
     sent: Counter[str] = Counter()
-    for request in _summary_requests(found):
+    for request in _summary_requests(evaluation):
         sent[request.tool] += request.prompt_tokens
     rows = []
-    for run, summary in (("first", found.summary), ("second", found.second_summary)):
+    for run, summary in (("first", evaluation.summary), ("second", evaluation.second_summary)):
         for each in summary.outcomes:
             name = each.tool_name
-            tokens = found.summary_tokens.get(each.tool_name, 0)
+            tokens = evaluation.summary_tokens.get(name, 0)
             row = SkipRow(
                 run=run,
                 tool_name=name,
@@ -306,15 +308,15 @@ def skip_rows(found: Evaluation) -> list[SkipRow]:
     return rows
 
 
-def _summary_requests(found: Evaluation) -> list[LedgerRow]:
-    return [row for row in found.requests if row.op == SummaryToolMemoryOp.name]
+def _summary_requests(evaluation: Evaluation) -> list[LedgerRow]:
+    return [row for row in evaluation.requests if row.op == SummaryToolMemoryOp.name]
 
 
-def disputed(found: Evaluation) -> list[CallRow]:
-    """Calls of which the recorded flag and the judge say different things: of each tool in turn."""
+def disputed(evaluation: Evaluation) -> list[CallRow]:
+    """Calls on which the recorded flag and the judge disagree, taken from the tools in turn."""
     turns: Counter[str] = Counter()
     ordered: list[tuple[int, EvaluatedCall]] = []
-    for each in found.calls:
+    for each in evaluation.calls:
         if each.in_dispute:
             turns[each.call.tool_name] += 1
             ordered.append((turns[each.call.tool_name], each))
@@ -322,7 +324,7 @@ def disputed(found: Evaluation) -> list[CallRow]:
 
 
 def cost_rows(requests: Iterable[LedgerRow]) -> list[CostRow]:
-    """By op and model."""
+    """A row for each op, model and currency."""
     groups: defaultdict[tuple[str, str, str], list[LedgerRow]] = defaultdict(list)
     for request in requests:
         groups[request.op, f"{request.backend}/{request.model}", request.currency].append(request)
@@ -342,18 +344,18 @@ def cost_rows(requests: Iterable[LedgerRow]) -> list[CostRow]:
 
 
 class Table(NamedTuple):
-    """The type of a row, and the function that makes the rows."""
+    """The type of a table's rows, and the function that makes them."""
 
     kind: type[Struct]
     rows: Callable[[Evaluation], Sequence[Struct]]
 
 
 def columns(kind: type[Struct]) -> list[str]:
-    """The fields of a row; the names of what figures are of stand before them."""
+    """The fields of a row. The names of a group and a tool come before their figures."""
     fields = kind.__struct_fields__
-    names = [name for name in ("group", "tool_name") if name in fields]
-    first = names if issubclass(kind, Figures) else []
-    return [*first, *(name for name in fields if name not in first)]
+    if not issubclass(kind, Figures):
+        return list(fields)
+    return sorted(fields, key=lambda name: name not in ("group", "tool_name"))
 
 
 TABLES: dict[str, Table] = {
@@ -364,55 +366,55 @@ TABLES: dict[str, Table] = {
     "lines": Table(LineRow, line_rows),
     "rules": Table(RuleRow, rule_rows),
     "skips": Table(SkipRow, skip_rows),
-    "bad_records": Table(BadRecord, lambda found: found.bad_records),
-    "costs": Table(CostRow, lambda found: cost_rows(found.requests)),
-    "ledger": Table(LedgerRow, lambda found: found.requests),
+    "bad_records": Table(BadRecord, lambda evaluation: evaluation.bad_records),
+    "costs": Table(CostRow, lambda evaluation: cost_rows(evaluation.requests)),
+    "ledger": Table(LedgerRow, lambda evaluation: evaluation.requests),
 }
 
 
-def totals(found: Evaluation) -> dict[str, Any]:
+def totals(evaluation: Evaluation) -> dict[str, Any]:
     """The figures of the whole evaluation, for summary.json and the head of the page."""
-    calls = [each.call for each in found.calls]
+    calls = [each.call for each in evaluation.calls]
     judges = sorted({str(call.judge) for call in calls if call.judge})
-    skips = skip_rows(found)
-    has_labels = any(each.label is not None for each in found.calls)
-    both = sum(None not in (each.flag, each.worked) for each in found.calls)
-    unknown = sum(each.worked is None for each in found.calls)
-    errors = errors_of(_told(found.calls))
-    figures = _figures(found.calls, errors)
-    rate = rate_of(_told(found.calls), errors)
+    skips = skip_rows(evaluation)
+    has_labels = any(each.label is not None for each in evaluation.calls)
+    both = sum(None not in (each.flag, each.worked) for each in evaluation.calls)
+    unknown = sum(each.worked is None for each in evaluation.calls)
+    errors = errors_of(_outcomes(evaluation.calls))
+    figures = _figures(evaluation.calls, errors)
+    rate = rate_of(_outcomes(evaluation.calls), errors)
     corrected = {"success_rate": rate.rate, "low": rate.low, "high": rate.high}
     share = figures["in_dispute"] / both if both else None
     return {
-        "source": found.source,
+        "source": evaluation.source,
         **figures,
         **corrected,
         "uncorrected_success_rate": figures["success_rate"],
         "share_in_dispute": share,  # of the calls with a flag and a verdict
         "flag_is_in_doubt": share is not None and share > MAX_DISPUTE,
-        "disputed_rows": [row.row for row in disputed(found)],
-        "agreement": asdict(agreement(found)) if has_labels else None,  # of the judge's score
-        "agreement_of_worked": asdict(agreement_of_worked(found)) if has_labels else None,
+        "disputed_rows": [row.row for row in disputed(evaluation)],
+        "agreement": asdict(agreement(evaluation)) if has_labels else None,  # of the judge's score
+        "agreement_of_worked": asdict(agreement_of_worked(evaluation)) if has_labels else None,
         "tools": len({call.tool_name for call in calls}),
         "unknown_outcome": unknown,
-        "duplicates": found.duplicates,
-        "bad_records": len(found.bad_records),
-        "failed_evaluations": len(found.failed_evaluations),
-        "stopped": found.stopped,
-        "notes": found.notes,
+        "duplicates": evaluation.duplicates,
+        "bad_records": len(evaluation.bad_records),
+        "failed_evaluations": len(evaluation.failed_evaluations),
+        "stopped": evaluation.stopped,
+        "notes": evaluation.notes,
         "judges": judges,
-        "ignore_success": found.ignore_success,
-        "by": found.by,
+        "ignore_success": evaluation.ignore_success,
+        "by": evaluation.by,
         "later_repairs": {
-            "sentence": found.later_repairs.sentence(len(calls) - unknown),
-            **asdict(found.later_repairs),
+            "sentence": evaluation.later_repairs.sentence(len(calls) - unknown),
+            **asdict(evaluation.later_repairs),
         },
         "sent_prompt_tokens": sum(row.sent_prompt_tokens for row in skips),
         "saved_prompt_tokens": sum(row.saved_prompt_tokens for row in skips),
-        "tokens_estimated": not _summary_requests(found),
-        "requests": len(found.requests),
-        "first_summary": found.summary.answer,
-        "second_summary": found.second_summary.answer,
-        "started_at": found.started_at.isoformat(timespec="seconds"),
-        "seconds": round(found.seconds, 3),
+        "tokens_estimated": not _summary_requests(evaluation),
+        "requests": len(evaluation.requests),
+        "first_summary": evaluation.summary.answer,
+        "second_summary": evaluation.second_summary.answer,
+        "started_at": evaluation.started_at.isoformat(timespec="seconds"),
+        "seconds": round(evaluation.seconds, 3),
     }

@@ -1,9 +1,9 @@
 """The memory in an agent that runs its own tools: its prompt, and its calls before and after.
 
 `agent_session` makes the messages of each turn (frozen prompt, conversation, new rules) and learns
-from the turn, `async_session` is the same as coroutines. `recorder` decorates the functions that
-are tools: it checks a call before it runs and records it after. `functions` reads a function as a
-tool, `messages` the messages of a turn.
+from the turn; `async_session` has the same methods as coroutines. `recorder` decorates functions
+that are tools: it checks a call before it runs and records it afterwards. `functions` reads a
+function as a tool, `messages` the messages of a turn.
 """
 
 from toolmem.session.agent_session import AgentSession

@@ -55,7 +55,7 @@ log = logging.getLogger("toolmem.session")
 
 OnError = Literal["raise", "empty"]
 NOTE_TOOLS = ("note_demand", "lift_demand")
-MAX_USER_MESSAGES = 500  # the newest, which quotes of notes are looked up in
+MAX_USER_MESSAGES = 500  # the newest, in which a note must quote the user
 MAX_CHECKED_CALLS = 1_000  # that have not ended yet
 
 
@@ -67,9 +67,8 @@ class AgentSession:
         session.after_turn([reply, *tool_messages])
         session.close()
 
-    The system prompt (base text, pinned rules, guidance) is frozen at the start and stays the same
-    byte for byte. What the user demands later follows the conversation in a message of its own that
-    no compressor sees.
+    The system prompt (base text, pinned rules, guidance) is frozen at the start, byte for byte.
+    Later demands are in a message of their own after the conversation, which no compressor sees.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class AgentSession:
         self._unreported = Captured()  # what `after_turn` is to return
         self._judge_thread = ThreadPoolExecutor(1, "toolmem judging")
         self._tools_to_judge: dict[str, None] = {}
-        self._stored_calls: list[ToolCallResult] = []  # of the turn under way, by `keep_calls`
+        self._stored_calls: list[ToolCallResult] = []  # by `keep_calls`, in the turn under way
 
     @classmethod
     def start(
@@ -124,29 +123,29 @@ class AgentSession:
         on_denied: OnDenied = "raise",
         on_ask: OnAsk | None = None,
         conversation_id: str = "",
+        session_id: str = "",  # what OpenHuman calls the conversation_id
         speaker: str | None = None,
     ) -> Self:
         """Fetch rules and guidance, and freeze the system prompt.
 
-        `tools`: names or schemas of all that the agent has; none: rules of all tools are pinned.
-        `rules_workspace`: rules may be private where guidance is shared. `max_buffer_tokens`: the
-        conversation is compressed beyond it. `speaker`: `owner`, or `guest:ID`, whose words bind in
-        this session alone and lift nothing; None: the setting `session.speaker`.
+        `tools`: names or schemas of all tools of the agent; without any, rules of all tools are
+        pinned. `rules_workspace`: for rules that are private while guidance is shared.
+        `max_buffer_tokens`: a longer conversation is compressed. `speaker`: `owner`, or `guest:ID`,
+        whose demands hold only in this session and lift nothing; None: the setting.
 
-        Raises StoreError where the store gives no rules within `timeout` seconds: a session without
-        its critical rules is unsafe. `on_error="empty"` goes without.
+        Raises StoreError if the store gives no rules within `timeout` seconds, as a session without
+        its critical rules is unsafe. With `on_error="empty"` the session starts without them.
         """
         own = Workspace(memory.engine, workspace or memory.workspace_name)
         rules = Workspace(memory.engine, rules_workspace or own.workspace_name)
         require_trusted(rules.rules.store)
-        guest = is_guest(speaker, memory.services.settings.session.speaker)
         recorder = CallRecorder(
             rules,
-            conversation_id=conversation_id,
+            conversation_id=conversation_id or session_id,
             tools=tools,
             on_denied=on_denied,
             on_ask=on_ask,
-            is_guests=guest,
+            is_guests=is_guest(speaker, memory.services.settings.session.speaker),
         )
         session = cls(own, rules, recorder, max_buffer_tokens, compressor, count_tokens)
         session._freeze(base_prompt, timeout, on_error)
@@ -154,26 +153,27 @@ class AgentSession:
 
     def _freeze(self, base_prompt: str, timeout: float, on_error: OnError) -> None:
         settings = self.memory.services.settings
+        language = settings.language
         names = [each.name for each in self.recorder.schemas.values()]
         section = prefetch_tool_memory_rules_blocking(
             self.rules,
             names,
-            language=settings.language,
+            language=language,
             caps=settings.rules,
             timeout=timeout,
             on_error=on_error,
         )
         self._pinned = section.pinned
         self._listing = RuleListing(section.pinned.rules, [])
-        budget, guidance = settings.guidance.max_tokens_prompt, ""
+        budget = settings.guidance.max_tokens_prompt
+        guidance = ""
         if on_error == "raise":
             self._guard.load()
             if names and budget:
                 records = self.memory.services.store().records(self.memory.workspace_name, names)
                 guards = [self._guard, self.memory.services.guard(self.memory.workspace_name)]
-                place = (settings.language, self.conversation_id)
-                records = permitted_records(records, guards, *place)
-                guidance = guidance_section(records, budget, settings.language)
+                records = permitted_records(records, guards, language, self.conversation_id)
+                guidance = guidance_section(records, budget, language)
         parts = (base_prompt.strip(), section.text, guidance)
         self.system_prompt = "\n\n".join(filter(None, parts))
 
@@ -182,8 +182,8 @@ class AgentSession:
     def messages(self, user_message: str | None = None) -> list[Message]:
         """The frozen system prompt, the conversation, and the rules made since the start.
 
-        `user_message` opens a turn, `after_turn` closes it. Where the store does not answer, the
-        rules known so far go on to bind.
+        `user_message` opens a turn, `after_turn` closes it. If the store does not answer, the rules
+        that were read before go on to hold.
         """
         if user_message is not None:
             self._add_user_message(user_message)
@@ -207,11 +207,11 @@ class AgentSession:
         return found
 
     def _add_user_message(self, message: str) -> None:
-        """Tell the guard and the rules of a message, before the agent acts on it."""
+        """Let the guard and the rules read a message, before the agent acts on it."""
         self._user_messages.append((message, self.memory.services.clock.now()))
         guard, turn = self._guard, self._turn(message, [])
-        if self._turns == 0 and not turn.is_guests:
-            self._unreported.told += [guard.lost] if guard.lost else []
+        if guard.lost and self._turns == 0 and not turn.is_guests:
+            self._unreported.told.append(guard.lost)
 
         def capture() -> Captured:
             told = guard.user_spoke(self.conversation_id, message, is_guests=turn.is_guests)
@@ -243,7 +243,7 @@ class AgentSession:
         return self._open_message is not None
 
     def compress(self, max_tokens: int) -> None:
-        """Hand the conversation, and nothing else, to the compressor."""
+        """Compress the conversation, but not the system prompt."""
         self.buffer = list(self._compressor(self.buffer, max_tokens, self._count_tokens))
 
     @property
@@ -256,9 +256,9 @@ class AgentSession:
     def check(
         self, tool_name: str, arguments: Mapping[str, Any] | str, *, force: bool | None = None
     ) -> Decision:
-        """What is to become of a call that your own code runs. `arguments`: also as JSON text.
+        """Decide on a call that your own code runs. `arguments`: also as JSON text.
 
-        Where the action is `ask` or `deny`, the reason is the tool's result.
+        If the action is `ask` or `deny`, the reason is the tool's result.
         """
         given = read_object(arguments)
         decision = self.recorder.check(tool_name, given, force=force)
@@ -266,15 +266,13 @@ class AgentSession:
         return decision
 
     def ended(self, decision: Decision, output: str = "", success: bool | None = None) -> None:
-        """Tell how a call ended that `check` let through, for the calls after it in the turn.
+        """Report the outcome of a call that `check` allowed, before later calls in the turn.
 
-        `success`: None = unknown. The turn's messages may then hold it without a `success`.
+        `success`: None = unknown. `after_turn` uses it if the message of the call has none.
         """
         call = next((c for c in self._checked_calls if c.decision.id == decision.id), None)
         if call is None or call.has_ended:
-            raise RequestError(
-                "decision: expected that of a call under way, from check", "decision"
-            )
+            raise RequestError("decision: expected one from `check`, of an open call", "decision")
         call.has_ended, call.success = True, success
         record = {"output": output, "success": success}
         judged = judged_record(decision.tool_name, call.given, record)
@@ -289,7 +287,7 @@ class AgentSession:
 
     @staticmethod
     def tools(form: Literal["openai", "anthropic", "mcp"] = "openai") -> list[dict[str, Any]]:
-        """`note_demand` and `lift_demand`, as a model's API takes them. `call_tool` runs them."""
+        """`note_demand` and `lift_demand` in the form of a model's API. `call_tool` runs them."""
         key = {"openai": "parameters", "anthropic": "input_schema", "mcp": "inputSchema"}[form]
         found: list[dict[str, Any]] = []
         for name in NOTE_TOOLS:
@@ -301,7 +299,7 @@ class AgentSession:
         return found
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
-        """The result of one of `tools`, as JSON for the model. Raises RequestError, StoreError."""
+        """Run one of `tools`. Returns JSON for the model. Raises RequestError, StoreError."""
         if name not in NOTE_TOOLS:
             raise RequestError(f"name: expected {' or '.join(NOTE_TOOLS)}, got {name!r}", "name")
         given = read_object(arguments) | {"conversation_id": self.conversation_id}
@@ -333,9 +331,9 @@ class AgentSession:
     ) -> Captured:
         """Learn from a turn, and return what to tell the user. `turn`: its chat messages.
 
-        `calls`: records to take instead of the calls in `turn`. Calls that the session recorded
-        are merged into them. All are stored at once, and judged in the background. Raises
-        RequestError where a call cannot be read, and StoreError; recorded calls are not lost.
+        `calls`: records in place of the calls in `turn`. Calls that the session recorded are merged
+        into them. All are stored at once, and judged in the background. Raises RequestError if a
+        call cannot be read, and StoreError; recorded calls are not lost.
         """
         user_text = user_message_of(turn) or user_message or self._open_message or ""
         if user_text and self._open_message is None:
@@ -352,7 +350,8 @@ class AgentSession:
         learn = partial(self._hook.after_turn, finished_turn, heard=True)
         self._unreported.add(capture_or_hold(self._guard, finished_turn, learn))
         captured, self._unreported = self._unreported.without_repeats(), Captured()
-        self._turns, self._stored_calls = self._turns + 1, []
+        self._turns += 1
+        self._stored_calls = []
         under_way = (call for call in self._checked_calls if not call.has_ended)
         self._checked_calls = deque(under_way, maxlen=MAX_CHECKED_CALLS)
         self._store(results)
@@ -362,14 +361,14 @@ class AgentSession:
         return captured
 
     def take_told(self) -> list[str]:
-        """Remove and return what the user is to be told by now; `after_turn` returns the rest."""
+        """Remove and return the messages for the user so far; `after_turn` returns later ones."""
         self._unreported.add(self.recorder.take_answers())
         told = self._unreported.without_repeats().told
         self._unreported.told = []
         return told
 
     def keep_calls(self) -> None:
-        """Store what was recorded, before the turn is over. Raises StoreError."""
+        """Store the calls that were recorded so far in the turn. Raises StoreError."""
         results = self._read_calls([], self._open_message or "")
         self._stored_calls += results
         self._store(results)
@@ -399,16 +398,17 @@ class AgentSession:
         return [each.call for each in read.calls]
 
     def _report_end(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Tell the guard how a call ended that the host ran itself. Returns what is known of it."""
+        """Tell the guard the outcome of a call that the host ran. Returns the completed record."""
         name, given = str(record.get("tool_name")), record.get("input")
         key = key_of(name, given)
         checked = next((each for each in self._checked_calls if each.key == key), None)
-        if checked is not None:
+        if checked is None:
+            decision = plain_allow(name, self.conversation_id, self.memory.services.clock.now())
+        else:
             self._checked_calls.remove(checked)
             if checked.has_ended:
                 return {"success": checked.success, **record}
-        plain = plain_allow(name, self.conversation_id, self.memory.services.clock.now())
-        decision = checked.decision if checked else plain
+            decision = checked.decision
         self.recorder.report_end(decision, given, judged_record(name, given, record))
         return record
 
@@ -432,13 +432,13 @@ class AgentSession:
             try:
                 if names:
                     self.memory.run("retry_evaluations", tool_names=names)
-            except Exception as error:  # nobody waits for it
+            except Exception as error:  # in a thread: `errors` has it
                 self.errors.append(str(error))
 
         return self._judge_thread.submit(work)
 
     def close(self) -> None:
-        """Wait until every call is judged (or failed to be: see `errors`). Session rules end."""
+        """End the rules of this session, after all calls are judged, or `errors` says why not."""
         self._judge().result()
         self.rules.end_session(self.conversation_id)
         forget_session(self.rules, self.conversation_id)

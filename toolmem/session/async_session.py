@@ -26,7 +26,7 @@ def _awaited(
 
 
 class AsyncAgentSession:
-    """As AgentSession, awaited. `plain` is the session that it wraps."""
+    """An AgentSession whose methods are coroutines. `plain` is the session that it wraps."""
 
     def __init__(self, plain: AgentSession) -> None:
         self.plain = plain
@@ -36,18 +36,18 @@ class AsyncAgentSession:
 
     @classmethod
     async def start(cls, memory: Workspace | AsyncToolMem, **options: Any) -> Self:
-        """Takes what AgentSession.start takes."""
-        own = memory if isinstance(memory, Workspace) else memory.plain
-        return cls(await asyncio.to_thread(AgentSession.start, own, **options))
+        """As AgentSession.start."""
+        plain = memory if isinstance(memory, Workspace) else memory.plain
+        return cls(await asyncio.to_thread(AgentSession.start, plain, **options))
 
     @property
     def errors(self) -> list[str]:
-        """What went wrong while the session learned."""
+        """Errors while calls were judged."""
         return self.plain.errors
 
     @property
     def decisions(self) -> list[Decision]:
-        """Those that something stood against, oldest first."""
+        """Decisions other than a plain allow, oldest first."""
         return self.plain.decisions
 
     messages = _awaited(AgentSession.messages)

@@ -11,8 +11,8 @@ from typing import Any
 from toolmem.errors import RequestError
 from toolmem.models.tools import ToolSchema
 
-_GATHERING = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-_OWNERS = ("self", "cls")  # a method's first parameter, which is no argument of the tool
+_COLLECTS_REST = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_RECEIVERS = ("self", "cls")  # first parameters of methods, which are no arguments of a tool
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -32,9 +32,9 @@ class ToolFunction:
         self.is_async = inspect.iscoroutinefunction(called)
         self._signature = inspect.signature(plain)
         first = next(iter(self._signature.parameters), "")
-        inside = getattr(plain, "__qualname__", "").rpartition(".")[0]
-        is_in_class = bool(inside) and not inside.endswith("<locals>")
-        self._owner = first if first in _OWNERS and is_in_class else ""  # of a method not bound yet
+        scope = getattr(plain, "__qualname__", "").rpartition(".")[0]
+        is_method = first in _RECEIVERS and bool(scope) and not scope.endswith("<locals>")
+        self._receiver = first if is_method else ""  # of a method that is not bound yet
         self._doc = " ".join((inspect.getdoc(called) or "").partition("\n\n")[0].split())
 
     @property
@@ -43,7 +43,7 @@ class ToolFunction:
         properties = {
             each.name: {"type": _TYPES[each.annotation]} if each.annotation in _TYPES else {}
             for each in self._signature.parameters.values()
-            if each.kind not in _GATHERING and each.name != self._owner
+            if each.kind not in _COLLECTS_REST and each.name != self._receiver
         }
         parameters = {"type": "object", "properties": properties} if properties else {}
         return ToolSchema(self.name, self._doc, parameters)
@@ -51,16 +51,16 @@ class ToolFunction:
     def arguments(
         self, args: tuple[Any, ...], names: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Arguments by name, as JSON: with defaults, and as the call gave them.
+        """Arguments by name, as JSON values: with the defaults, and as the call gave them.
 
-        The first has each `**kwargs` argument under its own name.
+        In the first, each argument that `**kwargs` collects has its own name.
         """
         args, names = (*self._partial.args, *args), {**self._partial.keywords, **names}
         try:
             given = dict(self._signature.bind(*args, **names).arguments)
-        except TypeError:  # record a wrong call too; the function itself raises for it
+        except TypeError:  # a wrong call is recorded too; the function itself raises
             given = {**{str(at): value for at, value in enumerate(args)}, **names}
-        given.pop(self._owner, None)
+        given.pop(self._receiver, None)
         parameters = self._signature.parameters.values()
         defaults = {
             each.name: each.default
@@ -83,13 +83,13 @@ def as_text(value: Any) -> str:
     """The value as JSON text. Never raises."""
     try:
         return json.dumps(value, ensure_ascii=False, default=str, allow_nan=False)
-    except Exception:  # whatever the objects of a program raise when they are shown
+    except Exception:  # __str__ of an object may raise anything
         return json.dumps(_shown(value), ensure_ascii=False)
 
 
 def _shown(value: Any) -> str:
-    """The text of any object; its type where it cannot be shown."""
+    """The text of any object; its type if `str` fails."""
     try:
         return str(value)
-    except Exception:  # the same
+    except Exception:  # as above
         return f"<{type(value).__name__}>"

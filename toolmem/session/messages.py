@@ -1,4 +1,4 @@
-"""Messages of a session in OpenAI's format, and the default compressor."""
+"""Read and count the messages of a turn, in OpenAI's format; the default compressor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from toolmem.models.decisions import Decision
 from toolmem.rules.identity import folded_name
 from toolmem.rules.turn import ToolUse
 
-MAX_OUTPUT = 2_000  # characters of an output that rule capture reads
+MAX_OUTPUT = 2_000  # characters of an output that the capture of rules reads
 
 Message = dict[str, Any]  # role, content, tool_calls, tool_call_id
 CountTokens = Callable[[str], int]
@@ -31,13 +31,13 @@ HOST_KEYS = ("success", "time_cost", "token_cost", "create_time")
 
 
 class CheckedCall(Struct):
-    """A call that the host runs itself."""
+    """A call that the host runs itself, after `check`."""
 
     key: str
     decision: Decision
     given: dict[str, Any]
     has_ended: bool = False
-    success: bool | None = None  # as the host told it
+    success: bool | None = None  # as the host reported it; None = unknown
 
 
 def message_tokens(message: Message, count: CountTokens) -> int:
@@ -70,7 +70,7 @@ def without_host_keys(message: Message) -> Message:
 
 
 def records_of_turn(messages: Sequence[Any]) -> list[dict[str, Any]]:
-    """The answered tool calls of a turn, as records of calls. Raises RequestError."""
+    """The answered tool calls of a turn, as records for `ToolMem.add`. Raises RequestError."""
     chat = read_chat(list(messages))
     if chat.problems:
         raise RequestError(f"turn: {chat.problems[0]}", "turn")
@@ -92,13 +92,13 @@ def records_of_turn(messages: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def user_message_of(messages: Sequence[Mapping[str, Any]]) -> str:
-    """The texts of the user's messages, joined by line ends; not the results of tools in them."""
+    """The user's messages, joined by line ends, without the tool results in them."""
     texts = [typed_text(m.get("content")) for m in messages if m.get("role") == "user"]
     return "\n".join(filter(None, texts))
 
 
 def tool_use(call: ToolCallResult) -> ToolUse:
-    """The call as rule capture reads it."""
+    """A call in the form that the capture of rules reads."""
     success = call.success
     if success is None:
         failed = check(call).execution_failed
@@ -113,13 +113,13 @@ def tool_use(call: ToolCallResult) -> ToolUse:
 
 
 def read_object(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
-    """The arguments of a call, also where the model wrote no object."""
+    """The arguments of a call as a dict; the key of another value is ""."""
     value = read_arguments(arguments)
     return dict(value) if isinstance(value, Mapping) else {"": value}
 
 
 def judged_record(tool_name: str, given: Any, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A record with `worked`, read from the output where the host does not know `success`."""
+    """A record with `worked`, read from the output if the host does not know `success`."""
     if record.get("success") is not None:
         return record
     read = read_records([{"tool_name": tool_name, "input": given, **record}], datetime.now(UTC))
@@ -128,7 +128,7 @@ def judged_record(tool_name: str, given: Any, record: Mapping[str, Any]) -> Mapp
 
 
 def key_of(tool_name: str, given: Any) -> str:
-    """Equal for equal tools and arguments."""
+    """A key that is equal for equal tools and arguments."""
     return call_identity(folded_name(tool_name), given, b"")
 
 

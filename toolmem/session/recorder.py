@@ -37,12 +37,12 @@ _INTERRUPTS = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
 
 
 class Question(Struct, frozen=True):
-    """What the user is asked about a call. It reads like the decision."""
+    """What the user is asked about a call. `action` and `reason` are those of the decision."""
 
     tool_name: str
     arguments: Any
-    rule: str  # in the user's words; "" where no rule asks
-    words: str  # with which they may have taken it back: a yes lifts it then
+    rule: str  # in the user's words; "" if no rule asks
+    words: str  # of the user that may lift the rule: a yes then lifts it
     decision: Decision
 
     @property
@@ -58,7 +58,7 @@ OnAsk = Callable[[Question], Any]
 
 
 class RecordedCall(Struct):
-    """A call under way. Where it is denied it must not run: `reason` is its result."""
+    """A call under way. If it is denied, it must not run, and `reason` is its result."""
 
     record: dict[str, Any]
     arguments: dict[str, Any]  # with the function's defaults
@@ -75,16 +75,16 @@ class RecordedCall(Struct):
 
 
 class CallRecorder:
-    """Records decorated functions; with a memory it also holds their calls before they run.
+    """Records the calls of decorated functions; with a memory, it also checks them before they run.
 
         recorder = CallRecorder(memory)
 
         @recorder.tool
         def send_email(to: str, text: str) -> str: ...
 
-    A denied call raises CallDenied, or answers the reason (`on_denied="return"`). A call that asks
-    for consent runs only where `on_ask(question)` answers True; without it, it is denied. A
-    function that asks nobody has `automatic = True`.
+    A denied call raises CallDenied, or returns the reason (`on_denied="return"`). A call that needs
+    consent runs only if `on_ask(question)` returns True; without `on_ask`, it is denied. An
+    `on_ask` that does not ask the user must have the attribute `automatic = True`.
     """
 
     def __init__(
@@ -107,14 +107,14 @@ class CallRecorder:
         self._returns_reason = on_denied == "return"
         self.is_guests = is_guests
         self._on_ask = on_ask
-        # A function marked so decides by itself: its yes is nobody's consent to lift a rule.
+        # The yes of an automatic function does not lift a rule: it is not the user's consent.
         self._asks_user = on_ask is not None and not getattr(on_ask, "automatic", False)
         self._answers = Captured()  # what the user's answers lifted
         self._records: list[dict[str, Any]] = []
         self._lock = threading.Lock()
 
     def tool(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Decorate a plain or an async function."""
+        """Decorator for a plain or an async function."""
         if isinstance(function, classmethod | staticmethod):
             return cast("Callable[P, R]", type(function)(self.tool(function.__func__)))
         tool = ToolFunction(function)
@@ -132,7 +132,7 @@ class CallRecorder:
             except BaseException as error:
                 self.failed(call, error)
                 raise
-            if inspect.isawaitable(result):  # a plain function that hands on a coroutine
+            if inspect.isawaitable(result):  # a plain function that returns a coroutine
                 return self._await_result(call, result)
             self.succeeded(call, result)
             return result
@@ -158,7 +158,7 @@ class CallRecorder:
     def take_answers(self) -> Captured:
         """Remove and return what the user's answers to `on_ask` lifted.
 
-        `told` also has how they may let calls through that were denied.
+        `told` also says how the user can let a denied call pass.
         """
         with self._lock:
             taken, self._answers = self._answers, Captured()
@@ -172,7 +172,7 @@ class CallRecorder:
     def check(
         self, tool_name: str, arguments: Any, *, force: bool | None = None, call_id: str = ""
     ) -> Decision:
-        """Decide on a call, and ask the user (`on_ask`) where the decision says so."""
+        """Decide on a call. If the decision is `ask`, ask the user (`on_ask`)."""
         assert self.guard is not None
         decision = self.guard.before(
             tool_name,
@@ -207,11 +207,11 @@ class CallRecorder:
         return decision
 
     def report_end(self, decision: Decision, arguments: Any, record: Mapping[str, Any]) -> None:
-        """Tell the guard how a call ended that was allowed."""
+        """Tell the guard the outcome of a call that was allowed."""
         assert self.guard is not None
         success = record.get("success")
         try:
-            with self.guard.store.transaction():  # one, for all that the guard reads and writes
+            with self.guard.store.transaction():  # one for all reads and writes of the guard
                 self.guard.after(
                     decision,
                     arguments,
@@ -220,7 +220,7 @@ class CallRecorder:
                     call_id=str(record.get("id", "")),
                     worked=record.get("worked"),
                 )
-        except ToolMemError as error:  # the call has run: its result must reach the agent
+        except ToolMemError as error:  # the call has run, and its result must reach the agent
             log.error("the guard did not learn how a call ended: %s", error)
 
     # ------------------------------------------------------------ around a call
@@ -228,7 +228,7 @@ class CallRecorder:
     def begin(
         self, tool_name: str, arguments: dict[str, Any], given: dict[str, Any] | None = None
     ) -> RecordedCall:
-        """Check a call that the host runs itself, and ends by `succeeded` or `failed`.
+        """Check a call that the host runs itself. The host then calls `succeeded` or `failed`.
 
         `given`: the arguments to record, without a function's defaults; None: `arguments`.
         """
@@ -268,7 +268,7 @@ class CallRecorder:
         """Record what a call raised. The outcome of an interrupted call is unknown."""
         is_interrupt = isinstance(error, _INTERRUPTS)
         reason: object = "the call was interrupted" if is_interrupt else error
-        if isinstance(error, CallDenied):  # this function ran; one that it called did not
+        if isinstance(error, CallDenied):  # of another tool, which this function called
             reason = f"a call inside it was denied ({error.decision.reason})"
         output = f"{type(error).__name__}: {reason}"
         self._finish(call, output, success=None if is_interrupt else False)

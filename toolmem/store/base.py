@@ -1,4 +1,4 @@
-"""The base of every store: checks, masking, fusion. A backend adds reading and writing."""
+"""The base class of stores: checks, masking, search. A backend adds reading and writing."""
 
 from __future__ import annotations
 
@@ -20,23 +20,22 @@ from toolmem.models.records import Document, Hit, Record
 from toolmem.models.tools import AppendResult, CallSums, LoggedCall, ToolRecord, Window
 from toolmem.store import changes, storable
 from toolmem.store.search import Query, Ranking, fuse, query_words, scope_of, unit_vector
-from toolmem.store.storable import Place, Prepared
+from toolmem.store.storable import Prepared, RecordKey
 from toolmem.text.masking import mask_call
 
-CALLS_AT_ONCE = 200  # of the log, in memory together: each may have megabytes
-DECISIONS_READ = 2_000  # the newest, which filters are applied to
+CALLS_AT_ONCE = 200  # calls of the log to hold in memory; each may have megabytes
+DECISIONS_READ = 2_000  # the newest decisions, among which filters choose
 
-
-SeqsOf = Callable[[ToolRecord], list[int]]  # which calls of a tool are to be read
+SeqsOf = Callable[[ToolRecord], list[int]]  # the calls of a tool that are to be read
 
 
 class LogQuery(Struct):
-    """The calls of a log that are asked for, as in `Store.call_log`."""
+    """A query of the call log. See `Store.call_log`."""
 
     workspace: str
     limit: int
     newest: bool
-    conversations: list[str] | None  # None: of all
+    conversations: list[str] | None  # None: all
     tools: list[str] | None
     after: int = 0
     before: int | None = None
@@ -47,7 +46,7 @@ class LogQuery(Struct):
 class BaseStore(Store):
     """Methods are documented in `toolmem.models.protocols.Store`."""
 
-    _mask: bool  # replace secrets in calls before they are stored
+    _mask: bool  # whether secrets in calls are replaced before they are stored
 
     def __enter__(self) -> Self:
         return self
@@ -69,10 +68,8 @@ class BaseStore(Store):
         seqs: Mapping[str, Sequence[int]] | None = None,
         type: Any = ToolCallResult,
     ) -> list[Window[Any]]:
-        asked = seqs or {}
-
         def chosen(record: ToolRecord) -> list[int]:
-            return storable.window_seqs(record, recent, asked.get(record.tool_name))
+            return storable.window_seqs(record, recent, (seqs or {}).get(record.tool_name))
 
         return self._windows(workspace, names, chosen, type)
 
@@ -81,7 +78,7 @@ class BaseStore(Store):
     ) -> list[Window[Any]]:
         """Records with the calls whose seqs `chosen` returns.
 
-        A backend has this or a `windows` of its own.
+        A backend overrides this method or `windows`.
         """
         raise NotImplementedError
 
@@ -95,8 +92,8 @@ class BaseStore(Store):
         newest: bool = False,
         **wanted: Any,
     ) -> list[LoggedCall]:
-        conversations = None if conversation_id is None else storable.several(conversation_id)
-        tools = None if tool_names is None else storable.several(tool_names)
+        conversations = None if conversation_id is None else storable.as_list(conversation_id)
+        tools = None if tool_names is None else storable.as_list(tool_names)
         query = LogQuery(workspace, limit, newest, conversations, tools, **wanted)
         found: list[LoggedCall] = []
         while len(found) < limit:
@@ -112,10 +109,10 @@ class BaseStore(Store):
         return found
 
     def _log_page(self, query: LogQuery) -> tuple[list[LoggedCall], int | None]:
-        """At most `limit` calls of the log, and where reading goes on; None where it ends.
+        """At most `limit` calls of the log, and the position of the last one read; None: the end.
 
-        There may be fewer, or none, before it ends: damaged ones are left out. A backend has this
-        or a `call_log` of its own.
+        A page may have fewer calls, or none, because damaged ones are left out. A backend overrides
+        this method or `call_log`.
         """
         raise NotImplementedError
 
@@ -125,30 +122,30 @@ class BaseStore(Store):
         storable.require_workspace(workspace)
         if keep < 1:
             raise RequestError(f"keep: expected a whole number of at least 1, got {keep}", "keep")
-        now = datetime.now(UTC)  # one time for all tools keeps the order of the calls in the log
-        asks = {
-            name: changes.ask_append(workspace, name, prepared, keep, now)
+        now = datetime.now(UTC)  # the same for all tools, which keeps the order of calls in the log
+        updates = {
+            name: changes.append_update(workspace, name, prepared, keep, now)
             for name, prepared in storable.prepare(calls, self._mask_key()).items()
         }
-        return self._commit(workspace, asks)
+        return self._commit(workspace, updates)
 
     @abstractmethod
-    def _commit(self, workspace: str, asks: Mapping[str, changes.Ask]) -> dict[str, Any]:
-        """Read each tool, let its Ask decide, and write all together. Returns answers by tool."""
+    def _commit(self, workspace: str, updates: Mapping[str, changes.Update]) -> dict[str, Any]:
+        """Read each tool, let its update decide, write all at once. Returns answers by tool."""
 
     def merge(self, workspace: str, window: Window[ToolCallResult], keep: int) -> AppendResult:
         storable.require_workspace(workspace)
         name, now = window.record.tool_name, datetime.now(UTC)
         prepared = storable.prepare(window.calls, self._mask_key()).get(name, Prepared([], []))
-        append = changes.ask_append(workspace, name, prepared, keep, now)
+        append = changes.append_update(workspace, name, prepared, keep, now)
 
-        def decide(found: changes.Found) -> tuple[Any, AppendResult]:
+        def decide(found: changes.FoundTool) -> tuple[Any, AppendResult]:
             if found.record is not None:
                 return append.decide(found)
             return changes.import_tool(workspace, window, prepared, keep, now)
 
-        ask = changes.Ask(decide, append.ids)
-        merged: AppendResult = self._commit(workspace, {name: ask})[name]
+        update = changes.Update(decide, append.ids)
+        merged: AppendResult = self._commit(workspace, {name: update})[name]
         return merged
 
     def update_verdicts(
@@ -157,7 +154,7 @@ class BaseStore(Store):
         key = self._mask_key() if verdicts else None
         given = {seq: mask_call(c, key) if key else c for seq, c in verdicts.items()}
 
-        def decide(found: changes.Found) -> tuple[changes.Commit | None, ToolRecord | None]:
+        def decide(found: changes.FoundTool) -> tuple[changes.Commit | None, ToolRecord | None]:
             if found.record is None:
                 return None, None
             window, now = found.window(list(given)), datetime.now(UTC)
@@ -165,7 +162,7 @@ class BaseStore(Store):
             commit = changes.with_verdicts(record, window, given, now)
             return commit, found.record if commit is None else commit.record
 
-        record: ToolRecord | None = self._commit(workspace, {tool: changes.Ask(decide)})[tool]
+        record: ToolRecord | None = self._commit(workspace, {tool: changes.Update(decide)})[tool]
         return record
 
     def delete_calls(
@@ -177,8 +174,8 @@ class BaseStore(Store):
         back: Sequence[str] = (),
         sums: CallSums | None = None,
     ) -> int:
-        ask = changes.ask_delete(set(ids), back, sums, datetime.now(UTC))
-        deleted: int = self._commit(workspace, {tool: ask})[tool]
+        update = changes.delete_update(set(ids), back, sums, datetime.now(UTC))
+        deleted: int = self._commit(workspace, {tool: update})[tool]
         return deleted
 
     def put_guidance(
@@ -190,12 +187,12 @@ class BaseStore(Store):
         document: Document,
         expected_version: int,
     ) -> ToolRecord:
-        def decide(found: changes.Found) -> tuple[changes.Commit, changes.Commit]:
+        def decide(found: changes.FoundTool) -> tuple[changes.Commit, changes.Commit]:
             now = datetime.now(UTC)
             commit = changes.with_guidance(found.record, guidance, document, expected_version, now)
             return commit, commit
 
-        done: changes.Commit = self._commit(workspace, {tool: changes.Ask(decide)})[tool]
+        done: changes.Commit = self._commit(workspace, {tool: changes.Update(decide)})[tool]
         return replace(done.record, guidance=done.guidance)
 
     # ------------------------------------------------------------ records
@@ -218,13 +215,13 @@ class BaseStore(Store):
             body = bytes(value) if isinstance(value, msgspec.Raw) else msgspec.json.encode(value)
         except (ValueError, TypeError, RecursionError) as error:
             raise RequestError(f"value: {error}", field="value") from error
-        return self._put(Place(workspace, namespace, key), body, document, expected_version)
+        return self._put(RecordKey(workspace, namespace, key), body, document, expected_version)
 
     @abstractmethod
     def _put(
-        self, place: Place, body: bytes, document: Document | None, expected: int | None
+        self, record_key: RecordKey, body: bytes, document: Document | None, expected: int | None
     ) -> Record:
-        """Write a record. Raises Conflict where it is not at the expected version."""
+        """Write a record. Raises Conflict where its version is not `expected` (None: any)."""
 
     def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:
         found = self.get_many(workspace, [(storable.VERDICTS, key) for key in keys]).records
@@ -273,7 +270,7 @@ class BaseStore(Store):
         identity = None if vector is None else self.embedder()
         unit = None if identity is None else unit_vector(vector, identity)
         scope, words = scope_of(workspace, namespace), query_words(text)
-        depth = max(100, 10 * limit)  # so that a key that is fair in both rankings can win
+        depth = max(100, 10 * limit)  # a key in the middle of both rankings may come first
         query = Query(scope, words, identity, unit, depth, keys)
         return fuse(self._rank(query), limit)
 

@@ -1,4 +1,4 @@
-"""Copy a workspace from one store to another. A repeated copy adds nothing twice."""
+"""Copy a workspace from one store to another. A repeated copy adds nothing."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ PAGE = 1000  # calls read at once
 
 
 class CopyReport(Struct):
-    """What a copy added, and what the target still lacks."""
+    """What a copy added to the target, and what the target still lacks."""
 
     tools: int = 0
     calls: int = 0  # added
-    duplicates: int = 0  # calls that were there already
+    duplicates: int = 0  # calls that the target had already
     records: int = 0  # added
-    kept: int = 0  # records that the target had already, and that stay unchanged
+    kept: int = 0  # records that the target had already; they stay unchanged
     failures: list[CallFailure] = []
-    lacking: list[str] = []  # tools and namespaces of which the copy holds less
+    lacking: list[str] = []  # tools and namespaces of which the target holds less
 
 
 def copy_workspace(
     source: Store, target: Store, workspace: str, on_tool: Callable[[int, int], None] | None = None
 ) -> CopyReport:
-    """Copy calls, guidance and records. `on_tool` gets the number of tools done, and of all."""
+    """Copy calls, guidance and records. `on_tool` gets the tools done and the number of all."""
     report = CopyReport()
     existing = set(target.tool_names(workspace))
     names = source.tool_names(workspace)

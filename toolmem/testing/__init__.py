@@ -1,5 +1,6 @@
 """Public stand-ins for tests.
 
-`scripted`: a judge and a model with scripted answers. `model_server`: a local server of DashScope's
-and OpenAI's protocols, which fails as `faults` say. `clock`: a clock whose sleep takes no time.
+`scripted`: a judge and a model with scripted answers. `model_server`: a local server with the
+protocols of DashScope and OpenAI, which fails as its `faults` say. `clock`: a clock whose sleep
+takes no time.
 """

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 class TestClock:
     """Starts on 1 January 2026."""
 
-    __test__ = False  # no test class
+    __test__ = False  # tells pytest that this is no test class
 
     def __init__(self) -> None:
-        self.waits: list[float] = []  # seconds, in the order asked
+        self.waits: list[float] = []  # the seconds of each sleep, in order
         self._passed = 0.0
 
     def now(self) -> datetime:

@@ -25,7 +25,7 @@ class Behaviour(Struct, frozen=True, kw_only=True):
 
 
 FAULTS: dict[str, Behaviour] = {
-    # another attempt may succeed
+    # Another attempt may succeed.
     "server_error": Behaviour(status=500, error=("InternalError", "An internal error occurred")),
     "unavailable": Behaviour(status=503, error=("ServiceUnavailable", "The service is busy")),
     "bad_gateway": Behaviour(status=502, body=b"<html><h1>502 Bad Gateway</h1></html>"),
@@ -41,14 +41,14 @@ FAULTS: dict[str, Behaviour] = {
     "cut": Behaviour(cut="before"),
     "cut_within": Behaviour(cut="within"),
     "hang": Behaviour(hangs=True),
-    # a model that replies what cannot be used
+    # The model's reply cannot be used.
     "wrong_type": Behaviour(text='{"summary": "s", "evaluation": "e", "score": "very good"}'),
     "broken_reply": Behaviour(text='```json\n{"summary": "it ran", "evaluation": "fi'),
     "endless_thought": Behaviour(text="<think>Let me see. " + "And then? " * 200),
     "truncated": Behaviour(text='```json\n{"summary": "cut', finish_reason="length"),
     "filtered_reply": Behaviour(finish_reason="content_filter"),
     "no_usage": Behaviour(has_usage=False),
-    # every attempt fails
+    # Every attempt fails.
     "unauthorized": Behaviour(status=401, error=("InvalidApiKey", "Invalid API-key provided.")),
     "arrears": Behaviour(status=400, error=("Arrearage", "Your account is in arrears.")),
     "unknown_model": Behaviour(status=404, error=("ModelNotFound", "There is no such model.")),
@@ -63,19 +63,19 @@ FAULTS: dict[str, Behaviour] = {
 
 
 class Fault(Struct, frozen=True):
-    """A behaviour of FAULTS, and the requests that it applies to; without a condition all.
+    """A behaviour of FAULTS, and the requests that it applies to; without a condition, all.
 
-    `every`: requests n, 2n, 3n, ... `share`: of all prompts, the same ones each time they come.
+    `every`: requests n, 2n, 3n, ... `share`: this share of all prompts, always the same ones.
     """
 
     name: str
     every: int = 0
     share: float = 0.0
     matching: str = ""  # a regular expression to find in the prompt
-    times: int = 0  # at most so often; 0: always
+    times: int = 0  # how often it applies at most; 0: no limit
 
     def applies(self, number: int, prompt: str, applied: int) -> bool:
-        """`number`: of the request, from 1. `applied`: how often this fault did before."""
+        """Whether it applies to a request. `number`: from 1. `applied`: how often it did before."""
         digest = blake2b(prompt.encode(errors="replace"), digest_size=8).digest()
         return (
             (not self.times or applied < self.times)

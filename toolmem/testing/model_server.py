@@ -45,7 +45,7 @@ class ModelRequest(Struct):
     texts: list[str]
     parameters: dict[str, Any]
     embeds: bool
-    under_way: int  # requests being answered, with this one
+    under_way: int  # requests under way at its start, this one included
 
 
 class ModelServer:
@@ -96,7 +96,7 @@ class ModelServer:
         self._server.server_close()
 
     def take(self, protocol: Protocol, embeds: bool, body: dict[str, Any]) -> ModelRequest:
-        """Add a request that begins to `requests`."""
+        """Add a new request to `requests`."""
         inner = body
         parameters = body
         name = "input"

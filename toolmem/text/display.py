@@ -17,10 +17,11 @@ _OPENS = late_pattern(
     r"[#＃﹟>]|[-*+•‣◦·∙⁃‐‑‒–—―−](?:\s|$)|[-=_*]{2,}\s*$|`{3}|~{3}|<[A-Za-z/!?]|[*_]+\s*[\[［【〔]"
 )
 _MARKS = late_pattern(r"^[#＃﹟>\s]+")
+_MAX_LINE = 2_000  # characters of one line of guidance or of a prompt
 
 
 def shown(text: str) -> str:
-    """One line without invisible characters."""
+    """The text as one line without invisible characters."""
     if text.isascii() and text.isprintable() and "  " not in text:
         return text.strip(" ")
     return " ".join(_HIDDEN.sub("", " ".join(text.split())).split())
@@ -38,7 +39,7 @@ def visible(text: str, limit: int = 500) -> str:
 
 
 def shown_name(name: str, limit: int = 200) -> str:
-    """A name from outside as it may stand between backticks: one line, its controls visible."""
+    """A name from outside, as one line to be put between backticks, with its controls visible."""
     return visible(name.replace("`", "'"), limit)
 
 
@@ -49,7 +50,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def marked(text: str) -> str:
-    """Several lines, with the code point in the place of each invisible character."""
+    """The lines of a text, with its code point in place of each invisible character."""
     return "\n".join(
         _HIDDEN.sub(lambda run: "".join(f"<U+{ord(c):04X}>" for c in run[0]), line)
         for line in text.expandtabs(4).splitlines()
@@ -57,7 +58,7 @@ def marked(text: str) -> str:
 
 
 def shown_time(at: datetime, zone: tzinfo | None, now: datetime) -> str:
-    """A time as people say it: Fri 28 Nov 24:00 is the end of that day. `zone`: the user's."""
+    """A time for people: "Fri 28 Nov 24:00" is the end of that day. `zone`: the user's."""
     local = at.astimezone(zone)
     is_midnight = (local.hour, local.minute) == (0, 0)
     day = local - timedelta(minutes=1) if is_midnight else local
@@ -66,7 +67,7 @@ def shown_time(at: datetime, zone: tzinfo | None, now: datetime) -> str:
 
 
 def zone_name(zone: tzinfo | None, at: datetime) -> str:
-    """The name of a zone at a time; None: of the machine's."""
+    """The name of a time zone at a time. None: the machine's zone."""
     found = str(getattr(zone, "key", ""))
     if zone is None:
         path = os.environ.get("TZ", "").lstrip(":") or os.path.realpath("/etc/localtime")
@@ -84,14 +85,14 @@ def bounded(text: str, limit: int) -> str:
     return text[:half] + left_out + text[-half:]
 
 
-def plain_line(text: str, limit: int = 2_000) -> str:
-    """As `plain`, with a backslash before what would be a heading, a bullet, a quote or a fence."""
+def plain_line(text: str) -> str:
+    """As `plain`, with a backslash if it would start a heading, a bullet, a quote or a fence."""
     text = shown(text)
-    return plain("\\" + text if _OPENS.match(text) else text, limit)
+    return plain("\\" + text if _OPENS.match(text) else text, _MAX_LINE)
 
 
 def plain_lines(text: str, limit: int) -> str:
-    """Lines without headings, quotes and fences, so that a prompt can hold them. Bullets stay.
+    """Lines for a prompt, without headings, quotes and fences. Bullets stay.
 
     `limit`: characters of `text` that are read.
     """

@@ -13,10 +13,10 @@ from typing import Any
 from toolmem.text.forms import word_set
 from toolmem.text.patterns import late_pattern, read_patterns
 
-HEAD = 4000  # characters of an output that are looked at, and as many of its end
+HEAD = 4000  # characters of an output that are read at its beginning, and as many at its end
 MAX_MESSAGE = 2000  # characters of an error line
-_MAX_FIELD = 40  # characters of the name of a field that is put before its problem
-BLANK = "…"  # in place of what differs from call to call
+_MAX_FIELD = 40  # characters of a field's name that is put before the message
+BLANK = "…"  # replaces what differs from call to call
 
 _ERROR_KEYS = (
     "error",
@@ -58,9 +58,9 @@ _BARE = late_pattern(
 )
 _LISTING = late_pattern(r"^\d+ (?:validation )?errors?\b", re.IGNORECASE)
 STATUS = late_pattern(r"(?i)(?:status|code|http\S{0,100}|error)[\s_:=/.-]{0,20}[45]\d\d\b")
-# Letters, digits and .:/-_ , but no Chinese, Japanese or Korean: 不能超过50 ends with a number.
+# Letters, digits and .:/-_ but no Chinese, Japanese or Korean: 不能超过50 ends with a number.
 _IN_ID = r"[^\s\0!-,;-@\[-^`{-~\u2010-\u206f\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]"
-# Chinese and Japanese put no space between words: limit不能超过7 holds `limit` as a word.
+# Chinese and Japanese have no space between words: limit不能超过7 holds `limit` as a word.
 _PART = late_pattern(r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|-")
 _PARTICULARS = late_pattern(
     r"(?<=near )'.{0,1500}'(?= at line)|"  # MySQL quotes the rest of the statement, quotes and all
@@ -104,7 +104,7 @@ def is_named(message: str, name: str) -> bool:
     """Whether a message holds a name as a word of its own."""
     if not name or name not in message:
         return False
-    # Found by hand: a pattern with such a class is slow to compile, and there are many names.
+    # No pattern for each name: one with such a class is slow to compile, and there are many names.
     start = message.find(name)
     while start >= 0:
         end = start + len(name)
@@ -133,7 +133,7 @@ def _from_json(output: str) -> str:
 
 
 def _fields_shown(read: Mapping[str, Any]) -> str:
-    """The fields of an answer without a message, on one line: `status: conflict, with: a, b`."""
+    """The fields of an answer without a message as one line: `status: conflict, with: a, b`."""
     parts = []
     for key, value in read.items():
         if isinstance(value, Mapping) and value:
@@ -156,7 +156,7 @@ def _unfolded(line: str) -> str:
 
 
 def _messages(read: Any, depth: int) -> Iterator[str]:
-    """Texts under keys that name an error, outermost first, also inside texts that hold an object.
+    """Yield texts under keys that name an error, outermost first, also from JSON inside texts.
 
     A code comes with the message beside it: `E_FORMAT: phone must be digits`.
     """
@@ -184,7 +184,7 @@ def _messages(read: Any, depth: int) -> Iterator[str]:
 
 
 def _explained(lowered: Mapping[str, Any], depth: int) -> Iterator[str]:
-    """A code with what it means, a problem with the field that it is about."""
+    """Yield the message of an object with the field or the code beside it, if it has one."""
     values = map(lowered.get, _ERROR_KEYS)
     texts = [_inner(value) for value in values if isinstance(value, str) and value.strip()]
     field = next(filter(None, (_field_name(lowered.get(key)) for key in _FIELD_KEYS)), "")
@@ -200,14 +200,14 @@ def _explained(lowered: Mapping[str, Any], depth: int) -> Iterator[str]:
 
 
 def _field_name(value: Any) -> str:
-    """The name of a field; of a path like ["body", "phone"] its end; "" where it is none."""
+    """The name of a field, or the end of a path such as ["body", "phone"]; "" where it is none."""
     parts = value if isinstance(value, list) else [value]
     last = parts[-1] if parts else None
     return last if isinstance(last, str) and len(last) <= _MAX_FIELD and last.isprintable() else ""
 
 
 def _is_code(text: str) -> bool:
-    """Whether it is one word (E_FORMAT, not_found) or the phrase of an HTTP status."""
+    """Whether a text is one word (E_FORMAT, not_found) or the phrase of an HTTP status."""
     from http import HTTPStatus
 
     words = text.split()
@@ -223,7 +223,7 @@ def _inner(text: str) -> str:
 
 
 def _without_tags(text: str) -> str:
-    """The text of a page; a part that the one before it holds already is left out."""
+    """The text of a page, without parts that repeat words of the part before."""
     parts: list[str] = []
     for part in _TAG.split(text):
         words = " ".join(part.split())
@@ -249,7 +249,7 @@ def _from_lines(head: str) -> str:
 
 
 def _closed(line: str, following: Sequence[str]) -> str:
-    """The line, and those after it until a quotation in backticks is closed."""
+    """The line, continued until its quotation in backticks is closed."""
     if _GNU_QUOTED.sub("", line).count("`") % 2 == 0:
         return line
     for i, more in enumerate(following):
@@ -258,7 +258,7 @@ def _closed(line: str, following: Sequence[str]) -> str:
     return line
 
 
-_MAX_CLASSIFIED = 800  # characters of a message that are looked at for its class
+_MAX_CLASSIFIED = 800  # characters of a message that decide on its class
 _BY_STATUS = {
     **dict.fromkeys((400, 422), "invalid_value"),
     **dict.fromkeys((401, 403), "permission_denied"),
@@ -267,8 +267,6 @@ _BY_STATUS = {
     **dict.fromkeys((409, 423), "conflict"),
     **{402: "insufficient_resources", 405: "unknown_tool", 429: "rate_limited"},
 }
-
-
 _PASSING = frozenset({"rate_limited", "connection_error", "server_error"})
 _TOOK_TOO_LONG = late_pattern(
     r"\b(?:command|query|statement|script|program|cell|code|execution)\b"
@@ -288,7 +286,7 @@ _LOCKED = late_pattern(
 
 @cache
 def _by_message() -> list[tuple[str, re.Pattern[str]]]:
-    """(class, pattern of its messages), the most telling class first."""
+    """(class, pattern of its messages), the most specific class first."""
     lists = read_patterns(Path(__file__).with_name("error_classes.yaml"))
     return [(name, re.compile(pattern, re.IGNORECASE)) for name, pattern in lists]
 
@@ -304,9 +302,9 @@ def _error_class_of(head: str) -> str:
 
 
 def may_pass(error_class: str, line: str) -> bool:
-    """Whether the same call may work later: the service, the network or a lock was in the way.
+    """Whether the same call may work later, as the service, the network or a lock was in the way.
 
-    Not where a command or a query itself took too long: it would take as long again.
+    A command or query that took too long would take as long again.
     """
     head = line[:_MAX_CLASSIFIED]
     if error_class == "timeout":

@@ -1,4 +1,4 @@
-"""Mask secrets: `[masked:xxxxxx]`, the same mark for the same secret of one store.
+"""Replace secrets with marks: `[masked:xxxxxx]`, the same mark for the same secret of one store.
 
 The six characters come from a keyed hash (HMAC-SHA-256). Without the store's key a mark reveals
 nothing. Equal secrets have equal marks, so that identical calls and repairs are still recognized.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from msgspec.structs import replace
@@ -26,8 +27,8 @@ from toolmem.text.secret_spans import is_option_value, scheme_length, secret_spa
 MASK = late_pattern(r"\[masked:[0-9a-f]{6}\]")
 _MIN_TEXT = 8  # characters of a text that can hold a secret without a name
 _MIN_KEY = 16  # characters of a key that may itself be a secret
-_ROUNDS = 4  # once a secret is masked, the text beside it may be recognized as one
-_MAX_REPEATED = 32  # secrets of a call that are looked for in its other texts
+_ROUNDS = 4  # once a secret is masked, the text beside it may be recognized as another
+_MAX_REPEATED = 32  # secrets of a call that are searched in its other texts
 _MIN_REPEATED = 6  # characters of such a secret
 _NAMES = ("name", "key", "header", "field", "label", "selector", "element")
 _VALUES = ("value", "text")  # {"name": "API_KEY", "value": "..."}
@@ -36,7 +37,7 @@ _TEXTS = ("output", "context", "summary", "evaluation")
 
 
 def has_mask(text: str) -> bool:
-    """Whether the text holds a mark over a secret."""
+    """Whether the text holds the mark of a secret."""
     return "[masked:" in text and MASK.search(text) is not None
 
 
@@ -69,7 +70,7 @@ class Masker:
         return text
 
     def value(self, value: Any, name: str = "") -> Any:
-        """The JSON value with its secrets masked; `name` and its keys tell which values are."""
+        """The JSON value with its secrets masked. `name` and the keys tell which values are."""
         if isinstance(value, str):
             return self._named_text(name, value)
         if isinstance(value, Mapping):
@@ -113,15 +114,13 @@ class Masker:
         return self._mark(value) if is_secret_value(name, value, kind) else self.text(value)
 
     def _with_options(self, items: list[Any] | tuple[Any, ...]) -> list[Any]:
-        """`["--password", "x"]` and a pair `["X-Api-Key", "x"]`, as lists of headers have them."""
+        """A list with the secrets of options and pairs masked: `["--password", "x"]`, a header."""
         found = list(items)
         if len(found) == 2 and all(isinstance(each, str) for each in found):
             name, value = found
             if secret_kind(name) and looks_like_password(value[scheme_length(value) :]):
                 found[1] = self._named_text(name, value)
-        for at in range(1, len(found)):
-            option = found[at - 1]
-            value = found[at]
+        for at, (option, value) in enumerate(pairwise(found), 1):
             if not isinstance(option, str) or not isinstance(value, str):
                 continue
             if option.startswith("--") and secret_kind(option) and is_option_value(option, value):
@@ -130,7 +129,7 @@ class Masker:
 
 
 def _name_of(holder: Mapping[Any, Any], key: Any, outer: str) -> str:
-    """The name of the value under `key`: the key, or a name beside it (`_NAMES`) or around it."""
+    """The name of the value under `key`: the key, or the name beside it (`_NAMES`) or around it."""
     if key not in _VALUES:
         return str(key)
     name = next((holder[each] for each in _NAMES if isinstance(holder.get(each), str)), "")

@@ -18,7 +18,7 @@ Kind = Literal["", "likely", "sure"]
 
 LONGEST_NAME = 64  # characters
 _WORD = late_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[\u4e00-\u9fff]+")
-# Words that may follow the one that counts: `password_confirmation`, `api_key_2`.
+# Words that may follow the one that decides: `password_confirmation`, `api_key_2`.
 _SUFFIXES = word_set("confirm confirmation again repeat hash value text plain plaintext string")
 _SURE = late_pattern(
     r"(?:password|passwort|passwd|passphrase|passcode|mysqlpwd|secrets?"
@@ -34,7 +34,7 @@ _LIKELY = late_pattern(
     r"|admin|ssh)key)\Z"
 )
 _LIKELY_WORDS = word_set("token auth pass bearer")
-# Before `token`: it turns a page, marks a place in a text, or names a request.
+# Words before `token` that name no secret: it turns a page, marks a place or names a request.
 _HARMLESS_TOKENS = word_set(
     "page next continuation cursor sync start end eos bos pad unk stop mask sep cls special resume "
     "scroll idempotency client cancel dedup prev previous pagination max min per first last new "
@@ -107,20 +107,20 @@ def is_secret_value(name: str, value: str, kind: Kind) -> bool:
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether it stands in place of a value: `***`, `<token>`, `${VAR}`, `required`."""
-    short = value.strip()
-    if short.lower().rstrip(".!") in _STATE_WORDS or _PLACEHOLDER.fullmatch(short[:200]):
+    """Whether a text is a placeholder for a value: `***`, `<token>`, `${VAR}`, `required`."""
+    bare = value.strip()
+    if bare.lower().rstrip(".!") in _STATE_WORDS or _PLACEHOLDER.fullmatch(bare[:200]):
         return True
-    return len(short) <= LONGEST_NAME and bool(_VARIABLE.fullmatch(short) and secret_kind(short))
+    return len(bare) <= LONGEST_NAME and bool(_VARIABLE.fullmatch(bare) and secret_kind(bare))
 
 
 def is_plain_word(word: str) -> bool:
-    """Whether it is a word of a sentence, of a type or of a state."""
+    """Whether a word belongs to sentences, or names a type or a state."""
     return word.lower() in _STATE_WORDS or word.lower() in _SENTENCE_WORDS
 
 
 def looks_random(value: str, least: int = 10) -> bool:
-    """Whether it has letters and digits, or 24 letters in mixed case; no blank, date or path."""
+    """Whether a text of `least` characters looks generated: by its digits or mixed case."""
     if len(value) < least or _BLANK.search(value) or _DATE.fullmatch(value):
         return False
     if value.startswith(_PATHS) or "://" in value or "@" in value:
@@ -131,7 +131,7 @@ def looks_random(value: str, least: int = 10) -> bool:
 
 
 def looks_like_password(value: str) -> bool:
-    """Whether it has five characters or more, with letters and with a digit or a sign."""
+    """Whether a text has five characters or more, among them letters and a digit or a sign."""
     value = value.rstrip("!?") if value.rstrip("!?").isalpha() else value
     if len(value) < 5 or not _LETTER.search(value):
         return False

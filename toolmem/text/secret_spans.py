@@ -1,8 +1,8 @@
 """Find secrets in a text: tokens, named values, passwords of URLs, headers, options.
 
-Text is read as it stands and never parsed: JSON, JSON inside JSON, Python's `repr`, YAML, shell,
-XML and a line that was cut in the middle are read alike. Every look around a finding is bounded,
-so that the time grows with the text.
+The text is never parsed: JSON, JSON inside JSON, Python's `repr`, YAML, shell, XML and a line that
+was cut in the middle are read alike. Only a bounded part around a finding is read, so that the time
+is linear in the text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Span = tuple[int, int]  # start and end, as in text[start:end]
 
 _SHORT = 200  # characters of a text whose spans are remembered
 _LONGEST_VALUE = 4000  # characters of a value in quotes
-_MOST_ESCAPED_QUOTES = 20  # inside such a value
+_MOST_ESCAPED_QUOTES = 20  # of a value in quotes
 _WORDS = word_set(
     "passw passphrase passcode _pass pwd secret token key auth cookie credential jwt cvv cvc otp "
     "密码 口令 密钥 令牌"
@@ -63,7 +63,7 @@ _PAIR = late_pattern(
     re.IGNORECASE,
 )
 _PASSWORD = r"[\"']?([^\s\"'`\\|;&]{1,200}+)"
-_COMMANDS = (  # (what a command line holds, the option with its password)
+_COMMANDS = (  # (a text that a command line holds, the option with its password)
     ("mysql", rf"\bmysql\w{{0,10}}+[^\n|;&]{{0,200}}?\s-p{_PASSWORD}"),
     ("sshpass", rf"\bsshpass\s{{1,4}}+-p\s{{0,4}}+{_PASSWORD}"),
     ("redis-cli", rf"\bredis-cli\b[^\n|;&]{{0,200}}?\s-a\s{{1,4}}+{_PASSWORD}"),
@@ -77,8 +77,8 @@ _COMMANDS = (  # (what a command line holds, the option with its password)
 _ASCII_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
-# Tokens that are known by their form alone. Most are one long word, so the forms are tried only
-# where a text has such a word. No expression backtracks.
+# Tokens that are known by their form alone. Most are one long word, so these forms are tried only
+# on long words. No expression backtracks.
 _SHORTEST_TOKEN = 16  # characters of the shortest token
 _END = r"(?![A-Za-z0-9_-])"
 _LONG_WORD = late_pattern(r"[A-Za-z0-9_-]{16,}+")
@@ -107,7 +107,7 @@ _WORD_TOKENS = late_pattern(
         )
     )
 )
-# Tokens of several words: (what each of them holds, its form).
+# Tokens of several words: (a text that each of them holds, its form).
 _OTHER_TOKENS = (
     ("ya29.", r"\bya29\.[A-Za-z0-9_-]{20,2000}+"),  # Google
     ("SG.", r"\bSG\.[A-Za-z0-9_-]{16,64}+\.[A-Za-z0-9_-]{16,64}+"),  # SendGrid
@@ -134,7 +134,7 @@ def secret_spans(text: str) -> Sequence[Span]:
 def _spans(text: str) -> Sequence[Span]:
     found = list(_tokens(text)) if len(text) >= _SHORTEST_TOKEN else []
     low = text.lower()
-    if len(low) != len(text):  # İ becomes two characters
+    if len(low) != len(text):  # in lower case, İ has two characters
         low = text.translate(_ASCII_LOWER)
     if "://" in low:
         found += _of_urls(text)
@@ -155,7 +155,7 @@ _spans_of_short = lru_cache(maxsize=10_000)(_spans)
 
 
 def _without_overlaps(text: str, found: list[Span]) -> list[Span]:
-    """The spans in order, without those inside another one, and without placeholders."""
+    """The spans in order, without placeholders and without those that overlap an earlier one."""
     kept: list[Span] = []
     for start, end in sorted(found, key=lambda span: (span[0], -span[1])):
         overlaps = bool(kept) and start < kept[-1][1]
@@ -203,7 +203,7 @@ def _named(text: str, low: str) -> Iterator[Span]:
 
 
 def _name_at(text: str, begin: int, end: int) -> tuple[int, str, Kind]:
-    """(start, name, kind) of a name. Of `api key` the kind is that of both words together."""
+    """(start, name, kind) of a name. The kind of `api key` is that of both words together."""
     before = text[max(0, begin - LONGEST_NAME) : begin]
     rest = before.rstrip(_NAME_CHARACTERS)
     head = before[len(rest) :]
@@ -236,7 +236,7 @@ def _quoted_value(
 ) -> Span | None:
     at = quote.end()
     end = _end_of_quoted(text, at, quote[0])
-    if end is None:  # cut off: as far as it goes without a blank
+    if end is None:  # the text was cut off: the value goes on to the next blank
         bare = _BARE.match(text, at)
         end = at if bare is None else bare.end()
     value = text[at:end]
@@ -258,7 +258,7 @@ def scheme_length(value: str) -> int:
 
 
 def _end_of_quoted(text: str, at: int, quote: str) -> int | None:
-    """Position of the closing quote: the same sign after as many backslashes. None: cut off."""
+    """The index of the closing quote, the same sign after as many backslashes. None: cut off."""
     limit = at + _LONGEST_VALUE
     position = at
     for _ in range(_MOST_ESCAPED_QUOTES):
@@ -303,15 +303,13 @@ def _is_bare_secret(found: _Name, kind: Kind, value: str, end: int) -> bool:
     is_number = value.isdigit() and (len(value) >= 4 or found.in_quotes)
     if found.sign in ("is", "是"):
         return is_number or (looks_like_password(value) and not value[0].isdigit())
-    return (
-        is_number
-        or looks_like_password(value)
-        or (value.isascii() and _is_assigned(found, value, end))
-    )
+    if is_number or looks_like_password(value):
+        return True
+    return value.isascii() and _is_assigned(found, value, end)
 
 
 def _is_assigned(found: _Name, value: str, end: int) -> bool:
-    """`PASSWORD=x` of a shell, `?password=x`, a quoted header, a line `password: x` of a file."""
+    """Whether a name is given a value: `PASSWORD=x`, `?password=x`, a header, a line of a file."""
     text = found.text
     start = found.start
     before = found.before
@@ -362,7 +360,7 @@ def _of_headers(text: str, low: str) -> Iterator[Span]:
 
 
 def _of_options(text: str) -> Iterator[Span]:
-    """`--password x`, but not a manual page: `--password PASSWORD`, `--token is`."""
+    """Find `--password x`, but not `--password PASSWORD` or `--token is` of a manual."""
     for found in _OPTION.finditer(text):
         if not secret_kind(found[1]):
             continue
@@ -381,7 +379,7 @@ def is_option_value(option: str, value: str) -> bool:
 
 
 def _of_pairs(text: str) -> Iterator[Span]:
-    """`{"name": "API_KEY", "value": "x"}`"""
+    """Find `{"name": "API_KEY", "value": "x"}`."""
     for found in _PAIR.finditer(text):
         kind = secret_kind(found[1])
         if kind and is_secret_value(found[1], found[2], kind):
@@ -389,7 +387,7 @@ def _of_pairs(text: str) -> Iterator[Span]:
 
 
 def _tokens(text: str) -> Iterator[Span]:
-    """Tokens that are known by their form alone."""
+    """Find tokens that are known by their form alone."""
     for word in _LONG_WORD.finditer(text):
         start = word.start()
         if text[start] in "nrt" and text[max(0, start - 1) : start] == "\\":  # \n of JSON text

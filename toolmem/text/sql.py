@@ -1,4 +1,4 @@
-"""Read SQL by its words rather than its grammar, so that broken statements can be read as well."""
+"""Read SQL by its words instead of its grammar, so that broken statements can be read as well."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from msgspec import Struct
 from toolmem.text.forms import word_set
 from toolmem.text.patterns import late_pattern
 
-ANSWERING = word_set("SELECT SHOW DESCRIBE DESC EXPLAIN WITH VALUES")  # statements that give rows
+ANSWERING = word_set("SELECT SHOW DESCRIBE DESC EXPLAIN WITH VALUES")  # they return rows
 CHANGING = word_set(
     "INSERT UPDATE DELETE CREATE DROP ALTER USE SET BEGIN COMMIT MERGE REPLACE TRUNCATE GRANT"
 )
-STATEMENTS = (ANSWERING | CHANGING) | word_set(
+_STATEMENTS = (ANSWERING | CHANGING) | word_set(
     "PRAGMA ROLLBACK REVOKE CALL EXEC EXECUTE ANALYZE VACUUM ATTACH DECLARE"
 )
 _SAME_STATEMENT = {"DESC": "DESCRIBE", "EXEC": "EXECUTE"}
-_KEYWORDS = STATEMENTS | word_set(
+_KEYWORDS = _STATEMENTS | word_set(
     "FROM WHERE AND OR NOT IN IS NULL AS ON JOIN INNER LEFT RIGHT FULL OUTER CROSS NATURAL "
     "USING GROUP BY ORDER HAVING LIMIT OFFSET DISTINCT ALL UNION INTERSECT EXCEPT EXISTS "
     "BETWEEN LIKE ILIKE REGEXP CASE WHEN THEN ELSE END ASC INTO TABLE TABLES COLUMNS DATABASES "
@@ -55,26 +55,26 @@ class Statement(Struct, frozen=True):
     """The parts of one SQL text."""
 
     kind: str  # SELECT, SHOW, DESCRIBE, ...; "" where it does not begin with a statement
-    form: str  # the kind, with the second word where that says more: "SHOW TABLES", "CREATE TABLE"
+    form: str  # the kind, for some with the second word: "SHOW TABLES", "CREATE TABLE"
     clauses: frozenset[str]
     tables: frozenset[str]  # lower case
     names: frozenset[str]  # identifiers, lower case: tables, columns, aliases
 
 
 def looks_like_sql(text: str) -> bool:
-    """Whether it begins with the name of a statement, and something follows."""
+    """Whether a text begins with the name of a statement, and something follows."""
     found = _FIRST_WORD.match(text[:200])
-    begins = found is not None and found[1].upper() in STATEMENTS
-    return begins and len(text.split(None, 2)) > 1
+    is_named = found is not None and found[1].upper() in _STATEMENTS
+    return is_named and len(text.split(None, 2)) > 1
 
 
 def read_statement(text: str) -> Statement:
-    """Read one SQL text; `text` should be cut to a few thousand characters by the caller."""
+    """Read one SQL text. The caller cuts it to a few thousand characters."""
     bare = _STRING.sub("'?'", _NOISE.sub(" ", text)).strip()
     words = _WORD.findall(bare)
     names = frozenset(word.lower() for word in words if word.upper() not in _KEYWORDS)
     first = words[0].upper() if words and _FIRST_WORD.match(bare) else ""
-    if first not in STATEMENTS:
+    if first not in _STATEMENTS:
         return Statement("", "", frozenset(), frozenset(), names)
     kind = _SAME_STATEMENT.get(first, first)
     second = words[1].upper() if len(words) > 1 else ""

@@ -1,19 +1,19 @@
 """Recognize the outputs of calls that the guard stopped before they ran.
 
-Such a call neither failed nor succeeded. Its output begins with the guard's reason, which the host
-may have wrapped in words of its own. A reason that is quoted further inside does not count.
+Such a call neither failed nor worked. Its output begins with the guard's reason, which the host may
+have wrapped in words of its own. A reason that is quoted further inside does not count.
 """
 
 from __future__ import annotations
 
 from toolmem.text.patterns import late_pattern
 
-STOPPED = "toolmem: not run"  # every reason of a stopped call begins so
+STOPPED = "toolmem: not run"  # begins the reason of each stopped call
 _MAX_WRAPPING = 1_000  # characters before the reason
 
 _HOOK = r"(?:PreToolUse|preToolUse|BeforeTool|pre_tool_use|beforeShellExecution|beforeMCPExecution)"
 _NAME = r"[\w.:/-]{1,128}"
-_WRAPPINGS = (  # what hosts and frameworks put before a reason
+_WRAPPINGS = (  # texts that hosts and frameworks put before a reason
     r"<[a-z][a-z_-]{0,30}>",  # <error>, <tool_use_error>
     # Error:, CallDenied('
     r"(?:\w{1,60}\.){0,6}\w{0,60}(?:[Ee]rror|Exception|Denied)(?::|\(['\"])",

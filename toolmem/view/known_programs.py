@@ -1,7 +1,7 @@
 """Common programs: which take their words as data, and what they do with the files they name.
 
 An unknown program may run the words after it, and write the files that it names. Where that would
-break a rule, the user is asked. So a program that is missing here costs a question, no more.
+break a rule, the user is asked. So a program that is missing here only costs a question.
 """
 
 from __future__ import annotations
@@ -22,52 +22,45 @@ from toolmem.view.shell_programs import (
     RUNNERS,
     SHELLS,
     WRITING_PROGRAMS,
+    program_table,
 )
 
 # Programs that do not write their operands, whatever else they do.
 _READERS = (READING_PROGRAMS - word_set("sudo time env xargs git")) | word_set(
-    "cd pushd popd command builtin hash export unset alias declare local readonly typeset set read "
-    "shift source . eval "
-    "wait sleep kill pkill killall pgrep jobs bg fg ulimit umask getopts let mapfile trap ssh "
-    "curl wget http https nc telnet ping dig host nslookup ssh-keygen ssh-add gpg scp rsync sftp "
-    "python python2 python3 pypy node nodejs bun deno ruby perl php lua java rscript osascript "
-    "pytest tox nox coverage jest vitest mocha rspec phpunit mypy pyright pylint flake8 eslint tsc "
-    "gcc g++ cc c++ clang clang++ ld rustc javac go cargo cmake make ninja meson bazel mvn gradle "
-    "pip pip2 pip3 pipx conda mamba apt apt-get aptitude apt-cache dpkg dnf yum rpm apk pacman "
-    "zypper brew port snap npm pnpm yarn gem bundle composer nuget dotnet helm terraform "
-    "systemctl service journalctl launchctl crontab mount umount useradd usermod groupadd passwd "
-    "aws gcloud az gsutil rclone s3cmd mc gh glab hub psql mysql mariadb mongosh redis-cli "
-    "code open xdg-open start vim vi nano emacs ffmpeg convert pandoc hugo jekyll mkdocs "
-    "sphinx-build pre-commit docker-compose kubectl oc vagrant ansible ansible-playbook hg svn bzr "
-    "gdb lldb "
-    "unzip tar zip gzip gunzip bzip2 xz zstd 7z lsblk fdisk dmesg lscpu nproc free logger mail "
-    "sqlite3 initctl update-rc.d a2ensite nginx apachectl certbot uvicorn gunicorn flask django "
-    "bat delta difft tldr cheat visudo sysctl logrotate protoc ts-node tsx esbuild vite webpack "
-    "rollup parcel rails rake asdf pyenv nvm rbenv shellcheck hadolint playwright cypress cloc "
-    "tokei make gawk mawk gsed ex ed lldb bsdtar mutt mailx"
+    "cd pushd popd command builtin hash export unset alias declare local readonly typeset read "
+    "shift source . eval wait sleep kill pkill killall pgrep jobs bg fg ulimit umask getopts let "
+    "mapfile trap ssh curl wget http https nc telnet ping dig host nslookup ssh-keygen ssh-add "
+    "gpg scp rsync sftp python python2 python3 pypy node nodejs bun deno ruby perl php lua java "
+    "rscript osascript pytest tox nox coverage jest vitest mocha rspec phpunit mypy pyright "
+    "pylint flake8 eslint tsc gcc g++ cc c++ clang clang++ ld rustc javac go cargo cmake make "
+    "ninja meson bazel mvn gradle pip pip2 pip3 pipx conda mamba apt apt-get aptitude apt-cache "
+    "dpkg dnf yum rpm apk pacman zypper brew port snap npm pnpm yarn gem bundle composer nuget "
+    "dotnet helm terraform systemctl service journalctl launchctl crontab mount umount useradd "
+    "usermod groupadd passwd aws gcloud az gsutil rclone s3cmd mc gh glab hub psql mysql mariadb "
+    "mongosh redis-cli code open xdg-open start vim vi nano emacs ffmpeg convert pandoc hugo "
+    "jekyll mkdocs sphinx-build pre-commit docker-compose kubectl oc vagrant ansible "
+    "ansible-playbook hg svn bzr gdb lldb unzip tar zip gzip gunzip bzip2 xz zstd 7z lsblk fdisk "
+    "dmesg lscpu nproc logger mail sqlite3 initctl update-rc.d a2ensite nginx apachectl certbot "
+    "uvicorn gunicorn flask django bat delta difft tldr cheat visudo sysctl logrotate protoc "
+    "ts-node tsx esbuild vite webpack rollup parcel rails rake asdf pyenv nvm rbenv shellcheck "
+    "hadolint playwright cypress cloc tokei gsed ex ed bsdtar mutt mailx"
 )
 _ONLY_READ = _READERS - word_set("tar zip gzip bzip2 xz zstd 7z sqlite3 vim vi nano emacs")
-# Subcommands of unknown programs: after these follows a name, which is no command.
+# Subcommands of unknown programs that are followed by a name, not by a command.
 _NAMES_FOLLOW = word_set(
     "install add remove uninstall upgrade update use local global init new create help info search"
 )
-# After these, unknown programs only read the files that they name.
+# Subcommands of unknown programs that only read the files that they name.
 _READING_SUBCOMMANDS = word_set(
     "test check lint build serve start show list status diff view preview"
 )
-_KNOWN = _READERS | WRITING_PROGRAMS | PRINTERS | word_set("git docker podman nerdctl") | SHELLS
-# Subcommands of known programs, after which a command may follow.
-_RUN_AFTER = RUNNERS | {
-    "git": word_set("rebase bisect submodule filter-branch difftool mergetool"),
-    "docker": word_set("run exec"),
-    "podman": word_set("run exec"),
-    "nerdctl": word_set("run exec"),
-    "docker-compose": word_set("run exec"),
-    "kubectl": word_set("run exec debug"),
-    "oc": word_set("run exec debug rsh"),
-    "gdb": word_set("--args"),
-    "vagrant": word_set("ssh"),
-}
+_KNOWN = _READERS | WRITING_PROGRAMS | word_set("git docker podman nerdctl") | SHELLS
+# Subcommands of known programs that a command may follow.
+_RUN_AFTER = RUNNERS | program_table(
+    "git rebase bisect submodule filter-branch difftool mergetool, docker run exec, "
+    "podman run exec, nerdctl run exec, docker-compose run exec, kubectl run exec debug, "
+    "oc run exec debug rsh, gdb --args, vagrant ssh"
+)
 KNOWN_PROGRAMS = _KNOWN | _RUN_AFTER.keys()
 # Programs that treat each of their operands alike.
 _EACH_OPERAND = word_set(
@@ -85,12 +78,12 @@ _PATTERN_INSIDE = late_pattern(
 )
 _SEARCH_VALUE = late_pattern(r"-[A-Za-z]{0,3}[ABCmgtT]|--(?:glob|iglob|type|type-not|max-count)")
 _MESSAGE_OPTION = late_pattern(r"-[a-z]*m|--message")
-# Known programs whose words may hold a command: in a program text, or as the value of an option.
+# Known programs whose words may hold a command, in a program text or as the value of an option.
 _RUN_TEXTS = word_set(
     "awk gawk mawk sed gsed vi vim nvim view ex ed emacs less more man gdb lldb sqlite3 psql mysql "
     "mariadb tar bsdtar rsync ssh scp sftp git mail mailx mutt zip make gnuplot ftp"
 )
-_TAKE_COMMANDS = word_set("tar bsdtar rsync man less more scp sftp zip")  # as values of options
+_TAKE_COMMANDS = word_set("tar bsdtar rsync man less more scp sftp zip")  # in values of options
 _SED_RUNS = "|".join(
     rf"s{d}[^{d}\n]{{0,300}}{d}([^{d}\n]{{1,300}}){d}[gpI\d]{{0,4}}e"
     for d in ("/", r"\|", "#", ",")
@@ -112,7 +105,7 @@ MAX_TEXTS_INSIDE = 50  # of one command
 
 
 def texts_inside(program: str, rest: Sequence[str]) -> Iterator[str]:
-    """What a known program may run of its words: `awk 'BEGIN{system("X")}'`, `vim -c '!X'`."""
+    """The commands in the words of a known program: `awk 'BEGIN{system("X")}'`, `vim -c '!X'`."""
     if program not in _RUN_TEXTS:
         return
     pattern = _RUNS_INSIDE.get(program[-3:], _RUNS_INSIDE[""])
@@ -129,20 +122,20 @@ def texts_inside(program: str, rest: Sequence[str]) -> Iterator[str]:
 def tail_starts(words: Sequence[str]) -> range:
     """The indexes of a command's words where another command may begin.
 
-    Of an unknown program, one word alone at the end is too little to be one.
+    The last word of an unknown program is one only if it has spaces.
     """
     program = words[0].lower() if words else ""
-    if program not in _KNOWN and program not in _RUN_AFTER:
+    if program not in KNOWN_PROGRAMS:
         first = 3 if words[1:2] and words[1] in _NAMES_FOLLOW else 1
         is_text = any(map(str.isspace, words[-1])) if words else False
-        return range(first, len(words) - (not is_text))
+        return range(first, len(words) if is_text else len(words) - 1)
     after = _RUN_AFTER.get(program, frozenset())
     at = next((i for i, word in enumerate(words[:10]) if word in after), len(words))
     return range(at + 1, len(words))
 
 
 def takes_data(words: Sequence[str]) -> bool:
-    """Whether a program is known to take long words as data, and to run none of them."""
+    """Whether a program is known to take long words as data and to run none of them."""
     program = words[0].lower() if words else ""
     return program in _TAKE_DATA and (program != "git" or "-c" not in words)
 
@@ -152,46 +145,44 @@ def may_write_operands(words: Sequence[str]) -> bool:
     program = words[0].lower() if words else ""
     if program in _KNOWN or program.startswith(("python", "ruff")):
         return False
-    is_script = bool(os.path.splitext(program)[1])  # of the project: it reads what it is given
+    is_script = bool(os.path.splitext(program)[1])  # a script of the project only reads its files
     return not is_script and not _READING_SUBCOMMANDS & set(words[1:2])
 
 
 def only_reads(words: Sequence[str]) -> bool:
     """Whether a program is known to leave the files that it names as they are."""
-    program = words[0].lower() if words else ""
-    return program in _ONLY_READ
+    return bool(words) and words[0].lower() in _ONLY_READ
 
 
 def operand_groups(words: Sequence[str]) -> list[list[str]]:
-    """Group a command's operands: all together, or one by one where each is treated alike."""
+    """Group a command's operands: one by one where the program treats each alike, else together."""
     program = normalized(words[0]) if words else ""
     if program in PRINTERS:
         return [[]]
     rest = list(map(normalized, _named_words(program, list(words[1:]))))
-    each: list[str] = []
-    plain = [word for word in rest if not word.startswith("-")]
+    alike: list[str] = []
+    operands = [word for word in rest if not word.startswith("-")]
+    is_git = program == "git" and operands[:1] and operands[0] in _EACH_OPERAND_GIT
     if program in _EACH_OPERAND:
-        each = plain
-    elif program in _EACH_AFTER_FIRST or (
-        program == "git" and plain[:1] and plain[0] in _EACH_OPERAND_GIT
-    ):
-        each = plain[1:]
+        alike = operands
+    elif program in _EACH_AFTER_FIRST or is_git:
+        alike = operands[1:]
     elif program in _EACH_URL:
-        each = [word for word in plain if "://" in word]
-    if len(each) > 1:
-        return [[word] for word in each]
-    parts = (part for word in rest for part in (word, *_value_of(word)) if part)
+        alike = [word for word in operands if "://" in word]
+    if len(alike) > 1:
+        return [[word] for word in alike]
+    parts = (part for word in rest for part in (word, _value_of(word)) if part)
     return [list(dict.fromkeys(parts))]
 
 
-def _value_of(word: str) -> list[str]:
-    """VALUE of `name=VALUE` and `--option=VALUE`, but nothing of a URL with a query."""
+def _value_of(word: str) -> str:
+    """VALUE of `name=VALUE` and `--option=VALUE`; "" for a URL with a query."""
     name, _, value = word.partition("=")
-    return [] if "//" in name or "?" in name else [value]
+    return "" if "//" in name or "?" in name else value
 
 
 def _named_words(program: str, rest: list[str]) -> list[str]:
-    """Without what is only said or looked for: messages, bodies and headers, patterns."""
+    """The words without messages, patterns to look for, and content that is sent."""
     if program in ("curl", "wget"):
         return list(without_content([program, *rest]))
     if program == "git" and rest[:1] == ["grep"]:
@@ -200,14 +191,13 @@ def _named_words(program: str, rest: list[str]) -> list[str]:
         return _without_pattern(rest)
     if program != "git" or rest[:1] not in (["commit"], ["tag"], ["merge"], ["stash"], ["notes"]):
         return rest
-    said = {i + 1 for i, word in enumerate(rest) if _MESSAGE_OPTION.fullmatch(word)}
-    return [
-        word for i, word in enumerate(rest) if i not in said and not word.startswith("--message=")
-    ]
+    messages = {i + 1 for i, word in enumerate(rest) if _MESSAGE_OPTION.fullmatch(word)}
+    named = (word for i, word in enumerate(rest) if i not in messages)
+    return [word for word in named if not word.startswith("--message=")]
 
 
 def _without_pattern(rest: list[str]) -> list[str]:
-    """The words of a search without its pattern: what follows `-e`, else its first operand."""
+    """The words of a search without its pattern: the values of `-e`, or the first operand."""
     patterns = {i + 1 for i, word in enumerate(rest) if _PATTERN_OPTION.fullmatch(word)}
     if not patterns and not any(map(_PATTERN_INSIDE.fullmatch, rest)):
         values = {i + 1 for i, word in enumerate(rest) if _SEARCH_VALUE.fullmatch(word)}
@@ -225,7 +215,7 @@ _USER_AT_HOST = late_pattern(
     r"[\w.+-]{1,64}@([\w.-]{1,253})(?::.*)?|-[A-Za-z]([\w-]{1,63}(?:\.[\w-]{1,63}){1,8})"
     r"|/dev/(?:tcp|udp)/([^/]{1,253})/.*"
 )
-MAX_HOST = 2_000  # characters of a word that may name one
+MAX_HOST = 2_000  # characters of a word that may name a host
 
 
 def file_forms(program: str, word: str) -> Iterator[str]:
@@ -258,11 +248,11 @@ def host_forms(word: str) -> Iterator[str]:
         yield from (host_name(part) for part in word.split(":") if _ADDRESS.fullmatch(part))
 
 
-# -- the program text of an interpreter: `python -c`, `node -e`, a heredoc. It is not understood:
-# its string literals may be commands where it runs any, and files that it reads or writes.
+# -- the program text of an interpreter: `python -c`, `node -e`, a heredoc. It is not parsed. Its
+# string literals may be files that it reads or writes, and commands if it runs any.
 
-MAX_CODE = 20_000  # characters that are read of one text
-MAX_LITERALS = 200
+MAX_CODE = 20_000  # characters of a text that are read
+MAX_LITERALS = 200  # of a text
 INTERPRETER = late_pattern(
     r"(?P<c>python[\d.]*|pypy[\d.]*)|nodejs|tclsh|expect|julia"
     rf"|groovy|make|emacs|{'|'.join(sorted(INTERPRETERS))}",
@@ -293,7 +283,7 @@ _CODE_FILE = late_pattern(r"[^\s:=]{0,300}(?:/|\.[a-z]\w{0,9}$|^\.)[^\s]{0,300}"
 
 
 def inline_code(program: str, rest: Sequence[str], stdin: str | None) -> str:
-    """The program text in a command, or its standard input where that is one; "" without."""
+    """The program text that an interpreter runs, from its words or its standard input, else ""."""
     found = INTERPRETER.fullmatch(program)
     if found is None and program.lower() in KNOWN_PROGRAMS:
         return ""
@@ -305,7 +295,7 @@ def inline_code(program: str, rest: Sequence[str], stdin: str | None) -> str:
 
 
 def commands_in(code: str) -> Iterator[str | list[str]]:
-    """The texts that code may run as commands, and the words of a list in it."""
+    """Yield what code may run: texts as command lines, and lists of words."""
     if not CODE_RUNS.search(code):
         return
     for group in _literals(code, _BETWEEN_WORDS):
@@ -317,7 +307,7 @@ def commands_in(code: str) -> Iterator[str | list[str]]:
 def files_in(code: str) -> tuple[list[str], bool]:
     """The files that code names, and whether it may write or remove them.
 
-    Parts beside each other may be joined: `Path.home() / "a" / "b"`, `join(folder, "a", "b")`.
+    Adjacent literals may be joined: `Path.home() / "a" / "b"`, `join(folder, "a", "b")`.
     """
     groups = list(_literals(code, _BETWEEN_PARTS))
     joined = ["/".join(group) for group in groups]
@@ -329,7 +319,7 @@ def files_in(code: str) -> tuple[list[str], bool]:
 
 
 def _literals(code: str, between: re.Pattern[str]) -> list[list[str]]:
-    """The string literals of code; in one list those with nothing else between them."""
+    """The string literals of code. Those with nothing else than `between` form one list."""
     groups: list[list[str]] = []
     end = -1
     for found in islice(_CODE_LITERAL.finditer(code), MAX_LITERALS):

@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from toolmem.errors import Conflict, StoreUnavailable
 from toolmem.store import changes
-from toolmem.store.elasticsearch import tools
+from toolmem.store.elasticsearch import tool_calls
 
 IDS = tuple("abcdefghijkl")
 WHO, ID = st.integers(0, 2), st.sampled_from(IDS)
@@ -52,7 +52,7 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.names = Names()
-        tools.os = self.names  # type: ignore[assignment]
+        tool_calls.os = self.names  # type: ignore[assignment]
         self.server = Server()
         self.network = Network(self.server)
         self.model = Model(self.server)
@@ -295,7 +295,7 @@ class Machine(RuleBasedStateMachine):
 def short_log(monkeypatch):
     monkeypatch.setattr(changes, "LOG_CALLS", LOG_KEEP)
     monkeypatch.setattr(changes, "EMPTIED_AT_ONCE", 1)
-    monkeypatch.setattr(tools, "os", tools.os)
+    monkeypatch.setattr(tool_calls, "os", tool_calls.os)
 
 
 def test_whatever_is_lost_repeated_delayed_or_killed_no_acknowledged_call_is(request):

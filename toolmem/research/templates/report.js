@@ -1,4 +1,4 @@
-// The page works without this: it makes tables sortable, and adds a field that filters the cards.
+// Makes tables sortable, and adds a field that filters the cards. The page works without it.
 "use strict";
 
 function sortBy(head, column) {
@@ -9,7 +9,7 @@ function sortBy(head, column) {
   const falls = head.ariaSort ? head.ariaSort === "ascending" : isNumber;
   const rows = [...body.rows].sort((one, other) => {
     const [a, b] = [valueOf(one), valueOf(other)];
-    if (a === "" || b === "") return (a === "") - (b === ""); // what is unknown comes last
+    if (a === "" || b === "") return (a === "") - (b === ""); // unknown values come last
     return falls ? compare(b, a) : compare(a, b);
   });
   for (const each of head.parentNode.cells) each.ariaSort = null;
@@ -42,7 +42,7 @@ if (search) {
   });
 }
 
-// A link to a card opens it, also where the field hides it.
+// A link to a card opens it, even if the filter hides it.
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href^='#card-']");
   if (!link) return;

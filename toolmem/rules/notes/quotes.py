@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from toolmem.text.forms import normalized
@@ -61,13 +61,22 @@ def _is_in_own_words(quote: str, message: str) -> bool:
     own = _SEARCH_HIT.sub(lambda line: MASK * len(line[0]), mask_pasted(message))
     sought = [_comparable(piece[0]) for piece in _PIECE.finditer(quote)]
     pieces = list(_PIECE.finditer(message))
-    texts = [_comparable(piece[0]) for piece in pieces]
-    for at, text in enumerate(texts):
-        if text == sought[0] and texts[at : at + len(sought)] == sought:
-            run = pieces[at : at + len(sought)]
-            if any(own[piece.start() : piece.end()] == piece[0] for piece in run):
-                return True
+    for at in _runs_of(sought, [_comparable(piece[0]) for piece in pieces]):
+        run = pieces[at : at + len(sought)]
+        if any(own[piece.start() : piece.end()] == piece[0] for piece in run):
+            return True
     return False
+
+
+def _runs_of(sought: list[str], texts: list[str]) -> Iterator[int]:
+    """Find each position of one list in another, in linear time: messages may be long."""
+    joined = "\0".join(["", *texts, ""])
+    run = "\0".join(["", *sought, ""])
+    number = last = 0
+    while (at := joined.find(run, last)) >= 0:
+        number += joined.count("\0", last, at)
+        yield number
+        number, last = number + 1, at + 1
 
 
 def _is_enough(sought: str, message: str) -> bool:

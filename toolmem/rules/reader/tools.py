@@ -17,7 +17,7 @@ from toolmem.text.forms import SHELL_WORDS, snake_case, split_name
 from toolmem.view.known_programs import KNOWN_PROGRAMS
 from toolmem.view.parameters import words_of
 from toolmem.view.patterns import compiled
-from toolmem.view.tool_classes import ACTIONS
+from toolmem.view.tool_classes import ACTION_NAMES
 
 MAX_VALUES = 200  # values that are read of one enumeration
 MAX_OBJECTS = 12  # words in a pattern for what an action is done to
@@ -107,7 +107,7 @@ def action_parameter(tool: ToolSchema) -> str:
     for name in tool.properties:
         how = says_itself and name.lower() in ("mode", "method")  # `pay(method="card")`
         is_line = name.lower() == "command" and not values_of(tool, name)
-        if name.lower() in ACTIONS and not how and not is_line:
+        if name.lower() in ACTION_NAMES and not how and not is_line:
             return name
     return ""
 

@@ -1,7 +1,7 @@
 """The distributed store: the same promises over Elasticsearch, for any number of machines.
 
-`store` puts together `tools`, with the commit protocol, `records` and `search`. `layout` says which
-indices there are, `client` sends what failed again where that helps.
+`store` combines `tool_calls` (tools, their calls and guidance, with the commit protocol), `records`
+and `search`. `layout` defines the indices. `client` sends requests, with retries.
 """
 
 from toolmem.store.elasticsearch.store import ElasticsearchStore

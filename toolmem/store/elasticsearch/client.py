@@ -1,14 +1,14 @@
 """Requests to Elasticsearch, with retries of whole requests and of single items.
 
-Every request of the store may be sent twice without harm, because a compare-and-swap that acted
-the first time is recognized. The client library's own retries have no pause and no deadline, so
-they are off.
+Every request of the store may be sent twice without harm, because a writer recognizes its own
+compare-and-swap. The client library's own retries are off: they have no pause and no deadline.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import re
 import sys
 import threading
 import time
@@ -28,33 +28,22 @@ if TYPE_CHECKING:
 PAGE = 1000  # documents of one request
 MAX_VALUES = 65_000  # the server's own limit is 65,536
 BULK_BYTES = 8_000_000
-CONTACT_SECONDS = 3.0  # until a server that gives no first answer counts as out of reach
-KEEP_ALIVE = "1m"  # of a scan, between two pages
+CONTACT_SECONDS = 3.0  # after which a server that gave no first answer is out of reach
+KEEP_ALIVE = "1m"  # how long the server keeps a scan open between two pages
 MAX_CONFLICT_PAUSE = 0.1  # seconds; a longer pause loses every race against busy writers
 _BULK_ANSWER = "items.*.status,items.*.error,items.*._seq_no,items.*._primary_term"
 _BUSY = (429, 502, 503, 504)
-# In errors of a node that lost the cluster, or of a shard that is about to move.
-_MOVING = (
-    "node_disconnected",
-    "node_not_connected",
-    "node_closed",
-    "index_shard_closed",
-    "shard_not_in_primary_mode",
-    "no_longer_primary_shard",
-    "receive_timeout_transport",
-    "send_request_transport",
-    "already_closed",
-    "no_shard_available_action",
-    "unavailable_shards",
-    "illegal_index_shard_state",
-    "shard_not_found",
-    "primary term",
-    "es_rejected_execution",
-    "circuit_breaking",
+# In the errors of a node that lost the cluster, and of a shard that is about to move.
+_MOVING = re.compile(
+    r"node_disconnected|node_not_connected|node_closed|index_shard_closed"
+    r"|shard_not_in_primary_mode|no_longer_primary_shard|receive_timeout_transport"
+    r"|send_request_transport|already_closed|no_shard_available_action|unavailable_shards"
+    r"|illegal_index_shard_state|shard_not_found|primary term|es_rejected_execution"
+    r"|circuit_breaking"
 )
 _encode = msgspec.json.Encoder().encode
 
-Position = tuple[int, int]  # _seq_no and _primary_term of a document
+Revision = tuple[int, int]  # _seq_no and _primary_term of a document
 
 
 class Doc(Struct):
@@ -62,27 +51,27 @@ class Doc(Struct):
 
     id: str
     source: dict[str, Any]
-    position: Position
+    revision: Revision
     version: int
 
 
 class Write(Struct):
-    """A document to write: under an external version, or only where it is at a position."""
+    """A document to write: under an external version, or only over a known revision."""
 
     index: str
     id: str
     source: Any  # None: delete it
-    version: int | None = None  # written unless a newer version is there
-    position: Position | None = None
-    is_new: bool = False  # only where there is none yet
+    version: int | None = None  # external: written unless a newer one is there
+    revision: Revision | None = None
+    is_new: bool = False  # written only where there is no document yet
 
     def lines(self) -> bytes:
         """The lines of a bulk request."""
         head: dict[str, Any] = {"_index": self.index, "_id": self.id}
         if self.version is not None:
             head |= {"version": self.version, "version_type": "external_gte"}
-        if self.position is not None:
-            head |= {"if_seq_no": self.position[0], "if_primary_term": self.position[1]}
+        if self.revision is not None:
+            head |= {"if_seq_no": self.revision[0], "if_primary_term": self.revision[1]}
         if self.source is None:
             return _encode({"delete": head})
         action = "create" if self.is_new else "index"
@@ -98,13 +87,14 @@ class Client:
         self.location = location
         self._make = make
         self._es: Elasticsearch | None = None
-        self.prepare: Callable[[], None] = lambda: None  # before the first request
+        self.prepare: Callable[[], None] = lambda: None  # called before the first request
         self._timeout = timeout
         self._pause = pause  # seconds before the second attempt
         self._opening = threading.RLock()
         self._is_closed = self._is_ready = False
-        self._attempt: float | None = None  # seconds for one attempt; None: as the client says
-        self._failure, self._failed_until = "", 0.0  # of the first contact, monotonic
+        self._attempt_timeout: float | None = None  # seconds; None: that of the client
+        self._failure = ""  # why the first contact failed
+        self._failed_until = 0.0  # monotonic; until then no other contact is tried
         self._pid = os.getpid()
 
     def close(self) -> None:
@@ -116,7 +106,7 @@ class Client:
     def _connect(self) -> Elasticsearch:
         with self._opening:
             if self._es is None:
-                if time.monotonic() < self._failed_until:  # whoever waited meanwhile waits no more
+                if time.monotonic() < self._failed_until:  # threads that waited for the lock
                     raise StoreUnavailable(self._failure)
                 self._es = self._make()
                 try:
@@ -130,7 +120,7 @@ class Client:
                 self._is_ready = True
             return self._es
 
-    def pauses(self, longest: float = 2.0) -> Iterator[None]:
+    def attempts(self, longest: float = 2.0) -> Iterator[None]:
         """Yield for each attempt until the deadline, with doubling, jittered pauses between."""
         deadline, pause = time.monotonic() + self._timeout, self._pause
         while True:
@@ -142,51 +132,52 @@ class Client:
             pause = min(2 * pause, longest)
 
     def within(self, seconds: float, hosts: int = 1) -> Client:
-        """The same connection, for requests that may only take so long, whatever happens."""
+        """A client on the same connection, whose requests try `hosts` hosts within `seconds`."""
         if self._es is None:
             self._connect()
-        hasty = copy(self)
-        hasty._timeout = min(seconds, self._timeout)
-        hasty._attempt = hasty._timeout / hosts
-        return hasty
+        limited = copy(self)
+        limited._timeout = min(seconds, self._timeout)
+        limited._attempt_timeout = limited._timeout / hosts
+        return limited
 
     def about_server(self) -> Mapping[str, Any]:
-        """What the server says of itself, as the first contact; {} where it does not say.
+        """The server's answer about itself, asked at the first contact; {} where it gives none.
 
-        A thread of its own asks, as nothing else limits how long the look-up of a name takes.
+        It is asked in a thread, because nothing else limits how long a DNS look-up takes.
         """
-        hasty = self.within(CONTACT_SECONDS, 1 + self.location.count(", "))
+        limited = self.within(CONTACT_SECONDS, 1 + self.location.count(", "))
         answer: Future[Any] = Future()
 
         def ask() -> None:
             try:
-                given = (400, 403, 404, 405, 410)  # it may not say it, or not to this user
-                answer.set_result(hasty._attempts(self._es, lambda es: es.info(), given).body)
+                refused = (400, 403, 404, 405, 410)  # a server or user may lack the right to it
+                answer.set_result(limited._retry(self._es, lambda es: es.info(), refused).body)
             except BaseException as error:
                 answer.set_exception(error)
 
         threading.Thread(target=ask, daemon=True).start()
         try:
-            found = answer.result(hasty._timeout + 0.2)
+            found = answer.result(limited._timeout + 0.2)
         except TimeoutError:
             raise self._out_of_reach("it does not answer") from None
         return found if isinstance(found, Mapping) else {}
 
     def ask(self, request: Callable[[Any], Any], ignore: Sequence[int] = ()) -> Any:
-        """The answer; statuses in `ignore` are answers too. Raises StoreError."""
+        """Send a request and return its answer. Raises StoreError for a status not in `ignore`."""
         if self._is_closed or self._pid != os.getpid():
             why = "is closed" if self._is_closed else "was opened before a fork; open it again here"
             raise StoreClosed(f"the store at {self.location} {why}")
-        return self._attempts(self._es if self._is_ready else self._connect(), request, ignore)
+        return self._retry(self._es if self._is_ready else self._connect(), request, ignore)
 
-    def _attempts(self, es: Any, request: Callable[[Any], Any], ignore: Sequence[int]) -> Any:
+    def _retry(self, es: Any, request: Callable[[Any], Any], ignore: Sequence[int]) -> Any:
         from elasticsearch import ApiError, TransportError, UnsupportedProductError
 
-        connection = es if self._attempt is None else es.options(request_timeout=self._attempt)
+        if self._attempt_timeout is not None:
+            es = es.options(request_timeout=self._attempt_timeout)
         failed: StoreError | None = None
-        for _ in self.pauses():
+        for _ in self.attempts():
             try:
-                return request(connection)
+                return request(es)
             except UnsupportedProductError as error:
                 raise StoreUnavailable(
                     f"what answers at {self.location} is not Elasticsearch: correct "
@@ -210,7 +201,7 @@ class Client:
         )
 
     def refusal(self, status: int, cause: Mapping[str, Any]) -> StoreError:
-        """The exception for an error answer, with what to do about it."""
+        """The exception for an error answer. Its message says what to do about it."""
         message = f"Elasticsearch at {self.location} answered {status}: {reason_of(cause)}"
         if is_block(cause):
             return StoreUnavailable(f"{message}. It takes no writes: free disk space on its nodes")
@@ -223,13 +214,14 @@ class Client:
     # ------------------------------------------------------------ documents
 
     def mget(
-        self, places: Sequence[tuple[str, str]], fields: Any = True, optional: str = ""
+        self, ids: Sequence[tuple[str, str]], fields: Any = True, optional: str = ""
     ) -> list[Doc | None]:
-        """Documents by index and id, in the order asked, in real time; None where there is none.
+        """Documents by index and id, in the order of `ids`; None where there is none.
 
-        `fields`: of the source; True: all. `optional`: an index that need not be there.
+        They are read in real time. `fields`: of the source; True: all. `optional`: an index that
+        may be missing.
         """
-        docs = [{"_index": index, "_id": each, "_source": fields} for index, each in places]
+        docs = [{"_index": index, "_id": each, "_source": fields} for index, each in ids]
         found: list[dict[str, Any]] = []
 
         def send(some: Sequence[Any]) -> list[dict[str, Any]]:
@@ -243,9 +235,9 @@ class Client:
             found += self._answers(docs[start : start + PAGE], send)
         return [_doc_of(each) if each.get("found") else None for each in found]
 
-    def bulk(self, writes: Sequence[Write]) -> list[Position | None]:
-        """The new position of each document; None: a version or position conflicted (409)."""
-        written: list[Position | None] = []
+    def bulk(self, writes: Sequence[Write]) -> list[Revision | None]:
+        """The new revision of each document; None: its version or revision conflicted (409)."""
+        written: list[Revision | None] = []
         for lines in _chunks([each.lines() for each in writes]):
             for each in self._answers(lines, self._send):
                 conflicts = each["status"] == 409
@@ -266,10 +258,10 @@ class Client:
     def _answers(
         self, items: Sequence[Any], send: Callable[[Sequence[Any]], list[dict[str, Any]]]
     ) -> list[dict[str, Any]]:
-        """The answer to each item, in order; items with a passing error are sent again."""
+        """The answer to each item, in order. Items whose error may pass are sent again."""
         answers: dict[int, dict[str, Any]] = {}
         pending = list(range(len(items)))
-        for _ in self.pauses():
+        for _ in self.attempts():
             answers |= zip(pending, send([items[at] for at in pending]), strict=True)
             pending = [
                 at
@@ -297,7 +289,7 @@ class Client:
         return self.ask(lambda es: es.search(allow_partial_search_results=False, **body))
 
     def values(self, index: str, field: str, filters: Sequence[Any]) -> list[str]:
-        """The different values of a field, sorted."""
+        """The distinct values of a field, sorted."""
         self.refresh(index)
         aggs = {"values": {"terms": {"field": field, "size": MAX_VALUES}}}
         answer = self.search(index=index, size=0, aggs=aggs, **_query(filters, False))
@@ -311,7 +303,7 @@ class Client:
         order: Sequence[Any] = (),
         limit: int = sys.maxsize,
     ) -> Iterator[Doc]:
-        """The first `limit` documents that pass the filters, in this order, of one snapshot."""
+        """The first `limit` documents that pass the filters, in this order, from one snapshot."""
         self.refresh(index)
         body = {"size": min(PAGE, limit), **_query(filters, fields)}
         hits = self.search(index=index, sort=order, **body)["hits"]["hits"]
@@ -331,14 +323,14 @@ class Client:
 
 
 def _query(filters: Sequence[Any], fields: Any) -> dict[str, Any]:
-    """Parameters of a search for what passes the filters, with positions and versions."""
+    """Parameters of a search for documents that pass the filters, with revision and version."""
     shown = {"source": fields, "seq_no_primary_term": True, "version": True}
     return {"query": {"bool": {"filter": filters}}, **shown}
 
 
 def _doc_of(each: Mapping[str, Any]) -> Doc:
-    position = (each["_seq_no"], each["_primary_term"])
-    return Doc(each["_id"], each.get("_source", {}), position, each["_version"])
+    revision = (each["_seq_no"], each["_primary_term"])
+    return Doc(each["_id"], each.get("_source", {}), revision, each["_version"])
 
 
 def _chunks(lines: Sequence[bytes]) -> Iterator[list[bytes]]:
@@ -355,9 +347,9 @@ def _chunks(lines: Sequence[bytes]) -> Iterator[list[bytes]]:
 
 
 def cause_of(body: Any) -> Mapping[str, Any]:
-    """The error in an answer, or in an item of one."""
+    """The error in an answer, or in one item of a bulk answer."""
     cause = body.get("error") if isinstance(body, Mapping) else None
-    if cause is None and isinstance(body, Mapping):  # of all shards, as a refresh answers
+    if cause is None and isinstance(body, Mapping):  # a refresh answers with errors of shards
         cause = (body.get("_shards", {}).get("failures") or [{}])[0].get("reason")
     return cause if isinstance(cause, Mapping) else {"type": "", "reason": str(cause or body)[:300]}
 
@@ -375,8 +367,8 @@ def is_block(cause: Mapping[str, Any]) -> bool:
 
 
 def may_retry(status: int, cause: Mapping[str, Any]) -> bool:
-    """Whether the error may pass soon. `status` 0: of a document in a multi-get."""
+    """Whether the error may pass soon. `status` 0: a document in a multi-get has no status."""
     if status in _BUSY:
         return not is_block(cause)
     text = f"{cause.get('type')} {cause.get('reason')}"
-    return status in (0, 500) and any(each in text for each in _MOVING)
+    return status in (0, 500) and _MOVING.search(text) is not None

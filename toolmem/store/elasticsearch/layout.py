@@ -1,9 +1,9 @@
 """Indices, mappings and ids of documents.
 
-`PREFIX-tools`: one document for each tool, its commit. `PREFIX-calls`: its calls. `PREFIX-records`:
-keyed records and the guidance of tools, which are searched. `PREFIX-rule-copies`: a copy of each
-rule in `PREFIX-records`, under the same id, so that rules survive the loss of that index. What
-users store is text in fields that are not indexed, so that no value of theirs is ever a field.
+`PREFIX-tools`: one document for each tool, its last commit. `PREFIX-calls`: one for each call.
+`PREFIX-records`: keyed records and the guidance of tools, both searchable. `PREFIX-rule-copies`: a
+copy of each rule in `PREFIX-records`, under the same id, so that rules survive the loss of that
+index. What users store is text in fields without an index, so that no value becomes a field.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from toolmem.errors import RequestError, StoreUnavailable, StoreVersionError
 from toolmem.store.elasticsearch.client import Client, reason_of
 
 SCHEMA = 1
-OLDEST = (8, 15)  # version of a server
-SYSTEM = ".store"  # the workspace, and the namespace, of the store's own records
+OLDEST = (8, 15)  # supported version of the server
+SYSTEM = ".store"  # the workspace and the namespace of the store's own records
 
 _NAME = {"type": "keyword"}
 _BODY = {"type": "keyword", "index": False, "doc_values": False}
@@ -37,14 +37,14 @@ _MAPPINGS: dict[str, dict[str, Any]] = {
         "live": _FLAG,
         **dict.fromkeys(("version", "created", "modified", "recent", "body", "text"), _BODY),
         "words": {"type": "text", "analyzer": "whitespace"},
-        "embedder": _NAME,  # whose vector the document has
+        "embedder": _NAME,  # the one that made the document's vector
     },
 }
 _MAPPINGS["rule-copies"] = _MAPPINGS["records"]
 
 
 def digest(*parts: str) -> str:
-    """A hash of these texts in this order, in hex."""
+    """A hash of these texts in this order: 30 hex digits."""
     state = blake2b(digest_size=15)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -53,7 +53,7 @@ def digest(*parts: str) -> str:
 
 
 def terms(**wanted: Any) -> list[dict[str, Any]]:
-    """Filters for documents whose fields have these values."""
+    """Filters that a document passes if its fields have these values."""
     return [{"term": {field: value}} for field, value in wanted.items()]
 
 
@@ -63,12 +63,12 @@ class Layout:
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
         self.prefix = prefix
-        self._dimensions: set[int] = set()  # whose vectors are mapped
+        self._dimensions: set[int] = set()  # for which a vector field is mapped
         self._mappings = {f"{prefix}-{kind}": mapping for kind, mapping in _MAPPINGS.items()}
         self.tools, self.calls, self.records, self.copies = self._mappings
 
     def prepare(self) -> None:
-        """Create what is missing; another process may do the same. Raises StoreError."""
+        """Create the missing indices; another process may do the same. Raises StoreError."""
         self._require_version(self._client.about_server())
         names = {f"{alias}-{SCHEMA}": alias for alias in self._mappings}
         found = self._client.ask(
@@ -93,7 +93,7 @@ class Layout:
         """Raises StoreUnavailable for a server that is too old."""
         version = {"number": "", "build_flavor": "", **server.get("version", {})}
         found = re.match(r"(\d{1,4})\.(\d{1,4})", str(version["number"]))
-        if not found or version["build_flavor"] == "serverless":  # which says 8.11
+        if not found or version["build_flavor"] == "serverless":  # it always says 8.11
             return
         if (int(found[1]), int(found[2])) < OLDEST:
             raise StoreUnavailable(
@@ -121,12 +121,12 @@ class Layout:
         except RequestError as error:
             if "serverless" not in str(error):
                 raise
-            for name in re.findall(r"index\.(\w+)", str(error)):  # that it does not take
+            for name in re.findall(r"index\.(\w+)", str(error)):  # settings that it refuses
                 settings.pop(name, None)
             self._ask(send)
 
     def vector_field(self, dimension: int) -> str:
-        """The field of vectors of this length, mapped when it is first written."""
+        """The name of the field for vectors of this length. Maps the field at its first use."""
         field = f"vector_{dimension}"
         if dimension not in self._dimensions:
             vector = {

@@ -1,9 +1,9 @@
 """Keyed records. Each is one document, and each change one compare-and-swap of it.
 
-A deleted record leaves an empty document behind, so a delayed request finds its position gone. The
-stamp of the rules is a document of the same shard, written by the same request as the rule, so
-that whoever reads the new stamp reads the new rule. Afterwards both are copied to an index of their
-own, which tells what the store lost.
+A deleted record leaves an empty document behind, so that a delayed request meets a newer revision.
+The stamp of the rules is a document of the same shard and is written by the same request as the
+rule, so that whoever reads the new stamp reads the new rule. Then both are copied to another index.
+The copies show which rules the store lost.
 """
 
 from __future__ import annotations
@@ -25,39 +25,29 @@ from toolmem.store.base import BaseStore
 from toolmem.store.elasticsearch.client import MAX_CONFLICT_PAUSE, Client, Doc, Write
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout, digest, terms
 from toolmem.store.search import index_words
-from toolmem.store.storable import MAX_NAME, Place
+from toolmem.store.storable import MAX_NAME, RecordKey
 from toolmem.text.display import plain
 
 log = logging.getLogger("toolmem.operator")
-COPY_SECONDS = 3.0  # for requests to copies of rules
-RECENT = 4  # names of the last changes, by which a writer recognizes its own
+COPY_SECONDS = 3.0  # timeout of requests to copies of rules
+RECENT = 4  # names of changes kept in a record, by which a writer recognizes its own
 STAMP = (SYSTEM, "stamp")  # namespace and key
-FIELDS = [
-    "workspace",
-    "namespace",
-    "key",
-    "live",
-    "version",
-    "created",
-    "modified",
-    "recent",
-    "body",
-]
+FIELDS = [*RecordKey._fields, "live", "version", "created", "modified", "recent", "body"]
 
 
 def document_fields(text: str) -> dict[str, str]:
-    """The fields by which searches find a text."""
+    """The fields of a document by which searches find this text."""
     return {"text": text, "words": " ".join(index_words(text))}
 
 
 def record_of(doc: Doc | None) -> Record | None:
-    """None where the record was deleted, or never written."""
+    """The record of a document; None where it was deleted or never written."""
     if doc is None or not doc.source["live"]:
         return None
-    of = doc.source
-    body = msgspec.Raw(of["body"].encode())
-    times = (storable.moment_of(of["created"]), storable.moment_of(of["modified"]))
-    return Record(of["namespace"], of["key"], body, of["version"], *times)
+    source = doc.source
+    body = msgspec.Raw(source["body"].encode())
+    times = (storable.moment_of(source["created"]), storable.moment_of(source["modified"]))
+    return Record(source["namespace"], source["key"], body, source["version"], *times)
 
 
 class RecordStore(BaseStore):
@@ -66,98 +56,102 @@ class RecordStore(BaseStore):
     location: str
     _client: Client
     _layout: Layout
-    _losses: dict[str, str]  # by workspace, what became of its rules
+    _losses: dict[str, str]  # messages on lost rules, by workspace
 
-    def _docs(
-        self, workspace: str, places: Sequence[tuple[str, str]], client: Client | None = None
+    def _stamps_and_docs(
+        self, workspace: str, keys: Sequence[tuple[str, str]], client: Client | None = None
     ) -> list[Doc | None]:
-        """The stamp of the rules, that of their copy, and the documents of records."""
+        """The stamp of the rules, the stamp of their copies, and the documents of records."""
         stamp, copies = digest(workspace, *STAMP), self._layout.copies
-        asked = [(self._layout.records, digest(workspace, *place)) for place in places]
+        asked = [(self._layout.records, digest(workspace, *key)) for key in keys]
         stamps = [(self._layout.records, stamp), (copies, stamp)]
         return (client or self._client).mget([*stamps, *asked], FIELDS, optional=copies)
 
     def get_many(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Snapshot:
-        """In one request, so that stamp and records fit together.
+        """One request reads them all, so that stamp and records belong together.
 
-        The stamp is another one while the copy of the rules has not the same.
+        While the copies have another stamp, the answer's stamp consists of both.
         """
-        stamp, copied, *docs = self._docs(workspace, keys)
-        value = _body(stamp) if is_in_step(stamp, copied) else f"{_body(stamp)} {_body(copied)}"
+        stamp, copied, *docs = self._stamps_and_docs(workspace, keys)
+        value = _body(stamp) if _is_same_stamp(stamp, copied) else f"{_body(stamp)} {_body(copied)}"
         return Snapshot(value, [record_of(doc) for doc in docs])
 
     def _put(
-        self, place: Place, body: bytes, document: Document | None, expected: int | None
+        self, record_key: RecordKey, body: bytes, document: Document | None, expected: int | None
     ) -> Record:
         now = datetime.now(UTC)
-        for field, name in (("namespace", place.namespace), ("key", place.key)):
+        for field, name in (("namespace", record_key.namespace), ("key", record_key.key)):
             if len(name) > MAX_NAME or not storable.is_storable(name):
                 problem = f"{field}: expected text of at most {MAX_NAME:,} characters"
                 raise RequestError(problem, field)
 
         def change(existing: Record | None) -> dict[str, Any]:
-            version = storable.next_version(place, existing, expected)
+            version = storable.next_version(record_key, existing, expected)
             created = now if existing is None else existing.time_created
             times = {"created": storable.micros(created), "modified": storable.micros(now)}
             found_by = {} if document is None else document_fields(document.text)
             return {"live": True, "version": version, "body": body.decode(), **times, **found_by}
 
-        written = record_of(self._swap(place, change))
+        written = record_of(self._swap(record_key, change))
         assert written is not None
         return written
 
     def delete(self, workspace: str, namespace: str, key: str) -> bool:
-        place = Place(workspace, namespace, key)
+        record_key = RecordKey(workspace, namespace, key)
         gone = {"live": False, "modified": storable.micros(datetime.now(UTC))}
-        return self._swap(place, lambda existing: dict(gone) if existing else None) is not None
+        return self._swap(record_key, lambda existing: dict(gone) if existing else None) is not None
 
     def _swap(
-        self, place: Place, change: Callable[[Record | None], dict[str, Any] | None]
+        self, record_key: RecordKey, change: Callable[[Record | None], dict[str, Any] | None]
     ) -> Doc | None:
-        """Write what `change` makes of the current record; where it makes None, write nothing."""
+        """Write what `change` makes of the current record; None: write nothing and return None."""
         name, attempts = os.urandom(6).hex(), dict[str, Doc]()
-        for attempt, _ in enumerate(self._client.pauses(longest=MAX_CONFLICT_PAUSE)):
-            *before, doc = self._docs(place.workspace, [place[1:]])
+        for attempt, _ in enumerate(self._client.attempts(longest=MAX_CONFLICT_PAUSE)):
+            *before, doc = self._stamps_and_docs(record_key.workspace, [record_key[1:]])
             recent = [] if doc is None else doc.source["recent"]
-            if own := attempts.keys() & set(recent):  # it was swapped, and the answer was lost
+            if own := attempts.keys() & set(recent):  # it was swapped; the reply was lost
                 return attempts[own.pop()]
             changed = change(record_of(doc))
             if changed is None:
                 return None
             changed["modified"] = max(changed["modified"], _modified(doc) + 1)
             changed["recent"] = [*recent, f"{name}-{attempt}"][-RECENT:]
-            write = _at(doc, self._write(place, changed))
+            write = _only_over(doc, self._write(record_key, changed))
             written = attempts[f"{name}-{attempt}"] = Doc(write.id, write.source, (0, 0), 0)
-            stamps = [self._stamp(place.workspace)] if storable.is_rule(*place[1:]) else []
+            stamps = (
+                [self._stamp(record_key.workspace)] if storable.is_rule(*record_key[1:]) else []
+            )
             if self._client.bulk([write, *stamps])[0] is not None:
                 if stamps:
-                    self._copy([written], stamps[0], before)
+                    self._copy_rules([written], stamps[0], before)
                 return written
         raise StoreUnavailable(
             f"Elasticsearch at {self._client.location}: others changed record "
-            f"{place.namespace!r}/{place.key!r} during every attempt"
+            f"{record_key.namespace!r}/{record_key.key!r} during every attempt"
         )
 
-    def _write(self, place: Place, fields: Mapping[str, Any]) -> Write:
-        source = {**place._asdict(), **fields}
-        return Write(self._layout.records, digest(*place), source)
+    def _write(self, record_key: RecordKey, fields: Mapping[str, Any]) -> Write:
+        source = {**record_key._asdict(), **fields}
+        return Write(self._layout.records, digest(*record_key), source)
 
     def _stamp(self, workspace: str) -> Write:
-        """The write of a new, unique stamp of the rules."""
+        """The write of a new, unique stamp of a workspace's rules."""
         fields = {"live": False, "body": os.urandom(8).hex()}
-        return self._write(Place(workspace, *STAMP), fields)
+        return self._write(RecordKey(workspace, *STAMP), fields)
 
     # ------------------------------------------------------------ copies of rules
 
-    def _copy(self, rules: Sequence[Doc], stamp: Write | Doc, before: Sequence[Doc | None]) -> None:
-        """Copy rules, and their stamp unless the copy lacked a change. A failure is logged.
+    def _copy_rules(
+        self, rules: Sequence[Doc], stamp: Write | Doc, before: Sequence[Doc | None]
+    ) -> None:
+        """Copy rules, and the stamp if the copies were up to date. A failure is logged.
 
-        `before`: the stamps as they were.
+        `before`: the stamps of the rules and of the copies before this change.
         """
         index = self._layout.copies
         writes = [Write(index, r.id, r.source, version=_modified(r)) for r in rules]
-        if is_in_step(*before):
-            writes.append(_at(before[1], Write(index, stamp.id, stamp.source)))
+        if _is_same_stamp(*before):
+            writes.append(_only_over(before[1], Write(index, stamp.id, stamp.source)))
         try:
             self._client.within(COPY_SECONDS).bulk(writes)
         except StoreError as error:
@@ -166,66 +160,68 @@ class RecordStore(BaseStore):
     def lost_rules(self, workspace: str) -> list[Record]:
         """The copies of rules that the store lost, or holds in an older or another version.
 
-        The operator is told of a loss once. Where there is none, the copy is brought up to date.
-        Raises StoreError where the copies cannot be read.
+        A loss is logged once. Where there is none, the copies are brought up to date. Raises
+        StoreError where the copies cannot be read.
         """
-        lost, behind, stamps = self._compare(workspace)
+        lost, behind, stamps = self._compare_copies(workspace)
         if not lost:
             self._losses.pop(workspace, None)
             stamp, copied = stamps
-            if stamp is not None and (behind or not is_in_step(stamp, copied)):
-                self._copy(behind, stamp, (copied, copied))
+            if stamp is not None and (behind or not _is_same_stamp(stamp, copied)):
+                self._copy_rules(behind, stamp, (copied, copied))
         return [record for doc in lost if (record := record_of(doc)) is not None]
 
-    def _compare(self, workspace: str) -> tuple[list[Doc], list[Doc], Sequence[Doc | None]]:
-        """Documents of rules that the store lost, those that the copy lacks, and both stamps."""
+    def _compare_copies(self, workspace: str) -> tuple[list[Doc], list[Doc], Sequence[Doc | None]]:
+        """Rules that the store lost, rules that the copies lack, and both stamps."""
         client, layout = self._client.within(COPY_SECONDS), self._layout
         stamps: list[Doc | None] = [None, None]
         what, stored = "were deleted or emptied", dict[str, Doc]()
         try:
-            stamps = self._docs(workspace, [], client)
+            stamps = self._stamps_and_docs(workspace, [], client)
             if stamps[1] is None:
                 layout.create(layout.copies)
         except StoreError as error:
             what = f"cannot be read ({error})"
-        # A rule is copied once it is written, so that copies are read first.
+        # A rule is written before it is copied, so copies are read first.
         copied = _rules_in(client, layout.copies, workspace)
         try:
             if stored := _rules_in(client, layout.records, workspace):
                 what = "were put back to an older state, or damaged"
         except StoreError as error:
             what = f"cannot be read ({error})"
-        lost = [doc for doc in copied.values() if _is_ahead(doc, stored.get(doc.id))]
+        lost = [doc for doc in copied.values() if _is_lost(doc, stored.get(doc.id))]
         behind = [doc for doc in stored.values() if _modified(doc) > _modified(copied.get(doc.id))]
         command = f"toolmem store restore --store {self.location}/{layout.prefix}"
         command += f" --workspace {quote(workspace)}"
-        told = (
+        message = (
             f"the rules of workspace {plain(workspace, 80)!r} in {layout.records} at "
             f"{self.location} {what}; their copy binds. To write them back: {command}; "
             f"to let them go: {command} --drop"
         )
-        if lost and self._losses.get(workspace) != told:
-            self._losses[workspace] = told
-            log.error("%s", told)
+        if lost and self._losses.get(workspace) != message:
+            self._losses[workspace] = message
+            log.error("%s", message)
         return lost, behind, stamps
 
     def rule_losses(self) -> dict[str, str]:
-        """What became of the rules, by workspace, where some were lost. Raises StoreError."""
+        """Messages on lost rules, by workspace. Raises StoreError."""
         index = self._layout.copies
         for doc in self._client.scan(index, terms(namespace=SYSTEM), ["workspace", "body"]):
             workspace = doc.source["workspace"]
-            if workspace in self._losses or not is_in_step(*self._docs(workspace, [])):
+            if workspace in self._losses or not _is_same_stamp(
+                *self._stamps_and_docs(workspace, [])
+            ):
                 self.lost_rules(workspace)
         return dict(self._losses)
 
     def accept_rules(self, workspace: str) -> None:
-        """Forget the copies of rules that the store lost. Raises StoreError."""
-        lost = self._compare(workspace)[0]
-        stamp, (_, copied) = self._stamp(workspace), self._docs(workspace, [])
-        self._client.bulk([stamp])  # a new one, so that every guard reads the rules again
+        """Delete the copies of rules that the store lost. Raises StoreError."""
+        lost = self._compare_copies(workspace)[0]
+        stamp, (_, copied) = self._stamp(workspace), self._stamps_and_docs(workspace, [])
+        self._client.bulk([stamp])  # it is new, so every guard reads the rules again
         index, now = self._layout.copies, storable.micros(datetime.now(UTC))
         found = self._client.mget([(self._layout.records, doc.id) for doc in lost], FIELDS)
-        writes = [_at(copied, Write(index, stamp.id, stamp.source))]
+        writes = [_only_over(copied, Write(index, stamp.id, stamp.source))]
         for doc, stored in zip(lost, found, strict=True):
             source = doc.source | {"live": False, "modified": 0, "body": ""}
             source = source if stored is None else stored.source
@@ -264,8 +260,8 @@ class RecordStore(BaseStore):
         return [each for each in shown if each != storable.GUIDANCE]
 
 
-def is_in_step(stamp: Doc | None, copied: Doc | None) -> bool:
-    """Whether the copy of the rules has the stamp of the rules."""
+def _is_same_stamp(stamp: Doc | None, copied: Doc | None) -> bool:
+    """Whether the copies have the stamp of the rules: they are up to date."""
     return _body(stamp) == _body(copied)
 
 
@@ -274,28 +270,30 @@ def _body(doc: Doc | None) -> str:
 
 
 def _modified(doc: Doc | None) -> int:
-    """When a record was changed last; later with each change of it, whatever the clock says."""
+    """Microseconds since 1970 of the last change; later with every change, whatever the clock."""
     return 0 if doc is None else int(doc.source.get("modified", 0))
 
 
-def _is_ahead(copied: Doc, stored: Doc | None) -> bool:
-    """Whether the copy of a rule is newer than what the store has, or other than it."""
+def _is_lost(copied: Doc, stored: Doc | None) -> bool:
+    """Whether the copy of a rule is newer than the rule in the store, or differs from it."""
     if not copied.source["live"] and (stored is None or not stored.source["live"]):
         return False
-    is_same_age = _modified(copied) == _modified(stored)
-    is_other = is_same_age and _body(copied) != _body(stored)
-    return is_other or _modified(copied) > _modified(stored)
+    if _modified(copied) == _modified(stored):
+        return _body(copied) != _body(stored)
+    return _modified(copied) > _modified(stored)
 
 
-def _at(doc: Doc | None, write: Write) -> Write:
-    """Let a document be written only where it is still as it was read."""
-    write.position, write.is_new = None if doc is None else doc.position, doc is None
+def _only_over(doc: Doc | None, write: Write) -> Write:
+    """The write, restricted to a document that is still as it was read (None: still missing)."""
+    write.is_new = doc is None
+    write.revision = None if doc is None else doc.revision
     return write
 
 
 def _rules_in(client: Client, index: str, workspace: str) -> dict[str, Doc]:
-    """The documents of rules, also of deleted ones, by id."""
+    """The documents of rules by id, deleted rules included."""
     filters = [*terms(workspace=workspace), {"prefix": {"key": RULE_PREFIX}}]
     found = client.scan(index, filters, FIELDS, [{"key": "asc"}])
-    names = ("namespace", "key")
-    return {d.id: d for d in found if storable.is_rule(*(d.source[name] for name in names))}
+    return {
+        doc.id: doc for doc in found if storable.is_rule(doc.source["namespace"], doc.source["key"])
+    }

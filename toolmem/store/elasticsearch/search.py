@@ -1,7 +1,7 @@
 """Search documents by words and by vectors, both in one round trip.
 
-`toolmem.store.search` splits texts into words, so that all backends find the same texts. A
-document's vector carries the mark of its embedder; vectors of another one count as missing.
+`toolmem.store.search` splits texts into words, so that all backends find the same texts. Each
+document names the embedder of its vector. A vector of another embedder counts as missing.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from toolmem.store.search import Query, Ranking, Scope, scope_of
 from toolmem.store.storable import GUIDANCE
 
 _EMBEDDER = (SYSTEM, SYSTEM, "embedder")
-MAX_DEPTH = 10_000  # the server's own limit for the hits of a search
+MAX_DEPTH = 10_000  # hits of a search; the server's own limit
 _SHOWN = {"_source": False, "docvalue_fields": ["key"], "track_total_hits": False}
-SPARE = 8  # neighbours beyond the depth, so that ties at its end are ordered by key
+SPARE = 8  # more neighbours than asked, so that ties at the end are ordered by key
 
 
 class SearchStore(RecordStore):
     """Search over the documents of guidance and records."""
 
     def _rank(self, query: Query) -> Ranking:
-        """Both rankings, by one request."""
+        """One request gets both rankings."""
         scope, words, identity, unit, depth, keys = query
         filters: list[Any] = terms(**scope._asdict(), live=True)
         depth = min(depth, MAX_DEPTH)
@@ -107,16 +107,16 @@ class SearchStore(RecordStore):
         docs = self._client.mget([(index, row[0]) for row in rows])
         writes = []
         for row, doc, vector in zip(rows, docs, vectors.values(), strict=True):
-            if doc is None or doc.position != (int(row[1]), int(row[2])):
+            if doc is None or doc.revision != (int(row[1]), int(row[2])):
                 continue
             source = {name: value for name, value in doc.source.items() if name[:7] != "vector_"}
             source["embedder"] = _embedder_mark(identity)
-            if vector.any():  # one of zeros has no direction, and the server takes none
+            if vector.any():  # the server refuses a vector of zeros
                 source[field] = [round(value, 9) for value in vector.tolist()]
-            if source["namespace"] == GUIDANCE:  # it keeps the version of its tool's commit
+            if source["namespace"] == GUIDANCE:  # its version is that of its tool's commit
                 writes.append(Write(index, doc.id, source, version=doc.version))
             else:
-                writes.append(Write(index, doc.id, source, position=doc.position))
+                writes.append(Write(index, doc.id, source, revision=doc.revision))
         self._client.bulk(writes)
 
 

@@ -14,17 +14,17 @@ from toolmem.errors import Conflict, RequestError, StoreUnavailable
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.tools import LoggedCall, ToolRecord, Window
 from toolmem.store.base import LogQuery, SeqsOf
-from toolmem.store.changes import DELETED, Ask
+from toolmem.store.changes import DELETED, Update
 from toolmem.store.elasticsearch.client import Client
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout, terms
 from toolmem.store.elasticsearch.search import SearchStore
-from toolmem.store.elasticsearch.tools import Found, Stale, Tools
+from toolmem.store.elasticsearch.tool_calls import FoundTool, Stale, Tools
 from toolmem.store.storable import GUIDANCE, read_log, searched_text
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
-MAX_SEARCHED = 10_000  # calls that are read at once to find a text or ids
+MAX_SEARCHED = 10_000  # calls read at once in a search for a text or ids
 MAX_POSITION = 2**63 - 1
 _SECRET = (SYSTEM, SYSTEM, "secret_key")
 
@@ -32,8 +32,7 @@ _SECRET = (SYSTEM, SYSTEM, "secret_key")
 class ElasticsearchStore(SearchStore):
     """Usable from any thread. After a fork the child opens a store of its own.
 
-    What a method writes of one tool is one commit. The indices are made when the store is first
-    asked.
+    What a method writes to one tool is one commit. The first request makes the indices.
     """
 
     location = untrusted = ""  # whoever may write to the server may write to the store
@@ -48,11 +47,11 @@ class ElasticsearchStore(SearchStore):
         timeout: float = 30.0,
         client: Elasticsearch | None = None,
     ) -> None:
-        """`basic_auth`: user and password, as two values or with a colon between them.
+        """`basic_auth`: user and password, as two values or as `user:password`.
 
-        `mask`: replace secrets in calls before they are stored. `timeout`: seconds for a request,
-        with all its attempts. `client`: one of your own, with its own retries off; messages name
-        it by `hosts`.
+        `mask`: replace secrets in calls before they are stored. `timeout`: seconds for a request
+        with all its attempts. `client`: used instead of a new one; turn its own retries off.
+        Messages name it by `hosts`.
         """
         urls = [hosts] if isinstance(hosts, str) else list(hosts)
         self.location = ", ".join(_without_credentials(each) for each in urls)
@@ -80,11 +79,11 @@ class ElasticsearchStore(SearchStore):
         self._client.close()
 
     def transaction(self, wait: float | None = None) -> AbstractContextManager[None]:
-        """Does nothing: each write is a commit of its own."""
+        """Does nothing, because each write is a commit of its own."""
         return nullcontext()
 
     def secret_key(self) -> bytes:
-        """Made when it is first asked for."""
+        """Created at the first call."""
         if not self._secret_key:
             try:
                 record = self.put(*_SECRET, os.urandom(32).hex(), expected_version=0)
@@ -120,28 +119,28 @@ class ElasticsearchStore(SearchStore):
     ) -> list[ToolRecord]:
         if guidance:
             return [each.record for each in self.windows(workspace, names, recent=0)]
-        return [each.state.record for each in self._found(workspace, names)]
+        return [each.state.record for each in self._read_tools(workspace, names)]
 
-    def _found(self, workspace: str, names: Sequence[str] | None) -> list[Found]:
+    def _read_tools(self, workspace: str, names: Sequence[str] | None) -> list[FoundTool]:
         if names is None:
             found = self._tools.read_all(workspace)
         else:
             found = self._tools.read(workspace, dict.fromkeys(names, ()))
-        return [found[name] for name in names or found if found[name].is_alive]
+        return [found[name] for name in names or found if found[name].exists]
 
-    def _settled(self, workspace: str, names: Sequence[str] | None) -> list[Found]:
-        """Tools whose forgotten calls no search of documents finds any more."""
-        tools = self._found(workspace, names)
+    def _flushed_tools(self, workspace: str, names: Sequence[str] | None) -> list[FoundTool]:
+        """Tools, after the documents of their forgotten calls were overwritten."""
+        tools = self._read_tools(workspace, names)
         for each in tools:
             if any(entry.seq < 0 for entry, _ in each.outbox.values()):
-                self.known_ids(workspace, each.tool, ())  # a commit, which overwrites them
+                self.known_ids(workspace, each.tool, ())  # commits, and so writes the outbox
         return tools
 
     def _windows(
         self, workspace: str, names: Sequence[str] | None, chosen: SeqsOf, kind: Any
     ) -> list[Window[Any]]:
-        for _ in self._client.pauses():  # until tools and documents are of one moment
-            tools = self._found(workspace, names)
+        for _ in self._client.attempts():  # until tools and their documents match
+            tools = self._read_tools(workspace, names)
             with suppress(Stale):
                 wanted = [(each, chosen(each.state.record)) for each in tools]
                 self._tools.fetch(wanted, guidance=True)
@@ -155,15 +154,15 @@ class ElasticsearchStore(SearchStore):
         found = self._tools.read(workspace, {tool: asked})[tool]
         if not found.outbox:
             return found.known
-        # Ids in an outbox may be of a commit that is undone: another commit proves them.
-        ask = Ask(lambda found: (None, found.known), asked)
-        known: set[str] = self._commit(workspace, {tool: ask})[tool]
+        # An outbox may be of a commit that is undone later. Another commit confirms its ids.
+        update = Update(lambda found: (None, found.known), asked)
+        known: set[str] = self._commit(workspace, {tool: update})[tool]
         return known
 
     # ------------------------------------------------------------ writing
 
-    def _commit(self, workspace: str, asks: Mapping[str, Ask]) -> dict[str, Any]:
-        answers = self._tools.commit(workspace, asks)
+    def _commit(self, workspace: str, updates: Mapping[str, Update]) -> dict[str, Any]:
+        answers = self._tools.commit(workspace, updates)
         for answer in answers.values():
             if isinstance(answer, Exception):
                 raise answer
@@ -172,16 +171,16 @@ class ElasticsearchStore(SearchStore):
     def delete_tools(self, workspace: str, names: Sequence[str] | None = None) -> list[str]:
         if names is None:
             names = self.tool_names(workspace)
-        ask = Ask(lambda found: (DELETED, True) if found.is_alive else (None, False))
-        gone = self._tools.commit(workspace, dict.fromkeys(names, ask))
-        return [name for name in names if gone.get(name)]
+        update = Update(lambda found: (DELETED, True) if found.exists else (None, False))
+        is_gone = self._commit(workspace, dict.fromkeys(names, update))
+        return [name for name in names if is_gone[name]]
 
     def _log_page(self, query: LogQuery) -> tuple[list[LoggedCall], int | None]:
         # A call stays in the outbox until its document is written, so tools are read first.
-        tools = self._settled(query.workspace, query.tools)
+        tools = self._flushed_tools(query.workspace, query.tools)
         if not tools:
             return [], None
-        is_search = bool(query.contains) or query.ids is not None  # no index has texts and ids
+        is_search = bool(query.contains) or query.ids is not None  # texts and ids are not indexed
         size = MAX_SEARCHED if is_search else query.limit
         after, asked = query.after, query.conversations
         end = MAX_POSITION if query.before is None else query.before
@@ -198,21 +197,22 @@ class ElasticsearchStore(SearchStore):
         }
         for found in tools:
             for entry, text in found.outbox.values():
-                fits = after < entry.position < end
-                fits = fits and (asked is None or entry.conversation in asked)
-                if text and entry.seq and fits and entry.version > latest.get(entry.id, (0,))[0]:
+                is_call = entry.seq and text
+                is_in_range = after < entry.position < end
+                is_asked = asked is None or entry.conversation in asked
+                is_newer = entry.id not in latest or entry.version > latest[entry.id][0]
+                if is_call and is_in_range and is_asked and is_newer:
                     latest[entry.id] = entry.version, entry.position, text
         rows = sorted(latest.values(), key=lambda each: each[1], reverse=query.newest)[:size]
-        far = rows[-1][1] if len(rows) == size else None
+        read_to = rows[-1][1] if len(rows) == size else None
         page = read_log((position, body) for _, position, body in rows)
         if is_search:
             text = searched_text(query.contains).lower()
-            fitting = [each for each in page if _holds(each.call, text, query.ids)]
-            page = fitting[: query.limit]
-        return page[::-1] if query.newest else page, far
+            page = [each for each in page if _matches(each.call, text, query.ids)][: query.limit]
+        return page[::-1] if query.newest else page, read_to
 
 
-def _holds(call: ToolCallResult, text: str, ids: Collection[str] | None) -> bool:
+def _matches(call: ToolCallResult, text: str, ids: Collection[str] | None) -> bool:
     is_asked = ids is None or call.id in ids
     return is_asked and (not text or text in msgspec.json.encode(call).decode().lower())
 
@@ -220,7 +220,7 @@ def _holds(call: ToolCallResult, text: str, ids: Collection[str] | None) -> bool
 def _without_credentials(url: str) -> str:
     """The URL of a host without credentials. Raises RequestError."""
     parts = urlsplit(url)
-    with suppress(ValueError):  # of a port that is no number
+    with suppress(ValueError):  # the port may be no number
         if parts.scheme in ("http", "https") and parts.hostname and parts.port is not None:
             return f"{parts.scheme}://{parts.hostname}:{parts.port}"
     raise RequestError(

@@ -1,8 +1,8 @@
 """The embedded store: one SQLite file, any number of processes and threads.
 
-`store` puts together `tools`, `records` and `search`, which hold the SQL. `database` owns
-connections and transactions, `files` opens and makes the file, `trust` remembers which files this
-user made.
+`store` combines `tool_calls` (tools, their calls and guidance), `records` and `search`, which hold
+the SQL. `database` owns connections and transactions. `files` creates and opens the file. `trust`
+remembers which files this user made.
 """
 
 from toolmem.store.sqlite.store import SqliteStore

@@ -11,10 +11,10 @@ import msgspec
 from toolmem.errors import RequestError
 from toolmem.models.records import Document, EmbedderIdentity, TextRow
 from toolmem.store.search import Query, Ranking, scope_of
-from toolmem.store.sqlite.database import first_row, json_list, workspace_id
+from toolmem.store.sqlite.database import find_workspace, first_row, json_list
 from toolmem.store.sqlite.records import RecordStore, Scope, scope_word
 
-_EMBEDDER = "embedder"  # the row of `meta` that says whose vectors these are
+_EMBEDDER = "embedder"  # the row of `meta` that names the embedder of the vectors
 
 
 def _stored_embedder(db: apsw.Connection) -> EmbedderIdentity | None:
@@ -23,9 +23,9 @@ def _stored_embedder(db: apsw.Connection) -> EmbedderIdentity | None:
 
 
 class Vectors(NamedTuple):
-    """The vectors of one scope, a row for each key, in order. Zero vectors are left out."""
+    """The vectors of one scope: a row for each key, by key. Zero vectors are left out."""
 
-    state: Any
+    state: Any  # changes with the vectors
     rows: dict[str, int]  # by key
     keys: list[str]
     matrix: Any  # float32, shape (len(keys), dimension)
@@ -34,7 +34,7 @@ class Vectors(NamedTuple):
 def _nearest(
     vectors: Vectors, query: Query, extra: Sequence[str]
 ) -> tuple[list[str], dict[str, float]]:
-    """Keys, nearest first, equal ones by key; and the cosines of these and of `extra`."""
+    """Keys, nearest first, equally near ones by key; and the cosines of these and of `extra`."""
     import numpy as np
 
     if not vectors.keys or not query.unit.any():
@@ -52,7 +52,7 @@ def _nearest(
 class SearchStore(RecordStore):
     """Search over the documents of guidance and records."""
 
-    _vector_cache: Vectors | None = None  # of the scope that was searched last; replaced whole
+    _vector_cache: Vectors | None = None  # of the scope searched last; replaced as a whole
 
     def _rank(self, query: Query) -> Ranking:
         with self._database.read() as db:
@@ -65,20 +65,20 @@ class SearchStore(RecordStore):
     def _vectors(self, db: apsw.Connection, scope: Scope, query: Query) -> Vectors:
         import numpy as np
 
-        of = "FROM documents WHERE workspace = ? AND namespace = ?"
-        # Every change of the scope's vectors changes these numbers, because ids only grow.
-        counts = first_row(db, f"SELECT count(*), max(id) {of}", *scope)
-        missing = first_row(db, f"SELECT count(*) {of} AND vector IS NULL", *scope)
+        source = "FROM documents WHERE workspace = ? AND namespace = ?"
+        # Every change of the vectors changes these numbers, because new documents get new ids.
+        counts = first_row(db, f"SELECT count(*), max(id) {source}", *scope)
+        missing = first_row(db, f"SELECT count(*) {source} AND vector IS NULL", *scope)
         state, vectors = (scope, query.identity, counts, missing), self._vector_cache
         if vectors is None or vectors.state != state:
-            rows = db.execute(f"SELECT key, vector {of} ORDER BY key", scope)
+            rows = db.execute(f"SELECT key, vector {source} ORDER BY key", scope)
             found = [(key, blob) for key, blob in rows if blob is not None]
             matrix = np.frombuffer(b"".join(blob for _, blob in found), dtype="<f4")
             matrix = matrix.reshape(len(found), query.unit.size)
-            ranked: Any = matrix.any(axis=1)
-            keys = [key for (key, _), good in zip(found, ranked, strict=True) if good]
-            places = {key: row for row, key in enumerate(keys)}
-            vectors = self._vector_cache = Vectors(state, places, keys, matrix[ranked])
+            is_nonzero: Any = matrix.any(axis=1)
+            keys = [key for (key, _), kept in zip(found, is_nonzero, strict=True) if kept]
+            row_of = {key: row for row, key in enumerate(keys)}
+            vectors = self._vector_cache = Vectors(state, row_of, keys, matrix[is_nonzero])
         return vectors
 
     def documents(
@@ -125,11 +125,11 @@ class SearchStore(RecordStore):
 
 
 def _scope_ids(db: apsw.Connection, workspace: str, namespace: str | None) -> Scope:
-    return workspace_id(db, workspace), scope_of(workspace, namespace).namespace
+    return find_workspace(db, workspace), scope_of(workspace, namespace).namespace
 
 
 def _by_words(db: apsw.Connection, scope: Scope, query: Query) -> list[str]:
-    """Keys, best BM25 first. Scope and words are matched together, so other scopes cost nothing."""
+    """Keys, best BM25 first. One match covers scope and words, so other scopes cost nothing."""
     if not query.words:
         return []
     quoted = " OR ".join('"' + word.replace('"', '""') + '"' for word in query.words)

@@ -1,8 +1,8 @@
 """Remember which store files this user's toolmem made, or the user trusts.
 
-A store in a cloned or unpacked folder holds rules and guidance of its author, which must not be
-taken for the user's. Each trusted store has a small file, named after the store's path, in the
-user's state folder, and the same file in `~/.toolmem`. It holds the random id of the store and the
+A store in a cloned or unpacked folder holds rules and guidance of its author, not of the user. For
+each trusted store there is a note: a small file, named after a hash of the store's path, in the
+user's state folder, and a copy of it in `~/.toolmem`. It holds the random id of the store and the
 inode of its file, so that a file that replaces a trusted one is not trusted.
 """
 
@@ -18,53 +18,53 @@ from toolmem.config.sections import OWN_FOLDER
 from toolmem.errors import StoreUnavailable
 from toolmem.files import replace_file
 
-_made_here: set[tuple[str, str]] = set()  # by this process, where no file can be written
+_made_here: set[tuple[str, str]] = set()  # stores made by this process whose note cannot be written
 
 
-def reason_against(path: str, store_id: str) -> str:
-    """Why a store is not trusted; "" where it is trusted, or does not exist yet.
+def distrust_reason(path: str, store_id: str) -> str:
+    """Why a store is not trusted; "" where it is trusted or does not exist yet.
 
-    The store in the user's home is: who can put a file there can also note that it is trusted.
+    The store in the user's home is always trusted: whoever can write there can also write notes.
     """
     real = os.path.realpath(path)
     if not store_id or (real, store_id) in _made_here or os.path.dirname(real) == home_folder():
         return ""
-    for entry in _entry_paths(path):
+    for note in _note_paths(path):
         with suppress(OSError):
-            if entry.read_bytes() == _content(path, store_id):
+            if note.read_bytes() == _content(path, store_id):
                 return ""
     return f"the store {path} is not known to be made by this user's toolmem, and is not trusted"
 
 
-def known_place(store_id: str, path: str) -> str:
-    """Where a store was trusted whose file is now at `path`, by its id and inode; "" if nowhere."""
+def trusted_path(store_id: str, path: str) -> str:
+    """The path at which the store that is now at `path` was trusted, by id and inode; else ""."""
     with suppress(OSError):
         inode = os.stat(path).st_ino
-        for folder in {entry.parent for entry in _entry_paths(path)}:
-            for entry in folder.glob("*.json"):
+        for folder in {note.parent for note in _note_paths(path)}:
+            for note in folder.glob("*.json"):
                 with suppress(OSError, ValueError, KeyError, TypeError):
-                    found = json.loads(entry.read_bytes())
+                    found = json.loads(note.read_bytes())
                     if (found["id"], found["inode"]) == (store_id, inode):
                         return str(found["path"])
     return ""
 
 
 def home_folder() -> str:
-    """Of the user's own store; "" where this user has no home folder."""
+    """The folder of the user's own store; "" where this user has no home folder."""
     home = os.path.expanduser("~")
     return os.path.join(os.path.realpath(home), OWN_FOLDER) if os.path.isabs(home) else ""
 
 
-def is_forgotten(path: str) -> bool:
-    """Whether only the second place knows that a store is trusted: the state folder was lost."""
+def is_state_lost(path: str) -> bool:
+    """Whether the note is in the user's home alone: the one in the state folder was lost."""
     with suppress(OSError):
-        first, *others = _entry_paths(path)
+        first, *others = _note_paths(path)
         return any(map(Path.exists, others)) and not first.exists()
     return False
 
 
 def remember_made(path: str, store_id: str) -> None:
-    """Trust a new store; where the state folder cannot be written, in this process only."""
+    """Trust a new store. Where no note can be written, only this process trusts it."""
     try:
         remember(path, store_id)
     except StoreUnavailable:
@@ -72,24 +72,20 @@ def remember_made(path: str, store_id: str) -> None:
 
 
 def remember(path: str, store_id: str) -> None:
-    """Trust a store. Raises StoreUnavailable where neither place can be written."""
+    """Trust a store. Raises StoreUnavailable where neither note can be written."""
     failures = []
     try:
-        entries = _entry_paths(path)
+        notes = _note_paths(path)
     except OSError as error:
         raise StoreUnavailable(f"cannot remember that {path} is trusted: {error}") from error
-    for entry in entries:  # one full disk does not take both
+    for note in notes:  # one of them may be on a full disk
         try:
-            _write(entry, path, store_id)
+            note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_file(note, _content(path, store_id))
         except OSError as error:
             failures.append(error)
-    if len(failures) == len(entries):
+    if len(failures) == len(notes):
         raise StoreUnavailable(f"cannot remember that {path} is trusted: {failures[0]}")
-
-
-def _write(entry: Path, path: str, store_id: str) -> None:
-    entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    replace_file(entry, _content(path, store_id))
 
 
 def state_folder() -> Path:
@@ -104,17 +100,17 @@ def state_folder() -> Path:
 
 
 def file_name(named: bytes) -> str:
-    """The name of the file on a path or a key. It is found by it again: it never changes."""
+    """The name of a file about this path or key. It must not change: files are found by it."""
     from hashlib import blake2b
 
     return blake2b(named, digest_size=16).hexdigest()
 
 
-def _entry_paths(path: str) -> list[Path]:
-    """Two places: where one is lost, a store does not look like a stranger's."""
+def _note_paths(path: str) -> list[Path]:
+    """The paths of both notes. Two, so that a store stays trusted where one of them is lost."""
     name = file_name(os.fsencode(os.path.realpath(path)))
     folders = (state_folder(), Path(os.path.expanduser("~"), OWN_FOLDER))
-    absolute = (folder for folder in folders if folder.is_absolute())  # else of a project
+    absolute = (folder for folder in folders if folder.is_absolute())  # not in a project
     return [folder / "trusted-stores" / f"{name}.json" for folder in absolute]
 
 

@@ -1,8 +1,8 @@
-"""The formats of other programs. The first one whose marks fit a unit is taken.
+"""The formats of other programs. A unit is read in the first format with a mark that fits.
 
 The comment above a format becomes its page of the documentation (`docs/generate.py`), so each has
-the same parts: Written by, Where, A line, Lost, Verified, and Read where the table does not say
-it. The payloads in `tests/formats/payloads` were written by these programs, or by their types.
+the same parts: Written by, Where, A line, Lost, Verified, and Read for what the table does not
+say. The payloads in `tests/formats/payloads` were written by these programs, or by their types.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _BLOCK_ANSWER = Shape(
     end="^timestamp",
 )
 
-_OF_A_PERSON = {"^isMeta": None, "^isSidechain": None}
+_TYPED_BY_A_PERSON = {"^isMeta": None, "^isSidechain": None}
 
 # Written by: Claude Code.
-# Where: `~/.claude/projects/<folder>/<session>.jsonl`, of sub-agents in `<session>/subagents/`.
-# A line: one block of a message. Answers stand in lines of the type user, beside much that no
-# person typed. A session that goes on in another file brings its old calls: ids decide. As in
-# hooks, a sub-agent is of its session, and what it was asked was written by the model.
-# Lost: long results, of which the program kept a preview. Verified: 2.1.332, by its program.
+# Where: `~/.claude/projects/<folder>/<session>.jsonl`; sub-agents in `<session>/subagents/`.
+# A line: one block of a message. Results are in lines of the type `user`, beside much that no
+# person typed. A session that continues in another file repeats its earlier calls; ids identify
+# them. As in hooks, a sub-agent belongs to the session that started it; a model wrote its prompts.
+# Lost: long results: the program keeps a preview. Verified: 2.1.332, by its program.
 CLAUDE_CODE = Format(
     "claude_code",
     marks=({"sessionId": ANY, "uuid": ANY},),
@@ -45,7 +45,7 @@ CLAUDE_CODE = Format(
         Shape(where={"sessionId": ANY}, conversation=("sessionId",)),
         _BLOCK_CALL,
         _BLOCK_ANSWER,
-        Shape(where={"role": "user", "^type": "user", **_OF_A_PERSON}, request="content"),
+        Shape(where={"role": "user", "^type": "user", **_TYPED_BY_A_PERSON}, request="content"),
     ),
     names=tool_names.CLAUDE_CODE,
     silent_success=True,
@@ -60,21 +60,18 @@ CLAUDE_CODE = Format(
 
 # Written by: Codex. Where: `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`.
 # A line: an item of the conversation, or an event of the program.
-# Read: a command's exit code from an event before the answer (`item_completed`; `exec_command_end`
-# until 2026). The server of an MCP tool stands beside its name. Hooks know every shell tool as Bash
-# and get its command alone, of apply_patch the patch; `write_stdin` has no hook of its own. A fork
-# begins with its own `session_meta`, that of its parent, and the parent's calls.
-# Lost: whether a call worked, where no event tells it (`update_plan`).
+# Read: a command's exit code, from an event before its result (`item_completed`; until 2026
+# `exec_command_end`). The server of an MCP tool is in a field beside the tool's name. Hooks call
+# every shell tool Bash and get only its command; of `apply_patch` they get the patch. `write_stdin`
+# has no hook. A fork begins with its own `session_meta`, its parent's, and the parent's calls.
+# Lost: whether a call worked, where no event says so (`update_plan`).
 # Verified: 0.171.0, by its program.
 CODEX = Format(
     "codex",
     marks=({"payload/type": ANY, "timestamp": ANY}, {"type": "session_meta", "payload": ANY}),
     inside=("payload", "item"),
     shapes=(
-        Shape(
-            where={"type": "session_meta"},
-            conversation=("payload/session_id|payload/id",),
-        ),
+        Shape(where={"type": "session_meta"}, conversation=("payload/session_id|payload/id",)),
         Shape(
             where={"type": ("function_call", "custom_tool_call"), "^type": "response_item"},
             id="call_id",
@@ -113,8 +110,8 @@ CODEX = Format(
 )
 
 # Written by: Gemini CLI. Where: `~/.gemini/tmp/<project>/chats/session-*.jsonl`.
-# A line: a message with its calls, written again when they have ended. A message that was rewound
-# (`$rewindTo`) did run its calls. The title of an MCP tool names its server.
+# A line: a message with its calls, written again when they have ended. Calls that were rewound
+# later (`$rewindTo`) did run. The title of an MCP tool names its server.
 # Lost: whether a call worked: `success` only means that it ran. Verified: 0.61.0, by its program.
 GEMINI = Format(
     "gemini_cli",
@@ -144,10 +141,10 @@ GEMINI = Format(
 )
 
 # Written by: OpenCode, one database for all sessions; and `opencode export`.
-# Where: `$XDG_DATA_HOME/opencode/opencode.db`; copy the files `-wal` and `-shm` beside it, too.
-# A line: a row of the table `part`. A command that failed is `completed`; its exit code tells. As
-# in hooks, a sub-agent is of the session that started it.
-# Lost: the server of an MCP tool: `mail_send` stays one name, and hooks see `send` of `mail`.
+# Where: `$XDG_DATA_HOME/opencode/opencode.db`; also copy the files `-wal` and `-shm` beside it.
+# A line: a row of the table `part`. A failed command is also `completed`; its exit code shows the
+# failure. As in hooks, a sub-agent belongs to the session that started it.
+# Lost: the server of an MCP tool: `mail_send` stays one name, but hooks get `send` of `mail`.
 # Verified: 1.18.33, by its program.
 OPENCODE = Format(
     "opencode",
@@ -179,8 +176,8 @@ OPENCODE = Format(
 
 # Written by: OpenTelemetry, OpenInference (Phoenix) and the SDK of Langfuse.
 # Where: a file of OTLP in JSON, or spans of the SDK's `to_json`, one a line.
-# A line: spans. Those of tools are read by the attributes of GenAI, OpenInference or Langfuse;
-# messages of a model's span, which repeat the whole conversation, each once.
+# A line: spans. A tool's span is read by its attributes of GenAI, OpenInference or Langfuse.
+# Messages in a model's span repeat the whole conversation; each is read once.
 # Read: `gen_ai.tool.*` and `gen_ai.*.messages`, else OpenInference's `tool.name`, `input.value` and
 # `output.value`, else `langfuse.observation.*`; the conversation also from spans of the same trace.
 # Lost: arguments and results that the program did not write; names of parameters under LangGraph.
@@ -215,8 +212,8 @@ OTEL = Format(
 )
 
 # Written by: Langfuse: its API and its exports. Where: a file that you saved.
-# A line: an observation. Only those of the type TOOL are calls.
-# Lost: whether a call worked, as only the level ERROR tells; the user's request.
+# A line: an observation. Observations of the type TOOL are calls.
+# Lost: whether a call worked: there is only the level ERROR; the user's request.
 # Verified: langfuse 5.0.4, by its types.
 LANGFUSE = Format(
     "langfuse",
@@ -242,7 +239,7 @@ LANGFUSE = Format(
 )
 
 # Written by: LangSmith's API, exports, and client. Where: a file that you saved.
-# A line: a run. Chains hold the same messages again: only runs of the type tool are read. Their
+# A line: a run. Chains repeat the same messages, so only runs of the type tool are read. Their
 # `session_id` names the project, not the conversation.
 # Lost: the user's request. Verified: langsmith 0.15.1, by its package.
 LANGSMITH = Format(
@@ -271,7 +268,7 @@ LANGSMITH = Format(
 
 # Written by: inspect_ai, one file for each evaluation.
 # Where: `logs/*.json` and `logs/*.eval`, a zip that needs `pip install zipfile-zstd`.
-# A line: a sample of the log. Long texts stand in its `attachments`, and are read from there.
+# A line: a sample of the log. Long texts are in its `attachments`, and are read from there.
 # Lost: scores. Verified: 0.3.285, by its package.
 INSPECT = Format(
     "inspect_ai",
@@ -412,7 +409,7 @@ TABLE = Format(
     ),
 )
 OWN_COLUMNS = {"tool_name", "input", "output", "metadata"}  # of a row from `Calls.to_frame()`
-# What one of these columns says, whether a call worked or when, would be lost in a row of ours.
+# Rows of toolmem have none of these columns: a table with one of them comes from elsewhere.
 FOREIGN_COLUMNS = {"error", "is_error", "failed", "exit_code", "status", "start_time", "started_at"}
 
 
