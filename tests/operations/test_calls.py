@@ -116,7 +116,7 @@ def test_a_rare_outcome_is_looked_for_further_where_one_request_found_none(
 @pytest.mark.parametrize(
     ("wanted", "told"),
     [
-        ({"recent": 3, "before": 9}, "recent: it cannot stand beside before; say .* by limit"),
+        ({"recent": 3, "before": 9}, "recent: it cannot be combined with before; use limit"),
         ({"outcome": "useless"}, "outcome"),
         ({"limit": 1_001}, "limit"),
         ({"before": 2**63}, "before"),

@@ -90,7 +90,7 @@ def test_a_draft_is_understood_as_the_rule_that_would_be_put(memory):
         memory.tool_rule_try(tool_name="t", rule="x", effect="deny")
     with pytest.raises(RequestError, match="tool_name and rule of a draft"):
         memory.tool_rule_try(rule="x")
-    with pytest.raises(RequestError, match="id: of a stored rule"):
+    with pytest.raises(RequestError, match="id: names a stored rule"):
         memory.tool_rule_try(id=put.id, when=[{"text": "x"}])
 
 

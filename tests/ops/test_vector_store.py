@@ -233,7 +233,7 @@ def test_a_guarded_store_is_not_emptied_by_a_program(act, memory):
     from toolmem.rules.store import GUARDED
 
     memory.workspace("w").tool_rule_put("t", "Never")
-    assert act("delete").answer.endswith("; 1 rules stay")
+    assert act("delete").answer.endswith("; 1 rule kept")
     memory.rules.store.put(*GUARDED, {})
     with pytest.raises(RequestError, match="guarded"):
         act("delete_workspace", confirm="w")

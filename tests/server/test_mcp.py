@@ -99,14 +99,15 @@ def test_a_note_over_mcp_waits_for_the_user_who_was_not_heard(tmp_path):
     assert not failed and json.loads(told)["outcome"] == "request", told
 
 
-def test_a_workspace_is_never_deleted_over_mcp(tmp_path):
+def test_every_argument_is_described_and_no_workspace_is_deleted(tmp_path):
     async def work(session):
-        [tool] = [t for t in (await session.list_tools()).tools if t.name == "vector_store"]
+        tools = {t.name: t.input_schema["properties"] for t in (await session.list_tools()).tools}
         gone = {"action": "delete_workspace", "confirm": "default"}
-        return tool, await text_of(session, "vector_store", **gone)
+        return tools, await text_of(session, "vector_store", **gone)
 
-    tool, (failed, told) = asked(tmp_path, work, "mcp.tools=[all]")
-    assert "delete_workspace" not in tool.input_schema["properties"]["action"]["enum"]
+    tools, (failed, told) = asked(tmp_path, work, "mcp.tools=[all]")
+    assert all("description" in each for tool in tools.values() for each in tool.values())
+    assert "delete_workspace" not in tools["vector_store"]["action"]["enum"]
     assert failed and "confirm: unknown" in told
 
 

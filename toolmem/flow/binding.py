@@ -1,7 +1,7 @@
 """Build the flows of a configuration, with the effective params of their ops.
 
-The last of these that sets a param wins: the op's class, `op.<key>.params` of the files, a literal
-in the flow, an override.
+The op's class, `op.<key>.params` of the files, a literal in the flow and an override may set a
+param. The last of these wins.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Flow(Struct, frozen=True):
 
 
 class Flows(NamedTuple):
-    """The flows that can be run, and by name the reason why others cannot."""
+    """The flows that can be run, and why others cannot, by name."""
 
     ready: dict[str, Flow]
     left_out: dict[str, str]
@@ -62,7 +62,7 @@ def bind_flows(configuration: Configuration, ops: Mapping[str, type[Op]]) -> Flo
 
 
 def _left_out(configuration: Configuration, ops: Mapping[str, type[Op]]) -> dict[str, str]:
-    """Flows that are switched off, or use ops of ReMe that toolmem does not have."""
+    """Why flows cannot be run: they are switched off, or use ops of ReMe that toolmem lacks."""
     settings = configuration.settings
     left_out = {}
     for name, section in settings.flow.items():
@@ -82,9 +82,9 @@ def _unused_overrides(
     flows: Mapping[str, Flow],
     known_problems: Sequence[str],
 ) -> list[str]:
-    """Problems with overrides: of params that an op does not have, or of an op that no flow uses.
+    """Problems of overrides: an op has no such param, or no flow uses the op.
 
-    Only packaged ops must be in use: the user's own may be part of a flow composed in Python.
+    The user's own ops need no flow here: they may be part of one composed in Python.
     """
     used = {op.key for flow in flows.values() for op in flow.node.ops()}
     problems = []

@@ -11,12 +11,12 @@ OLD_WORKSPACE_KEY = "workspace_id"  # in ReMe and OpenHuman
 
 
 def check_flow(node: Node, available_keys: Iterable[str], ops: Mapping[str, type[Op]]) -> list[str]:
-    """Every problem with the keys that ops read and leave. `available_keys`: of the request."""
+    """Every problem with the keys that ops read and leave. `available_keys`: the request's."""
     problems: list[str] = []
-    visited: list[tuple[Op, frozenset[str]]] = []  # and the keys that are there before it
+    visited: list[tuple[Op, frozenset[str]]] = []  # and the keys available before it
 
     def visit(node: Node, available: frozenset[str]) -> frozenset[str]:
-        """The keys that are there after the node."""
+        """Check a node. Returns the keys available after it."""
         if isinstance(node, Sequential):
             for part in node.parts:
                 available = visit(part, available)
@@ -26,14 +26,14 @@ def check_flow(node: Node, available_keys: Iterable[str], ops: Mapping[str, type
             after = available
             for branch in node.parts:
                 others = {key: other for key, other in branch_by_key.items() if other is not branch}
-                problems.extend(
-                    f"{op.key} reads {key!r}, which {others[key]} leaves in a parallel branch: "
-                    "compose them by >>"
-                    for op in branch.ops()
-                    for key in (*op.reads, *op.optional)
-                    if key in others
-                )
-                after |= visit(branch, available | others.keys())  # named above, if it is read
+                for op in branch.ops():
+                    problems.extend(
+                        f"{op.key} reads {key!r}, which {others[key]} leaves in a parallel branch: "
+                        "compose them by >>"
+                        for key in (*op.reads, *op.optional)
+                        if key in others
+                    )
+                after |= visit(branch, available | others.keys())  # one problem each
             return after
         assert isinstance(node, Op)
         missing = [key for key in dict.fromkeys(node.reads) if key not in available]
@@ -53,14 +53,14 @@ def _branch_by_key(node: Parallel, problems: list[str]) -> dict[str, Node]:
             first = branch_by_key.setdefault(key, branch)
             if first is not branch:
                 problems.append(
-                    f"{branch} and {first} run side by side and both leave {key!r}: "
+                    f"{branch} and {first} run in parallel and both leave {key!r}: "
                     "compose them by >>"
                 )
     return branch_by_key
 
 
 def _out_of_order(visited: list[tuple[Op, frozenset[str]]]) -> list[str]:
-    """Ops that miss an optional key because the op that leaves it, for nobody else, runs later."""
+    """Problems of ops that run too early: a later op leaves an optional key, for no other op."""
     problems = []
     ops = [op for op, _ in visited]
     for place, (op, available) in enumerate(visited):

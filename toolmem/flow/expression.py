@@ -3,8 +3,8 @@
     parse_tool_call_result_op >> update_vector_store_op
     ParseToolCallResultOp(max_history_tool_call_cnt=100) >> UpdateVectorStoreOp()
 
-`>>` binds tighter than `|`, as in Python. An expression may go over several lines, and lines
-`name = ...` may stand before it.
+`>>` binds tighter than `|`, as in Python. An expression may have several lines, and lines
+`name = ...` before it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _ASSIGNMENT = re.compile(r"\s*(#.*|\w+\s*=(?!=).*)?\Z")
 def _split(lines: list[str]) -> tuple[list[ast.stmt], ast.expr, int]:
     """The statements, the flow after them, and the line (from 0) at which the flow begins.
 
-    The flow is the longest tail that parses as one expression. Lines of nodes count from 2. Raises
+    The flow is the longest tail that parses as one expression. Its nodes begin at line 2. Raises
     SyntaxError.
     """
     likely_start = len(list(takewhile(_ASSIGNMENT.match, lines)))
@@ -84,8 +84,8 @@ class _Reader:
         self._source = source
         self._make = make
         self._lines: list[str] = []
-        self._flow_line = 0  # from 0; before it stand the lines `name = ...`
-        self._assigned: dict[str, Node | None] = {}  # of these lines
+        self._flow_line = 0  # from 0; the lines `name = ...` come before it
+        self._assigned: dict[str, Node | None] = {}  # flows by name; None: not readable
         self._op_count = 0
 
     def read(self, text: str) -> Node | None:
@@ -114,7 +114,7 @@ class _Reader:
                     self._reject(statement, f"{name!r} is assigned twice")
                 self._assigned[name] = self._node(value, 0)
             case _:
-                self._reject(statement, "only lines `name = ...` may stand before the flow")
+                self._reject(statement, "only lines `name = ...` may come before the flow")
 
     def _node(self, node: ast.expr, depth: int) -> Node | None:
         if depth > MAX_DEPTH:
@@ -192,7 +192,7 @@ class _Reader:
         """Report a problem at the node's position in the original text."""
         line = self._lines[node.lineno - 2]
         is_in_head = node.lineno - 2 < self._flow_line
-        indent = len(line) - len(line.lstrip()) if is_in_head else 0  # was stripped
+        indent = len(line) - len(line.lstrip()) if is_in_head else 0  # `_split` strips the head
         in_bytes = line.encode()[: node.col_offset + indent]
         return self._report(reason, node.lineno - 1, len(in_bytes.decode("utf-8", "ignore")) + 1)
 
@@ -205,7 +205,7 @@ class _Reader:
 
 
 class _NotLiteral(Exception):
-    """Raised with the node that is no literal, and what was expected in its place."""
+    """Raised with a node that is no literal, and what was expected instead."""
 
 
 _PYTHON_WORDS = {"true": "True", "false": "False", "null": "None"}
@@ -230,7 +230,7 @@ def _literal(node: ast.expr, depth: int = 0) -> Any:
                 if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
                     raise _NotLiteral(key or node, "a dict whose keys are text in quotes")
                 if key.value in mapping:
-                    raise _NotLiteral(key, f"each key once ({key.value!r} stands twice)")
+                    raise _NotLiteral(key, f"each key once ({key.value!r} is given twice)")
                 mapping[key.value] = _literal(each, depth + 1)
             return mapping
         case ast.Name(id=word) if word in _PYTHON_WORDS:

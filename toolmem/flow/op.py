@@ -1,6 +1,6 @@
-"""An op: one small, stateless step of a flow. How ops are composed, and the context they work in.
+"""Ops, the small, stateless steps of a flow; their composition, and the context in which they run.
 
-`a >> b` runs one after the other, `a | b` side by side. `register` lets configurations name an op.
+`a >> b` runs one after the other, `a | b` in parallel. `register` lets configurations name an op.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from toolmem.config.sections import OpSection
 from toolmem.errors import ConfigError, RequestError, RunCancelled
 from toolmem.flow.report import Event, OpReport
 from toolmem.flow.services import Services
+from toolmem.guidance.wording import Language
 from toolmem.models.tools import FlowResponse
 from toolmem.text.forms import snake_case
 
@@ -41,7 +42,7 @@ class Node:
 
 
 class Composition(Node):
-    """Two or more parts. A part of the same kind is dissolved: `(a >> b) >> c` is `a >> b >> c`."""
+    """Two or more parts. A part of the same kind is flattened: `(a >> b) >> c` is `a >> b >> c`."""
 
     sign: ClassVar[str]
 
@@ -65,7 +66,7 @@ class Sequential(Composition):
 
 
 class Parallel(Composition):
-    """Side by side, each branch in a thread: no branch finds what another one leaves."""
+    """In parallel, each branch in a thread: no branch finds what another one leaves."""
 
     sign = " | "
 
@@ -83,7 +84,7 @@ class Op(Node):
 
     Params: ClassVar[type[Struct]] = NoParams
     reads: ClassVar[tuple[str, ...]] = ()  # keys of the request, or left by an earlier op
-    optional: ClassVar[tuple[str, ...]] = ()  # keys that it uses where they are there
+    optional: ClassVar[tuple[str, ...]] = ()  # keys that it uses if they are present
     leaves: ClassVar[tuple[str, ...]] = ()  # keys that it leaves for later ops
     takes_results: ClassVar[bool] = False  # `tool_call_results` may hold ToolCallResults
     name: ClassVar[str] = "op"  # its name in configurations: the class name in snake_case
@@ -101,7 +102,7 @@ class Op(Node):
         self.params: Any = checked_params(type(self), self.key, literals)
 
     def run(self, context: Context) -> None | Awaitable[None]:
-        """Read from the context, do the work, and leave what is declared."""
+        """Read from the context, do the work, and leave the declared keys."""
         raise NotImplementedError
 
     def ops(self) -> Iterator[Op]:
@@ -137,7 +138,7 @@ class Cancellation:
 
     @contextmanager
     def on_set(self, callback: Callable[[], None]) -> Iterator[None]:
-        """Inside, a cancellation calls `callback`, which ends what the branch waits for."""
+        """Within the block, a cancellation calls `callback`, to end what the branch waits for."""
         self._callbacks.append(callback)
         if self.is_set:
             callback()
@@ -147,7 +148,7 @@ class Cancellation:
             self._callbacks.remove(callback)
 
 
-# Set by callers that run flows in a thread and may have to cancel them from outside.
+# Set by callers that run flows in a thread, so that they can cancel them.
 outer_cancellation: ContextVar[Cancellation | None] = ContextVar("cancellation", default=None)
 
 
@@ -165,11 +166,17 @@ class Context(Struct):
     report: OpReport
     _emit: Callable[[Event], None]
     cancellation: Cancellation
-    flow: str = ""  # its name in the configuration; "": composed in Python
+    flow: str  # its name in the configuration; "": composed in Python
 
     @property
     def workspace(self) -> str:
         return cast(str, self["workspace"])
+
+    @property
+    def language(self) -> Language:
+        """The language of the op's guidance: its own setting, else that of the configuration."""
+        own = self.op.settings.language
+        return self.services.settings.language if own is None else own
 
     def __getitem__(self, key: str) -> Any:
         try:

@@ -35,8 +35,7 @@ log = logging.getLogger("toolmem.flow")
 
 WORKSPACE_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
-# What flows of ReMe and methods of OpenHuman call the same thing. Taken at every door that other
-# programs use; Python has the new names alone.
+# Names of ReMe and OpenHuman for fields of a request, and toolmem's names. Both are accepted.
 OLD_NAMES = {OLD_WORKSPACE_KEY: WORKSPACE_KEY, "session_id": "conversation_id"}
 
 _TYPES: Mapping[str, Any] = {
@@ -74,14 +73,14 @@ def run_flow(
     request: Mapping[str, Any],
     services: Services,
     *,
-    name: str = "",
-    arguments: Mapping[str, Argument] | None = None,
-    listeners: Iterable[Listener] = (),
+    name: str,
+    arguments: Mapping[str, Argument] | None,
+    listeners: Iterable[Listener],
 ) -> FlowRun:
-    """Run a flow. `arguments`: its `input_schema`; None for a flow composed in Python.
+    """Run a flow. A flow composed in Python has the `name` "" and no `arguments`.
 
-    Raises RequestError before anything runs. What an op raises goes on to the caller; where the
-    op's `raise_exception` is false it is named in the response and the flow goes on.
+    Raises RequestError before anything runs, and what an op raises. Where the op's
+    `raise_exception` is false, the response names the error instead, and the flow goes on.
     """
     ops = list(node.ops())
     data = _checked_request(request, arguments, ops)
@@ -134,13 +133,14 @@ class _Run(Struct):
             for part in node.parts:
                 self._visit(part, reports)
         elif isinstance(node, Parallel):
-            self._run_side_by_side(node, reports)
+            self._run_parallel(node, reports)
         else:
             assert isinstance(node, Op)
             self._run_op(node, next(reports))
 
-    def _run_side_by_side(self, node: Parallel, reports: Iterator[OpReport]) -> None:
-        """Each branch in a thread. One that raises, or Ctrl-C, cancels the others."""
+    def _run_parallel(self, node: Parallel, reports: Iterator[OpReport]) -> None:
+        """Run each branch in a thread. An error in one, or Ctrl-C, cancels the others."""
+        # `reports` are in reading order, so each branch gets its own before any runs.
         work = [(part, iter([next(reports) for _ in part.ops()])) for part in node.parts]
         with ThreadPoolExecutor(len(work), "toolmem branch") as threads:
             branches: list[Future[None]] = [
@@ -154,7 +154,7 @@ class _Run(Struct):
             if any(branch.done() and branch.exception() for branch in branches):
                 self._cancellation.set()
         errors = [error for branch in branches if (error := branch.exception())]
-        errors.sort(key=lambda error: isinstance(error, RunCancelled))  # the reason comes first
+        errors.sort(key=lambda error: isinstance(error, RunCancelled))  # the cause comes first
         for error in errors[1:]:
             if not isinstance(error, RunCancelled):
                 log.warning("%s: a second branch failed too: %s", self._report.flow, error)
@@ -196,9 +196,7 @@ class _Run(Struct):
             self._missing_keys.update(op.leaves)
         finally:
             report.seconds = clock.monotonic() - started
-            outcome = report.outcome
-            seconds = report.seconds
-            self._emit(Event("op_finished", op.key, message=outcome, seconds=seconds))
+            self._emit(Event("op_finished", op.key, message=report.outcome, seconds=report.seconds))
 
 
 def _call(op: Op, context: Context) -> None:
@@ -253,7 +251,7 @@ def _checked_request(
 
 
 def check_workspace(workspace: Any) -> None:
-    """Raises RequestError where it is no name of a workspace."""
+    """Raises RequestError if this is not the name of a workspace."""
     if workspace is None:
         raise RequestError(f"{WORKSPACE_KEY}: missing", field=WORKSPACE_KEY)
     if not (isinstance(workspace, str) and WORKSPACE_PATTERN.fullmatch(workspace)):

@@ -1,9 +1,9 @@
 """Everything that toolmem can be asked, each described once by a decorated function.
 
-`operation` is the decorator. HTTP, JSON-RPC, MCP and agents' own tools loop over `OPERATIONS`;
-`methods` makes them methods of memories and clients, `operation_op` ops of a flow. `calls` and
-`guidance` are about what works, `rules`, `demands` and `guard` about what the user demands,
-`memories` about what agents remember; `results` holds their return types.
+`operation` has the decorator. HTTP, JSON-RPC, MCP and agents' own tools loop over `OPERATIONS`.
+`methods` makes methods of memories and clients from them, and `operation_op` ops. `calls` and
+`guidance` are about what works; `rules`, `demands` and `guard` about what the user demands;
+`memories` about what agents remember. `results` has the return types.
 """
 
 from toolmem.operations import calls, demands, guard, guidance, memories, rules

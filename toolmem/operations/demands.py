@@ -1,4 +1,4 @@
-"""Notes: a model writes down what the user demands, and what the user takes back."""
+"""Demands: list them, note new ones, and lift those that the user takes back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UserMessages = Annotated[
     str | list[str] | None, "What the user typed. Without it, a request waits for the user."
 ]
 SaidAt = Annotated[list[Moment] | None, "When each message in `user_message` was typed."]
-_SET_BY_HOST = (
+_HIDDEN = (  # from agents: the host knows these
     "user_message",
     "said_at",
     "tools_available",
@@ -39,7 +39,7 @@ _SET_BY_HOST = (
 )
 
 
-@operation(rpc="memory.demand_note", agent=AgentTool("note_demand", contract(), _SET_BY_HOST))
+@operation(rpc="memory.demand_note", agent=AgentTool("note_demand", contract(), _HIDDEN))
 def note_demand(
     memory: Memory,
     quote: Quote,
@@ -85,20 +85,22 @@ def note_demand(
     }
     schemas = schemas_of(tools_available)
     context = _context(memory, user_message, said_at, conversation_id, noted_by, speaker)
-    context.turn, context.tools = turn or "", schemas
+    context.turn = turn or ""
+    context.tools = schemas
     names = [*(tools or ()), *(schema.name for schema in schemas)]
     context.kept_calls = _kept_calls(memory, names[:20])
     rules = memory.services.rules(memory.workspace_name)
     with rules.store.transaction(MESSAGE_WAIT):
-        done = keep.note_demand(rules, note, context)
-    return _told_to_whom(done, context)
+        result = keep.note_demand(rules, note, context)
+    if context.is_guests:
+        tell_operator(context.session, [result.told])
+        result.told = ""
+    return result
 
 
 @operation(
     rpc="memory.demand_lift",
-    agent=AgentTool(
-        "lift_demand", "Lift an earlier demand that the user takes back.", _SET_BY_HOST
-    ),
+    agent=AgentTool("lift_demand", "Lift an earlier demand that the user takes back.", _HIDDEN),
 )
 def lift_demand(
     memory: Memory,
@@ -111,7 +113,10 @@ def lift_demand(
     said_at: SaidAt = None,
     speaker: Speaker = None,
 ) -> NoteResult:
-    """Lift a demand if the user's words clearly take it back (`outcome` is kept). If not, ask."""
+    """Lift a demand if the user's words clearly take it back. If not, the user is asked.
+
+    `outcome` is kept (the demand is lifted), request or refused.
+    """
     context = _context(memory, user_message, said_at, conversation_id, noted_by, speaker)
     if context.session:
         guard = memory.services.guard(memory.workspace_name)
@@ -123,7 +128,7 @@ def lift_demand(
 
 
 class BindingDemand(Struct, kw_only=True):
-    """A demand that binds now, with what it stopped."""
+    """A demand that holds now, and what it stopped."""
 
     rule: str  # in the user's words
     tools: list[str]
@@ -155,7 +160,8 @@ def demands(
         demand = found.setdefault(text_key(rule.rule), new)
         demand.tools.append(rule.tool_name)
         demand.ids.append(rule.id)
-        demand.session, demand.expires_at = rule.session, rule.expires_at
+        demand.session = rule.session
+        demand.expires_at = rule.expires_at
         demand.question = rule.request.words if rule.request is not None else ""
         if (stop := stops.get(rule.id)) is not None and stop.last is not None:
             demand.stopped += stop.number
@@ -184,19 +190,11 @@ def _context(
     )
 
 
-def _told_to_whom(result: NoteResult, context: NoteContext) -> NoteResult:
-    """What would be told to the user goes to the operator where they are a guest."""
-    if context.is_guests:
-        tell_operator(context.session, [result.told])
-        result.told = ""
-    return result
-
-
 def _kept_calls(memory: Memory, names: list[str]) -> list[Call]:
-    """Calls of these tools that were recorded here and worked, the newest first."""
+    """Calls of these tools that worked, newest first, without imported ones."""
     store = memory.services.store()
     windows = store.windows(memory.workspace_name, list(dict.fromkeys(names)))
-    worked = (call for window in windows for call in window.calls if call.failed is False)
-    calls = [call for call in worked if not call.imported]
-    calls.sort(key=lambda call: call.create_time, reverse=True)
-    return [(c.tool_name, c.input) for c in calls[:REPLAYED] if isinstance(c.input, dict)]
+    calls = [call for window in windows for call in window.calls]
+    worked = [call for call in calls if call.failed is False and not call.imported]
+    worked.sort(key=lambda call: call.create_time, reverse=True)
+    return [(c.tool_name, c.input) for c in worked[:REPLAYED] if isinstance(c.input, dict)]

@@ -87,9 +87,13 @@ def decisions(
     *,
     conversation_id: Annotated[str | None, "Return only decisions in this conversation."] = None,
     tool_name: Annotated[str | None, "Return only decisions about this tool."] = None,
-    action: Annotated[Action | None, "Return only decisions that let calls do this."] = None,
-    kind: Annotated[SourceKind | None, "Return only decisions made for this reason."] = None,
-    rule_id: Annotated[str | None, "Return only decisions made by the rule with this id."] = None,
+    action: Annotated[Action | None, "Return only decisions with this action."] = None,
+    kind: Annotated[
+        SourceKind | None,
+        "Return only decisions with this reason. repeat: the same call failed; known_name: a table "
+        "or column does not exist; schema: wrong arguments; self: toolmem's own reasons.",
+    ] = None,
+    rule_id: Annotated[str | None, "Return only decisions that this rule caused."] = None,
     ids: Annotated[list[str] | None, "Return only the decisions with these ids."] = None,
     limit: Annotated[int, Meta(ge=1, le=1_000), "Return this many of the newest decisions."] = 100,
 ) -> Decisions:

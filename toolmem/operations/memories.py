@@ -1,4 +1,4 @@
-"""Memories: texts that agents store and look up, besides rules."""
+"""Memories: texts other than rules that agents store and look up."""
 
 from __future__ import annotations
 

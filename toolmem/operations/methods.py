@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 class Methods:
-    """Each operation as a method. A subclass says in `perform` how it is run."""
+    """Each operation as a method. A subclass runs it in `perform`."""
 
     add = operations.calls.add
     summarize = operations.guidance.summarize
@@ -54,7 +54,7 @@ class Methods:
 def awaited(
     method: Callable[Concatenate[Any, P], R],
 ) -> Callable[Concatenate[AsyncMethods, P], Coroutine[Any, Any, R]]:
-    """A method of a plain memory or client as a coroutine."""
+    """The method of a plain memory or client as a coroutine."""
 
     @wraps(method)
     async def coroutine(self: AsyncMethods, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -65,7 +65,7 @@ def awaited(
 
 
 class AsyncMethods:
-    """The methods of a plain memory or client as coroutines. The work is done in threads.
+    """The methods of a plain memory or client as coroutines, run in threads.
 
     Cancelling a coroutine cancels its flow, as Ctrl-C does without threads.
     """
@@ -105,11 +105,11 @@ class AsyncMethods:
     forget = awaited(operations.memories.forget)
 
     async def run(self, flow: Any, /, **request: Any) -> FlowResponse:
-        """Run a flow by name, or in this process one that was composed in Python."""
+        """Run a flow by name. In this process, it may also be a flow composed in Python."""
         return await _in_thread(lambda: self.plain.run(flow, **request))
 
     async def close(self) -> None:
-        """Close it. Later calls raise StoreClosed."""
+        """Close the memory or client. Later calls raise StoreClosed."""
         await asyncio.to_thread(self.plain.close)
 
     async def __aenter__(self) -> Self:
@@ -132,7 +132,7 @@ async def _in_thread(work: Callable[[], R]) -> R:
 
 
 def takes(plain: Callable[P, Any]) -> Callable[[Any], Callable[Concatenate[Any, P], None]]:
-    """Decorator of a constructor: it takes the arguments of this class."""
+    """Decorator of a constructor, which gets the signature of this class."""
 
     def describe(constructor: Any) -> Any:
         own, *_ = inspect.signature(constructor).parameters.values()

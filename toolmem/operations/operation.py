@@ -46,7 +46,7 @@ class AgentTool(Struct, frozen=True):
 
 
 class Operation:
-    """Reads a request and runs it. Servers call `read` and `run` themselves."""
+    """Reads requests and runs them. Servers call `read` and `run`, methods `bind` as well."""
 
     def __init__(
         self,
@@ -58,18 +58,17 @@ class Operation:
         agent: AgentTool | None = None,
         reads_only: bool = False,
     ) -> None:
-        """Raises TypeError where the ops read other keys than the function has parameters."""
+        """Raises TypeError unless the parameters of the function are the keys that the ops read."""
         self.function = function
         self.name = function.__name__
         self.rpc = rpc  # the method's name over JSON-RPC; "": not offered
-        self.flow = flow  # the flow with the same request; "": none
-        self.ops = ops  # of that flow, which does the work; (): the function does it
+        self.flow = flow  # the name of the flow with the same request; "": none
+        self.ops = ops  # the ops of that flow, which do the work; (): the function does it
         self.agent = agent
         self.reads_only = reads_only
         self.__doc__ = inspect.getdoc(function)
         whole = inspect.signature(function, eval_str=True)
-        # Of the function without its memory.
-        self.signature = whole.replace(parameters=list(whole.parameters.values())[1:])
+        self.signature = whole.replace(parameters=list(whole.parameters.values())[1:])  # no memory
         if ops:
             self._check_keys(ops)
 
@@ -100,7 +99,7 @@ class Operation:
         )
 
     def read(self, arguments: Mapping[str, Any]) -> Struct:
-        """Check a request; None counts as left out. Raises RequestError."""
+        """Check a request. An argument that is None counts as missing. Raises RequestError."""
         present = {key: value for key, value in arguments.items() if value is not None}
         try:
             return msgspec.convert(present, self.request)
@@ -112,7 +111,7 @@ class Operation:
         arguments = {name: getattr(request, name) for name in request.__struct_fields__}
         if not self.ops:
             return self.function(memory, **arguments)
-        # The params of the flow's ops count where a flag is left out.
+        # A flag that is False leaves the choice to the params of the flow's ops.
         given = {name: None if each is False else each for name, each in arguments.items()}
         response = memory.run_flow(self.flow, **given)
         answer = {"answer": response.answer, "success": response.success, **response.metadata}
@@ -158,7 +157,7 @@ def operation(
     agent: AgentTool | None = None,
     reads_only: bool = False,
 ) -> Callable[[Callable[Concatenate[Memory, P], R]], Callable[Concatenate[Owner, P], R]]:
-    """Decorator: add an operation to OPERATIONS, and make a method of its function."""
+    """Decorator: add the function to OPERATIONS, and turn it into a method."""
 
     def describe(function: Callable[Concatenate[Memory, P], R]) -> Callable[..., R]:
         described = Operation(
@@ -184,19 +183,19 @@ def _document(method: Any, operation: Operation) -> None:
     parameters = operation.signature.parameters.values()
     answer = operation.signature.return_annotation
     method.__annotations__ = {**{p.name: p.annotation for p in parameters}, "return": answer}
-    kinds = method.__annotations__ = get_type_hints(method)  # without descriptions
-    own = [p.replace(annotation=kinds[p.name]) for p in parameters]
+    types = method.__annotations__ = get_type_hints(method)  # without descriptions
+    own = [p.replace(annotation=types[p.name]) for p in parameters]
     owner = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
     method.__signature__ = inspect.Signature([owner, *own], return_annotation=answer)
-    lines = [f"    {p.name}: {description_of(p)}" for p in parameters]
-    told = ["", "Args:", *lines] if lines else []
-    method.__doc__ = "\n".join([operation.__doc__ or "", *told])
+    arguments = [f"    {p.name}: {description_of(p)}" for p in parameters]
+    lines = ["", "Args:", *arguments] if arguments else []
+    method.__doc__ = "\n".join([operation.__doc__ or "", *lines])
 
 
 def description_of(parameter: Parameter) -> str:
     """The text that a parameter is annotated with: `Annotated[bool, "Judge again."]`."""
-    told = getattr(parameter.annotation, "__metadata__", ())
-    return next((each for each in told if isinstance(each, str)), "")
+    metadata = getattr(parameter.annotation, "__metadata__", ())
+    return next((each for each in metadata if isinstance(each, str)), "")
 
 
 _UNKNOWN = re.compile(r"unknown field `(.*)`")

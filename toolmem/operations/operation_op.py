@@ -1,4 +1,4 @@
-"""Operations and flows: any operation as an op of a flow, and flows that share its request."""
+"""Operations in flows: any operation as an op, and the flows that share an operation's request."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from toolmem.rules.changes import PROGRAM
 
 @register
 class OperationOp(Op):
-    """Run an operation with what the request says: `OperationOp(operation="check_tool_call")`.
+    """Run an operation on the request of the flow: `OperationOp(operation="check_tool_call")`.
 
-    The result stands in `metadata.result`; a decision in `metadata.decision`, its reason being the
+    The result becomes `metadata.result`. A decision becomes `metadata.decision`, and its reason the
     answer.
     """
 
@@ -32,7 +32,7 @@ class OperationOp(Op):
     params: Params
 
     def _operation(self) -> Operation:
-        """Raises ConfigError where there is none of this name."""
+        """Raises ConfigError if there is no operation with this name."""
         name = self.params.operation
         if name not in OPERATIONS:
             problem = f"op.{self.key}.params.operation: {name!r} ({hint(name, OPERATIONS)})"
@@ -75,7 +75,7 @@ class _FlowMemory:
 
 
 def flow_settings() -> Layer:
-    """The `description` and `input_schema` of each flow that has the request of an operation."""
+    """The `description` and `input_schema` of each flow that shares an operation's request."""
     layer: Layer = {}
     for operation in OPERATIONS.values():
         if operation.flow:

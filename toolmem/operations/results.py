@@ -24,7 +24,7 @@ Row = TypeVar("Row", bound=Struct)
 class Rows(list[Row]):
     """A list whose items all have the same fields."""
 
-    sent_as: ClassVar[Any]  # the same as a plain list
+    sent_as: ClassVar[Any]  # the type of a plain list of these items
 
     @staticmethod
     def read(kind: type[Rows[Any]], value: Any) -> Rows[Any]:
@@ -41,10 +41,10 @@ class Rows(list[Row]):
 
 
 class Calls(Rows[ToolCallResult]):
-    """Calls, oldest first; those of the windows are sorted by tool before that."""
+    """Calls of the log, oldest first; or calls of windows, sorted by tool and then by time."""
 
     sent_as = list[ToolCallResult]
-    next: int | None = None  # `before` of a request for older ones; None: this was the last page
+    next: int | None = None  # `before` of a request for older calls; None: there are none
 
 
 class Decisions(Rows[Decision]):
@@ -60,7 +60,7 @@ class Ledger(Rows[LedgerRow]):
 
 
 class Result(Struct, kw_only=True):
-    """The answer in a sentence, and whether everything that was asked was done."""
+    """The answer in a sentence, and whether all of the request was done."""
 
     answer: str = ""
     success: bool = True
@@ -72,8 +72,8 @@ class Evaluation(Struct, kw_only=True):
 
     requested: int
     evaluated: int
-    reused: int  # judged by a verdict that was known
-    duplicates: int  # of a known id
+    reused: int  # judged by a known verdict
+    duplicates: int  # with a known id
     failed: int
     failures: list[CallFailure] = []
 
@@ -84,7 +84,7 @@ class Added(Result, kw_only=True):
     evaluation: Evaluation
     memory_list: list[ToolMemory] = []
     trimmed: dict[str, int] = {}  # calls that left a tool's window
-    stopped: str = ""  # why no further request was sent; "" where all were
+    stopped: str = ""  # why sending stopped; "": all requests were sent
     budget_reached: bool = False
     usage: Usage = field(default_factory=Usage)
 
@@ -97,7 +97,7 @@ class SummaryFailure(Struct):
 
 
 class Summarized(Result, kw_only=True):
-    """What became of each tool to summarize. Names are in the order of the request."""
+    """The outcome for each tool. Names are in the order of the request."""
 
     summarized: list[str] = []
     skipped: list[str] = []
@@ -120,7 +120,7 @@ class Retrieved(Result, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The guidance; "" where there is none of any tool that was asked for."""
+        """The guidance; "" if no tool was found."""
         return self.answer if self.memory_list else ""
 
     def __str__(self) -> str:
@@ -134,7 +134,7 @@ class Advice(Result, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The lines of advice; "" where nothing is known."""
+        """The lines of advice; "" if nothing is known."""
         return self.answer
 
     def __str__(self) -> str:
@@ -142,7 +142,7 @@ class Advice(Result, kw_only=True):
 
 
 class AdviceLine(Struct, kw_only=True):
-    """A line of advice, and the calls that it rests on: `k` of `n`."""
+    """A line of advice, and the calls that support it: `k` of `n`."""
 
     kind: str
     text: str
@@ -152,16 +152,16 @@ class AdviceLine(Struct, kw_only=True):
 
 
 class ToolOverview(Struct, kw_only=True):
-    """Figures of one tool. Those from `window` to `unjudged` count its kept calls only."""
+    """Figures of one tool. Those from `window` to `unjudged` count only its kept calls."""
 
     tool_name: str
     calls_ever: int
-    new_calls: int  # that came since the guidance was written
+    new_calls: int  # since the guidance was written
     window: ToolStatistics
     worked: int = 0  # did not fail
     failed: int = 0  # silently too
-    no_use: int = 0  # of those that worked, the ones that were scored 0
+    no_use: int = 0  # worked, but were scored 0
     lost: int = 0  # failed, or of no use
     unjudged: int = 0  # without a verdict
-    guidance: str = ""  # "": there is none yet, or it was not asked for
+    guidance: str = ""  # "": there is none yet, or it was not requested
     guidance_created_at: Moment | None = None

@@ -1,11 +1,11 @@
 """The ops of tool memory, in the order in which a call meets them.
 
 `ParseToolCallResultOp` reads records and judges them (`judging`). `UpdateVectorStoreOp`, in the
-same module, stores the judged calls. `SummaryToolMemoryOp` distils guidance from them, and skips a
-tool where nothing is new. `RetrieveToolMemoryOp` returns guidance, by name or by query
-(`retrieval`). `RetryEvaluationsOp` and `RejudgeOp` judge stored calls again, `VectorStoreActionOp`
-acts on whole workspaces, `AdviseToolCallOp` says what worked after an error. `dispatch` sends
-requests to a judge or a writer. Importing this package registers the ops.
+same module, stores the judged calls. `SummaryToolMemoryOp` writes guidance from them, and skips
+tools without new calls. `RetrieveToolMemoryOp` returns guidance, by name or by query (`retrieval`).
+`RetryEvaluationsOp` and `RejudgeOp` judge stored calls again, `VectorStoreActionOp` acts on whole
+workspaces, `AdviseToolCallOp` says what worked after an error. `dispatch` sends requests to a judge
+or a writer. Importing this package registers the ops.
 """
 
 from toolmem.ops.advise_tool_call import AdviseToolCallOp

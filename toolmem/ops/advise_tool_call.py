@@ -1,4 +1,4 @@
-"""AdviseToolCallOp: what worked after an error like that of a failed call."""
+"""AdviseToolCallOp: what worked after errors like that of a failed call."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MAX_ERROR = 100_000  # characters of an error that are read
 
 @register
 class AdviseToolCallOp(Op):
-    """Answer lines for one call: what worked after its `error`.
+    """Return lines that say what worked earlier after the `error` of a call.
 
-    Nothing is run, kept or asked of a model. The answer is "" where nothing is known, or no error
-    is given.
+    No model is asked, and nothing is stored. The answer is "" if nothing is known or `error` is
+    missing.
     """
 
     class Params(Struct, frozen=True):
-        budget_tokens: Annotated[int, Meta(ge=1)] = BUDGET  # of all lines
+        budget_tokens: Annotated[int, Meta(ge=1)] = BUDGET  # of all lines together
 
     reads = ("workspace", "tool_name")
     optional = ("input", "error", "conversation_id", "budget_tokens")
@@ -49,12 +49,10 @@ class AdviseToolCallOp(Op):
             error_class=error_class_of(error_line(error)),
             metadata={"conversation_id": context.get("conversation_id") or ""},
         )
-        own = self.settings.language
-        whole = context.services.settings.language
         store = context.services.store(self.settings)
         require_trusted(store)
         known = known_of(store, context.workspace, call.tool_name)
-        language = whole if own is None else own
+        language = context.language
         found = at_error(known, call, language) if error else []
         guards = [context.services.guard(context.workspace)]
         permitted = permitted_lines(found, call.tool_name, guards, language, call.conversation_id)

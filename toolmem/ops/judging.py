@@ -1,7 +1,7 @@
-"""Judge a batch of calls: identical calls once, cached verdicts not at all.
+"""Judge a batch of calls: identical calls once, and calls with a cached verdict not at all.
 
-`RetryEvaluationsOp` and `RejudgeOp` judge stored calls again. New calls are stored elsewhere, by
-`UpdateVectorStoreOp`.
+`RetryEvaluationsOp` and `RejudgeOp` judge stored calls again. `UpdateVectorStoreOp` stores new
+calls.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class JudgedBatch(Struct):
     """The calls in the order given, each with a verdict or the reason why it has none."""
 
     calls: list[ToolCallResult]
-    evaluated: int  # new verdicts; the others were cached, or made for an identical call
+    evaluated: int  # verdicts that were made; others were cached, or are of an identical call
     failures: list[CallFailure]  # `index`: position in `calls`
-    stopped: ModelError | None = None  # why no further request was sent
+    stopped: ModelError | None = None  # why sending stopped
 
 
 def add_evaluation(
     context: Context, total: int, judged: JudgedBatch, duplicates: int, failures: list[CallFailure]
 ) -> None:
-    """Put counts, failures and the reason for a stop into the response."""
+    """Put the counts, the failures and why sending stopped into the response."""
     done = total - len(failures)
     context.response.success = not failures
     context.response.metadata |= {
@@ -63,7 +63,7 @@ def add_evaluation(
 
 
 def replace_verdicts(store: Store, workspace: str, calls: Sequence[ToolCallResult]) -> None:
-    """Store new verdicts of stored calls. A call whose evaluation failed keeps its old one."""
+    """Store new verdicts of stored calls. A call whose evaluation failed keeps its old verdict."""
     verdicts: defaultdict[str, dict[int, ToolCallResult]] = defaultdict(dict)
     for call in calls:
         if call.seq is not None and call.evaluation_status == "ok":
@@ -141,15 +141,15 @@ class _BatchJudge:
             call = call if self._mask_key is None else mask_call(call, self._mask_key)
             parts = (call.tool_name, call.input, call.output, call.success, call.context)
             schema = self._schemas.get(call.tool_name)
-            whole = _encode_sorted((*parts, schema, self.judge.identity))
-            return blake2b(whole, digest_size=16).hexdigest()
-        except (TypeError, ValueError, RecursionError):  # the store reports what is wrong with it
+            encoded = _encode_sorted((*parts, schema, self.judge.identity))
+            return blake2b(encoded, digest_size=16).hexdigest()
+        except (TypeError, ValueError, RecursionError):  # the store reports the problem
             return f"no JSON, call {position}"
 
     def ask(
         self, calls: Mapping[str, ToolCallResult], counts: Counter[str], interval: float
     ) -> None:
-        """Judge the calls, by key. `counts`: calls per key, for the progress."""
+        """Judge calls, each under its key. `counts`: the calls per key, for the progress."""
         judge = self.judge
         done = 0
         requests = [
@@ -179,8 +179,8 @@ class _BatchJudge:
         if not self.judge.asks_model:
             return
         if self._mask_key is not None:
-            shown = mask_call(call.judged(verdict), self._mask_key)
-            verdict = replace(verdict, summary=shown.summary, evaluation=shown.evaluation)
+            masked = mask_call(call.judged(verdict), self._mask_key)
+            verdict = replace(verdict, summary=masked.summary, evaluation=masked.evaluation)
         self.store.put_verdicts(self._context.workspace, {key: verdict})
 
     def _stop_if_hopeless(self, error: ModelError, stop: Callable[[], None]) -> None:
@@ -199,7 +199,7 @@ class _JudgeAgainOp(Op):
 
     class Params(Struct, frozen=True):
         evaluation_sleep_interval: Annotated[float, Meta(ge=0)] = 1.0  # seconds between requests
-        force: bool = False  # ask again what the verdict cache knows
+        force: bool = False  # do not use cached verdicts
 
     reads = ("workspace",)
     optional = ("tool_names", "tools", "force")
@@ -239,9 +239,8 @@ class RetryEvaluationsOp(_JudgeAgainOp):
 class RejudgeOp(_JudgeAgainOp):
     """Judge every kept call with the judge as it is configured now.
 
-    A call whose verdict is replaced counts as new for the next summary. Without `force`, what this
-    judge said of the call before is taken from the cache. A call whose evaluation fails keeps the
-    verdict that it had.
+    A call whose verdict is replaced counts as new for the next summary. Without `force`, cached
+    verdicts of this judge are used. A call whose evaluation fails keeps its old verdict.
     """
 
     def _seqs(self, record: ToolRecord) -> Sequence[int]:

@@ -1,4 +1,4 @@
-"""ParseToolCallResultOp: records in, judged calls out. UpdateVectorStoreOp: store these calls."""
+"""ParseToolCallResultOp reads and judges calls; UpdateVectorStoreOp stores them."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from toolmem.ops.judging import add_evaluation, calls_at, judge_calls, replace_v
 from toolmem.ops.retrieval import keep_descriptions
 from toolmem.text.stopped_calls import was_stopped
 
-DEFAULT_WINDOW = 100  # calls that are kept of each tool
+DEFAULT_WINDOW = 100  # calls kept per tool
 
 
 @register
 class ParseToolCallResultOp(Op):
-    """Judge each tool call: summary, evaluation, score 0.0 or 1.0.
+    """Judge each tool call: give it a summary, an evaluation and the score 0.0 or 1.0.
 
-    A bad record is named and the others go on. A call whose id is known is not judged again. A
-    call whose evaluation failed is kept without a score, and judged again by the next request for
-    its tool.
+    A record that cannot be read is named in the response, and the others are judged. A call with a
+    known id is not judged again. A call whose evaluation failed is kept without a score, and judged
+    again by the next request for its tool.
     """
 
     class Params(Struct, frozen=True):
         max_history_tool_call_cnt: Annotated[int, Meta(ge=1)] = DEFAULT_WINDOW  # FIFO
         evaluation_sleep_interval: Annotated[float, Meta(ge=0)] = 1.0  # seconds between requests
-        force: bool = False  # judge again what the verdict cache knows
+        force: bool = False  # do not use cached verdicts
 
     reads = ("workspace", "tool_call_results")
     optional = ("tools", "force")
@@ -52,22 +52,22 @@ class ParseToolCallResultOp(Op):
         fresh.sort(key=lambda item: (item.call.create_time, item.position))
         names = list(dict.fromkeys(item.call.tool_name for item in fresh))
         known = store.records(workspace, names) if names else []
-        # Their evaluation failed earlier.
-        kept = calls_at(store, workspace, {each.tool_name: each.unjudged for each in known})
-        judged = judge_calls(context, [*kept, *(item.call for item in fresh)], schemas)
+        unjudged = calls_at(store, workspace, {each.tool_name: each.unjudged for each in known})
+        judged = judge_calls(context, [*unjudged, *(item.call for item in fresh)], schemas)
+        offset = len(unjudged)
         if schemas:
             keep_descriptions(store, workspace, schemas.values())
-        replace_verdicts(store, workspace, judged.calls[: len(kept)])
+        replace_verdicts(store, workspace, judged.calls[:offset])
         context["judged_calls"] = [
             PositionedCall(item.position, call)
-            for item, call in zip(fresh, judged.calls[len(kept) :], strict=True)
+            for item, call in zip(fresh, judged.calls[offset:], strict=True)
         ]
         context["keep_calls"] = self.params.max_history_tool_call_cnt
         context["known_tools"] = known
         failures = read.failures + [
-            CallFailure(fresh[failure.index - len(kept)].position, failure.tool_name, failure.error)
+            CallFailure(fresh[failure.index - offset].position, failure.tool_name, failure.error)
             for failure in judged.failures
-            if failure.index >= len(kept)
+            if failure.index >= offset
         ]
         requested = len(records)
         duplicates = len(ran) - len(fresh)
@@ -79,13 +79,13 @@ class ParseToolCallResultOp(Op):
         else:
             response.answer = f"Successfully evaluated {requested - duplicates} tool calls"
         if duplicates:
-            response.answer += f", {duplicates} of a known id left as they are"
+            response.answer += f", {duplicates} with a known id left unchanged"
 
 
 def _without_known_ids(
     store: Store, workspace: str, calls: Sequence[PositionedCall]
 ) -> list[PositionedCall]:
-    """Leave out the calls whose id their tool knows, from the store or from this request."""
+    """The calls without those whose id is in the store already, or twice in this request."""
     ids: defaultdict[str, list[str]] = defaultdict(list)
     for _, call in calls:
         if call.id is not None:
@@ -104,9 +104,9 @@ def _without_known_ids(
 
 @register
 class UpdateVectorStoreOp(Op):
-    """Store the calls that an op before it judged: each tool keeps its newest, all are counted.
+    """Store the calls that an earlier op judged. Each tool keeps the newest, and all are counted.
 
-    Without judged calls it does nothing: ReMe's flows end in it after a summary as well.
+    Without judged calls it does nothing: flows of ReMe end with it after a summary, too.
     """
 
     reads = ("workspace",)
@@ -120,21 +120,21 @@ class UpdateVectorStoreOp(Op):
         store, workspace = context.services.store(self.settings), context.workspace
         calls = [item.call for item in judged]
         keep = context.get("keep_calls", DEFAULT_WINDOW)
-        kept = store.append_calls(workspace, calls, keep)
+        results = store.append_calls(workspace, calls, keep)
         context.progress(len(calls), len(calls), "stored")
-        records = _with_guidance(store, workspace, kept, context.get("known_tools") or ())
+        records = _with_guidance(store, workspace, results, context.get("known_tools") or ())
         metadata = context.response.metadata
         metadata["memory_list"] = with_all_fields([tool_memory(each) for each in records])
         metadata["trimmed"] = {
-            tool: appended.trimmed for tool, appended in kept.items() if appended.trimmed
+            tool: appended.trimmed for tool, appended in results.items() if appended.trimmed
         }
         # Count the calls that could not be stored, or that another writer stored meanwhile.
         failures: list[dict[str, Any]] = [
             {"index": judged[each.index].position, "tool_name": tool, "error": each.error}
-            for tool, appended in kept.items()
+            for tool, appended in results.items()
             for each in appended.failures
         ]
-        duplicates = sum(len(appended.duplicates) for appended in kept.values())
+        duplicates = sum(len(appended.duplicates) for appended in results.values())
         evaluation = metadata.get("evaluation")
         if evaluation is not None:
             evaluation["duplicates"] += duplicates
@@ -148,15 +148,15 @@ class UpdateVectorStoreOp(Op):
 
 
 def _with_guidance(
-    store: Store, workspace: str, kept: Mapping[str, AppendResult], known: Sequence[ToolRecord]
+    store: Store, workspace: str, appended: Mapping[str, AppendResult], known: Sequence[ToolRecord]
 ) -> list[ToolRecord]:
-    """The records after an append. `known`: with guidance, as they were read before it."""
-    records = [each.record for each in kept.values() if each.record is not None]
+    """The records after an append, with guidance. `known`: the records before it, with guidance."""
+    records = [each.record for each in appended.values() if each.record is not None]
     before = {each.tool_name: (each.guidance_version, each.guidance) for each in known}
     found = []
     for record in records:
         version, guidance = before.get(record.tool_name, (0, None))
         if record.guidance_version != version:  # another writer changed it meanwhile
-            return store.records(workspace, list(kept))
+            return store.records(workspace, list(appended))
         found.append(replace(record, guidance=guidance))
     return found

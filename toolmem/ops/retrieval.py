@@ -1,6 +1,6 @@
 """Rank tools for a query by vector similarity and by shared words.
 
-Scores are added, not ranks: a word ranking that matched nothing but "the" would outweigh a clear
+Scores are added rather than ranks. With ranks, a match of "the" alone would outweigh a clear
 similarity (`benchmarks/meaning.py`).
 """
 
@@ -18,13 +18,13 @@ from toolmem.models.tools import ToolSchema
 from toolmem.store.search import index_words, query_words, search_by_meaning, unit_vector
 from toolmem.text.forms import word_set
 
-DESCRIPTIONS = "descriptions"  # namespace of the tools' own descriptions; keys: names of tools
-MAX_TOOLS = 1_000  # descriptions that are stored of one request
+DESCRIPTIONS = "descriptions"  # the namespace of tools' descriptions; the keys are tool names
+MAX_TOOLS = 1_000  # descriptions stored per request
 MAX_DESCRIPTION = 1_000  # characters
-_CANDIDATES = 200  # hits of each namespace
-_MAX_TEXT = 4_000  # characters of a text that are searched for words
+_CANDIDATES = 200  # hits per namespace
+_MAX_TEXT = 4_000  # characters of a text in which words are searched
 _WORD_BONUS = 0.5  # added to the cosine of a tool that shares every weighted word
-# Guidance says less of what a tool does than its description, so it must be clearly nearer.
+# Guidance says less about what a tool does than its description, so it must be clearly closer.
 _PENALTY: dict[str | None, float] = {None: 0.05, DESCRIPTIONS: 0.0}
 
 # Words of queries that say nothing about a tool.
@@ -57,9 +57,9 @@ def fitting_tools(
     query: str,
     embedder: Embedder,
     names: Sequence[str] | None,
-    on_embedded: Callable[[int], None] | None = None,
+    on_embedded: Callable[[int], None],
 ) -> list[str]:
-    """The tools of a workspace, best first. Raises ModelError. `names` None: among all tools.
+    """The tools that fit a query, best first. `names`: the tools to rank. Raises ModelError.
 
     `on_embedded` is called with the number of documents that were embedded so far.
     """
@@ -67,14 +67,14 @@ def fitting_tools(
     wanted = known if names is None else [name for name in known if name in set(names)]
     if not wanted:
         return []
-    asked = (query, unit_vector(embedder.embed([query])[0], embedder.identity))
+    query_vector = unit_vector(embedder.embed([query])[0], embedder.identity)
     _keep_names(store, workspace, wanted)
     cosines: dict[str, float] = {}
     for namespace, penalty in _PENALTY.items():
         scope = (workspace, namespace)
-        for hit in search_by_meaning(
-            store, embedder, scope, asked, _CANDIDATES, wanted, on_embedded
-        ):
+        asked = (query, query_vector)
+        hits = search_by_meaning(store, embedder, scope, asked, _CANDIDATES, wanted, on_embedded)
+        for hit in hits:
             if hit.similarity is not None:
                 cosines[hit.key] = max(cosines.get(hit.key, -1.0), hit.similarity - penalty)
     candidates = [name for name in wanted if name in cosines]
@@ -84,7 +84,7 @@ def fitting_tools(
 
 
 def _keep_names(store: Store, workspace: str, names: Sequence[str]) -> None:
-    """Store the name of each tool that has no other text, so that it gets a vector too."""
+    """Store the names of tools without guidance and description, so that they get a vector too."""
     for namespace in _PENALTY:
         described = store.documents(workspace, namespace, names)
         names = [name for name in names if name not in described]
@@ -95,7 +95,7 @@ def _keep_names(store: Store, workspace: str, names: Sequence[str]) -> None:
 
 
 def _texts(store: Store, workspace: str, names: Collection[str]) -> dict[str, str]:
-    """Name, description and guidance of each tool, as one text."""
+    """The name, the description and the guidance of each tool, as one text."""
     found = {name: name for name in names}
     for namespace in (DESCRIPTIONS, None):
         for name, document in store.documents(workspace, namespace, list(names)).items():

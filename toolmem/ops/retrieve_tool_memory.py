@@ -21,14 +21,14 @@ from toolmem.text.display import shown_name
 
 @register
 class RetrieveToolMemoryOp(Op):
-    """Answer the memories of the tools named, in the order asked; with `query` the best hits.
+    """Return the guidance of the named tools, in this order, or of those that fit `query` best.
 
-    Names are exact keys. With both, the query ranks among the tools named.
+    Names must be exact. With names and a query, only the named tools are ranked.
     """
 
     class Params(Struct, frozen=True):
         top_k: Annotated[int, Meta(ge=1)] = 5  # hits of a query
-        include_calls: bool = False  # answer the kept calls as well
+        include_calls: bool = False  # return the kept calls as well
 
     reads = ("workspace",)
     optional = ("tool_names", "query", "top_k", "include_calls")
@@ -48,15 +48,13 @@ class RetrieveToolMemoryOp(Op):
             windows = store.windows(context.workspace, wanted)
         else:
             windows = [Window(each, []) for each in store.records(context.workspace, wanted)]
-        own = self.settings.language
         guards = [context.services.guard(context.workspace)]
-        language = context.services.settings.language if own is None else own
-        shown = permitted_records((w.record for w in windows), guards, language)
-        windows = [Window(each, w.calls) for each, w in zip(shown, windows, strict=True)]
-        memories = [tool_memory(window.record, window.calls) for window in windows]
+        records = permitted_records((each.record for each in windows), guards, context.language)
+        pairs = zip(records, windows, strict=True)
+        memories = [tool_memory(record, window.calls) for record, window in pairs]
         found = {memory.when_to_use for memory in memories}
         missing = [name for name in names or [] if name not in found]
-        if query and missing:  # a name that the query ranked out is not missing
+        if query and missing:  # a known tool that the query does not fit is not missing
             known = {each.tool_name for each in store.records(context.workspace, missing)}
             missing = [name for name in missing if name not in known]
         response = context.response
@@ -67,7 +65,7 @@ class RetrieveToolMemoryOp(Op):
         }
         response.success = bool(memories) or not missing
         max_tokens = context.services.settings.guidance.max_tokens
-        texts = [_text(window.record, max_tokens) for window in windows]
+        texts = [_text(record, max_tokens) for record in records]
         nothing = f"found: {', '.join(map(shown_name, missing))}" if missing else "fits the query"
         response.answer = "\n\n".join(texts) or f"No tool memory {nothing}"
 

@@ -1,4 +1,4 @@
-"""SummaryToolMemoryOp: distil guidance from the newest calls of each tool."""
+"""SummaryToolMemoryOp: write guidance from the newest calls of each tool."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from toolmem.models.records import Document
 from toolmem.models.tools import ToolRecord
 from toolmem.ops.dispatch import add_stop_reason, add_usage, dispatch, value_of
 
-MAX_CONVERSATIONS = 20  # of a tool's calls, of which the calls of other tools are read, too
-MAX_AROUND = 400  # of them
+MAX_CONVERSATIONS = 20  # of a tool: the calls of all tools in them are read
+MAX_LOG_CALLS = 400  # read from these conversations together
 MAX_TRIES = 3  # attempts at a tool that another writer keeps changing
+TOO_BUSY = f"others changed this tool {MAX_TRIES} times meanwhile; run it again"
 Action = Literal["summarized", "skipped", "failed", "not_found"]
 
 
@@ -36,7 +37,7 @@ class SummaryOutcome(Struct, kw_only=True):
 
     tool_name: str
     action: Action
-    reason: str = ""  # of the plan
+    reason: str = ""  # why it was summarized or skipped
     new_calls: int = 0
     not_analyzed: int = 0
     prompt_tokens: int = 0  # of a skipped tool: what was not sent
@@ -45,21 +46,21 @@ class SummaryOutcome(Struct, kw_only=True):
 
 @register
 class SummaryToolMemoryOp(Op):
-    """Summarize each tool's newest judged calls, unless guidance covers all of them already.
+    """Summarize each tool's newest judged calls, unless its guidance covers them already.
 
-    A skip sends nothing and writes nothing. A summary marks exactly the calls that it read: one
-    that arrives meanwhile stays new. A summary that fails leaves the old guidance in place.
+    A skip sends nothing and writes nothing. A summary covers exactly the calls that it read: a
+    call that arrives meanwhile stays new. If a summary fails, the old guidance stays in place.
     """
 
     class Params(Struct, frozen=True):
         recent_call_count: Annotated[int, Meta(ge=1)] = 30  # newest calls read; the skip's window
         summary_sleep_interval: Annotated[float, Meta(ge=0)] = 1.0  # seconds between requests
-        force: bool = False  # summarize where nothing is new, too
+        force: bool = False  # summarize tools without new calls, too
         data_from: str = ""  # only calls created since then, ISO 8601; "": all
         # What a model reads: the window, or the guidance that it wrote before and the new calls.
         policy: Literal["smart_skip", "incremental"] = "smart_skip"
-        min_new_calls: Annotated[int, Meta(ge=1)] = 1  # fewer are skipped where there is guidance
-        full_every: Annotated[int, Meta(ge=1)] = 25  # of incremental summaries one reads the window
+        min_new_calls: Annotated[int, Meta(ge=1)] = 1  # with fewer, guidance is kept
+        full_every: Annotated[int, Meta(ge=1)] = 25  # one summary in 25 reads the window
 
         def __post_init__(self) -> None:
             _moment(self.data_from)
@@ -91,10 +92,8 @@ class SummaryToolMemoryOp(Op):
         done = [o.tool_name for o in outcomes if o.action in ("summarized", "skipped")]
         store = context.services.store(self.settings)
         records = store.records(context.workspace, done) if done else []
-        own = self.settings.language
         guards = [context.services.guard(context.workspace)]
-        language = context.services.settings.language if own is None else own
-        records = permitted_records(records, guards, language)
+        records = permitted_records(records, guards, context.language)
         context.response.metadata |= {
             "memory_list": [with_all_fields(tool_memory(each)) for each in records],
             **actions,
@@ -111,21 +110,20 @@ class SummaryToolMemoryOp(Op):
             f"{len(actions['summarized'])} summarized",
             f"{len(actions['skipped'])} skipped (already up-to-date)",
         ]
-        counts += [f"{len(actions['failed'])} failed"] if actions["failed"] else []
-        counts += [f"{len(actions['not_found'])} not found"] if actions["not_found"] else []
+        for action, words in (("failed", "failed"), ("not_found", "not found")):
+            if actions[action]:
+                counts.append(f"{len(actions[action])} {words}")
         is_success = len(done) == len(outcomes)
-        processed = "Successfully processed" if is_success else "Processed"
+        processed = "Successfully processed" if is_success else "Processed"  # ReMe's words
         context.response.success = is_success
-        context.response.answer = (
-            f"{processed} {len(outcomes)} tool memories: {', '.join(counts)}"  # as ReMe words it
-        )
+        context.response.answer = f"{processed} {len(outcomes)} tool memories: {', '.join(counts)}"
         context.report.saved_requests += len(actions["skipped"])
         saved = sum(outcome.prompt_tokens for outcome in outcomes)
         add_usage(context, Usage(saved_prompt_tokens=saved))
 
 
 def _moment(text: str) -> datetime | None:
-    """Raises ValueError."""
+    """Read a time, in UTC if it has no zone. None: the text is empty. Raises ValueError."""
     try:
         moment = datetime.fromisoformat(text) if text else None
     except ValueError:
@@ -155,7 +153,7 @@ class _SummaryRun:
         self._since = _moment(params.data_from)
 
     def run(self, names: Sequence[str] | None) -> None:
-        """Fill `outcomes`; tools are in the order asked, or by name."""
+        """Fill `outcomes`, in the order of `names`, else sorted by name."""
         records: Sequence[ToolRecord] = self._store.records(self._context.workspace, names)
         known = dict.fromkeys(record.tool_name for record in records)
         for name in known if names is None else names:
@@ -169,11 +167,10 @@ class _SummaryRun:
             for gone in {*conflicting} - {record.tool_name for record in records}:
                 self.outcomes[gone] = SummaryOutcome(tool_name=gone, action="not_found")
         for record in records:
-            error = f"others changed this tool {MAX_TRIES} times meanwhile; run it again"
-            self.outcomes[record.tool_name].error = error
+            self.outcomes[record.tool_name].error = TOO_BUSY
 
     def _plan_all(self, records: Iterable[ToolRecord]) -> dict[str, _Task]:
-        """The tools to summarize. Those to skip get their outcome here."""
+        """The tools to summarize, by name. Tools to skip get their outcome here."""
         tasks: dict[str, _Task] = {}
         for record in records:
             plan = plan_summary(
@@ -205,7 +202,7 @@ class _SummaryRun:
         return tasks
 
     def _summarize(self, tasks: Mapping[str, _Task]) -> list[str]:
-        """Summarize, and return the names of tools that another writer changed meanwhile."""
+        """Summarize tools. Returns the names of those that another writer changed meanwhile."""
         if not tasks:
             return []
         writer = self._writer
@@ -240,7 +237,7 @@ class _SummaryRun:
         return conflicting if self.stopped is None else []
 
     def _seqs_since(self, record: ToolRecord) -> set[int] | None:
-        """Seqs of the calls since `data_from`; None: no limit."""
+        """The seqs of the calls since `data_from`. None: there is no such limit."""
         if self._since is None:
             return None
         windows = self._store.windows(self._context.workspace, [record.tool_name])
@@ -248,14 +245,14 @@ class _SummaryRun:
         return {call.seq or 0 for call in calls if call.create_time >= self._since}
 
     def _request_for(self, task: _Task) -> Callable[[], Any]:
-        """The request to the writer: an update of its earlier guidance, or a whole summary."""
+        """Ask the writer to update its earlier guidance, or to write a whole summary."""
         old = task.record.guidance
         name = task.record.tool_name
         calls = task.calls
         update = None
         writer = self._writer
-        if among := getattr(writer, "among", None):  # a writer of the user's own may lack it
-            writer = among(self._calls_around(calls))
+        if among := getattr(writer, "among", None):  # the user's own writer may lack it
+            writer = among(self._conversation_calls(calls))
         if self._params.policy == "incremental" and task.plan.reason == "new_calls":
             update = getattr(writer, "update", None)
         if (
@@ -269,9 +266,9 @@ class _SummaryRun:
             return partial(update, name, calls, new, old)
         return partial(writer.write, name, calls, old)
 
-    def _calls_around(self, calls: Sequence[ToolCallResult]) -> list[ToolCallResult]:
-        """The calls of all tools in the conversations of these; those with failures first."""
-        ordered = sorted(reversed(calls), key=lambda call: not call.failed)
+    def _conversation_calls(self, calls: Sequence[ToolCallResult]) -> list[ToolCallResult]:
+        """The calls of all tools in the conversations of these calls."""
+        ordered = sorted(reversed(calls), key=lambda call: not call.failed)  # failures first
         names = dict.fromkeys(filter(None, (call.conversation_id for call in ordered)))
         if not names:
             return []
@@ -279,24 +276,24 @@ class _SummaryRun:
             self._context.workspace,
             conversation_id=list(names)[:MAX_CONVERSATIONS],
             newest=True,
-            limit=MAX_AROUND,
+            limit=MAX_LOG_CALLS,
         )
         return [each.call for each in log]
 
     def _store_guidance(self, task: _Task, guidance: Guidance) -> None:
         """Raises Conflict where the guidance or a verdict changed since it was read."""
         old = task.record.guidance
-        whole = replace(
+        complete = replace(
             guidance,
             covered=[call.seq for call in task.calls if call.seq is not None],
             created_at=self._context.services.clock.now(),
             forgotten=old.forgotten if old else [],
         )
-        store_guidance(self._store, task.record, whole)
+        store_guidance(self._store, task.record, complete)
 
 
 def store_guidance(store: Store, record: ToolRecord, guidance: Guidance) -> None:
-    """Store it without forgotten lines. Raises Conflict as `Store.put_guidance` does."""
+    """Store guidance without the lines that were forgotten. Raises Conflict as the store does."""
     guidance = without_forgotten(guidance)
     store.put_guidance(
         record.workspace,

@@ -20,9 +20,10 @@ from toolmem.models.records import RULE_PREFIX, TOOL_PREFIX
 from toolmem.models.tools import CallFailure, Window
 from toolmem.rules.store import GUARDED
 from toolmem.store.changes import KEEP_ALL
+from toolmem.text.display import counted
 
 ACTIONS = ("copy", "delete", "delete_ids", "delete_workspace", "dump", "load", "list")
-LONGEST_PATH = 200  # bytes
+MAX_PATH = 200  # bytes
 
 Windows = Iterable[Window[ToolCallResult]]
 
@@ -31,11 +32,11 @@ Windows = Iterable[Window[ToolCallResult]]
 class VectorStoreActionOp(Op):
     """Act on a whole workspace.
 
-    `dump` and `load` take a `path` inside `dump_dir`: a file that ends in .jsonl, else a folder,
-    whose file is `<workspace_id>.jsonl`. `load` checks the whole file before it changes anything,
-    and adds to what is there; with `replace` that goes first. `copy` takes over
-    `src_workspace_id`. `list` answers whole memories with their calls. `delete` removes the tool
-    memories; `delete_workspace` removes everything, with the workspace named again as `confirm`.
+    `dump` and `load` take a `path` inside `dump_dir`: a file that ends in .jsonl, or a folder with
+    the file `<workspace_id>.jsonl`. `load` checks the whole file before it changes anything. It
+    adds to the tool memories of the workspace; with `replace` it deletes these first. `copy` adds
+    those of `src_workspace_id`. `list` returns the tool memories with their calls. `delete` deletes
+    them. `delete_workspace` deletes everything; `confirm` must be the name of the workspace.
     """
 
     reads = ("workspace", "action")
@@ -62,26 +63,27 @@ class VectorStoreActionOp(Op):
         _respond_deleted(context, store.delete_tools(context.workspace), [])
         kept = store.list_records(context.workspace, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX)
         context.response.metadata["rules_kept"] = len(kept)
-        context.response.answer += f"; {len(kept)} rules stay" if kept else ""
+        context.response.answer += f"; {counted(len(kept), 'rule')} kept" if kept else ""
 
     def _delete_ids(self, context: Context, store: Store) -> None:
         ids = context.get("memory_ids")
-        if not isinstance(ids, list) or not ids or not all(isinstance(one, str) for one in ids):
+        if not isinstance(ids, list) or not ids or not all(isinstance(each, str) for each in ids):
             raise _invalid("memory_ids", "expected a list of memory ids")
         records = store.records(context.workspace, guidance=False)
-        named = {record.memory_id: record.tool_name for record in records}
-        gone = store.delete_tools(context.workspace, [named[each] for each in ids if each in named])
-        _respond_deleted(context, gone, [each for each in ids if each not in named])
+        tools = {record.memory_id: record.tool_name for record in records}
+        found = [tools[each] for each in ids if each in tools]
+        deleted = store.delete_tools(context.workspace, found)
+        _respond_deleted(context, deleted, [each for each in ids if each not in tools])
 
     def _delete_workspace(self, context: Context, store: Store) -> None:
         name = context.workspace
         if context.get("confirm") != name:
-            raise _invalid("confirm", f"expected {name!r}; everything in it would be deleted")
+            raise _invalid("confirm", f"expected {name!r}, as everything in it is deleted")
         if store.get(*GUARDED) is not None:
-            problem = "the store is guarded: its rules are lifted one by one, by their user"
+            problem = "the store is guarded: only the user may delete its rules, one by one"
             raise _invalid("action", problem)
         count = store.delete_workspace(name)
-        answer = f"Deleted workspace {name}: {count} tool memories and all records"
+        answer = f"Deleted workspace {name}: {counted(count, 'tool memory')} and all records"
         _respond(context, answer, deleted=count)
 
     def _dump(self, context: Context, store: Store) -> None:
@@ -97,7 +99,8 @@ class VectorStoreActionOp(Op):
         except OSError as error:
             raise StoreError(f"{path.name}: cannot be written ({error.strerror})") from error
         shown = _shown(path, context)
-        _respond(context, f"Dumped {count} tool memories to {shown}", path=shown, dumped=count)
+        answer = f"Dumped {counted(count, 'tool memory')} to {shown}"
+        _respond(context, answer, path=shown, dumped=count)
 
     def _load(self, context: Context, store: Store) -> None:
         path = _path_of(context)
@@ -107,8 +110,8 @@ class VectorStoreActionOp(Op):
         context.response.metadata["passed_over"] = read.passed_over
         with store.transaction():
             if context.get("replace"):
-                gone = store.delete_tools(context.workspace)
-                context.response.metadata["replaced"] = len(gone)
+                deleted = store.delete_tools(context.workspace)
+                context.response.metadata["replaced"] = len(deleted)
             self._merge(context, store, read.windows, len(read.windows), "loaded", path.name)
 
     def _list(self, context: Context, store: Store) -> None:
@@ -116,7 +119,7 @@ class VectorStoreActionOp(Op):
             with_all_fields(tool_memory(window.record, window.calls))
             for window in _windows(store, context.workspace)
         ]
-        answer = f"{len(memories)} tool memories in workspace {context.workspace}"
+        answer = f"{counted(len(memories), 'tool memory')} in workspace {context.workspace}"
         _respond(context, answer, memory_list=memories)
 
     @staticmethod
@@ -131,8 +134,8 @@ class VectorStoreActionOp(Op):
             duplicates += len(appended.duplicates)
             failures += appended.failures
             context.progress(number, count, done)
-        answer = f"{done.capitalize()} {count} tool memories from {source}: {added} calls added"
-        answer += f", {duplicates} there already"
+        answer = f"{done.capitalize()} {counted(count, 'tool memory')} from {source}: "
+        answer += f"{counted(added, 'call')} added, {duplicates} there already"
         metadata = {
             done: count,
             "calls_added": added,
@@ -144,7 +147,7 @@ class VectorStoreActionOp(Op):
 
 
 def _windows(store: Store, workspace: str) -> Iterator[Window[ToolCallResult]]:
-    """Read one tool after the other, so that a large workspace is never in memory as a whole."""
+    """Read tool by tool, so that a large workspace is never in memory as a whole."""
     for name in store.tool_names(workspace):
         yield from store.windows(workspace, [name])
 
@@ -163,9 +166,9 @@ def _respond_not_found(context: Context, workspace: str) -> None:
     _respond(context, f"Workspace {workspace} holds no tool memories", False, not_found=[workspace])
 
 
-def _respond_deleted(context: Context, gone: list[str], missing: list[str]) -> None:
-    answer = f"Deleted {len(gone)} tool memories" + _count(missing, "not found")
-    metadata = {"deleted": len(gone), "not_found": missing, "partial": bool(missing and gone)}
+def _respond_deleted(context: Context, deleted: list[str], missing: list[str]) -> None:
+    answer = f"Deleted {counted(len(deleted), 'tool memory')}" + _count(missing, "not found")
+    metadata = {"deleted": len(deleted), "not_found": missing, "partial": bool(missing and deleted)}
     _respond(context, answer, not missing, **metadata)
 
 
@@ -177,8 +180,8 @@ def _path_of(context: Context) -> Path:
     """The file that `path` names. Raises RequestError where it, or a link, leaves `dump_dir`."""
     configured = context.services.settings.dump_dir
     given = context.get("path") or ""
-    if not isinstance(given, str) or len(given.encode("utf-8", "replace")) > LONGEST_PATH:
-        raise _invalid("path", f"expected text of up to {LONGEST_PATH} bytes")
+    if not isinstance(given, str) or len(given.encode("utf-8", "replace")) > MAX_PATH:
+        raise _invalid("path", f"expected text of up to {MAX_PATH} bytes")
     folder = Path(configured).resolve()
     try:
         path = (folder / PurePath(given)).resolve()

@@ -18,7 +18,7 @@ from toolmem.guidance.failures import count, key_of
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import IMPORT_ID, ToolCallResult
 from toolmem.models.guidance import Guidance, ToolHistory
-from toolmem.ops.summary_tool_memory import MAX_AROUND, MAX_CONVERSATIONS, store_guidance
+from toolmem.ops.summary_tool_memory import MAX_CONVERSATIONS, MAX_LOG_CALLS, store_guidance
 from toolmem.research.backtest import Calls, by_tool
 from toolmem.research.import_runs import OP, summary_writer
 
@@ -76,5 +76,5 @@ def _counted(
             continue
         names = dict.fromkeys(filter(None, (call.conversation_id for call in window)))
         around = [call for name in [*names][-MAX_CONVERSATIONS:] for call in conversations[name]]
-        history = count(examine(window, around[-MAX_AROUND:]), history)
+        history = count(examine(window, around[-MAX_LOG_CALLS:]), history)
     return history

@@ -16,31 +16,33 @@ from toolmem.models.tools import FlowResponse
 from toolmem.operations.operation import OPERATIONS, Operation
 from toolmem.operations.results import NEXT_HEADER, Calls
 
+WORKSPACE = {"type": "string", "description": "The name of the workspace."}
+
 
 def openapi_document(flows: Mapping[str, Flow]) -> dict[str, Any]:
-    """Return the OpenAPI document. `flows`: the flows that can be run, by name."""
-    kinds = [_answered(operation) for operation in OPERATIONS.values()]
-    (of_flow, *answers), schemas = msgspec.json.schema_components(
+    """The OpenAPI document. `flows`: the flows that can be run, by name."""
+    kinds = [_answer_type(operation) for operation in OPERATIONS.values()]
+    (flow_answer, *answers), schemas = msgspec.json.schema_components(
         [FlowResponse, *kinds], ref_template="#/components/schemas/{name}"
     )
     paths = {}
     for name, flow in flows.items():
-        paths[f"/{name}"] = _post(name, flow.description, flow_schema(flow.arguments), of_flow)
+        paths[f"/{name}"] = _post(name, flow.description, flow_schema(flow.arguments), flow_answer)
     for (name, operation), answer in zip(OPERATIONS.items(), answers, strict=True):
         place = f"/operations/{name}" if name in flows else f"/{name}"
         paths[place] = _post(
             place.strip("/").replace("/", "_"), operation.summary, operation.schema(), answer
         )
         if operation.signature.return_annotation is Calls:
-            told = "Pass it as `before` to read older calls. It is absent where there are none."
-            header = {NEXT_HEADER: {"description": told, "schema": {"type": "integer"}}}
+            text = "Pass it as `before` to read older calls. It is absent if there are none."
+            header = {NEXT_HEADER: {"description": text, "schema": {"type": "integer"}}}
             paths[place]["post"]["responses"]["200"]["headers"] = header
     info = {"title": "toolmem", "version": __version__}
     return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
 
-def _answered(operation: Operation) -> Any:
-    """Return the type of the answer to a request for this operation."""
+def _answer_type(operation: Operation) -> Any:
+    """The type of the answer to a request for an operation."""
     kind = operation.signature.return_annotation
     return FlowResponse if kind is Decision else getattr(kind, "sent_as", kind)
 
@@ -58,8 +60,7 @@ def flow_schema(arguments: Mapping[str, Argument]) -> dict[str, Any]:
 def _post(
     name: str, summary: str, schema: dict[str, Any], answer: dict[str, Any]
 ) -> dict[str, Any]:
-    workspace = {"type": "string", "description": "The name of the workspace."}
-    properties = {**schema["properties"], WORKSPACE_KEY: workspace}
+    properties = {**schema["properties"], WORKSPACE_KEY: WORKSPACE}
     required = sorted({*schema.get("required", ()), WORKSPACE_KEY})
     body = {**schema, "properties": properties, "required": required}
     return {

@@ -1,5 +1,5 @@
-"""The memory as an MCP server, for hosts of the protocol with sessions and of the stateless one.
+"""The memory as an MCP server, for hosts that speak the protocol with or without sessions.
 
-`tools` has the tools that an agent calls, `reading` the resources and the prompt that a host puts
-before its model; `server` serves them over stdin or streamable HTTP. Needs `toolmem[mcp]`.
+`tools` has the tools that an agent calls, `reading` the resources and the prompt that a host gives
+to its model. `server` serves them over stdin or streamable HTTP. Needs `toolmem[mcp]`.
 """

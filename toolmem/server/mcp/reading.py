@@ -1,8 +1,8 @@
 """MCP resources and a prompt: the pinned rules and the guidance of tools.
 
-toolmem://{workspace}/rules         the rules that a system prompt pins
-toolmem://{workspace}/tools/{tool}  the guidance of one tool; its name percent-encoded
-prompt `tool_memory`                both, for the tools named
+toolmem://{workspace}/rules         the rules for the system prompt
+toolmem://{workspace}/tools/{tool}  the guidance of one tool; its name is percent-encoded
+prompt `tool_memory`                both, for the named tools
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ import mcp_types as types
 from toolmem.config.names import hint
 from toolmem.errors import RequestError
 from toolmem.flow.checks import WORKSPACE_KEY
-from toolmem.flow.runner import with_new_names
 from toolmem.memory.toolmem import ToolMem
+from toolmem.server.openapi import WORKSPACE
+from toolmem.server.rpc import split_workspace
 from toolmem.text.display import shown_name
 
-PAGE = 100  # resources of one response
+PAGE = 100  # resources per response
 PROMPT = "tool_memory"
 _MARKDOWN = "text/markdown"
 _RULES = "toolmem://{workspace}/rules"
 _TOOL = "toolmem://{workspace}/tools/{tool}"
 _ADDRESS = re.compile(r"toolmem://(?P<workspace>[^/]+)/(?:rules|tools/(?P<tool>[^/]+))")
-_ABOUT_RULES = (
-    "The user's rules for the agent. They belong into the system prompt of every session."
-)
+_ABOUT_RULES = "The user's rules for the agent. They belong in the system prompt of every session."
 _ABOUT_TOOL = "The guidance of a tool, made from its recorded calls."
 
 TEMPLATES = [
@@ -44,7 +43,7 @@ PROMPTS = [
                 name="tools",
                 description="The names of the tools, separated by commas. The default is all.",
             ),
-            types.PromptArgument(name=WORKSPACE_KEY, description="The name of the workspace."),
+            types.PromptArgument(name=WORKSPACE_KEY, description=WORKSPACE["description"]),
         ],
     )
 ]
@@ -60,7 +59,7 @@ class McpReading:
     def resources(self, cursor: str | None) -> types.ListResourcesResult:
         """List the rules, then the tools by name. `cursor`: `next_cursor` of the last page."""
         if cursor is not None and not (cursor.isascii() and cursor.isdecimal()):
-            raise RequestError("cursor: not one that this server gave", "cursor")
+            raise RequestError("cursor: this server gave no such cursor", "cursor")
         start = int(cursor or 0)
         names = sorted(self.memory.services.store().tool_names(self.workspace))
         page = names[start : start + PAGE]
@@ -92,9 +91,9 @@ class McpReading:
     def prompt(self, name: str, arguments: Mapping[str, str] | None) -> types.GetPromptResult:
         if name != PROMPT:
             raise RequestError(f"there is no prompt {shown_name(name)} ({hint(name, [PROMPT])})")
-        given = with_new_names(arguments or {})
+        workspace_name, given = split_workspace(arguments or {}, self.workspace)
         tools = [tool.strip() for tool in given.get("tools", "").split(",") if tool.strip()]
-        workspace = self.memory.workspace(given.get(WORKSPACE_KEY) or self.workspace)
+        workspace = self.memory.workspace(workspace_name)
         nothing = "No rule is pinned, and nothing is known of these tools."
         text = workspace.prompt(tools or None) or nothing
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))

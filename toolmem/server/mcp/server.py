@@ -37,7 +37,7 @@ not approved waits as a request."""
 class McpService:
     """One memory behind an MCP server. Raises ConfigError."""
 
-    def __init__(self, memory: ToolMem, workspace: str = "default") -> None:
+    def __init__(self, memory: ToolMem, workspace: str) -> None:
         self._tools = McpTools(memory, workspace)
         self._threads = Threads()
         tools = types.ListToolsResult(tools=[each.tool for each in self._tools.offers.values()])
@@ -72,7 +72,7 @@ class McpService:
         return app
 
     def _handler(self, work: Callable[[Any], Any]) -> Callable[[Any, Any], Awaitable[Any]]:
-        """The handler of a request that asks no model. `work`: from its params to the result."""
+        """The handler of a request that asks no model. `work` turns its params into the result."""
 
         async def handle(context: Any, params: Any) -> Any:
             return await self._run(partial(work, params))
@@ -88,7 +88,7 @@ class McpService:
         return await self._run(work, waits=params.name not in _SHORT)
 
     async def _run(self, work: Callable[[], Answer], *, waits: bool = False) -> Answer:
-        """Run in a thread; toolmem's own errors become errors of the protocol."""
+        """Run in a thread. Errors of toolmem become errors of the protocol."""
         try:
             return await self._threads.run(work, waits=waits)
         except RequestError as error:

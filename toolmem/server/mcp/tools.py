@@ -1,6 +1,6 @@
-"""The tools of the MCP server: operations made for agents, and the flows that `mcp.tools` adds.
+"""The tools of the MCP server: operations for agents, and the flows that `mcp.tools` adds.
 
-Every session of every agent sends the list to its model, so it is short.
+Every agent sends the list to its model in every session, so it is short.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from toolmem.config.names import hint
 from toolmem.errors import ConfigError, RequestError
 from toolmem.flow.binding import Flow
 from toolmem.flow.checks import WORKSPACE_KEY
-from toolmem.flow.runner import with_new_names
 from toolmem.memory.toolmem import ToolMem, Workspace
 from toolmem.models.decisions import Decision
 from toolmem.models.tools import FlowResponse
@@ -27,7 +26,8 @@ from toolmem.operations.results import Result
 from toolmem.rules.changes import Actor
 from toolmem.rules.notes.keep import NoteResult
 from toolmem.rules.replies import without_ways_out
-from toolmem.server.openapi import flow_schema
+from toolmem.server.openapi import WORKSPACE, flow_schema
+from toolmem.server.rpc import split_workspace
 
 ALL = "all"  # in `mcp.tools`: every flow
 
@@ -40,7 +40,7 @@ class Offer(Struct):
 
 
 class McpTools:
-    """The tools by name. Raises ConfigError if `mcp.tools` names an unknown flow."""
+    """Offers and runs tools. Raises ConfigError if `mcp.tools` names an unknown flow."""
 
     def __init__(self, memory: ToolMem, workspace: str) -> None:
         self.memory = memory
@@ -58,15 +58,14 @@ class McpTools:
         for name in flows if ALL in chosen else chosen:
             self.offers.setdefault(name, _flow_offer(name, flows[name]))
         for offer in self.offers.values():
-            schema = {"type": "string", "default": workspace}
+            schema = {**WORKSPACE, "default": workspace}
             offer.tool.input_schema["properties"][WORKSPACE_KEY] = schema
 
     def call(self, name: str, arguments: Mapping[str, Any] | None, client: str) -> CallToolResult:
-        """Run a tool as the agent `client`. Refusals are results. Raises StoreError, ModelError."""
+        """Run a tool for an agent. A refusal is a result. Raises StoreError, ModelError."""
         given = {key: value for key, value in (arguments or {}).items() if value is not None}
         try:
-            given = with_new_names(given)
-            workspace = given.pop(WORKSPACE_KEY, None) or self.workspace
+            workspace, given = split_workspace(given, self.workspace)
             offer = self.offers.get(name)
             if offer is None:
                 raise RequestError(f"there is no tool {name!r} ({hint(name, self.offers)})")
@@ -74,8 +73,6 @@ class McpTools:
             for key in given:
                 if key not in known:
                     raise RequestError(f"{key}: unknown ({hint(key, known)})", key)
-            if not isinstance(workspace, str):
-                raise RequestError("workspace: expected the name of a workspace", WORKSPACE_KEY)
             actor = Actor("agent", name=client)
             done = offer.run(self.memory.workspace(workspace).acting_as(actor), given)
         except RequestError as error:
@@ -105,7 +102,7 @@ def _operation_offer(operation: Operation, agent: AgentTool) -> Offer:
 
 
 def _flow_offer(name: str, flow: Flow) -> Offer:
-    """Without `confirm`: only the user may delete a workspace, so agents are not offered it."""
+    """A flow as a tool. It has no `confirm`, as only the user may delete a workspace."""
     hidden = ("confirm", WORKSPACE_KEY)
     schema = flow_schema({key: each for key, each in flow.arguments.items() if key not in hidden})
     for each in schema["properties"].values():
