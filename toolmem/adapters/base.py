@@ -217,5 +217,5 @@ def joined(*texts: str) -> str:
 
 
 def schema_of(tool: Any, parameters: Any) -> dict[str, Any]:
-    """The MCP schema of a tool with this JSON Schema of its parameters."""
+    """Make a tool's MCP schema from the JSON Schema of its parameters."""
     return {"name": tool.name, "description": tool.description or "", "inputSchema": parameters}

@@ -45,7 +45,7 @@ class Environment(Struct, frozen=True):
     dotenv: Mapping[str, str] = {}
 
     def first(self, names: tuple[str, ...], *, dotenv_alone: bool = False) -> tuple[str, str]:
-        """The name and value of the first of these variables that is set, or ("", "")."""
+        """Return name and value of the first of these variables that is set, or ("", "")."""
         for name in names:
             value = (not dotenv_alone and self.real.get(name)) or self.dotenv.get(name)
             if value:

@@ -46,7 +46,7 @@ def shown_settings(
 
 
 def _origin(layer: Mapping[Path, Any], path: Path) -> str:
-    """The origin of a value, or of the nearest value around it, such as a mapping."""
+    """Return the origin of a value, or of the nearest mapping around the value."""
     parents = (path[:end] for end in range(len(path), 0, -1))
     return next((layer[each].origin for each in parents if each in layer), "class default")
 

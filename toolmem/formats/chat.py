@@ -252,7 +252,7 @@ _PART_KEYS = frozenset({"type", "text", "refusal", "content"})
 
 
 def text_of(content: Any) -> str:
-    """A text, or the texts of a list of parts; an image or a sound is replaced by its type."""
+    """Return a content's text or texts of parts, with the type in place of image or sound."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -326,14 +326,14 @@ _TYPES = {  # by the beginning of base64
 
 
 def without_pictures(call: ToolCallResult) -> ToolCallResult:
-    """The call with `[image/png, 225 kB]` in place of base64, in its input and its output."""
+    """Replace base64 in a call's input and output by a note such as `[image/png, 225 kB]`."""
     return replace(
         call, input=change_texts(call.input, _without_base64), output=_without_base64(call.output)
     )
 
 
 def change_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """A JSON value with all of its texts changed, keys too."""
+    """Return a JSON value with `change` applied to all its texts, keys too."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):

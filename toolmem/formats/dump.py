@@ -172,7 +172,7 @@ def _safe_guidance(guidance: Guidance) -> Guidance:
 
 
 def _from_vector_node(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The memory in a vector node's metadata, where ReMe's local store keeps it.
+    """Return the memory in a vector node's metadata, as ReMe's local store keeps it.
 
     The memory's own metadata is an object or JSON text.
     """

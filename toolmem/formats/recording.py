@@ -265,7 +265,7 @@ class RecordingReader:
         return ReadCall(call, row, line, name)
 
     def conversation(self, value: Any) -> Iterator[tuple[Any, str]]:
-        """The calls and messages of a conversation in OpenAI's form, after its problems."""
+        """Yield a conversation's problems, then its calls and messages. It is in OpenAI's form."""
         if not is_conversation(value):
             yield None, "no conversation: expected an object with a list `messages`"
             return

@@ -165,7 +165,7 @@ def _alternatives(path: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def recognize(unit: Any, formats: tuple[Format, ...]) -> Format | None:
-    """The first format with a mark that the unit fits."""
+    """Return the first of the formats with a mark that fits the unit; None if there is none."""
     for each in formats:
         if any(fits(mark, unit, unit) for mark in each.marks):
             return each

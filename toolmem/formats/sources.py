@@ -62,7 +62,7 @@ def find_files(
     paths: Sequence[str | os.PathLike[str]],
     closed: Callable[[OSError], None] | None = None,  # gets the error of an unreadable folder
 ) -> list[Path]:
-    """The files in `paths`, and those in folders in `paths`. Raises RequestError."""
+    """List the files in `paths`, and all files in folders among them. Raises RequestError."""
     found = []
     for path in map(Path, paths):
         if path.is_dir():
@@ -90,7 +90,7 @@ def _is_regular(path: Path) -> bool:
 
 
 def read_units(path: Path, folders: Collection[str] | None = None) -> Iterator[Line]:
-    """The units of a file. Raises RequestError if it cannot be read at all.
+    """Read the units of a file. Raises RequestError if the file cannot be read at all.
 
     `folders`: of a database of OpenCode, read only the sessions that were started in these.
     """

@@ -125,7 +125,7 @@ def _first(attributes: dict[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 def with_attachments(sample: Any) -> Any:
-    """A sample of inspect_ai with its attachments put back in their places."""
+    """Put the attachments of an inspect_ai sample back in their places."""
     attachments = sample.get("attachments") or {}
 
     def restored(text: str) -> str:

@@ -42,7 +42,7 @@ class ToolNames(Struct, frozen=True, kw_only=True):
         return found["tool"], server or found["server"]
 
     def in_hook(self, name: str, arguments: Any) -> tuple[str, Any]:
-        """The name and arguments that a hook gets, from those in a transcript.
+        """Convert a tool's name and arguments in a transcript into those that a hook gets.
 
         `commands` has the tool's name in hooks and one parameter. A hook gets only this parameter,
         as `command`. A list of words is joined; a text in place of arguments counts as `input`.

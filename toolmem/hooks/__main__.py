@@ -102,7 +102,7 @@ def read_payload(stdin: BufferedIOBase, raw: bytearray) -> None:
 
 
 def _read_options(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The agent's name and the options. Unknown ones pass: another version may have set them."""
+    """Read the agent's name and options, also unknown options, which another version may have."""
     name = ""
     options = {}
     words = iter(arguments)

@@ -59,7 +59,7 @@ def zone_of(config: str) -> tzinfo | None:
 
 
 def read_notes(name: str, kind: type[list[Note]]) -> list[Note]:
-    """The notes in a file of the state folder; [] if it is missing or cannot be read."""
+    """Read the notes in a file of the state folder; [] if it is missing or unreadable."""
     try:
         return msgspec.json.decode((state_folder() / name).read_bytes(), type=kind)
     except (OSError, ValueError):

@@ -123,7 +123,7 @@ def _failed_in_recording(path: str, call_id: str) -> bool | None:
 
 
 def last_lines(path: str) -> list[str]:
-    """The last lines of an agent's recording; [] if it cannot be read."""
+    """Read the last lines of an agent's recording; [] if it cannot be read."""
     with suppress(OSError, ValueError), open(path, "rb") as file:
         file.seek(max(0, file.seek(0, 2) - _RECORDING_END))
         return file.read().decode("utf-8", "replace").splitlines()

@@ -36,7 +36,7 @@ class Template(Struct, frozen=True):
         return blake2b(self.text.encode(), digest_size=16).hexdigest()[:12]
 
     def render(self, values: Mapping[str, str | None]) -> str:
-        """The prompt with these values. Braces in values mean nothing."""
+        """Fill these values into the template. Braces in values mean nothing."""
         known = {name: value for name, value in values.items() if value is not None}
 
         def replaced(found: re.Match[str]) -> str:
@@ -49,7 +49,7 @@ class Template(Struct, frozen=True):
         )
 
     def ending_in(self, form: str, *markers: str) -> Template:
-        """The template followed by `form`, unless it contains all `markers` already."""
+        """Append `form` to the template, unless the template has all `markers` already."""
         if all(marker in self.text for marker in markers):
             return self
         return Template(self.text.rstrip() + "\n\n" + form)
@@ -106,7 +106,7 @@ def cut_longest(texts: Mapping[str, str], limit: int) -> dict[str, str]:
 
 
 def cut_middle(text: str, limit: int) -> str:
-    """The start and the end of a text, about `limit` characters: what a call did, why it failed."""
+    """Shorten a text to about `limit` characters by cutting its middle: the ends tell most."""
     if len(text) <= limit:
         return text
     head = limit - limit // 2

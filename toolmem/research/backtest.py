@@ -209,7 +209,7 @@ def split(calls: Calls, fold: int = 0) -> Split:
 
 
 def task_of(call: ToolCallResult) -> str:
-    """The task that a call belongs to, in any run; "" if its metadata names none."""
+    """Return the task of a call, the same in each run of it; "" if its metadata names none."""
     task = call.metadata.get("task_id")
     if task in (None, ""):
         return ""

@@ -51,7 +51,7 @@ class Chart(Figure):
 
 
 def failure_chart(tools: pd.DataFrame) -> Chart:
-    """The share of failed calls with its 95 % interval, in the order of the table.
+    """Draw the share of failed calls with its 95 % interval, in the order of the table.
 
     `tools`: the table `tools` or `groups`.
     """
@@ -87,7 +87,7 @@ def failure_chart(tools: pd.DataFrame) -> Chart:
 
 
 def score_chart(tools: pd.DataFrame) -> Chart:
-    """The judge's average score, in the order of the table `tools` or `groups`."""
+    """Draw the judge's average score, in the order of the table `tools` or `groups`."""
     scored = _all_tools(tools).dropna(subset="avg_score")
     shown = scored.head(MAX_BARS)
     title = "Average score; most failures above"
@@ -101,7 +101,7 @@ def score_chart(tools: pd.DataFrame) -> Chart:
 
 
 def error_chart(errors: pd.DataFrame) -> Chart:
-    """How many calls failed, by error class, the most frequent first."""
+    """Draw how many calls failed, by error class, the most frequent first."""
     sums = errors.groupby("error_class")[["calls", "silent_failures"]].sum().astype(int)
     shown = sums.sort_values("calls", ascending=False, kind="stable").head(MAX_BARS)
     chart, axes = _chart(shown.index, "Why calls failed", "failed calls")
@@ -113,7 +113,7 @@ def error_chart(errors: pd.DataFrame) -> Chart:
 
 
 def skip_chart(skips: pd.DataFrame) -> Chart:
-    """The prompt tokens that two summaries sent and saved."""
+    """Draw the prompt tokens that the two summaries sent and saved."""
     names = {"sent_prompt_tokens": "sent", "saved_prompt_tokens": "saved: nothing was new"}
     sums = skips.groupby("run", sort=False)[list(names)].sum().astype(int)
     estimated = ", estimated" if bool(skips["estimated"].all()) else ""
@@ -128,7 +128,7 @@ def skip_chart(skips: pd.DataFrame) -> Chart:
 
 
 def cost_chart(costs: pd.DataFrame) -> Chart:
-    """The prompt tokens of each policy of `summarization_costs`, and how old its guidance was."""
+    """Draw each policy's prompt tokens and age of guidance, from `summarization_costs`."""
     title = "What keeping guidance fresh costs"
     chart, axes = _chart(costs.index, title, "estimated prompt tokens")
     tokens = costs["prompt_tokens"].astype(float)

@@ -158,7 +158,7 @@ def _add_price(cost: PolicyCost, model: str, budget: Budget, limits: BudgetSecti
 
 
 def _judged(calls: Sequence[ToolCallResult]) -> list[ToolCallResult]:
-    """The calls as a memory stores them: with verdicts, and with ids that differ for each tool."""
+    """Give calls what a memory gives them: verdicts, and ids that are unique in a tool."""
     if all(call.seq is not None for call in calls):  # a memory orders its calls by tool
         calls = sorted(calls, key=lambda call: call.create_time)
     found: dict[tuple[str, str], ToolCallResult] = {}

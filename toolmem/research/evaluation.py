@@ -133,7 +133,7 @@ class Agreement(Struct, kw_only=True):
 
 
 def sample() -> tuple[list[Path], list[Any]]:
-    """The packaged recording, and the schemas of its tools."""
+    """Return the path of the packaged recording, and the schemas of its tools."""
     folder = Path(toolmem.__file__).parent / "data"
     tools = json.loads((folder / "tools.json").read_bytes())
     return [folder / "recording.calls.jsonl.gz"], tools
@@ -237,7 +237,7 @@ def _flags_and_labels(
 
 
 def _group(call: ToolCallResult, by: str) -> str:
-    """The value of a call's field as text; "" if it has none."""
+    """Return the value of a call's field `by` as text; "" if the call has none."""
     if by == "day":
         return f"{call.create_time.astimezone(UTC):%Y-%m-%d}"
     value = call.metadata.get(by)
@@ -256,7 +256,7 @@ def _later_repairs(calls: Sequence[EvaluatedCall]) -> LaterRepairs:
 
 
 def _summary_tokens(memory: ToolMem, names: Sequence[str]) -> dict[str, int]:
-    """The tokens of the prompt of each tool's summary, also where no model was asked."""
+    """Count the tokens of each tool's summary prompt, even if no model was asked."""
     store = memory.services.store()
     records = store.records(memory.workspace_name, names)
     guidance = {each.tool_name: each.guidance for each in records if each.guidance}

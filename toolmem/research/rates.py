@@ -61,7 +61,7 @@ class Errors(NamedTuple):
 
 
 def errors_of(calls: Iterable[Outcome]) -> dict[bool, Errors]:
-    """The judge's errors on labelled calls, by its verdict; {} if there are too few labels."""
+    """Count the judge's errors on labelled calls, by its verdict; {} if labels are too few."""
     pairs = [each for each in calls if None not in each]
     if len(pairs) < MIN_LABELS:
         return {}

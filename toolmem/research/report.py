@@ -134,7 +134,7 @@ def _lost_calls(row: tables.ToolRow) -> int:
 
 
 def _first_to_fix(evaluation: Evaluation, tools: Sequence[tables.ToolRow]) -> list[dict[str, Any]]:
-    """The tools that lost most calls, with their main failure and when they failed."""
+    """Find the tools that lost most calls, their main failure, and when they failed."""
     guidance = {record.tool_name: record.guidance for record in evaluation.tools}
     rows = []
     for row in sorted(tools, key=_lost_calls, reverse=True)[:MAX_FIRST]:

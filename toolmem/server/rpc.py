@@ -117,7 +117,7 @@ class Rpc:
 
 
 def split_workspace(request: Mapping[str, Any], default: str = "") -> tuple[str, dict[str, Any]]:
-    """The workspace that a request names, and its other arguments. Raises RequestError."""
+    """Split a request into its workspace and its other arguments. Raises RequestError."""
     arguments = with_new_names(request)
     workspace = arguments.pop(WORKSPACE_KEY, None) or default
     if not isinstance(workspace, str) or not workspace:

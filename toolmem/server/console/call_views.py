@@ -142,7 +142,7 @@ def _rules_against(memory: Workspace, call: ToolCallResult) -> list[Any]:
 
 
 def logged_call(memory: Workspace, query: Query) -> LoggedCall:
-    """The call that a query names by tool and id, with its position. Raises Refused."""
+    """Find the call that a query names by tool and id, and its position. Raises Refused."""
     found = memory.services.store().call_log(
         memory.workspace_name, tool_names=query.get("tool", ""), ids=[query.get("id", "")]
     )

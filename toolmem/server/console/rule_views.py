@@ -31,7 +31,7 @@ KINDS = ("rule", "repeat", "known_name", "schema", "self")
 
 
 def rules(memory: Workspace, query: Query) -> dict[str, Any]:
-    """The rules in one state: those that hold, wait for the user, or have ended."""
+    """List rules in one state: rules that hold, that wait for the user, or that have ended."""
     found = rules_by_state(memory, query)
     state = query.get("state", "")
     state = state if state in found else "holds"
@@ -122,7 +122,7 @@ def _answer(memory: Workspace, rule: ToolMemoryRule, call: str) -> str:
 
 
 def draft(memory: Workspace, query: Query) -> dict[str, Any]:
-    """A rule that is written or edited: how it is understood, and what it would stop."""
+    """Show how a rule that a person is writing is understood, and what it would stop."""
     row = editable(memory, query["id"]) if query.get("id") else None
     known = row.rule if row else None
     given = {name: query.get(name, "") for name in FIELDS}

@@ -103,7 +103,7 @@ def home(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def _sentences(decision: Decision, rules: Mapping[str, ToolMemoryRule]) -> list[str]:
-    """The sentences of a decision's rules at its time, without deleted rules."""
+    """Return the sentences of a decision's rules as they then were, without deleted rules."""
     found = []
     for rule in (rules[each] for each in decision.rule_ids if each in rules):
         later = (each.before for each in rule.changes if each.time > decision.time)

@@ -240,7 +240,7 @@ class Visitors:
 
 
 def cookie_name(request: Request) -> str:
-    """The name has the port, as cookies of a host are sent to each of its ports."""
+    """Name the cookie by the port, as a browser sends a host's cookies to all its ports."""
     return f"toolmem_visit_{(request.scope.get('server') or ('', ''))[1]}"
 
 

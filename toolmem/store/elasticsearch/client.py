@@ -236,7 +236,7 @@ class Client:
         return [_doc_of(each) if each.get("found") else None for each in found]
 
     def bulk(self, writes: Sequence[Write]) -> list[Revision | None]:
-        """The new revision of each document; None: its version or revision conflicted (409)."""
+        """Write documents. Returns new revisions, None if version or revision conflicted (409)."""
         written: list[Revision | None] = []
         for lines in _chunks([each.lines() for each in writes]):
             for each in self._answers(lines, self._send):

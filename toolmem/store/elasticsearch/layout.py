@@ -44,7 +44,7 @@ _MAPPINGS["rule-copies"] = _MAPPINGS["records"]
 
 
 def digest(*parts: str) -> str:
-    """A hash of these texts in this order: 30 hex digits."""
+    """Hash these texts in this order into 30 hex digits."""
     state = blake2b(digest_size=15)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")

@@ -41,7 +41,7 @@ def document_fields(text: str) -> dict[str, str]:
 
 
 def record_of(doc: Doc | None) -> Record | None:
-    """The record of a document; None if it was deleted or never written."""
+    """Decode a document's record; None if it was deleted or never written."""
     if doc is None or not doc.source["live"]:
         return None
     source = doc.source

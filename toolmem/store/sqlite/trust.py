@@ -107,7 +107,7 @@ def file_name(named: bytes) -> str:
 
 
 def _note_paths(path: str) -> list[Path]:
-    """The paths of both notes. Two, so that a store stays trusted where one of them is lost."""
+    """Return the paths of both notes: a store stays trusted if one of the notes is lost."""
     name = file_name(os.fsencode(os.path.realpath(path)))
     folders = (state_folder(), Path(os.path.expanduser("~"), OWN_FOLDER))
     absolute = (folder for folder in folders if folder.is_absolute())  # not in a project
