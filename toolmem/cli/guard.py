@@ -36,7 +36,7 @@ def guard() -> None:
 @guard.command("check")
 @click.argument("tool")
 @click.argument("arguments")
-@options.conversation("Check the call as one of this conversation.")
+@options.conversation("Check the call as if it were in this conversation.")
 @options.with_memory()
 @options.as_json
 def check(

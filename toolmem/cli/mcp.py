@@ -17,7 +17,7 @@ from toolmem.hooks import mcp_entries
 from toolmem.hooks.installs import interpreter
 
 shadow_mode = click.option(
-    "--shadow", is_flag=True, help="Only record calls and decisions: stop no call, add no advice."
+    "--shadow", is_flag=True, help="Only record calls and decisions: stop no call, add no text."
 )
 settings_file = click.option(
     "--file",

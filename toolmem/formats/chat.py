@@ -83,7 +83,7 @@ class Chat(Struct):
 
 
 def is_conversation(value: Any) -> bool:
-    """Whether it is an object with `messages`, or a list of messages."""
+    """Whether a value is an object with `messages`, or a list of messages."""
     if isinstance(value, Mapping):
         return isinstance(value.get("messages"), list)
     is_list = isinstance(value, list) and bool(value)
