@@ -151,10 +151,10 @@ class _Reader:
         return Decoded(True, cut.value, complete=False) if cut.holder else NO_LITERAL
 
     def read_fields(self) -> Decoded:
-        """Read at least two `field=value`.
+        """Read a text of two or more fields: `success=False error=denied`.
 
-        With a bare word (`level=info`) they are a line of a log, unless one field is an outcome
-        (`success=False error=denied`).
+        If a value is a bare word (`level=info`), the text is a line of a log and is not read,
+        unless a field such as `success` is true or false.
         """
         fields: dict[str, Any] = {}
         outer = _Container(fields, "")

@@ -1,8 +1,8 @@
 """Find the failures that shells and programs print: exit codes, time-outs, tracebacks, builds.
 
-What a program prints is data, so the word "error" in a line proves nothing. A traceback at the end
-of the output does, and so does the closing line of a build, a test run or the harness. In a shell's
-output, so does a line that begins with the name of a program of the command line.
+What a program prints is data, so the word "error" in a line proves nothing. These prove a failure:
+a traceback at the end of the output, the closing line of a build, a test run or the harness, and in
+a shell's output a line that begins with the name of a program of the command line.
 """
 
 from __future__ import annotations
