@@ -122,7 +122,7 @@ class ToolMemoryCaptureHook:
         return follow_reply(self.rules, turn, actor)
 
     def _keep(self, turn: Turn, *, named_only: bool = False, is_last: bool = False) -> Captured:
-        """Keep demands. `named_only`: of named tools; `is_last`: no later step keeps the others."""
+        """Keep demands. `named_only`: only on tools they name; `is_last`: no later step follows."""
         from toolmem.rules.reader.demands import demands, unkept
 
         reminder, message = split_keep_prefix(turn.held or turn.user_message)
