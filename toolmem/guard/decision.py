@@ -143,7 +143,7 @@ def apply_answer(decision: Decision, agreed: bool) -> Decision:
 
 
 def without_consent(decision: Decision) -> Decision:
-    """Limit a decision to ask that maybe no person answers: a yes then lets only this call run."""
+    """Let a yes to this decision only run the call and lift no rule: maybe no person answers."""
     sources = tuple(replace(each, lifts=False, unknown="") for each in decision.sources)
     return replace(decision, sources=sources)
 

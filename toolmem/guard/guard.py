@@ -138,7 +138,7 @@ class Guard:
         """Decide about a call. If the store fails, `guard.on_error` decides. Raises nothing.
 
         `force` allows a call that would be stopped as a *repeat*. None: the host cannot pass it, so
-        the first unchanged repeat of a denied call counts as force. `asks_user`: a person is sure
+        the first unchanged repeat of a denied call counts as force. `asks_user`: a person is known
         to answer if the action is `ask`; only then may the answer lift a rule.
         """
         view = CallView(tool_name, arguments, schema.parameters if schema else None, folder)

@@ -44,7 +44,7 @@ class Met(Struct):
 
 
 class CallHistory(Struct, kw_only=True, omit_defaults=True):
-    """The calls and file writes of a conversation that rules ask for, as places in its order."""
+    """The places, in a conversation's order, of file writes and of calls that rules ask for."""
 
     at: int = 0  # the last place
     wrote: int = 0  # the place of the last call that wrote files

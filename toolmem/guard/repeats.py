@@ -66,7 +66,7 @@ class Outcome(Struct, kw_only=True):
 
 
 class Failures(Struct, kw_only=True, omit_defaults=True):
-    """The failures of one conversation that still count. A call that may write clears them."""
+    """Failures of one conversation that still count. A call that changes something clears them."""
 
     failures: dict[str, FailedCall] = {}
     changed: int = 0  # how often something changed

@@ -75,7 +75,7 @@ def _counts(failure: Failure) -> tuple[int, int, int]:
 
 
 def known_of(store: Store, workspace: str, tool: str) -> Known:
-    """Read what a store knows of a tool: newest calls of it and of all tools, and its history."""
+    """Read what a store knows of a tool: newest calls, also of other tools, and its history."""
 
     def newest(tool_name: str | None) -> list[ToolCallResult]:
         log = store.call_log(workspace, tool_names=tool_name, newest=True, limit=MAX_CALLS)

@@ -78,7 +78,7 @@ _WORD = re.compile(r"[\w./:@+=-]+")
 
 
 class CallTexts(Struct, frozen=True, dict=True):
-    """The texts of a call, in which `was_proposed` looks for what a later call does."""
+    """The texts of a call, in which `was_proposed` looks for parts of a later call."""
 
     given: str  # the task and the input
     output: str

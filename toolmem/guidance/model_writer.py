@@ -149,7 +149,7 @@ class DryRunWriter:
         return replace(card, prompt_tokens=tokens, author=self.author)
 
     def update(self, tool_name: str, calls: Calls, new: Calls, old: Guidance) -> Guidance:
-        """Count the prompt of `ModelWriter.update`, made with the old card for a model's text."""
+        """Count the prompt of `ModelWriter.update`; the old card stands for a model's text."""
         self._model.count(self._writer.prompt(tool_name, new, replace(old, written=old.text)))
         card = self._card.write(tool_name, calls, old)
         tokens = estimated_tokens(self._writer.prompt(tool_name, calls))

@@ -177,6 +177,6 @@ def _command_asks(command: str) -> bool:
 
 
 def _program(stage: str) -> tuple[str, str]:
-    """Split the name of a program and its first argument off; a missing one is ""."""
+    """Return (program, first argument) of a part of a command line; a missing word is ""."""
     path, argument, *_ = [*stage.split(maxsplit=2), "", ""]
     return path.rsplit("/", 1)[-1], argument

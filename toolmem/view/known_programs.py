@@ -219,7 +219,7 @@ MAX_HOST = 2_000  # characters of a word that may name a host
 
 
 def file_forms(program: str, word: str) -> Iterator[str]:
-    """Yield the paths that a word names: of `a/b`, `@a/b`, `file:///a/b`, `HEAD:a/b`."""
+    """Yield the paths that a word names, as in `a/b`, `@a/b`, `file:///a/b`, `HEAD:a/b`."""
     if word.startswith("-"):
         if program == "curl" and "@" in word:  # `-d@FILE`, `-Fname=@FILE`
             yield from file_forms("", word[word.index("@") :])

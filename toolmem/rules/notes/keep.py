@@ -151,7 +151,7 @@ def _is_older(rule: ToolMemoryRule, quote: str, context: NoteContext) -> bool:
 def _replaced(
     rules: ToolMemoryStore, verified: Verified, context: NoteContext
 ) -> list[ToolMemoryRule]:
-    """Return the rules on a note's tools that it corrects by its words. Raises NoteRefused."""
+    """Return the rules, on a note's tools, that the note says it replaces. Raises NoteRefused."""
     note = verified.note
     in_force = rules.all_rules(context.session).rules
     meant = _rules_meant(note.replaces, in_force, "replaces")
@@ -171,7 +171,7 @@ def _replaced(
 def _with_parts(
     meant: Sequence[ToolMemoryRule], rules: Sequence[ToolMemoryRule]
 ) -> list[ToolMemoryRule]:
-    """Add rules of the user whose sentence contains that of a given rule, or is a part of it.
+    """Add the user's rules whose sentence contains the sentence of a rule, or is a part of it.
 
     The reader keeps a whole sentence of a message; a model's note may quote a part of the sentence.
     """
@@ -390,7 +390,7 @@ def _name_one(rules: Sequence[ToolMemoryRule]) -> str:
 
 
 def _fit(described: frozenset[str], rule: ToolMemoryRule) -> float:
-    """Return the share of the described words that the rule has; a shorter rule gets more."""
+    """Return the share of described words that the rule has, a bit higher for a short rule."""
     own = content_words(f"{rule.rule} {rule.said.understood}")
     shared = len(described & own)
     return shared / max(len(described), 1) + shared / (10 * max(len(own), 1))

@@ -24,7 +24,7 @@ def find_quote(quote: str, user_messages: Iterable[str]) -> QuoteStatus:
     """Find a quote in the messages that the user typed.
 
     said: in the user's own words; shown: only in pasted or quoted text; unsaid: nowhere;
-    too_short: it is neither a whole sentence nor three words (four Chinese characters) of one.
+    too_short: neither a whole sentence nor three words (four Chinese characters) of a sentence.
     """
     sought = _comparable(quote)
     if not any(map(str.isalnum, sought)):

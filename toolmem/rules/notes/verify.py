@@ -311,7 +311,7 @@ def _matching_tools(pattern: str, names: Sequence[str], tools: _Tools) -> list[s
 
 
 def _distinct_class(kinds: list[str], others: set[str], name: str) -> list[str]:
-    """Return a tool's classes; if `others` has one, a class that it lacks, or else the name."""
+    """Return classes that tell a tool from `others`, or the tool's name if there are none."""
     if others.isdisjoint(kinds):
         return kinds
     return [kind for kind in kinds if kind not in others][-1:] or [folded_name(name)]

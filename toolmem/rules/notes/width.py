@@ -107,7 +107,7 @@ def names_tool(quote: str, tools: Sequence[str], conditions: Conditions) -> bool
 
 
 def other_tool_named(quote: str, tools: Iterable[str], conditions: Conditions) -> str:
-    """Name another tool that a quote names, if quote and condition share nothing; "" if none."""
+    """Return another tool that a quote names, if quote and condition share nothing; or ""."""
     said = frozenset() if has_in_common(quote, conditions) else content_words(quote)
     mail = content_words(_CLASS_WORDS["@mail"].partition("|")[0])
     for name in tools:
@@ -231,7 +231,7 @@ class QuoteComparison(Struct, frozen=True, kw_only=True):
         return ""
 
     def _duty(self) -> str:
-        """Say that the quote is a duty, and no example shows that fulfilling it passes; or ""."""
+        """Say what is wrong if the quote is a duty and no passing example fulfils it; else ""."""
         text = normalized(self.note.quote)
         may_pass = any(each.earlier or each.clock for each in self.conditions.alternatives)
         if self.conditions.unless or may_pass or not _DUTY.search(text) or _NEGATED.search(text):

@@ -113,7 +113,7 @@ def _path_pattern(path: str, text: str) -> str:
 
 
 def _path_test(at: str, tool: ToolSchema, verb: str, action: Action | None) -> Test | None:
-    """Test for what a verb does with the path `at`; return None if no test can tell."""
+    """Make the test for what a verb does with the path `at`; None if no test can tell."""
     parameter = action_parameter(tool)
     if verb in words.TOUCH or not (is_shell(tool) or parameter):
         return {"path": at}
@@ -134,7 +134,7 @@ def _path_test(at: str, tool: ToolSchema, verb: str, action: Action | None) -> T
 def commands_forbidden(
     programs: Sequence[Term], others: Sequence[Test], text: str
 ) -> CallTests | None:
-    """Combine each program with each option, or with all options, and with each other test."""
+    """Make tests of each program with each option, or with all, and with each other test."""
     if any(each.kind == "force" for each in programs):
         when = [_with_other(_FORCED, other) for other in others or [{}]]
         return CallTests(when) if len(programs) == 1 else None
@@ -167,7 +167,7 @@ def _with_other(test: Test, other: Test) -> Test:
 
 
 def _line_test(line: Sequence[str]) -> Test:
-    """Test a command line for its first words, its options in any order, and its operands."""
+    """Make the test for a command line: its first words, options in any order, operands."""
     at = next((i for i, word in enumerate(line) if word.startswith("-")), len(line))
     options = [word for word in line[at:] if word.startswith("-")]
     operands = [word for word in (*line[:at][2:], *line[at:]) if word not in options]
@@ -195,7 +195,7 @@ def _come_first(options: Sequence[str], starts: Sequence[str], text: str) -> boo
 def _each_with_its_own(
     options: Sequence[str], starts: Sequence[str], text: str
 ) -> CallTests | None:
-    """Test for each program with the option that follows it: "rm -rf or sudo".
+    """Make a test for each program with the option that follows it: "rm -rf or sudo".
 
     Returns None if the last word is an option, which may be for all: "npm install or pip --force".
     """
@@ -222,5 +222,5 @@ def _are_alternatives(options: Sequence[str], text: str) -> bool:
 
 
 def _option_test(option: str) -> Test:
-    """Test for one option. A short option counts only in the letter case that was said."""
+    """Make the test for one option. A short option counts only in the letter case that was said."""
     return {"word": f"{option.lower()}(=.*)?" if option.startswith("--") else option}
