@@ -71,7 +71,7 @@ def follow_message(
 
 
 def use_once(state: Conversation, identity: str, now: datetime) -> bool:
-    """Whether the user permitted this call to run once; the permission is used up."""
+    """Return whether the user permitted this call to run once, and use the permission up."""
     if not identity or state.once != identity:
         return False
     state.once = ""
@@ -84,10 +84,10 @@ def follow_answer(
     agreed: bool,
     change: Callable[[Callable[[Conversation], Any]], Any],
 ) -> Captured:
-    """Follow the user's answer to a question: lift the rules that it named, or keep them.
+    """Follow the user's answer to a question: lift the rules that the question named, or keep them.
 
-    `change`: applies a function to the record of the conversation. Raises RequestError where a
-    rule is gone.
+    `change`: applies a function to the record of the conversation. Raises RequestError if a rule
+    is gone.
     """
     captured = Captured()
     if decision.action != "ask":
@@ -130,7 +130,7 @@ def follow_answer(
 
 
 def asked_about(rules: ToolMemoryStore, decision: Decision) -> tuple[str, str]:
-    """The rules that a decision is about, and what the user typed that may take them back."""
+    """Return the rules that a decision is about, and the user's words that may take them back."""
     ids = {source.rule_id for source in decision.sources}
     meant = [r for r in rules.all_rules(decision.conversation_id).rules if r.id in ids]
     questions = filter(None, (rule.question_at(rules.local_time()) for rule in meant))

@@ -32,7 +32,7 @@ MAX_AGREED = 200  # of a conversation, the newest
 
 
 class Conversation(Struct, kw_only=True, omit_defaults=True):
-    """The record of one conversation, changed by swap."""
+    """The stored record of one conversation; `swap` changes it."""
 
     failures: Failures = field(default_factory=Failures)
     history: CallHistory = field(default_factory=CallHistory)
@@ -48,7 +48,7 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
     is_guests: bool = False  # a guest speaks in it: no denial names a way out
 
     def remember_stop(self, call: PlannedCall, shown: str, decision: Decision) -> None:
-        """Remember the decision on a call, for its repeat. `shown`: the whole call, as text."""
+        """Remember the decision on a call, in case it is repeated. `shown`: the whole call."""
         is_stopped = decision.action in ("ask", "deny")
         failure = self.failures.failures.get(call.identity)
         if failure is not None and any(s.kind == "repeat" for s in decision.sources):
@@ -76,7 +76,7 @@ class WorkspaceRecord(Struct, kw_only=True, omit_defaults=True):
 def count_call(
     state: Conversation | WorkspaceRecord, key: str, test: MoreThan, now: datetime
 ) -> bool:
-    """Count a call for a rule with a limit; False where the limit is reached."""
+    """Count a call for a rule with a limit; return False if the limit was already reached."""
     counted = still_counted(state.counted.get(key, ()), test, now)
     state.counted[key] = [*counted, micros(now)][: test.calls]
     return len(counted) < test.calls
@@ -100,13 +100,13 @@ def count_stop(store: Store, workspace: str, rule_id: str, now: datetime) -> Non
 
 
 def rule_stops(store: Store, workspace: str) -> dict[str, RuleStops]:
-    """How often each rule stopped a call, by its id."""
+    """Return how often each rule stopped a call, by the rule's id."""
     records = store.list_records(workspace, NAMESPACE, key_prefix=STOPS)
     return {r.key.removeprefix(STOPS): read_or_new(r, RuleStops) for r in records}
 
 
 class PlannedCall(Struct):
-    """A call to decide about; the guard adds the records of its conversation and workspace."""
+    """A call to decide about, with the records of its conversation and workspace."""
 
     view: CallView
     arguments: Any
@@ -122,7 +122,7 @@ class PlannedCall(Struct):
     workspace: WorkspaceRecord = field(default_factory=WorkspaceRecord)
 
     def question_about(self, rule: ToolMemoryRule, now: datetime) -> RuleChange | None:
-        """The open question whether the user took a rule back; None if they already said no."""
+        """Return the open question whether a rule was taken back; None if the user said no."""
         asked = rule.question_at(now)
         if asked is None or asked.session != self.conversation_id:
             return None

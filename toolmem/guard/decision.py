@@ -1,7 +1,7 @@
 """Findings of several sources about a call, and the one decision made of them.
 
 Deny beats ask, ask beats advise. The reason of a stopped call begins with `toolmem: not run`. Text
-from calls and errors is quoted in it.
+from calls and errors is quoted in the reason.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ASK_OR_OMIT = "Get their consent, or leave it out."
 
 
 class Finding(Struct):
-    """What one source has against a call."""
+    """One objection of one source against a call, with the action it calls for."""
 
     source: DecisionSource
     action: Action  # that the source wants, whatever its mode
@@ -57,7 +57,7 @@ class Finding(Struct):
 
     @property
     def effective(self) -> Action:
-        """The action after the mode and force."""
+        """Return the action that counts, after the mode and force were applied."""
         if self.is_forced or self.mode in ("off", "shadow"):
             return "allow"
         return self.action if self.mode == "enforce" or self.action == "allow" else "advise"
@@ -103,7 +103,7 @@ def decide(
 def fallback_decision(
     tool_name: str, conversation_id: str, time: datetime, on_error: Literal["open", "closed"]
 ) -> Decision:
-    """The decision where no store can be asked; `guard.on_error` says whether the call runs."""
+    """Decide when no store can be asked; `guard.on_error` says whether the call runs."""
     action: Action = "deny" if on_error == "closed" else "allow"
     text = "The user's rules could not be read, and guard.on_error is closed."
     finding = Finding(DecisionSource(kind="self"), action, text, "Tell the user.")
@@ -111,12 +111,12 @@ def fallback_decision(
 
 
 def plain_allow(tool_name: str, conversation_id: str, time: datetime) -> Decision:
-    """The decision where nothing was found against a call."""
+    """Make the decision to allow a call against which nothing was found."""
     return decide("", time, tool_name, conversation_id, [])
 
 
 def strictest(decisions: Sequence[Decision]) -> Decision:
-    """The strictest of the decisions of several stores (at least one), with the advice of all."""
+    """Return the strictest of several stores' decisions (at least one), with the advice of all."""
     found = max(decisions, key=lambda each: _ORDER[each.action])
     advice = " ".join(filter(None, (each.advice for each in decisions)))
     return replace(found, advice=advice)
@@ -143,7 +143,7 @@ def apply_answer(decision: Decision, agreed: bool) -> Decision:
 
 
 def without_consent(decision: Decision) -> Decision:
-    """A decision to ask whose answer may not be a person's: a yes lets this call run, no more."""
+    """Let a yes to this decision only run the call and lift no rule: maybe no person answers."""
     sources = tuple(replace(each, lifts=False, unknown="") for each in decision.sources)
     return replace(decision, sources=sources)
 
@@ -154,7 +154,7 @@ def _text_of(findings: Iterable[Finding], remedies: Iterable[Finding]) -> str:
 
 
 def _with_effect_of_yes(finding: Finding, findings: Sequence[Finding]) -> Finding:
-    """Add what a yes to a question does: it lifts the rule if nothing else is asked."""
+    """Add what a yes to the question does: it lifts the rule if nothing else is asked."""
     if not finding.source.asks or finding.action != "ask":
         return finding
     lifts = finding.source.lifts and len({f.text for f in findings}) == 1
@@ -176,13 +176,13 @@ def rule_finding(
     only_asks: str = "",
     asks_user: bool = False,
 ) -> Finding:
-    """The finding of a rule that a call breaks. `sure`: False where it only may break it.
+    """Make the finding on a rule that a call breaks. `sure`: False if it only may break the rule.
 
-    `asked`: the open question whether the user took the rule back. It is asked where a person is
-    known to answer (`asks_user`); else the rule denies. `need`: what has to be done first.
-    `unknown`: where the rule only may mean the call, the key of the question to the user;
+    `asked`: the open question whether the user took the rule back. It is asked if a person is known
+    to answer (`asks_user`); else the rule denies. `need`: what has to be done first.
+    `unknown`: if the rule only may mean the call, the key of the question to the user;
     `is_denied`: the call is denied instead. `is_copy`: the rule's store is lost, so no reply lifts
-    it. `only_asks`: a name for its store, if that is not trusted to deny.
+    it. `only_asks`: a name for its store, if that store is not trusted to deny.
     """
     if only_asks:
         text = f"{only_asks} has this rule: {quoted(rule.rule)}."
@@ -223,7 +223,7 @@ def rule_finding(
 
 
 def unreadable_call(error: Exception, mode: Mode) -> Finding:
-    """The finding of a call that cannot be read, such as one with a number of 5,000 digits."""
+    """Make the finding on a call that cannot be read, such as one with a number of 5,000 digits."""
     text = f"Not sure: this call cannot be read ({type(error).__name__})."
     remedy = "Write it plainly."
     return Finding(DecisionSource(kind="self"), "ask", text, remedy, mode=mode)
@@ -232,7 +232,7 @@ def unreadable_call(error: Exception, mode: Mode) -> Finding:
 def unreadable_findings(
     error: Exception, on_error: Literal["open", "closed"], has_copy: bool
 ) -> list[Finding]:
-    """The finding of rules that cannot be read; none where calls run and a copy binds."""
+    """Make the finding on rules that cannot be read; none if calls may run and a copy binds."""
     if has_copy and on_error == "open":
         return []
     text = f"The user's rules could not be read ({type(error).__name__})."
@@ -243,7 +243,7 @@ def unreadable_findings(
 def schema_findings(
     arguments: Any, schema: ToolSchema | None, mode: Mode, key: bytes
 ) -> list[Finding]:
-    """The finding of arguments that do not fit the tool. `key`: of the store, for the masks."""
+    """Find arguments that do not fit the tool's schema. `key`: the store's key, to mask secrets."""
     if schema is None or mode == "off":
         return []
     from toolmem.judge.schema import check
@@ -262,23 +262,23 @@ def times(number: int) -> str:
 
 
 def quoted(text: str) -> str:
-    """Quote text from a call in one bounded line. Quotation marks in it are replaced."""
+    """Quote text from a call in one bounded line; quotation marks in the text are replaced."""
     return f"“{plain(text.replace('“', chr(34)).replace('”', chr(34)), _MAX_QUOTED)}”"
 
 
 def shown_arguments(arguments: Any, key: bytes) -> str:
-    """The arguments as the log shows them: JSON on one line, masked and cut.
+    """Write the arguments for the log: JSON on one line, masked and cut.
 
-    `key`: of the store, for the masks.
+    `key`: the store's key, to mask secrets.
     """
     masked = Masker(key).value(_first_values(arguments, [_MAX_READ]))
     return plain(json.dumps(masked, ensure_ascii=False), MAX_SHOWN)
 
 
 def call_in_words(view: CallView, key: bytes) -> str:
-    """The whole call as text, for the user who lets it through; "" where it is too long.
+    """Write a whole call, for the user who may let it run; return "" if the text is too long.
 
-    `key`: of the store, for the masks.
+    `key`: the store's key, to mask secrets.
     """
     texts = [value for _, _, value in view.scalars if isinstance(value, str)]
     if view.shells and len(texts) == 1:
@@ -296,9 +296,9 @@ def call_in_words(view: CallView, key: bytes) -> str:
 
 
 def _first_values(value: Any, left: list[int]) -> Any:
-    """The first values of the arguments, as JSON values. `left[0]`: characters still to be read.
+    """Return the first values of the arguments, as JSON. `left[0]`: how many characters may follow.
 
-    Values that JSON cannot hold become text: agents' frameworks pass them, too.
+    Values that JSON cannot hold become text: agents' frameworks pass such values, too.
     """
     if left[0] <= 0:
         return "…"

@@ -85,7 +85,7 @@ WRITE_WAIT = 0.2  # once a decision is made
 class Guard:
     """Decides about the calls of a workspace, from several threads.
 
-    `protected`: paths that only the user changes. `zone`: of the user; None: the machine's.
+    `protected`: paths that only the user changes. `zone`: the user's; None: the machine's.
     `serves_guests`: no denial names a way out. `only_asks`: a name for the store, if its rules only
     ask. `copies`: stores with copied rules, which bind too, and which no reply lifts. `lost`: a
     message for the user about what a store lost.
@@ -135,11 +135,11 @@ class Guard:
         asks_user: bool = False,
         call_id: str = "",
     ) -> Decision:
-        """Decide about a call. Where the store fails, `guard.on_error` decides. Raises nothing.
+        """Decide about a call. If the store fails, `guard.on_error` decides. Raises nothing.
 
         `force` allows a call that would be stopped as a *repeat*. None: the host cannot pass it, so
         the first unchanged repeat of a denied call counts as force. `asks_user`: a person is known
-        to answer where the action is `ask`; only then may the answer lift a rule.
+        to answer if the action is `ask`; only then may the answer lift a rule.
         """
         view = CallView(tool_name, arguments, schema.parameters if schema else None, folder)
         planned = PlannedCall(view, arguments, conversation_id, schema, force, asks_user, call_id)
@@ -153,10 +153,10 @@ class Guard:
         return decision
 
     def decide(self, call: PlannedCall) -> tuple[Decision, Callable[[], None] | None]:
-        """Decide like `before`, and return the decision and a function that writes it.
+        """Decide like `before`; return the decision and a function that stores it.
 
-        Two things are written at once: the count of a rule with a limit, and that the user's
-        `yes, this once` was used. None: nothing was written, and nothing has to be.
+        Two things are stored at once: the count of a rule with a limit, and the use of the user's
+        `yes, this once`. The function is None if nothing was stored, and nothing has to be.
         """
         decision_id = os.urandom(16).hex()
         now = self.clock.now()
@@ -186,7 +186,7 @@ class Guard:
         return decision, remember
 
     def preview(self, calls: Sequence[ShownCall], conversation_id: str = "") -> list[Action]:
-        """The action for each call, as if it were the first of its conversation. Logs nothing.
+        """Return the action for each call, as if it came first in a conversation. Logs nothing.
 
         A call that is cut short breaks every rule that the missing part may break. Raises
         StoreError.
@@ -208,7 +208,7 @@ class Guard:
         self._read_state("")
 
     def _without_store(self, call: PlannedCall, error: StoreError) -> list[Finding]:
-        """The finding that the store failed, and those of the rules that were read before."""
+        """Return the finding that the store failed, and findings of rules that were read before."""
         log.warning("calls are not checked against the store's rules: %s", error)
         rule_set = self._rule_set = copied_rules(self.rules, self._rule_set)
         has_copy = bool(self.lost or (rule_set and rule_set.copied))
@@ -239,7 +239,7 @@ class Guard:
         return findings
 
     def _rule_findings(self, call: PlannedCall, rule_set: RuleSet | None) -> list[Finding]:
-        """The findings of rules. A call that breaks none is counted for rules with a limit."""
+        """Return what rules find. Rules with a limit count the call if it breaks no rule."""
         found, counted = self._broken_rules(call, rule_set)
         if found or not counted:
             return found
@@ -257,7 +257,7 @@ class Guard:
     def _broken_rules(
         self, call: PlannedCall, rule_set: RuleSet | None
     ) -> tuple[list[Finding], list[tuple[ToolMemoryRule, MoreThan]]]:
-        """The findings of broken rules, and the rules with a limit that count the call."""
+        """Return the findings of broken rules, and the rules with a limit that count the call."""
         if self.modes.rules == "off":
             return [], []
         view = call.view
@@ -312,7 +312,7 @@ class Guard:
         )
 
     def _use_once(self, call: PlannedCall) -> bool:
-        """Use the user's `yes, this once` for a call. False where that cannot be written."""
+        """Use up the user's `yes, this once` for a call; return False if that cannot be stored."""
         use = partial(consent.use_once, identity=call.once, now=self.clock.now())
         try:
             with self.store.transaction(COUNT_WAIT):
@@ -331,7 +331,7 @@ class Guard:
         return check_repeat(failures, call.identity, forgiven, mode, effects, call.force)
 
     def _remember_stop(self, decision: Decision, call: PlannedCall) -> None:
-        """Store that a call was stopped, for the decision on its repeat."""
+        """Store that a call was stopped, because its repeat is decided on otherwise."""
         if not call.identity or not any(s.kind in ("repeat", "rule") for s in decision.sources):
             return
         shown = call_in_words(call.view, self._secret)
@@ -352,8 +352,8 @@ class Guard:
     ) -> None:
         """Learn from the end of an allowed call. Raises StoreError.
 
-        `failed`: None where the host does not know. `worked`: what the output says then; only False
-        is taken for sure.
+        `failed`: None if the host does not know. `worked`: what the output says then; only False is
+        taken for sure.
         """
         running = self._running.end(decision.id)
         if was_stopped(output):
@@ -391,8 +391,8 @@ class Guard:
     def answered(self, decision: Decision, agreed: bool) -> Captured:
         """Follow the user's answer to a question: lift the rules that it named, or keep them.
 
-        `decision`: the `ask` that the user saw. Raises RequestError where a rule is gone, and
-        StoreError.
+        `decision`: the `ask` that the user saw. Raises StoreError, and RequestError if a rule is
+        gone.
         """
         change = partial(self._change, decision.conversation_id)
         return consent.follow_answer(self.rules, decision, agreed, change)
@@ -420,7 +420,7 @@ class Guard:
         return self._change(conversation_id, follow)
 
     def stopped_before(self, conversation_id: str) -> list[str]:
-        """The rules that stopped calls just before the user's last message. Raises StoreError."""
+        """Name the rules that stopped calls just before the user's last message, by their ids."""
         return self._read_state(conversation_id)[0].stopped_before
 
     def _read_state(self, conversation_id: str) -> tuple[Conversation, WorkspaceRecord, RuleSet]:
@@ -442,7 +442,7 @@ class Guard:
         return swap(self.store, self.workspace, WORKSPACE_PLACE, WorkspaceRecord, change)
 
     def _count(self, conversation_id: str, rule_id: str, test: MoreThan) -> bool:
-        """Count a call. False where other processes have reached the limit since it was checked."""
+        """Count a call; return False if other processes have reached the limit meanwhile."""
         now = self.rules.local_time()
         change = partial(count_call, key=count_key(rule_id, test), test=test, now=now)
         if test.per == "conversation":

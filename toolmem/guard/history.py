@@ -1,6 +1,6 @@
 """Record the calls that ran, for conditions on earlier calls (`earlier`) and counts (`more_than`).
 
-What is stored of a call: which of these tests it met, whether it worked, and its place among the
+Of each call, the record has which of these tests it met, whether it worked, and its place among the
 writes of files. A test on unknown calls does not hold.
 """
 
@@ -36,7 +36,7 @@ _GIT_NOT_WRITING = word_set("add commit fetch push tag remote config branch")
 
 
 class Met(Struct):
-    """The places of the last calls that met a test, in the order of a conversation."""
+    """The places of the last calls that met a test. Places count the calls of a conversation."""
 
     ended: int = 0
     worked: int = 0
@@ -44,7 +44,7 @@ class Met(Struct):
 
 
 class CallHistory(Struct, kw_only=True, omit_defaults=True):
-    """The places of the calls and writes of a conversation that rules ask for."""
+    """The places, in a conversation's order, of file writes and of calls that rules ask for."""
 
     at: int = 0  # the last place
     wrote: int = 0  # the place of the last call that wrote files
@@ -52,7 +52,7 @@ class CallHistory(Struct, kw_only=True, omit_defaults=True):
 
 
 class KnownHistory(History):
-    """Answers what `Conditions.check` asks about earlier calls. No output proves that one worked.
+    """Answers what `Conditions.check` asks of earlier calls. No output proves that a call worked.
 
     `counted`: times of the counted calls, by `count_key`. `agreed`: keys of doubts (`doubt_key`)
     that the user answered with yes.
@@ -85,7 +85,7 @@ class KnownHistory(History):
         return place > after
 
     def match(self, rule: ToolMemoryRule, conditions: Conditions, view: CallView) -> Match:
-        """Whether a rule means a call; MAYBE where that depends on what is not known."""
+        """Return whether a rule means a call; MAYBE if this depends on something unknown."""
         self.rule_id = rule.id
         self.is_unsure = False
         found = conditions.check(view, self.now, self)
@@ -132,7 +132,7 @@ class RunningCalls:
 
 
 def _may_write_files(command: SimpleCommand) -> bool:
-    """Whether a command may write files. Unknown programs may; checkers without a fix may not."""
+    """Whether a command may write files: not a checker without a fix, but an unknown program."""
     if not command_may_write(command):
         return False
     program, *rest = command.words or ("",)
@@ -145,12 +145,12 @@ def _may_write_files(command: SimpleCommand) -> bool:
 
 
 def doubt_key(rule_id: str, doubt: Doubt) -> str:
-    """The key of the question whether a rule means a call; one yes holds for a conversation."""
+    """Return the key of the question if a rule means a call; a yes holds for a conversation."""
     return short_key(rule_id, *doubt)
 
 
 def count_key(rule_id: str, test: MoreThan) -> str:
-    """The key under which the calls of a rule's test are counted."""
+    """Return the key under which the calls of a rule's test are counted."""
     return f"{rule_id}/{test.per}/{test.calls}"
 
 
@@ -173,7 +173,7 @@ def record_call(
     *,
     failed: bool | None,
 ) -> None:
-    """Record the tests that a call met, and its writes. `asked`: the tests of all rules, by key."""
+    """Record which tests a call met, and its writes. `asked`: the tests of all rules, by key."""
     for unit in view.units:
         command = unit.command
         met = [key for key, test in asked.items() if test.meets(view, unit, False)]
@@ -199,7 +199,7 @@ def record_call(
 
 
 def required_call(conditions: Conditions) -> str:
-    """Name the earlier call that would allow this one; "" where none would."""
+    """Name the earlier call that would allow this call; return "" if none would."""
     first = next((each.earlier for each in conditions.unless if each.earlier is not None), None)
     if first is None:
         return ""

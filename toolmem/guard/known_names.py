@@ -1,8 +1,8 @@
 """Learn from errors and listings of a conversation which tables and columns do not exist.
 
 A missing column is kept with the tables that its statement read. A query that works with a name
-clears it; a change of the schema clears all. Statements that cannot be read for sure (subqueries,
-common table expressions, tables of another database) teach nothing and are not checked.
+forgets that it was missing; a change of the schema forgets all. Statements that cannot be read for
+sure (subqueries, WITH, tables of another database) teach nothing and are not checked.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COMMA_JOIN = late_pattern(r"\bFROM\s+[\w`]+(?:\s+(?:AS\s+)?\w+)?\s*,", re.I)
 
 
 class KnownNames(Struct, kw_only=True, omit_defaults=True):
-    """The tables and columns that a database has and lacks. Names are in lower case."""
+    """The tables and columns that a database has, and those it lacks. Names are in lower case."""
 
     listed: list[str] = []  # the tables of the last complete listing
     seen: dict[str, bool] = {}  # tables that a query read
@@ -44,7 +44,7 @@ class KnownNames(Struct, kw_only=True, omit_defaults=True):
     no_column: dict[str, int] = {}  # "a,b column": the tables that were read, and the column
 
     def learn(self, statement: str, output: str, *, failed: bool) -> None:
-        """Learn from a statement and its output."""
+        """Learn from a statement and its output which names exist."""
         read = read_statement(statement[:_MAX_READ])
         if failed:
             self._learn_error(read, statement, output[:_MAX_READ])
@@ -73,7 +73,7 @@ class KnownNames(Struct, kw_only=True, omit_defaults=True):
                 self.no_column[key] = self.no_column.get(key, 0) + 1
 
     def _learn_working(self, read: Statement, statement: str) -> None:
-        """Remember the tables of a query that worked, and forget its names that were missing."""
+        """Store the tables of a query that worked; none of its names counts as missing any more."""
         self.seen.update(dict.fromkeys(sorted(read.tables), True))
         for table in read.tables:
             self.no_table.pop(table, None)
@@ -97,7 +97,7 @@ class KnownNames(Struct, kw_only=True, omit_defaults=True):
 
 
 def statement_in(arguments: object) -> str:
-    """The SQL text among the arguments of a call; "" where there is none."""
+    """Return the SQL text among the arguments of a call; "" if there is none."""
     values = arguments.values() if isinstance(arguments, dict) else [arguments]
     texts = (value for value in values if isinstance(value, str))
     return next((text for text in texts if looks_like_sql(text[:_MAX_READ])), "")
@@ -109,7 +109,7 @@ def _is_sure(read: Statement, statement: str) -> bool:
 
 
 def _table_of(alias: str, statement: str) -> str:
-    """The table that an alias names; "" where it is not found."""
+    """Return the table that an alias stands for; "" if it is not found."""
     form = rf"\b(?:FROM|JOIN)\s+`?(\w+)`?(?:\s+(?:AS\s+)?{re.escape(alias)})?\b"
     for found in re.finditer(form, statement[:_MAX_READ], re.I):
         if found[0].lower().split()[-1].strip("`") == alias:
@@ -124,7 +124,7 @@ def _key(tables: set[str], column: str) -> str:
 def _reads_missing(
     key: str, tables: frozenset[str], names: frozenset[str], statement: str = ""
 ) -> bool:
-    """Whether a statement reads the column of a key only from tables that lack it."""
+    """Whether a statement reads the column of `key` only from tables that lack the column."""
     lacking, _, column = key.rpartition(" ")
     if column not in names or not tables or not tables <= set(lacking.split(",")):
         return False

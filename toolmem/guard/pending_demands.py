@@ -1,7 +1,7 @@
 """Hold the demands of a conversation that the store could not take, until it can.
 
-They bind in their conversation alone, and the user is told so. They are in memory, and for hooks,
-each of which is a process of its own, also in a file of the temporary folder.
+They bind in their conversation alone, and the user is told so. They are kept in memory and, because
+each hook is a process of its own, for hooks also in a file of the temporary folder.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from toolmem.text.display import plain
 
 
 class PendingDemands:
-    """The demands of one conversation that are not yet in `rules`. `file`: holds them, too."""
+    """The demands of one conversation that are not yet in `rules`. `file`: keeps them, too."""
 
     def __init__(self, rules: ToolMemoryStore, file: Path | None = None) -> None:
         self.file = file
@@ -45,7 +45,7 @@ class PendingDemands:
         return self.rules.all_rules().rules
 
     def hold(self, turn: Turn, error: StoreError, *, binds: bool = True) -> list[str]:
-        """Hold the demands of a message. Returns a line for the user on each.
+        """Hold the demands of a message. Returns a line for the user on each demand.
 
         `error`: why the store could not take them. `binds`: the conversation has an id, by which
         its calls are known.
@@ -70,7 +70,7 @@ class PendingDemands:
     def write_to_store(self) -> list[str]:
         """Write the demands to the store. Returns lines for the user. Raises StoreError.
 
-        They stay pending until `forget_written`, as a transaction around this may still fail.
+        They stay pending until `forget_written`, because a transaction around this may still fail.
         """
         self._written = self.demands
         target = self._target.store
@@ -96,7 +96,7 @@ class PendingDemands:
         self._written = []
 
     def _write_file(self) -> bool:
-        """Write the demands to the file, for other hooks. False where that fails."""
+        """Write the demands to the file, for other hooks; return False if that fails."""
         if self.file is None:
             return True
         try:
@@ -112,8 +112,8 @@ class PendingDemands:
 def capture_or_hold(guard: Guard, turn: Turn, capture: Callable[[], Captured]) -> Captured:
     """Run `capture`, which reads and stores what a turn demands, in a transaction.
 
-    It waits at most MESSAGE_WAIT for others that write. If the store fails, the turn's demands are
-    held as pending ones of its conversation.
+    It waits at most MESSAGE_WAIT seconds for others that write. If the store fails, the demands of
+    the turn are held as pending demands of its conversation.
     """
     pending = guard.pending.get(turn.conversation_id)
     captured = Captured()
@@ -145,7 +145,7 @@ def _read_file(file: Path) -> list[CopiedRule]:
 
 
 def _require_private(folder: Path) -> None:
-    """Raise OSError for a folder that somebody else may read or write."""
+    """Raise OSError if somebody else may read or write in a folder."""
     state = folder.lstat()
     is_own = not hasattr(os, "getuid") or state.st_uid == os.getuid()
     if not (stat.S_ISDIR(state.st_mode) and is_own) or state.st_mode & 0o077:

@@ -66,7 +66,7 @@ class Outcome(Struct, kw_only=True):
 
 
 class Failures(Struct, kw_only=True, omit_defaults=True):
-    """The failures of one conversation that still count. A change clears them."""
+    """Failures of one conversation that still count. A call that changes something clears them."""
 
     failures: dict[str, FailedCall] = {}
     changed: int = 0  # how often something changed
@@ -75,13 +75,13 @@ class Failures(Struct, kw_only=True, omit_defaults=True):
 
 
 def call_digest(tool_name: str, arguments: Any) -> str:
-    """A digest of a tool and its arguments. Hooks store it, so it must never change."""
+    """Return a digest of a tool and its arguments. Hooks store it, so it must never change."""
     text = json.dumps([tool_name, arguments], sort_keys=True)
     return blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 def call_identity(tool_name: str, arguments: Any, key: bytes) -> str:
-    """A keyed hash of the tool and its canonical input; "" where the input cannot be written."""
+    """Return a keyed hash of the tool and its input; "" if the input cannot be written as JSON."""
     try:
         text = json.dumps([tool_name, arguments], sort_keys=True, ensure_ascii=False, default=str)
     except (ValueError, TypeError, RecursionError):
@@ -97,7 +97,7 @@ def check_repeat(
     effects: CallEffects,
     force: bool | None,
 ) -> list[Finding]:
-    """The finding on the repeat of a failed call. `force`: as in `Guard.before`."""
+    """Find out whether a call repeats a failed one. `force`: see `Guard.before`."""
     failure = state.failures.get(identity)
     if failure is None or failure.error in forgiven or failure.error in state.here:
         return []
@@ -171,7 +171,7 @@ def _remember(
 
 
 def outcome_of(call: CallEffects, output: str, *, failed: bool | None) -> Outcome:
-    """Read the outcome of a call from its input and its output."""
+    """Tell from a call's input and output what its end means for earlier failures."""
     if failed:
         return _failed_outcome(call, output)
     return Outcome(

@@ -35,7 +35,7 @@ class Flag(Struct):
 
 
 class SourceFigures(Struct):
-    """The flagged calls of one source; `wrong`: those that worked."""
+    """How many calls one source flagged; `wrong`: how many of these calls worked."""
 
     flagged: int
     wrong: int
@@ -52,7 +52,7 @@ class Replay(Struct, kw_only=True):
 
     @property
     def sources(self) -> dict[str, SourceFigures]:
-        """The figures of each kind of source."""
+        """Return the figures of each kind of source."""
         return {source: self._figures(source) for source in ("rule", "repeat", "known_name")}
 
     def _figures(self, source: str) -> SourceFigures:
@@ -65,7 +65,7 @@ class Replay(Struct, kw_only=True):
 
 
 class _Clock(SystemClock):
-    """A clock that shows the time of the replayed call."""
+    """A clock that shows the time of the call that is being replayed."""
 
     time = datetime.min
 
@@ -78,7 +78,7 @@ def replay(
     rules: Iterable[Record] = (),
     progress: Callable[[int], None] = lambda done: None,
 ) -> Replay:
-    """Replay calls. `rules`: records of a store. `progress`: called with the number done so far."""
+    """Replay calls. `rules`: records of a store. `progress`: is called with the number done."""
     done = Replay()
     clock = _Clock()
     ordered = sorted(enumerate(calls), key=lambda each: (each[1].create_time, each[0]))

@@ -1,4 +1,4 @@
-"""Compile the rules of a workspace once for each stamp of its rules."""
+"""Compile the rules of a workspace once for each stamp, which changes with the rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RuleOnCall = tuple[CallView, ToolMemoryRule, Conditions]
 class RuleSet:
     """The rules that calls are checked against, by tool or class, as of one stamp.
 
-    Rules that the store lost bind too, from their copy; if not `is_readable`, they bind alone.
+    Rules that the store lost bind too, from their copy; if not `is_readable`, only these bind.
     """
 
     def __init__(self, rules: ToolMemoryStore, stamp: str, *, is_readable: bool = True) -> None:
@@ -59,13 +59,13 @@ class RuleSet:
                     self.earlier_tests[each.earlier.key] = each.earlier
 
     def previewed(self, now: datetime) -> dict[tuple[str, ...], Action]:
-        """The cached actions of `Guard.preview`, by the fields of a `ShownCall`."""
+        """Return the cached actions of `Guard.preview`, by the fields of a `ShownCall`."""
         if now >= self._steady_until or len(self._previewed) > MAX_PREVIEWED:
             self._previewed = {}
         return self._previewed
 
     def rules_for(self, view: CallView, conversation_id: str) -> Iterator[RuleOnCall]:
-        """(call, rule, conditions) of the rules on a call, and on each call inside it."""
+        """Yield (call, rule, conditions) for each rule on a call, and on each call inside it."""
         for each in (view, *view.nested) if self._by_tool else ():
             for place in places_of(each):
                 for rule, conditions in self._by_tool.get(place, ()):
@@ -74,12 +74,12 @@ class RuleSet:
 
 
 def places_of(view: CallView) -> Iterable[str]:
-    """The tools and classes whose rules are about a call, as `folded_name` spells them."""
+    """Return the tools and classes whose rules are about a call, as `folded_name` spells them."""
     return dict.fromkeys((folded_name(view.tool), *view.classes, UNSCOPED))
 
 
 def copied_rules(rules: ToolMemoryStore, before: RuleSet | None) -> RuleSet | None:
-    """The copied rules, where the store cannot be read; without a copy the rules of `before`."""
+    """Return the copied rules when a store cannot be read; without a copy, those of `before`."""
     if before is not None and before.copied:
         return before
     found = RuleSet(rules, "none", is_readable=False)
@@ -87,7 +87,7 @@ def copied_rules(rules: ToolMemoryStore, before: RuleSet | None) -> RuleSet | No
 
 
 def _lost_rules(rules: ToolMemoryStore) -> list[ToolMemoryRule]:
-    """The binding rules that a store lost and has a copy of; a failure is logged."""
+    """Return the binding rules that a store lost and that have a copy; a failure is logged."""
     found: list[ToolMemoryRule] = []
     if isinstance(rules.store, KeepsRuleCopies):
         try:

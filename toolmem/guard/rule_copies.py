@@ -2,7 +2,7 @@
 
 A store may be deleted, damaged or put back to an older state, also by an agent. So each change of a
 rule is copied: one small file for each rule that binds, and a head that says which state of the
-store was copied. If a store loses rules, its copy binds until the user writes them back
+store was copied. If a store loses rules, its copy binds until the user writes the rules back
 (`toolmem store restore`) or drops the copy.
 """
 
@@ -38,7 +38,7 @@ KEPT_SECONDS = 90 * 24 * 3600  # that the copy of a deleted project is kept afte
 
 
 class CopiedRule(Struct, frozen=True):
-    """The record of one rule."""
+    """A rule's record as it is in a copy."""
 
     namespace: str
     key: str
@@ -58,7 +58,7 @@ class RuleCopy(Struct, frozen=True):
 
 
 def copy_folder(store: str, workspace: str = WORKSPACE) -> Path:
-    """The folder of the copy of a store's rules, named after the path: the store may be gone."""
+    """Return the folder of the copy of a store's rules. It is named after the store's path."""
     name = os.fsencode(_real_path(store))
     if workspace != WORKSPACE:
         name += b"\0" + workspace.encode()
@@ -66,7 +66,7 @@ def copy_folder(store: str, workspace: str = WORKSPACE) -> Path:
 
 
 def _real_path(store: str) -> str:
-    """The path of a store. The store itself and its own folder are not followed as links."""
+    """Return the real path of a store, without following links of the store and its own folder."""
     folder, name = os.path.split(os.path.abspath(store))
     above, own = os.path.split(folder)
     if own == OWN_FOLDER:
@@ -75,25 +75,25 @@ def _real_path(store: str) -> str:
 
 
 def _project_of(store: str) -> str:
-    """The folder that a store belongs to."""
+    """Return the folder that a store belongs to."""
     folder = os.path.dirname(_real_path(store))
     return os.path.dirname(folder) if os.path.basename(folder) == OWN_FOLDER else folder
 
 
 def read_head(store: str, workspace: str = WORKSPACE) -> RuleCopy | None:
-    """The head of the copy of a store's rules, without rules; None where none can be read."""
+    """Read the head of the copy of a store's rules, without rules; None if it cannot be read."""
     with suppress(OSError, ValueError):
         return _head_in(copy_folder(store, workspace))
     return None
 
 
 def _head_in(folder: Path) -> RuleCopy:
-    """Raises OSError, ValueError."""
+    """Read the head in the folder of a copy. Raises OSError and ValueError."""
     return msgspec.json.decode((folder / HEAD).read_bytes(), type=RuleCopy)
 
 
 def read_copy(store: str, workspace: str = WORKSPACE) -> RuleCopy | None:
-    """The copy of a store's rules; None where none can be read."""
+    """Read the copy of a store's rules; return None if it cannot be read."""
     head = read_head(store, workspace)
     return replace(head, rules=_rules_in(copy_folder(store, workspace))) if head else None
 
@@ -109,14 +109,14 @@ def _rules_in(folder: Path) -> list[CopiedRule]:
 
 
 def is_current(store: SqliteStore, head: RuleCopy | None, workspace: str) -> bool:
-    """Whether a copy holds the store's rules as they are now. Raises StoreError."""
+    """Whether the copy holds the store's rules as they are now. Raises StoreError."""
     if is_missing(store.location):
         return head is None
     return head is not None and store.get_many(workspace, []).rules_stamp == head.stamp
 
 
 def lost_rules(store: SqliteStore, copy: RuleCopy, workspace: str) -> str:
-    """Say how the store lost rules, for the user; "" where it lost none. Raises StoreError.
+    """Tell the user how the store lost rules; return "" if it lost none. Raises StoreError.
 
     A rule that the user lifted is not lost: its record stays, and is newer.
     """
@@ -135,7 +135,7 @@ def lost_rules(store: SqliteStore, copy: RuleCopy, workspace: str) -> str:
 
 
 def only_lost(store: SqliteStore, copy: RuleCopy, workspace: str) -> RuleCopy:
-    """The copy without rules that the store has, unchanged or newer. Raises StoreError."""
+    """Return the copy without rules that the store still has or has newer. Raises StoreError."""
     if is_missing(store.location):
         return copy
     places = [(each.namespace, each.key) for each in copy.rules]
@@ -153,7 +153,7 @@ def _holds(record: Raw, copied: CopiedRule) -> bool:
 
 
 def is_replaced(copy: RuleCopy, store: SqliteStore) -> bool:
-    """Whether another folder has taken the place of the copy's project: its rules then only ask.
+    """Whether another folder stands where the copy's project was. Its copied rules then only ask.
 
     A restored backup of the project has another inode and the same store. A folder that holds only
     a store was made by toolmem after the project was deleted.
@@ -175,9 +175,9 @@ def watch(store: SqliteStore) -> None:
 
 
 def keep_copy(store: Store, workspace: str, change: RulesChanged | None = None) -> str:
-    """Bring the copy of a store's rules up to date. Returns the problem where that fails, or "".
+    """Bring the copy of a store's rules up to date. Returns "", or the problem if that fails.
 
-    `change`: what was just committed. Only this is written if the copy has all earlier changes, or
+    `change`: what was just committed. It alone is written if the copy has all earlier changes, or
     if the store has lost rules.
     """
     if store.location in ("", MEMORY) or not os.path.exists(store.location):
@@ -234,7 +234,7 @@ def _write_head(
 
 
 def _write_rule(folder: Path, namespace: str, key: str, record: Record | None) -> Path:
-    """Write the file of a rule, or remove it where the rule does not bind."""
+    """Write the file of a rule, or remove the file if the rule does not bind."""
     name = trust.file_name(f"{namespace}\0{key}".encode())
     file = folder / f"rule-{name}.json"
     rule = _rule(record.value) if record else None
@@ -270,11 +270,11 @@ def _copy_folders() -> Iterator[Path]:
 
 
 def recognize(store: SqliteStore, workspace: str = WORKSPACE) -> str:
-    """Trust a store of this user that was moved, copied or put back, and say which.
+    """Trust a store of this user that was moved, copied or put back, and say which happened.
 
-    It is recognized by its id together with the inode of its file, or with the stamp and the rules
-    of a copy; a backup in its old place also by an earlier stamp. "" where it is unknown. Raises
-    StoreError.
+    A store is recognized by its id together with the inode of its file, or with the stamp and the
+    rules of a copy; a backup in its old place also by an earlier stamp. Returns "" if the store is
+    unknown. Raises StoreError.
     """
     store_id = store.store_id()
     stamp = store.get_many(workspace, []).rules_stamp
@@ -316,13 +316,13 @@ def _same_rules(rules: Sequence[CopiedRule], folder: Path) -> bool:
 
 
 def pending_file(store: str, conversation_id: str) -> Path:
-    """Where hooks keep the demands of a conversation that a store could not take."""
+    """Return the file in which hooks keep demands of a conversation that a store could not take."""
     name = trust.file_name(os.fsencode(f"{store}\0{conversation_id}"))
     return pending_folder() / f"{name}.json"
 
 
 def pending_folder() -> Path:
-    """The folder of those files, for this user alone. A restart of the machine empties it."""
+    """Return this user's folder of pending demands. A restart of the machine empties it."""
     folder = os.environ.get("TMPDIR") or "/tmp"
     return Path(folder, f"toolmem-{os.getuid() if hasattr(os, 'getuid') else 0}")
 
@@ -343,14 +343,14 @@ def put_records(rules: Sequence[CopiedRule], store: Store, workspace: str) -> in
 
 
 def copy_as_store(copy: RuleCopy, workspace: str) -> SqliteStore:
-    """A store in memory with the rules of a copy."""
+    """Make a store in memory that holds the rules of a copy."""
     store = SqliteStore(MEMORY)
     put_records(copy.rules, store, workspace)
     return store
 
 
 def copy_records(store: Store, workspace: str) -> list[CopiedRule]:
-    """The records of the binding rules of a store. Raises StoreError."""
+    """Return the records of the binding rules of a store. Raises StoreError."""
     found = []
     for record in _records(store, workspace):
         rule = _rule(record.value)
@@ -365,14 +365,14 @@ def _records(store: Store, workspace: str) -> list[Record]:
 
 
 def _newest(records: Sequence[Record]) -> datetime:
-    """When a rule was changed last. Rules of a session do not count: they end by themselves."""
+    """Return when a rule last changed. Rules of a session do not count: they end by themselves."""
     lasting = (_rule(each.value) for each in records if each.namespace != SESSION_RULES)
     times = (rule.updated_at for rule in lasting if rule is not None)
     return max(times, default=datetime.min.replace(tzinfo=UTC))
 
 
 def _is_older(record: Raw, than: Raw) -> bool:
-    """Whether a rule is an older version of another, or cannot be read while the other can."""
+    """Whether `record` is an older version of the rule `than`, or only `than` can be read."""
     rule = _rule(record)
     other = _rule(than)
     return other is not None and (rule is None or rule.updated_at < other.updated_at)

@@ -89,7 +89,7 @@ TRANSCRIPTS = {
 
 
 def own_paths(*stores: Store) -> list[str]:
-    """Paths that only the user changes: store files, the state folder, and agents' transcripts."""
+    """Return paths that only the user changes: stores, the state folder, agents' transcripts."""
     paths = [each.location for each in stores if os.path.exists(each.location)]
     for variable, folder, part in TRANSCRIPTS.values():
         root = os.environ.get(variable) or os.path.expanduser(os.path.join("~", folder))
@@ -100,7 +100,7 @@ def own_paths(*stores: Store) -> list[str]:
 
 
 def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Finding]:
-    """The finding on a call that may change toolmem. `protected`: paths of files and folders."""
+    """Find out whether a call may change toolmem. `protected`: paths of files and folders."""
     what = _changed_part(view, [normalized(os.path.abspath(path)) for path in protected])
     if not what:
         return []
@@ -109,7 +109,7 @@ def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Fin
 
 
 def _changed_part(view: CallView, protected: Sequence[str]) -> str:
-    """Name the part of toolmem that a call may change; "" where there is none."""
+    """Name the part of toolmem that a call may change; return "" if it may change none."""
     texts = [text for text in view.texts if len(text) > 3]
     names = [OWN_FOLDER, _STORE, *(_telling_part(path) for path in protected)]
     names_it = any(name in text for text in texts for name in names if name != "toolmem")
@@ -138,14 +138,14 @@ def _changed_part(view: CallView, protected: Sequence[str]) -> str:
 
 
 def _telling_part(path: str) -> str:
-    """The end of a path that names it in a text: its name, or the last two names."""
+    """Return the end of a path by which a text names it: its name, or its last two names."""
     folder, name = os.path.split(path)
     is_alone = name.endswith(".db") or name in ("toolmem", TEAM_FILE)
     return name if is_alone else os.path.join(os.path.basename(folder), name)
 
 
 def _named_by_argument(view: CallView, protected: Sequence[str]) -> str:
-    """A path of toolmem among the arguments of a tool that may write; "" where there is none."""
+    """Return a path of toolmem that is an argument of a tool that may write; "" if none is."""
     if "@read" in view.classes and "@write" not in view.classes:
         return ""
     if not CallEffects(view.tool, view.arguments).may_write():
@@ -160,7 +160,7 @@ def _named_by_argument(view: CallView, protected: Sequence[str]) -> str:
 
 
 def _named_by_command(command: SimpleCommand, protected: Sequence[str]) -> str:
-    """A path of toolmem that a command names and may write; "" where there is none."""
+    """Return a path of toolmem that a command names and may write; "" if there is none."""
     if not command.words:
         return ""
     program = command.words[0].lower()
@@ -186,7 +186,7 @@ def _only_reads(program: str, rest: Sequence[str]) -> bool:
 
 
 def _reads_database(command: SimpleCommand) -> bool:
-    """Whether a command is sqlite3 that opens a store only to read, and only shows it."""
+    """Whether a command is sqlite3 and opens a store only to read and show it."""
     program, *rest = command.words or ("",)
     return (
         program == "sqlite3"
@@ -212,7 +212,7 @@ def _paths(command: SimpleCommand) -> Iterator[str]:
 
 
 def _is_own(path: str, protected: Sequence[str], *, deep: bool = False) -> bool:
-    """Whether a path or pattern is one of toolmem's. `deep`: a pattern matches in folders below."""
+    """Whether a path or pattern is one of toolmem's. `deep`: patterns match in folders below."""
     clean = path.rstrip("/") or "/"
     parts = clean.split("/")
     if any(part == OWN_FOLDER or (OWN_FOLDER in part and "{" in part) for part in parts):
@@ -234,9 +234,9 @@ def _is_own(path: str, protected: Sequence[str], *, deep: bool = False) -> bool:
 
 
 def _fits(pattern: Sequence[str], own: Sequence[str], deep: bool) -> bool:
-    """Whether a pattern of paths matches a path or, where `deep`, a folder above it.
+    """Whether a pattern of paths matches a path or, if `deep`, a folder above the path.
 
-    A `*` matches no leading dot.
+    A `*` does not match a leading dot.
     """
     if len(pattern) > len(own) or (len(pattern) < len(own) and not deep):
         return False
@@ -245,7 +245,7 @@ def _fits(pattern: Sequence[str], own: Sequence[str], deep: bool) -> bool:
 
 
 def _is_above(path: str, protected: Sequence[str]) -> bool:
-    """Whether a path is a folder above one of toolmem's."""
+    """Whether a path is a folder above a path of toolmem."""
     above = (path.rstrip("/") or "") + "/"
     return any(own.startswith(above) for own in protected)
 
@@ -265,7 +265,7 @@ def _runs_hidden_text(command: SimpleCommand) -> bool:
 
 
 def _cleans(command: SimpleCommand, protected: Sequence[str]) -> bool:
-    """Whether git removes ignored files, such as toolmem's, or untracked ones, such as a hook."""
+    """Whether git removes ignored files (toolmem's are) or untracked files (a hook may be)."""
     words = set(command.words[2:])
     if command.words[:2] == ("git", "stash"):
         ignored = {"-a", "--all"} & words

@@ -2,7 +2,7 @@
 
 A card shows calls that worked, and a later rule may stop such a call. So each call is checked
 against the rules when its line is shown, as if it were the first of its conversation. A call that a
-rule denies is withheld, and one that the user would be asked about is marked.
+rule denies is left out. A call that the user would be asked about is marked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BY_WORD = ("program", "statement", "action", "flag_added", "value", "first")
 
 
 class ShownCall(Struct, frozen=True, dict=True):
-    """A call as a line shows it. `text`: its arguments, JSON that may be cut short."""
+    """A call as a line shows it. `text`: its arguments as JSON, which may be cut short."""
 
     tool: str
     text: str
@@ -58,7 +58,7 @@ class ShownCall(Struct, frozen=True, dict=True):
 def permitted_records(
     records: Iterable[ToolRecord], guards: Sequence[Guard], language: Language = "", *place: str
 ) -> list[ToolRecord]:
-    """The records, with guidance that shows no denied call. Raises StoreError.
+    """Return the records with guidance that shows no denied call. Raises StoreError.
 
     `place`: the id of the conversation that sees the guidance, and its folder.
     """
@@ -80,7 +80,7 @@ def permitted_records(
 def permitted_lines(
     lines: Sequence[Line], tool: str, guards: Sequence[Guard], language: Language = "", *place: str
 ) -> list[Line]:
-    """Lines about a tool, without the calls that a rule denies. Raises StoreError."""
+    """Return the lines about a tool without calls that a rule denies. Raises StoreError."""
     permitted = _permitted([(tool, line) for line in lines], guards, Wording(language), *place)
     return [line for line in permitted if line is not None]
 
@@ -88,7 +88,7 @@ def permitted_lines(
 def _permitted(
     lines: Sequence[tuple[str, Line]], guards: Sequence[Guard], say: Wording, *place: str
 ) -> list[Line | None]:
-    """Each (tool, line) as it may be shown; None where nothing of the line may be shown."""
+    """Return each line as it may be shown; None if nothing of the line may be shown."""
     pairs = [(i, *call) for i, (tool, line) in enumerate(lines) for call in _calls_in(tool, line)]
     calls = [ShownCall(tool, text, *place) for _, tool, text in pairs]
     actions: dict[int, set[Action]] = {}
@@ -99,7 +99,7 @@ def _permitted(
 
 
 def _calls_in(tool: str, line: Line) -> Iterator[tuple[str, str]]:
-    """The calls that a line recommends, each as (tool, arguments as JSON)."""
+    """Yield the calls that a line recommends, each as (tool, arguments as JSON)."""
     if line.worked:
         yield tool, line.worked
     for each in line.repairs:
@@ -125,7 +125,7 @@ def _as_permitted(line: Line, actions: Collection[Action], say: Wording) -> Line
 
 
 def _with_lines(guidance: Guidance, lines: Sequence[Line | None], say: Wording) -> Guidance:
-    """The guidance with `lines` in place of its own. The first None becomes a note on the gap."""
+    """Replace the guidance's lines by `lines`. The first None becomes a note on what is missing."""
     withheld = lines.count(None)
     if withheld:
         text = say.phrase("example_withheld" if withheld == 1 else "examples_withheld", k=withheld)

@@ -74,15 +74,15 @@ class Stores(Struct):
 
     @property
     def warnings(self) -> list[str]:
-        """Messages for the user: which stores are not trusted, or lost rules."""
+        """Return messages for the user: which stores are not trusted, or lost rules."""
         return [*filter(None, [self.untrusted]), *self.lost]
 
     def rules(self, store: Store | None = None) -> ToolMemoryStore:
-        """The rules of one store, by default of the main one."""
+        """Return the rules of one store, by default of the main one."""
         return ToolMemoryStore(store or self.main, WORKSPACE, SystemClock(), self.zone)
 
     def listing(self, conversation_id: str = "") -> RuleListing:
-        """The rules of all stores. Raises StoreError for the main one, if that has no copy."""
+        """List the rules of all stores. Raises StoreError if `main` fails and has no copy."""
         found = []
         for store in (*self.all, *self.copies.values()):
             try:
@@ -94,7 +94,7 @@ class Stores(Struct):
         return RuleListing([*rules.values()], [r for each in found for r in each.damaged])
 
     def pending_demands(self, conversation_id: str) -> PendingDemands:
-        """The demands of a conversation that the main store could not take."""
+        """Return the demands of a conversation that the main store could not take."""
         from toolmem.guard.pending_demands import PendingDemands
 
         return PendingDemands(self.rules(), pending_file(self.main.location, conversation_id))
@@ -108,7 +108,7 @@ class Stores(Struct):
     ) -> list[Guard]:
         """Make a guard for each store. Only the guard of the main store stops repeats.
 
-        `shadow`: none stops anything. `protected`: further files that only the user may change.
+        `shadow`: no guard stops anything. `protected`: further files that only the user may change.
         """
         main = GuardSection(repeats="enforce", on_error=on_error)
         if shadow:
@@ -131,7 +131,7 @@ class Stores(Struct):
         ]
 
     def asking_guards(self) -> list[Guard]:
-        """Guards of rules that only ask. They write nothing, and no reply lifts their rules."""
+        """Make guards of rules that only ask. They write nothing; no reply lifts their rules."""
         modes = GuardSection(repeats="off", names="off", schema="off")
         found = [(each, "Another project here", "; ".join(self.lost)) for each in self.replaced]
         if self.foreign is not None:
@@ -148,10 +148,10 @@ class Stores(Struct):
         guards: Sequence[Guard],
         decisions: Sequence[Decision],
     ) -> None:
-        """Store a call that ended; each guard learns from it and from its decision.
+        """Store a call that ended; each guard learns from the call and from its own decision.
 
-        `decisions`: of the first guards, in their order. The main store commits once; a failure of
-        a further store takes nothing of that back.
+        `decisions`: those of the first guards, in the same order. The main store commits first;
+        if a further store fails, this commit stays.
         """
         failed = call.failed
         call_id = call.id or ""
@@ -177,7 +177,7 @@ class Stores(Struct):
                     raise
 
     def keep_copies(self) -> list[str]:
-        """Update the copies of rules, except those that bind. Returns problems, for the user."""
+        """Update the copies of rules, except those that bind. Returns problems to tell the user."""
         stores = self.all if self.rules_changed else []
         self.rules_changed = False
         kept = (keep_copy(s, self.workspace) for s in stores if s.location not in self.copies)
@@ -188,7 +188,7 @@ class Stores(Struct):
             store.close()
 
     def find_loss(self, store: SqliteStore) -> None:
-        """Compare a store with its copy, which binds if the store lost rules. Raises StoreError."""
+        """Compare a store with its copy, and let it bind if rules were lost. Raises StoreError."""
         if is_current(store, read_head(store.location, self.workspace), self.workspace):
             return
         self.rules_changed = True
@@ -264,7 +264,7 @@ def open_stores(folder: str, named: str = "", wait: float = LOCK_TIMEOUT) -> Sto
 
 
 def compare_with_copy(store: SqliteStore, workspace: str) -> Stores:
-    """Compare the store of a program with the copy of its rules, which binds if rules were lost.
+    """Compare a program's store with the copy of its rules; the copy binds if rules were lost.
 
     A loss is logged for the operator. Without a loss the copy is updated.
     """
@@ -278,7 +278,7 @@ def compare_with_copy(store: SqliteStore, workspace: str) -> Stores:
 
 
 def _stores_above(folder: str, known: Collection[str]) -> Iterator[str]:
-    """Paths of stores in `folder` and above: their rules bind in repositories that came later."""
+    """Yield paths of stores in `folder` and above: their rules also bind in repositories inside."""
     start = Path(os.path.realpath(folder or os.getcwd()))
     for at in (start, *start.parents):
         path = os.path.join(at, OWN_STORE)
@@ -287,7 +287,7 @@ def _stores_above(folder: str, known: Collection[str]) -> Iterator[str]:
 
 
 def _open(stores: Stores, store: SqliteStore) -> bool:
-    """Check that a store is trusted and whole. False where it is not used, and its copy binds.
+    """Check that a store is trusted and whole. If not, return False; then its copy binds.
 
     Raises StoreError for a store that cannot be read and has no copy.
     """
@@ -318,7 +318,7 @@ def _open(stores: Stores, store: SqliteStore) -> bool:
 
 
 def place_now(project: str, folder: str) -> str:
-    """The folder of a project that an install names; `folder`, if the project was moved there.
+    """Return the folder `project` that an install names, or `folder` if the project moved there.
 
     If the store in `folder` is not the project's, the project was not moved there, and the copy of
     its rules binds.
@@ -333,7 +333,7 @@ def place_now(project: str, folder: str) -> str:
 
 
 def store_path(folder: str) -> str:
-    """The path of the store of the project around a folder; outside of projects, the user's."""
+    """Return the path of the store of the project around a folder, else of the user's store."""
     root = project_root(folder)
     return _user_store_path() if root == os.sep else os.path.join(root, OWN_STORE)
 
@@ -343,7 +343,7 @@ def _user_store_path() -> str:
 
 
 def project_root(folder: str) -> str:
-    """The root of the repository around a folder (its main worktree), else the folder itself."""
+    """Return the root of the repository around a folder (its main worktree), else the folder."""
     start = Path(os.path.realpath(folder or os.getcwd()))
     for at in (start, *start.parents):
         mark = os.path.join(at, ".git")
@@ -355,7 +355,7 @@ def project_root(folder: str) -> str:
 
 
 def _main_worktree(mark: str) -> str:
-    """The main worktree, for the `.git` file of another; "" where the main one does not list it."""
+    """Return the main worktree, from another's `.git` file; "" if the main one does not list it."""
     try:
         with open(mark, encoding="utf-8") as file:
             git = file.read(4_096).removeprefix("gitdir:").strip()

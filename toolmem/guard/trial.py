@@ -44,7 +44,7 @@ class Trial:
             self.done.is_partial = any(e.earlier or e.more_than for e in found.alternatives)
 
     def try_call(self, call: Any) -> None:
-        """Try one call: its arguments, or a command line."""
+        """Try the rule on one call, given as its arguments or as a command line."""
         tool = example_tool(self.done.rule.tool_name)
         now = self.guard.rules.local_time()
         if isinstance(call, str):
@@ -77,13 +77,13 @@ class Trial:
         return max(checks, default=Match.NO)
 
     def _meant(self, view: CallView) -> list[CallView]:
-        """The call, and calls inside it, that are of the rule's tool or class."""
+        """Return the call and the calls inside it, if they are of the rule's tool or class."""
         if folded_name(view.tool) in OWN_TOOLS:
             return []
         return [each for each in (view, *view.nested) if self.name in places_of(each)]
 
     def _recorded(self, number: int) -> Iterator[ToolCallResult]:
-        """The newest calls of the log, newest first, read page by page."""
+        """Yield the newest calls of the log, newest first, read page by page."""
         store = self.guard.store
         workspace = self.guard.workspace
         names: list[str] | None = None  # all tools

@@ -1,7 +1,7 @@
-"""Advise on one failed call: what worked after the error that it met.
+"""Advise on one failed call: say what worked after the error that it met.
 
-Up to three lines on this error and on similar ones, then a missing program, a path nearby, and up
-to two parameters that the error names. Words of calls are shown as on a card.
+It has up to three lines on this error and similar ones, then lines on a missing program, a path
+nearby, and up to two parameters that the error names. It shows words of calls as a card does.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Known(Struct, frozen=True, dict=True):
 
     @cached_property
     def failures(self) -> list[Failure]:
-        """Failures in the history and the calls that are not removed; the higher count of both."""
+        """Merge failures of the history and the calls; silent and removed failures are left out."""
         counted = list(self.history.failures) if self.history else []
         counted += count(self.found, None).failures if self.calls else []
         known: dict[tuple[str, str], Failure] = {}
@@ -75,7 +75,7 @@ def _counts(failure: Failure) -> tuple[int, int, int]:
 
 
 def known_of(store: Store, workspace: str, tool: str) -> Known:
-    """What a store knows of a tool: the newest calls in the log, and the tool's history."""
+    """Read what a store knows of a tool: newest calls, also of other tools, and its history."""
 
     def newest(tool_name: str | None) -> list[ToolCallResult]:
         log = store.call_log(workspace, tool_names=tool_name, newest=True, limit=MAX_CALLS)
@@ -89,7 +89,7 @@ def known_of(store: Store, workspace: str, tool: str) -> Known:
 
 
 def at_error(known: Known, call: ToolCallResult, language: Language = "") -> list[Line]:
-    """Lines on the error of `call`, a judged call; the most specific first."""
+    """Write lines on the error of `call`, a judged call; the most specific line is first."""
     wording = Wording(language)
     # Examined with the other calls, which show which parameters hold SQL or commands.
     observation = examine([*known.calls, call]).observed[-1]
@@ -112,7 +112,7 @@ def at_error(known: Known, call: ToolCallResult, language: Language = "") -> lis
 
 
 def _without_repeating(failure: Failure) -> Failure:
-    """The failure without the advice to repeat the call, which may have been carried out."""
+    """Drop the advice to repeat the call from a failure: the call may have been carried out."""
     repairs = [each for each in failure.repairs if each.repair.kind != "repeated"]
     recovered = failure.recovered if repairs else 0
     change = failure.change if failure.change is not None and failure.change.size else None
@@ -122,7 +122,7 @@ def _without_repeating(failure: Failure) -> Failure:
 def _error_lines(
     failures: Sequence[Failure], key: str, part: str, lessons: Lessons
 ) -> Iterator[Line]:
-    """The line of this error, of the same part of the tool if possible; then similar errors."""
+    """Yield the line of this error, for this part of the tool if possible; then similar errors."""
     same = [each for each in failures if each.error == key]
     if same:
         failure = min(same, key=lambda each: each.part != part)
@@ -135,6 +135,6 @@ def _error_lines(
 
 
 def _shared_words(first: str, second: str) -> float:
-    """The share of common words, from 0 to 1; 0 where fewer than two are common."""
+    """Return the share of words that two texts share, 0 to 1; 0 if they share fewer than two."""
     a, b = ({word for word in text.lower().split() if word.isalpha()} for text in (first, second))
     return len(a & b) / len(a | b) if len(a & b) > 1 else 0.0

@@ -32,7 +32,7 @@ _ALIKE_FOR_SAME_ARGUMENTS = 0.6
 
 
 class Context:
-    """The calls of some conversations, of all tools. `calls`: oldest first."""
+    """The calls of all tools in some conversations. `calls`: oldest first."""
 
     def __init__(self, calls: Calls = ()) -> None:
         self._conversations: dict[str, list[ToolCallResult]] = {}
@@ -44,12 +44,12 @@ class Context:
                 own.append(call)
 
     def before(self, call: ToolCallResult) -> Calls:
-        """The calls of its conversation before this one, at most 30."""
+        """Return the calls before this one in its conversation, at most 30."""
         place = self._place(call) or 0
         return self._conversation(call)[max(0, place - LOOK_BACK) : place]
 
     def after(self, call: ToolCallResult) -> Calls:
-        """The next calls of its conversation, at most 3."""
+        """Return the calls after this one in its conversation, at most 3."""
         place = self._place(call)
         if place is None:
             return ()
@@ -68,10 +68,10 @@ class Context:
         before: Observation,
         after: Observation,
     ) -> set[Repair]:
-        """The other tools whose results held the new value of a parameter that changed.
+        """Find the other tools whose results held the new value of a changed parameter, as repairs.
 
-        Tools called between the two calls; if there are none, those called before both. `SHARED`
-        marks a tool whose results held the value that failed, too.
+        Tools called between the two calls come first; if none held it, those called before both.
+        `SHARED` marks a tool whose results held the value that failed, too.
         """
         earlier = self.before(worked)
         between = self._between(failed, worked)
@@ -91,7 +91,7 @@ class Context:
         return found
 
     def acted_between(self, failed: ToolCallResult, worked: ToolCallResult) -> Calls:
-        """Between two calls: those of other tools that worked and may have changed something."""
+        """Return other tools' calls between two calls: those that worked and may have written."""
         return [
             each
             for each in self._between(failed, worked)
@@ -99,14 +99,14 @@ class Context:
         ]
 
     def _between(self, failed: ToolCallResult, worked: ToolCallResult) -> Calls:
-        """The calls between two calls of a conversation, as far as `before` looks back."""
+        """Return the calls between two calls of a conversation, as far as `before` looks back."""
         start, end = self._place(failed), self._place(worked)
         if start is None or end is None:
             return ()
         return self._conversation(worked)[max(start + 1, end - LOOK_BACK) : end]
 
     def instead(self, failed: ToolCallResult, answers: Answers) -> str:
-        """The other tool that did what the failed call tried, soon after it; "" where none did."""
+        """Name the other tool that soon did what the failed call tried; "" if there is none."""
         for later in self.after(failed):
             if later.tool_name == failed.tool_name:
                 return ""
@@ -117,7 +117,7 @@ class Context:
 
 
 class Answers:
-    """What the answers of a tool look like. `outputs`: those of calls that worked."""
+    """Tells if an output looks like a tool's answers. `outputs`: answers of calls that worked."""
 
     def __init__(self, outputs: Iterable[str]) -> None:
         self._outputs = outputs
@@ -127,7 +127,7 @@ class Answers:
         return list(filter(None, map(_shape, self._outputs)))
 
     def are_like(self, output: str, least: float) -> bool:
-        """Whether an output looks like one of them. `least`: share of common fields, 0 to 1."""
+        """Whether an output looks like an answer. `least`: least share of common fields, 0 to 1."""
         shape = _shape(output)
         if isinstance(shape, frozenset):
             fields = (each for each in self._shapes if isinstance(each, frozenset))
@@ -136,7 +136,7 @@ class Answers:
 
 
 def _shape(output: str) -> str | frozenset[str]:
-    """The fields of an object, or the form of a short answer; "" for others and plain numbers."""
+    """Return an object's fields or a short answer's form; "" for other answers and for numbers."""
     text = output.strip()
     if text[:1] == "{" and len(text) <= MAX_OUTPUT:
         try:
@@ -149,7 +149,7 @@ def _shape(output: str) -> str | frozenset[str]:
 
 
 def call_destroys(call: ToolCallResult) -> bool:
-    """Whether the call deletes, or does what cannot be undone."""
+    """Whether the call deletes something, or does something that cannot be undone."""
     return CallEffects(call.tool_name, call.input).destroys()
 
 
@@ -159,9 +159,9 @@ def may_write(call: ToolCallResult) -> bool:
 
 
 def _may_be_recommended(failed: ToolCallResult, later: ToolCallResult) -> bool:
-    """Whether a call of another tool may be shown as a way out of a failure.
+    """Whether a later call of another tool may be shown as a way out of a failure.
 
-    It must change no more than the failed call, evade no permission, and not be proposed by it.
+    It must change no more and evade no permission, and the failed output must not name its tool.
     """
     if call_destroys(later) or (may_write(later) and not may_write(failed)):
         return False
@@ -169,10 +169,10 @@ def _may_be_recommended(failed: ToolCallResult, later: ToolCallResult) -> bool:
 
 
 def _does_same(failed: ToolCallResult, later: ToolCallResult, answers: Answers) -> bool:
-    """Whether a call of another tool gave the answer that the failed call was to give.
+    """Whether a call of another tool gave the answer that the failed call should have given.
 
-    It looks like the answers of the tool that failed. Either the later call was given all values
-    of the failed one, or neither changes anything and their names share most of their words.
+    Its output must look like answers of the tool that failed. Also, it was given all values of the
+    failed call, or neither call changes anything and the names of both tools share most words.
     """
     given = _values(failed)
     is_same = bool(given) and given <= _values(later)
@@ -199,9 +199,9 @@ def _values(call: ToolCallResult) -> set[tuple[str, str]]:
 
 
 def new_values(path: str, old: Any, new: Any) -> set[str]:
-    """The texts and integers in `new` that are not in `old`, the earlier value of a parameter.
+    """Return the texts and integers in `new` that are not in `old`, the parameter's earlier value.
 
-    Only those with a digit: words such as `economy` occur in results by chance.
+    Values without a digit are left out: words such as `economy` occur in results by chance.
     """
     if new is NOT_GIVEN:
         return set()
@@ -211,9 +211,9 @@ def new_values(path: str, old: Any, new: Any) -> set[str]:
 
 
 def holders(calls: Calls, values: set[str], known: Calls = ()) -> set[str]:
-    """The tools of calls that worked and whose results held a value before any call was given it.
+    """Name the tools whose successful results held a value before any call was given this value.
 
-    `calls`: oldest first. `known`: earlier calls; a value that one of them was given has no source.
+    `calls`: oldest first. `known`: earlier calls; a value that they were given has no source.
     """
     found: set[str] = set()
     for value in values:
@@ -227,7 +227,7 @@ def holders(calls: Calls, values: set[str], known: Calls = ()) -> set[str]:
 
 
 def holds(output: str, value: str) -> bool:
-    """Whether a result holds a value as a word of its own."""
+    """Whether an output contains a value as a whole word."""
     head = output[:MAX_OUTPUT]
     if value not in head:
         return False

@@ -78,7 +78,7 @@ _WORD = re.compile(r"[\w./:@+=-]+")
 
 
 class CallTexts(Struct, frozen=True, dict=True):
-    """The texts of a call, to search them for what a later call does."""
+    """The texts of a call, in which `was_proposed` looks for parts of a later call."""
 
     given: str  # the task and the input
     output: str
@@ -149,9 +149,9 @@ def was_proposed(
 ) -> bool:
     """Whether a result of `earlier` calls proposed the call, and no task or input before it did.
 
-    It proposes a call if it holds an address or package of it, a path that it runs or that is
-    outside of the working folder, or two neighbouring words of its command or code. What is also
-    in `before`, the failed call, does not count.
+    A result proposes a call if it holds an address or package that the call uses, a path that the
+    call runs or that is outside of the working folder, or two neighbouring words of its command or
+    code. What the failed call `before` also has does not count.
     """
     old = {str(value) for _, value in leaves(before.arguments)} if before is not None else set()
     tokens = {each for each in _risky_tokens(after) if not any(each in text for text in old)}
@@ -166,7 +166,7 @@ def was_proposed(
 
 
 def _texts(observation: Observation) -> Iterator[tuple[str, str]]:
-    """(parameter, text) of each argument that is a text; a list of texts counts as one text."""
+    """Yield (parameter, text) of each argument that is a text; a list of texts is one text."""
     for name, value in observation.arguments.items():
         if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
             yield str(name), " ".join(value)[:MAX_TEXT]
@@ -175,7 +175,7 @@ def _texts(observation: Observation) -> Iterator[tuple[str, str]]:
 
 
 def _code(observation: Observation) -> Iterator[tuple[str, str]]:
-    """(parameter, text) of each argument that is a command or code."""
+    """Yield (parameter, text) of each argument that is a command or code."""
     for path, text in _texts(observation):
         given: Any = observation.texts.get(path)
         is_list = isinstance(observation.arguments.get(path), list)
@@ -185,14 +185,14 @@ def _code(observation: Observation) -> Iterator[tuple[str, str]]:
 
 
 def _word_pairs(text: str) -> set[str]:
-    """The pairs of neighbouring words in a text."""
+    """Return the pairs of neighbouring words in a text."""
     words = _WORD.findall(text[:MAX_OUTPUT])
     found = (f"{a} {b}" for a, b in zip(words, words[1:], strict=False))
     return {each for each in found if len(each) >= LEAST_PAIR}
 
 
 def _risky_tokens(observation: Observation) -> set[str]:
-    """Addresses, paths outside of the working folder, and what a command runs or installs."""
+    """Return addresses, outside paths, and the names of what a command runs or installs."""
     found = {word for _, text in _texts(observation) for word in _ADDRESS.findall(text)}
     for path, value in leaves(observation.arguments):
         if isinstance(value, str) and words_of(path) & _WHERE:

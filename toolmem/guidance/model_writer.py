@@ -44,7 +44,7 @@ _MISFIT = re.compile(r"The input does not fit the tool's schema: .*")
 
 
 class ModelWriter:
-    """Implements `GuidanceWriter`. A summary is one request."""
+    """Writes guidance with a model (see `GuidanceWriter`). Each summary is one request."""
 
     asks_model = True
 
@@ -69,13 +69,13 @@ class ModelWriter:
         self.author = f"{model.backend}/{model.model}"
 
     def among(self, calls: Calls) -> ModelWriter:
-        """A copy of this writer that also knows all tools' calls in the same conversations."""
+        """Copy this writer; the copy also reads all tools' calls in the same conversations."""
         writer = copy(self)
         writer._card = self._card.among(calls)
         return writer
 
     def prompt(self, tool_name: str, calls: Calls, old: Guidance | None = None) -> str:
-        """The prompt, as it is sent. `old`: guidance that `calls` update; None: there is none."""
+        """Return the prompt to be sent. `old`: guidance to update with `calls`; None if new."""
         template = self._whole if old is None else self._update
         bodies = {str(number): body for number, body in enumerate(_bodies(calls))}
         limit = max(MAX_PROMPT - len(template.text), MIN_CALL * len(calls))
@@ -94,14 +94,14 @@ class ModelWriter:
         )
 
     async def write(self, tool_name: str, calls: Calls, old: Guidance | None) -> Guidance:
-        """The guidance of all these calls. Raises ModelError."""
+        """Write guidance from all these calls, not from the old text. Raises ModelError."""
         prompt = self.prompt(tool_name, calls)
         guidance = await self._ask(prompt, tool_name, calls, old)
         tokens = estimated_tokens(prompt)
         return replace(guidance, prompt_tokens=tokens, prompt_version=self._whole.version)
 
     async def update(self, tool_name: str, calls: Calls, new: Calls, old: Guidance) -> Guidance:
-        """The old guidance, updated with the calls in `new`. Raises ModelError."""
+        """Update the old guidance with the calls in `new`. Raises ModelError."""
         guidance = await self._ask(self.prompt(tool_name, new, old), tool_name, calls, old)
         tokens = estimated_tokens(self.prompt(tool_name, calls))
         version = self._update.version
@@ -111,7 +111,7 @@ class ModelWriter:
     async def _ask(
         self, prompt: str, tool_name: str, calls: Calls, old: Guidance | None
     ) -> Guidance:
-        """The model's text and the figures, then lines of the card while they fit."""
+        """Ask the model, then add the figures, and lines of the card as long as they fit."""
         text = _cleaned(await self._model.complete(prompt), self.author)
         card = self._card.write(tool_name, calls, old)
         counted = Line(figures(calls), "rate")
@@ -129,7 +129,7 @@ class ModelWriter:
 
 
 class DryRunWriter:
-    """Counts the prompts that a model would be sent; the guidance is the card."""
+    """Counts the prompts that a model would be sent. The guidance that it returns is the card."""
 
     asks_model = False
 
@@ -140,7 +140,7 @@ class DryRunWriter:
         self.author = writer.author
 
     def among(self, calls: Calls) -> DryRunWriter:
-        """As `ModelWriter.among`."""
+        """Copy this writer as `ModelWriter.among` does."""
         return DryRunWriter(self._writer, self._card.among(calls), self._model)
 
     def write(self, tool_name: str, calls: Calls, old: Guidance | None) -> Guidance:
@@ -149,7 +149,7 @@ class DryRunWriter:
         return replace(card, prompt_tokens=tokens, author=self.author)
 
     def update(self, tool_name: str, calls: Calls, new: Calls, old: Guidance) -> Guidance:
-        """As `ModelWriter.update`, with the old card in place of a model's text."""
+        """Count the prompt of `ModelWriter.update`; the old card stands for a model's text."""
         self._model.count(self._writer.prompt(tool_name, new, replace(old, written=old.text)))
         card = self._card.write(tool_name, calls, old)
         tokens = estimated_tokens(self._writer.prompt(tool_name, calls))
@@ -157,7 +157,7 @@ class DryRunWriter:
 
 
 def figures(calls: Calls) -> str:
-    """`Statistics: 30 calls, 27 worked, avg_score 0.85`; what is unknown is left out."""
+    """Write `Statistics: 30 calls, 27 worked, avg_score 0.85`, without figures that are unknown."""
     sums = sums_of(calls)
     found = statistics(sums)
     known = {name: getattr(found, name) for name in found.__struct_fields__ if name[:4] == "avg_"}
@@ -167,7 +167,7 @@ def figures(calls: Calls) -> str:
 
 
 def _head(number: int, call: ToolCallResult) -> str:
-    """`#3 failed timeout 1.5 s 88 tokens`; times below a second are left out."""
+    """Write `#3 failed timeout 1.5 s 88 tokens` for a call, without times below a second."""
     parts = [f"#{number}"]
     if call.failed:
         parts += ["failed", call.error_class] if call.error_class != "error" else ["failed"]
@@ -180,7 +180,7 @@ def _head(number: int, call: ToolCallResult) -> str:
 
 
 def _bodies(calls: Calls) -> Iterator[str]:
-    """The input and the outcome of each call, in one line: `{"q":"x"} -> error as #2`."""
+    """Yield the input and the outcome of each call in one line: `{"q":"x"} -> error as #2`."""
     first: dict[tuple[str, str], int] = {}
     for number, call in enumerate(calls, 1):
         texts = []
@@ -192,7 +192,7 @@ def _bodies(calls: Calls) -> Iterator[str]:
 
 
 def _parts(call: ToolCallResult) -> Iterator[tuple[str, str]]:
-    """(name, text) of the input, then of each part of the outcome."""
+    """Yield (name, text) of the input, then of each part of the outcome."""
     yield "input", cut_middle(shown(as_json(call.input)), MAX_INPUT)
     summary, evaluation = shown(call.summary), shown(call.evaluation)
     by_rules = call.judge is not None and call.judge.model == "rule_based_check"
@@ -212,9 +212,9 @@ def _parts(call: ToolCallResult) -> Iterator[tuple[str, str]]:
 
 
 def _cleaned(reply: str, who: str) -> str:
-    """The text of a reply, without headings and fences, so that a prompt can hold it.
+    """Take the text out of a reply, without headings and fences, so that a prompt can hold it.
 
-    Raises ModelError where the reply is empty, or has only fences of another kind.
+    Raises ModelError if the reply is empty, or has only fences of another kind.
     """
     answer = without_thought(reply)
     fences = list(_FENCE.finditer(answer))

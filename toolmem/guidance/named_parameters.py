@@ -1,7 +1,7 @@
 """Say what calls that worked show of a parameter: where its values come from, how they are written.
 
-It is said of a parameter that an error names, and of one whose value is not shown because it
-belongs to another entity. Programs and paths that an error names are treated alike.
+The card and advice say this of a parameter that an error names, and of one whose value is not shown
+because it belongs to another entity. Programs and paths that an error names are treated alike.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _STOP_WORDS = word_set("the and new name number type list ids not for can all")
 
 
 class Lessons:
-    """What calls that worked teach of a tool's parameters. `failures`: all that were counted."""
+    """What calls that worked teach of a tool's parameters. `failures`: all failures counted."""
 
     def __init__(self, found: Findings, failures: Sequence[Failure], wording: Wording) -> None:
         self.found = found
@@ -74,9 +74,9 @@ class Lessons:
                 self._repairs[repair.path] += k
 
     def of(self, path: str, part: str, sent: Any = None) -> str:
-        """The lesson on a parameter: the source of its values, their form or the usual ones.
+        """Write the lesson on a parameter: the source of its values, their form or usual values.
 
-        `sent`: the value that failed, as it is shown. "" where nothing of use is known.
+        `sent`: the value that failed, as it is shown. Returns "" if nothing of use is known.
         """
         if source := self._source(path):
             return source
@@ -85,7 +85,7 @@ class Lessons:
         return self._written(path, part, sent) or self._used(path)
 
     def sources(self) -> Iterator[tuple[str, str]]:
-        """(parameter, lesson) of each parameter whose values came from other tools."""
+        """Yield (parameter, lesson) of each parameter whose values came from other tools."""
         pairs = zip(self.found.observed, self.found.worked, strict=True)
         given = (one.arguments.items() for one, worked in pairs if worked)
         names = [str(name) for items in given for name, value in items if type(value) is not list]
@@ -108,7 +108,7 @@ class Lessons:
         return self.wording.phrase("source", tool=self.wording.names([tool]), k=k, n=n)
 
     def _used(self, path: str, least: int = 2) -> str:
-        """The tools whose earlier results held the value in most calls that worked."""
+        """Say which tools had the value in earlier results, if most calls that worked got it so."""
         found = self.found
         tools = Counter[str]()
         carriers = list[ToolCallResult]()
@@ -134,7 +134,7 @@ class Lessons:
         return self.wording.phrase("used", tool=self.wording.names(names), k=most, n=n)
 
     def _written(self, path: str, part: str, sent: Any) -> str:
-        """How the values of calls that worked are written, where `sent` differs from it."""
+        """Say how values that worked are written, if `sent` is not written so; "" otherwise."""
         found = self.found
         calls = [i for i, o in enumerate(found.observed) if found.worked[i] and o.part == part]
         for inner in (path, f"{path}[]"):
@@ -152,7 +152,7 @@ class Lessons:
         return self._form(path, texts, sent) or self._often(path, texts)
 
     def _form(self, path: str, texts: list[str], sent: Any) -> str:
-        """The form that all texts have and `sent` lacks."""
+        """Say which form all texts have and `sent` lacks; "" if there is none."""
         hidden = {str(value_shown(path, text)) for text in texts}
         if len(hidden) == 1 and str(value_shown(path, sent)) not in hidden and "<" in min(hidden):
             return self.wording.phrase("form", form=min(hidden), n=len(texts))
@@ -163,7 +163,7 @@ class Lessons:
         return self.wording.phrase("form", form=in_backticks(form), n=len(texts)) if form else ""
 
     def _often(self, path: str, texts: list[str]) -> str:
-        """The values given most often, where there are few different ones."""
+        """Say which values are given most often, if there are few different values."""
         counts = Counter(texts)
         are_choices = all(map(_ENUM.fullmatch, counts)) and not holds_user_value(path)
         if not are_choices or 2 * len(counts) > len(texts):
@@ -178,7 +178,7 @@ class Lessons:
 def parameter_lines(
     lessons: Lessons, call: ToolCallResult, observation: Observation, message: str
 ) -> list[Line]:
-    """Lines on the parameters that an error names. `message`: the error line of `call`."""
+    """Write lines on the parameters that an error names. `message`: the error line of `call`."""
     found = lessons.found
     wording = lessons.wording
     good = [i for i in _of_same_action(found, observation) if found.worked[i]]
@@ -225,7 +225,7 @@ def parameter_lines(
 
 
 def _without(path: str, instead: Sequence[str]) -> list[Repair]:
-    """The repairs for a parameter that no call that worked gave. `instead`: what they gave."""
+    """Return the repairs for a parameter that no working call gave. `instead`: what they gave."""
     if not instead:
         return [Repair("dropped", path)]
     renamed = [Repair("renamed", name, path) for name in instead]
@@ -233,13 +233,13 @@ def _without(path: str, instead: Sequence[str]) -> list[Repair]:
 
 
 def _names_value(message: str, values: Sequence[Any]) -> bool:
-    """Whether an error names one of these values, or a value inside one."""
+    """Whether an error names one of these values, or a value inside a list or object of them."""
     inside = (str(value) for each in values for _, value in leaves({"": each}))
     return any(len(value) > 1 and is_named(message, value) for value in inside)
 
 
 def _of_same_action(found: Findings, observation: Observation) -> Iterator[int]:
-    """Positions of the calls with the same action; all calls where the tool has no actions."""
+    """Yield positions of the calls with the same action; of all calls if a tool has no actions."""
     name, word = observation.action or ("", "")
     for i, other in enumerate(found.observed):
         if not name or other.arguments.get(name) == word:
@@ -247,14 +247,14 @@ def _of_same_action(found: Findings, observation: Observation) -> Iterator[int]:
 
 
 def values_at(arguments: dict[str, Any], path: str) -> list[Any]:
-    """The values at a path: more than one where it leads into a list."""
+    """Return the values at a path: several if the path leads into a list."""
     return [value for where, value in leaves(arguments) if where == path]
 
 
 def _named_in(
     found: Findings, observation: Observation, message: str
 ) -> Iterator[tuple[str, bool]]:
-    """(parameter, whether it was not given) of those that an error names, the surest first."""
+    """Yield (parameter, whether it is missing) for parameters that an error names, surest first."""
     words = {_singular(word) for word in _WORD.findall(message.lower())} - _STOP_WORDS
     given = [(path.partition("[]")[0], value) for path, value in leaves(observation.arguments)]
     ranked = []
@@ -289,14 +289,14 @@ def _singular(word: str) -> str:
 
 
 def _instead(found: Findings, sent: dict[str, Any], good: Sequence[int]) -> list[str]:
-    """Parameters that most calls that worked gave and this one did not."""
+    """Return parameters that most calls that worked gave and the failed call did not give."""
     given = Counter(str(name) for i in good for name in found.observed[i].arguments)
     often = [name for name, k in given.most_common() if name not in sent and 2 * k > len(good)]
     return often[:MAX_INSTEAD]
 
 
 def program_line(lessons: Lessons, observation: Observation, message: str) -> Line | None:
-    """For a missing program: the programs of commands that worked, similar names first."""
+    """Suggest programs for a missing program, from commands that worked; similar names first."""
     texts = ((path, t) for path, t in observation.texts.items() if isinstance(t, Command))
     path, command = next(texts, ("", Command()))
     missing = missing_program(message, command)
@@ -323,7 +323,7 @@ def program_line(lessons: Lessons, observation: Observation, message: str) -> Li
 
 
 def nearby_line(around: Calls, call: ToolCallResult, message: str, wording: Wording) -> Line | None:
-    """A path similar to one that was not found, from calls of any tool that worked."""
+    """Suggest a path similar to the one not found, from calls of any tool that worked."""
     missing = [path for path in _paths(call) if is_named(message, path.strip("/"))]
     if not missing or error_class_of(message) != "not_found":
         return None
@@ -354,7 +354,7 @@ def nearby_line(around: Calls, call: ToolCallResult, message: str, wording: Word
 
 
 def _paths(call: ToolCallResult) -> list[str]:
-    """The relative paths among the arguments of a call."""
+    """Return the relative paths among the arguments of a call."""
     texts = (value for _, value in leaves(arguments_of(call.input)) if isinstance(value, str))
     found = (word for text in texts for word in _PATH.findall(text[:MAX_TEXT]))
     return [word for word in found if not word.startswith("/") and ".." not in word]

@@ -1,8 +1,8 @@
 """Fit guidance into a number of tokens, for one tool or for several in one prompt.
 
-Lines are never cut; one that does not fit is skipped. A line that a user removed is recognized by
-its content without counts, so that later summaries do not bring it back. The module also makes the
-`ToolMemory` and the statistics of a tool that users are shown.
+Lines are never cut; a line that does not fit is skipped. A line that a user removed is recognized
+by its content without counts, so that later summaries do not bring it back. The module also makes
+the `ToolMemory` and the statistics of a tool that users are shown.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _COUNTS = re.compile(
 
 
 def within(lines: Sequence[Line], max_tokens: int) -> list[Line]:
-    """The lines that fit, in their order. The lines before the examples leave room for these."""
+    """Return the lines that fit, in their order. Lines before the examples leave room for these."""
     costs = [token_weight(BULLET + line.text) + 1 for line in lines]  # 1 for the line break
     examples = sum(cost for line, cost in zip(lines, costs, strict=True) if line.kind == "example")
     reserved = min(examples, max_tokens // _EXAMPLES_SHARE)
@@ -55,7 +55,7 @@ def within(lines: Sequence[Line], max_tokens: int) -> list[Line]:
 
 
 def fit(guidance: Guidance, max_tokens: int) -> str:
-    """The text of one tool in at most `max_tokens`; "" where nothing fits.
+    """Fit the guidance of one tool into `max_tokens`; return "" if no line fits.
 
     The lines of a model's own text come first, then those of the card, most valuable first.
     """
@@ -70,10 +70,10 @@ def fit(guidance: Guidance, max_tokens: int) -> str:
 
 
 def fit_together(tools: Sequence[tuple[str, Guidance]], max_tokens: int) -> list[str]:
-    """The text of each tool, in at most `max_tokens` for all with their headings; "" for none.
+    """Fit guidance of several tools into `max_tokens`; return a text for each, "" if none fits.
 
-    `tools`: headings and guidance. Failures come before examples. Tools get one line in turn, those
-    with most failures first.
+    `tools`: headings, which count too, and guidance. Failures come before examples. Tools get one
+    line in turn, the tool with the most failures first.
     """
     contents = [_content(guidance.text) for _, guidance in tools]
     failed = [sum(line.k for line in one.lines if _TURN.get(line.kind, 0) < 2) for _, one in tools]
@@ -100,7 +100,7 @@ def _content(text: str) -> list[str]:
 
 
 def _order(guidance: Guidance, texts: Sequence[str]) -> list[tuple[int, int, int]]:
-    """(turn, rank, position) of each line of the text that is not a heading."""
+    """Return (turn, rank, position) of each line that is no heading, the sort key for keeping."""
     known = {BULLET + line.text: (rank, line) for rank, line in enumerate(guidance.lines)}
     found: list[tuple[int, int, int]] = []
     for i, text in enumerate(texts):
@@ -111,7 +111,7 @@ def _order(guidance: Guidance, texts: Sequence[str]) -> list[tuple[int, int, int
 
 
 def _assembled(texts: Sequence[str], kept: set[int]) -> str:
-    """The lines at the positions in `kept`, each under its heading."""
+    """Join the lines at the positions in `kept`, each under its heading."""
     out: list[str] = []
     heading = ""
     for i, text in enumerate(texts):
@@ -124,7 +124,7 @@ def _assembled(texts: Sequence[str], kept: set[int]) -> str:
 
 
 def numbered(text: str) -> list[str]:
-    """The lines of guidance, with the numbers by which a user removes them; headings have none."""
+    """Number the lines of guidance; by the number a user removes a line. Headings have none."""
     numbers = count(1)
     return [
         line if line.startswith("#") else f"{next(numbers)}. {line.removeprefix(BULLET)}"
@@ -133,21 +133,21 @@ def numbered(text: str) -> list[str]:
 
 
 def lines_of(guidance: Guidance) -> list[Line]:
-    """The lines of the text that are not headings."""
+    """Return the lines of the guidance's text, without headings."""
     texts = _content(guidance.text)
     return [_line_behind(text, guidance) for text in texts if not text.startswith("#")]
 
 
 def _line_behind(text: str, guidance: Guidance) -> Line:
-    """The card's line with this text, else a line of a model's own text."""
+    """Return the card's line with this text, or else a line that holds a model's own text."""
     own = Line(text.removeprefix(BULLET), "rate" if text.startswith(FIGURES) else "model")
     return next((line for line in guidance.lines if BULLET + line.text == text), own)
 
 
 def line_keys(line: Line) -> list[str]:
-    """Keys that recognize a line in later guidance; the first one identifies the whole line.
+    """Return keys that recognize a line in later guidance; the first identifies the whole line.
 
-    A line counted from calls also has the key of its error alone, and that of the call that worked.
+    A line counted from calls also has a key of its error alone and a key of the call that worked.
     Keys do not depend on counts, the call that failed, the language, or the calls' origin.
     """
     contents: list[tuple[object, ...]]
@@ -171,9 +171,9 @@ def line_keys(line: Line) -> list[str]:
 
 
 def without_forgotten(guidance: Guidance) -> Guidance:
-    """The guidance without the lines that a user removed, whoever wrote it.
+    """Remove the lines that a user removed from guidance, whoever wrote it.
 
-    The repairs of such a failure are forgotten, so that others can take their place.
+    Failures of removed lines lose their repairs, so that other repairs can take their place.
     """
     if not guidance.forgotten:
         return guidance
@@ -216,7 +216,7 @@ def is_forgotten(line: Line, forgotten: Sequence[str]) -> bool:
 
 
 def require_trusted(store: Store) -> None:
-    """Raises RequestError where a stranger may have written what a store holds."""
+    """Raise RequestError if a stranger may have written what a store holds."""
     if store.untrusted:
         command = f"toolmem store trust --store {quote(store.location)}"
         raise RequestError(f"{store.untrusted}. To trust it: {command}")
@@ -225,7 +225,7 @@ def require_trusted(store: Store) -> None:
 def guidance_section(
     records: Iterable[ToolRecord], max_tokens: int, language: Language = ""
 ) -> str:
-    """The guidance of these tools in at most `max_tokens`, with headings; "" where none fits."""
+    """Fit guidance of these tools into `max_tokens`, with headings; return "" if none fits."""
     known = [
         (f"### `{in_backticks(record.tool_name)}`", record.guidance)
         for record in records
@@ -239,7 +239,7 @@ def guidance_section(
 
 
 def statistics(sums: CallSums) -> ToolStatistics:
-    """Rates and averages, each over the calls of which the value is known."""
+    """Return rates and averages, each over the calls whose value is known."""
     silent = sums.silent or 0
     known = sums.successes + sums.failures
     return ToolStatistics(
@@ -253,12 +253,12 @@ def statistics(sums: CallSums) -> ToolStatistics:
 
 
 def _mean(total: float, count: int) -> float | None:
-    """The mean, rounded: after additions and subtractions the last digits of a sum are wrong."""
+    """Return the mean, rounded because the last digits of a sum are inexact; None without calls."""
     return round(total / count, 9) if count else None
 
 
 def sums_of(calls: Iterable[ToolCallResult]) -> CallSums:
-    """The sums over some calls."""
+    """Add up the figures of some calls."""
     sums = CallSums(silent=0, no_use=0)
     for call in calls:
         sums.add(call)
@@ -266,7 +266,7 @@ def sums_of(calls: Iterable[ToolCallResult]) -> CallSums:
 
 
 def calls_since_guidance(record: ToolRecord) -> int:
-    """How many kept calls are newer than all that the guidance covers; `record.new` may be more."""
+    """Count the kept calls newer than all that the guidance covers; `record.new` may have more."""
     count = 0
     while count < len(record.new) and record.new[-1 - count] == record.last_seq - count:
         count += 1
@@ -274,7 +274,7 @@ def calls_since_guidance(record: ToolRecord) -> int:
 
 
 def tool_memory(record: ToolRecord, calls: Sequence[ToolCallResult] = ()) -> ToolMemory:
-    """A tool's memory, as users are shown it, together with `calls`."""
+    """Return a tool's memory as users are shown it, together with `calls`."""
     guidance = record.guidance
     window = record.window
     figures = statistics(window)

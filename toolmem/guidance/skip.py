@@ -18,7 +18,7 @@ Reason = Literal[
 
 
 class Plan(Struct, frozen=True):
-    """Which calls of a tool a summary reads, or why it is skipped. Seqs are in ascending order."""
+    """The calls of a tool that a summary reads, or why it is skipped. Seqs ascend."""
 
     reason: Reason
     seqs: tuple[int, ...]  # the newest judged calls, which a summary reads
@@ -41,7 +41,7 @@ def plan_summary(
 ) -> Plan:
     """Plan to read the `recent` newest judged calls, unless guidance covers all of them.
 
-    `min_new_calls`: with fewer, existing guidance stays. `among`: seqs to consider; None: all kept.
+    `min_new_calls`: if fewer are new, guidance stays. `among`: seqs to consider; None: all kept.
     """
     unjudged = set(record.unjudged)
     seqs = range(record.first_seq, record.last_seq + 1)

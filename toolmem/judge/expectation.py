@@ -27,7 +27,7 @@ Kind = Literal["content", "query", "action", "shell", "program", "unknown"]
 
 
 class Expectation(Struct, frozen=True):
-    """What to expect of one call."""
+    """What kind of output to expect of one call."""
 
     kind: Kind  # content: text that somebody else wrote; program: what running code prints
     asks: bool = False  # the call asks for something, so an empty answer is no answer
@@ -39,7 +39,7 @@ class Expectation(Struct, frozen=True):
 
 
 def ordered(text: str) -> tuple[str, ...]:
-    """The words of a text, in order."""
+    """Split a text into its words, in order."""
     return tuple(text.split())
 
 
@@ -87,7 +87,7 @@ _SQL_CHANGES = sql.CHANGING | word_set("ROLLBACK REVOKE VACUUM ATTACH DETACH")
 
 
 def expectation(tool_name: str, given: Any) -> Expectation:
-    """What to expect of a call of `tool_name` with the input `given`."""
+    """Tell what to expect of a call of `tool_name` with the input `given`."""
     parts = _NAME_PART.findall(snake_case(tool_name[:MAX_NAME]))
     parts += [english for chinese, english in _CHINESE.items() if chinese in tool_name]
     named = frozenset(parts)
@@ -116,7 +116,7 @@ def expectation(tool_name: str, given: Any) -> Expectation:
 
 
 def _command(named: frozenset[str], given: Any) -> str | None:
-    """The command line in the input; None where the tool is no shell."""
+    """Return the command line in the input; None if the call runs no command."""
     arguments = given if isinstance(given, dict) else {}
     for key in _COMMAND_KEYS:
         value = arguments.get(key)
@@ -166,7 +166,7 @@ _ACTS = {
 
 
 def _command_asks(command: str) -> bool:
-    """Whether the last part of a command line prints what was asked for."""
+    """Whether the last part of a command line prints something that was asked for."""
     stages = [stage for stage in _STAGE.split(command[-2_000:]) if stage.strip()]
     if not stages or _REDIRECTED.search(stages[-1]):
         return False
@@ -177,6 +177,6 @@ def _command_asks(command: str) -> bool:
 
 
 def _program(stage: str) -> tuple[str, str]:
-    """The name of a program and its first argument; "" for what is missing."""
+    """Return (program, first argument) of a part of a command line; a missing word is ""."""
     path, argument, *_ = [*stage.split(maxsplit=2), "", ""]
     return path.rsplit("/", 1)[-1], argument

@@ -47,7 +47,7 @@ _OUTCOMES = ("success", "ok", "is_error")
 
 
 class Decoded(Struct, frozen=True):
-    """The value of a text."""
+    """The value that was read from a text, if it is a literal."""
 
     found: bool  # False: the text is no literal
     value: Any = None
@@ -79,7 +79,7 @@ def read(text: str) -> Decoded:
 
 
 def write(value: Any) -> str:
-    """`value` as JSON on one line. Never raises."""
+    """Write `value` as JSON on one line. Never raises."""
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, RecursionError, TypeError):
@@ -87,7 +87,7 @@ def write(value: Any) -> str:
 
 
 class _Container(Struct):
-    """A list or object that is being read."""
+    """A list or object of which only the beginning has been read so far."""
 
     holder: list[Any] | dict[str, Any]
     closing: str  # the bracket that ends it; "" for the whole text
@@ -130,7 +130,7 @@ class _Container(Struct):
 
 
 class _Reader:
-    """Reads the tokens of a text into values. Raises ValueError where it is no literal."""
+    """Reads the tokens of a text into values. Raises ValueError if the text is no literal."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -138,7 +138,7 @@ class _Reader:
         self.bare_words = False
 
     def read(self, whole: bool) -> Decoded:
-        """Read a list or an object. `whole`: its text was not cut before reading."""
+        """Read a list or an object. `whole`: the text was not cut before it was read."""
         found: list[Any] = []
         rest = self._tokens(_Container(found, ""))
         if len(self.open) == 1:
@@ -151,10 +151,10 @@ class _Reader:
         return Decoded(True, cut.value, complete=False) if cut.holder else NO_LITERAL
 
     def read_fields(self) -> Decoded:
-        """Read at least two `field=value`.
+        """Read a text of two or more fields: `success=False error=denied`.
 
-        With a bare word (`level=info`) they are a line of a log, unless one field is an outcome
-        (`success=False error=denied`).
+        If a value is a bare word (`level=info`), the text is a line of a log and is not read,
+        unless a field such as `success` is true or false.
         """
         fields: dict[str, Any] = {}
         outer = _Container(fields, "")

@@ -1,4 +1,4 @@
-"""The judge that asks a model, once for each call, and again where the reply is unreadable.
+"""The judge that asks a model, once for each call, and again if the reply is unreadable.
 
 The model decides whether the call was useful. Whether it failed, and its error class, come from the
 rule-based check, so that figures and cards mean the same under every judge.
@@ -27,7 +27,7 @@ _FORM = (
 
 
 class ModelJudge:
-    """Implements `Judge`. `prompt_path`: a file of the user's own prompts."""
+    """The `Judge` that asks a model. `prompt_path`: a file with the user's own prompts."""
 
     asks_model = True
 
@@ -39,7 +39,7 @@ class ModelJudge:
         self.identity = JudgeIdentity(model.backend, model.model, self._template.version)
 
     def prompt(self, call: ToolCallResult, schema: ToolSchema | None) -> str:
-        """The evaluation prompt, as it is sent."""
+        """Return the evaluation prompt as it is sent."""
         tool = schema and {"description": schema.description, "parameters": schema.parameters}
         texts = {
             "tool_name": call.tool_name,
@@ -57,7 +57,7 @@ class ModelJudge:
         return self._template.render(known)
 
     async def judge(self, call: ToolCallResult, schema: ToolSchema | None) -> Verdict:
-        """Ask the model. Raises ModelError; ReplyUnreadable where both replies are unreadable."""
+        """Ask the model. Raises ModelError, and ReplyUnreadable if both replies are unreadable."""
         prompt = self.prompt(call, schema)
         reply = await self._model.complete(prompt, json_reply=True)
         try:
@@ -77,7 +77,7 @@ class ModelJudge:
 
 
 class DryRunJudge:
-    """Counts the prompts that a model would be sent; the verdicts come from the check."""
+    """Counts the prompts that a model would get; the verdicts come from the rule-based check."""
 
     asks_model = False
 

@@ -1,8 +1,8 @@
 """Find the failures that shells and programs print: exit codes, time-outs, tracebacks, builds.
 
-What a program prints is data, so the word "error" in a line proves nothing. A traceback at the end
-of the output does, and so does the closing line of a build, a test run or the harness. In a shell's
-output, so does a line that begins with the name of a program of the command line.
+What a program prints is data, so the word "error" in a line proves nothing. These prove a failure:
+a traceback at the end of the output, the closing line of a build, a test run or the harness, and in
+a shell's output a line that begins with the name of a program of the command line.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _HIDES = frozenset(("|", ";", "\n", "||"))  # the exit status of `a | b` and of 
 
 
 def check(text: str, expected: Expectation) -> Evidence | None:
-    """The failure that the printed `text` shows, or None."""
+    """Find the failure that the printed `text` shows; return None if it shows none."""
     if expected.kind not in ("shell", "program", "unknown"):
         return _traceback(text, expected)
     return (
@@ -78,7 +78,7 @@ def _only_echoes(expected: Expectation) -> bool:
 
 
 def _windows(text: str) -> list[tuple[int, int]]:
-    """(begin, end) of the parts to read: the whole text, or the two ends of a long one."""
+    """Return (begin, end) of the parts to read: the whole text, or both ends of a long text."""
     if len(text) <= 2 * WINDOW:
         return [(0, len(text))]
     cut = len(text) - WINDOW
@@ -87,7 +87,7 @@ def _windows(text: str) -> list[tuple[int, int]]:
 
 
 def _harness_report(text: str, expected: Expectation) -> Evidence | None:
-    """The exit code or time-out that the harness reports at the beginning or the end."""
+    """Find the exit code or time-out that the harness reports at the beginning or the end."""
     for offset in dict.fromkeys((0, max(0, len(text) - EDGE))):
         edge = text[offset : offset + EDGE]
         is_end = offset + len(edge) >= len(text)
@@ -109,14 +109,14 @@ def _harness_report(text: str, expected: Expectation) -> Evidence | None:
 
 
 def _is_data(report: str, expected: Expectation) -> bool:
-    """Whether the report is not the harness's: the command printed it, or it is prose."""
+    """Whether a report is not the harness's own: the command printed it, or it is prose."""
     if expected.echoes:
         return report.strip() in expected.command or not _REPORTS_EXIT.search(report)
     return expected.kind == "unknown" and "exit" not in report.lower()
 
 
 def _shell_message(text: str, expected: Expectation) -> Evidence | None:
-    """A shell's own message: `bash: line 1: foo: command not found`, `foo: not found`."""
+    """Find the shell's own message: `bash: line 1: foo: command not found`, `foo: not found`."""
     few_lines = len(text) <= 300 and text.strip().count("\n") < 3
     for begin, end in _windows(text):
         match = WORDS["shell message"].search(text, begin, end)
@@ -129,7 +129,7 @@ def _shell_message(text: str, expected: Expectation) -> Evidence | None:
 
 
 def _signed_message(text: str, expected: Expectation) -> Evidence | None:
-    """A complaint that begins with the name of a program of the command line.
+    """Find a complaint that begins with the name of a program of the command line.
 
     If a pipe or `;` hides the exit status of that program, only the first line counts.
     """
@@ -144,7 +144,7 @@ def _signed_message(text: str, expected: Expectation) -> Evidence | None:
 
 
 def _usage(text: str, expected: Expectation) -> Evidence | None:
-    """A usage text that the command did not ask for."""
+    """Find a usage text that the command did not ask for: a sign of wrong arguments."""
     if expected.kind != "shell" or _ASKS_FOR_HELP.search(expected.command):
         return None
     head = text[:1_000]
@@ -153,7 +153,7 @@ def _usage(text: str, expected: Expectation) -> Evidence | None:
 
 
 def _traceback(text: str, expected: Expectation) -> Evidence | None:
-    """A traceback at the beginning or end of the output, and the exception that it names."""
+    """Find a traceback at the beginning or end of the output, and the exception that it names."""
     is_content = expected.kind == "content"
     opens = text[:200].lstrip().startswith(("Traceback", "---------"))
     if (is_content and not opens) or _only_echoes(expected):
@@ -172,7 +172,7 @@ def _traceback(text: str, expected: Expectation) -> Evidence | None:
 
 
 def _python_traceback(text: str, begin: int, end: int, slack: int) -> Evidence | None:
-    """The exception of a Python traceback. `slack`: characters that may follow it, as in a log."""
+    """Find the exception of a Python traceback. `slack`: most characters that may follow it."""
     opened = _TRACEBACK.search(text, begin, end) if "Traceback" in text else None
     if opened is None or _LISTED_LINE.match(opened[0]):
         return None
@@ -194,7 +194,7 @@ def _exception(text: str, start: int) -> Evidence:
 
 
 def _closing_line(text: str, expected: Expectation) -> Evidence | None:
-    """The line with which a build, a test run or an installer ends."""
+    """Find the line in which a build, a test run or an installer ends with a failure."""
     if (expected.kind == "unknown" and len(text) < 40) or _only_echoes(expected):
         return None
     lines = text[max(0, len(text) - 1_500) :].rstrip().split("\n")[-CLOSING_LINES:]
@@ -209,7 +209,7 @@ def _closing_line(text: str, expected: Expectation) -> Evidence | None:
 
 
 def _programs(command: str) -> tuple[frozenset[str], frozenset[str]]:
-    """(every word that may be a program, the programs whose exit status a later part hides)."""
+    """Return (words that may be programs, programs whose exit status a later part hides)."""
     command = command[:LONGEST_COMMAND]
     names = frozenset(word.rsplit("/", 1)[-1] for word in _WORD.findall(command))
     bare = _QUOTED.sub("''", _COMMENT.sub("", command))

@@ -19,11 +19,11 @@ MAX_READ = 20_000  # characters of the end of a reply
 
 
 class ReplyUnreadable(ModelError):
-    """The reply holds no verdict."""
+    """The reply of a model that judges holds no verdict that can be read."""
 
 
 class ReadVerdict(NamedTuple):
-    """The verdict in a reply. `summary` or `evaluation` may be empty, but not both."""
+    """The verdict that a reply holds. `summary` or `evaluation` may be empty, but not both."""
 
     summary: str
     evaluation: str
@@ -31,7 +31,7 @@ class ReadVerdict(NamedTuple):
 
 
 def read_verdict(text: str) -> ReadVerdict:
-    """Read a reply. A score between 0 and 1 is rounded, 0.5 to 1. Raises ReplyUnreadable."""
+    """Read the verdict in a reply, with its score rounded to 0 or 1. Raises ReplyUnreadable."""
     answer = without_thought(text)[-MAX_READ:]
     if not answer.strip():
         raise ReplyUnreadable("it is empty, or a thought without an end")
@@ -50,7 +50,7 @@ def read_verdict(text: str) -> ReadVerdict:
 
 
 def _objects(text: str) -> Iterator[Any]:
-    """The JSON values of a reply, without one that is cut off."""
+    """Yield the JSON values of a reply, without a value that is cut off."""
     start, end = text.find("{"), text.rfind("}")
     if start < 0 or end < start:
         return
@@ -66,7 +66,7 @@ def _objects(text: str) -> Iterator[Any]:
 
 
 def _top_level(text: str) -> Iterator[str]:
-    """The outermost `{...}` of a text, without one that has no end."""
+    """Yield each outermost `{...}` of a text, without one that has no end."""
     depth = start = 0
     for at, sign in enumerate(text):
         if sign == "{":
@@ -79,7 +79,7 @@ def _top_level(text: str) -> Iterator[str]:
 
 
 def _verdicts(value: Any) -> Iterator[dict[str, Any]]:
-    """The object itself if it has the fields of a verdict, else the verdicts inside it."""
+    """Yield the object itself if it has the fields of a verdict, else the verdicts inside it."""
     if isinstance(value, dict):
         fields = {str(key).strip().lower(): each for key, each in value.items()}
         if "score" in fields and (fields.keys() & {"summary", "evaluation"}):
@@ -99,7 +99,7 @@ def _score(value: Any) -> int | None:
 
 
 def _text(value: Any) -> str:
-    """A value as one text: models also send lists of sentences, or a sentence for each aspect."""
+    """Write a value as one text: models also send lists of sentences, or one for each aspect."""
     if isinstance(value, dict):
         return "; ".join(f"{key}: {_text(each)}" for key, each in value.items())
     if isinstance(value, list):

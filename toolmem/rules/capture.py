@@ -53,10 +53,10 @@ MAX_DEMANDS = 10  # in one message; more are kept only once the user confirms th
 
 
 class ToolMemoryCaptureHook:
-    """Read the turns of one workspace. `actor`: who vouches that the user typed the messages.
+    """Reads the turns of one workspace. `actor`: who vouches that the user typed the messages.
 
-    Never breaks a turn: errors are logged, without the user's words. `enabled`: None takes the
-    answer from the environment. `may_lift`: messages may loosen rules of a guarded store.
+    Never breaks a turn: errors are logged, without the user's words. `enabled`: if None, the
+    environment decides. `may_lift`: messages may loosen rules of a guarded store.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class ToolMemoryCaptureHook:
         return self._read(turn, self._follow)
 
     def _read(self, turn: Turn, *steps: Callable[[Turn], Captured]) -> Captured:
-        """Take every step, even where the one before failed."""
+        """Take every step, even if an earlier step failed."""
         captured = Captured()
         turn.user_message = SURROGATE.sub("\ufffd", turn.user_message)
         if len(turn.user_message) > MAX_MESSAGE:
@@ -122,7 +122,7 @@ class ToolMemoryCaptureHook:
         return follow_reply(self.rules, turn, actor)
 
     def _keep(self, turn: Turn, *, named_only: bool = False, is_last: bool = False) -> Captured:
-        """Keep demands. `named_only`: of named tools; `is_last`: no later step keeps the others."""
+        """Keep demands. `named_only`: only on tools they name; `is_last`: no later step follows."""
         from toolmem.rules.reader.demands import demands, unkept
 
         reminder, message = split_keep_prefix(turn.held or turn.user_message)
@@ -215,7 +215,7 @@ class ToolMemoryCaptureHook:
 def read_new_rule(rules: ToolMemoryStore, tool: str, text: str) -> dict[str, Any]:
     """Read a rule's text as a sentence about this tool: its effect and conditions.
 
-    {} where there is a rule of this text, or the text holds a secret: conditions are not masked.
+    Returns {} if a rule has this text, or the text holds a secret: conditions are not masked.
     """
     from toolmem.rules.reader.demands import demands
     from toolmem.rules.reader.own_text import MAX_SENTENCE
@@ -233,7 +233,7 @@ def read_new_rule(rules: ToolMemoryStore, tool: str, text: str) -> dict[str, Any
 
 
 def _reminder_problem(text: str) -> str:
-    """Why a text cannot be a reminder; "" where it can."""
+    """Say why a text cannot be a reminder; return "" if it can."""
     if not any(map(str.isalnum, text)):
         return "nothing follows that could be kept"
     if len(text) > 500:
@@ -244,7 +244,7 @@ def _reminder_problem(text: str) -> str:
 
 
 def describe_effect(rules: Sequence[ToolMemoryRule]) -> str:
-    """Say what the rules of one sentence do to calls; "" where there is nothing to say."""
+    """Say what the rules of one sentence do to calls; return "" if they do nothing."""
     from toolmem.rules.prompt import tool_heading
 
     first = rules[0]
@@ -275,7 +275,7 @@ _PARAGRAPH = late_pattern(r"\n[ \t]*\n")
 
 
 def split_keep_prefix(message: str) -> tuple[str, str]:
-    """The text to keep after `never:` or `remember:` ("" without one), and the whole message.
+    """Return the text to keep after `never:` or `remember:` ("" if neither), and the whole message.
 
     `never: push to main` says "Never push to main".
     """

@@ -1,8 +1,8 @@
 """Decide who may change a rule: loosening a user's rule needs evidence, restricting does not.
 
 Evidence is what the user typed, or a command in an interactive terminal. An agent's change is
-always a request; a program's is one where it loosens a user's rule, or one of the repository's that
-the user agreed to, in a store that an installed hook or proxy marked guarded.
+always a request. A program's change is a request if it loosens a user's rule, or a rule of the
+repository that the user agreed to, in a store that an installed hook or proxy marked guarded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COMPARED = ("rule", "priority", "effect", "when", "unless", "expires_at", "tags
 
 
 class Actor(Struct, frozen=True):
-    """Who changes a rule, and the evidence that the user wants it."""
+    """Who changes a rule, and what shows that the user wants it."""
 
     kind: Speaker = "program"
     evidence: Evidence = ""
@@ -67,7 +67,7 @@ def loosens(before: ToolMemoryRule, after: ToolMemoryRule, now: datetime) -> boo
 def is_allowed(
     before: ToolMemoryRule, after: ToolMemoryRule, actor: Actor, now: datetime, *, guarded: bool
 ) -> bool:
-    """Decide whether a change is made; otherwise it is stored as a request."""
+    """Decide whether a change is made at once. If not, it must be stored as a request."""
     if actor.kind == "agent":  # its evidence says only that the user typed the words
         return False
     if not guarded or (actor.evidence and actor.kind == "user"):
@@ -83,7 +83,7 @@ def is_allowed(
 def change_of(
     before: ToolMemoryRule, after: ToolMemoryRule, actor: Actor, now: datetime, what: str
 ) -> RuleChange:
-    """Record a change, with the fields that differ, before and after."""
+    """Record a change: the fields that differ, with their values before and after."""
     names = [name for name in _COMPARED if getattr(before, name) != getattr(after, name)]
     return RuleChange(
         now,
@@ -98,7 +98,7 @@ def change_of(
 
 
 def tombstone(rule: ToolMemoryRule, actor: Actor, now: datetime, what: str) -> ToolMemoryRule:
-    """A deleted rule without its text; its turns stay, so that a replay does not make it again."""
+    """Return a deleted rule without text; its turns stay, so that a replay does not remake it."""
     names = ("id", "tool_name", "created_at", "updated_at", "session", "expires_at")
     fields = {name: getattr(rule, name) for name in names}
     said = Said(rule.said.by, turns=rule.said.turns)
@@ -107,12 +107,12 @@ def tombstone(rule: ToolMemoryRule, actor: Actor, now: datetime, what: str) -> T
 
 
 def rule_digest(rule: ToolMemoryRule) -> str:
-    """A digest of a whole rule, by which a decision names the version that was read."""
+    """Return a digest of a whole rule, by which a decision names the version that was read."""
     return hashlib.sha256(msgspec.json.encode(rule)).hexdigest()[:32]
 
 
 def require_seen(before: ToolMemoryRule | None, seen: str, now: datetime) -> None:
-    """Raises Conflict where a rule has another digest than `seen`, or exists and `seen` is NEW."""
+    """Raise Conflict if a rule has another digest than `seen`, or exists although `seen` is NEW."""
     if seen == NEW:
         if before is not None and before.holds_at(now):
             raise Conflict("this rule was made since: read it before you change it", is_final=True)

@@ -1,6 +1,6 @@
 """Make a rule of failures that repeat in a turn, and give OpenHuman's figures on each tool.
 
-The figures are no rules: they say how calls ended, in a namespace of their own.
+The figures are no rules: they say how calls ended, and are kept in a namespace of their own.
 """
 
 from __future__ import annotations
@@ -77,17 +77,17 @@ def repeated_failures(workspace: str, calls: Iterable[ToolUse]) -> Iterator[Rule
 
 
 def _kind_of(call: ToolUse) -> str:
-    """The kind of failure, a key of _ADVICE."""
+    """Return the kind of failure of a call, a key of _ADVICE."""
     error_class = error_class_of(call.output_summary)
     kind = _KINDS.get(error_class, error_class)
     return kind if kind in _ADVICE else "error"
 
 
 class ToolEffectiveness(Struct):
-    """Figures on one tool's stored calls, with OpenHuman's names.
+    """Figures on one tool's stored calls, under the names that the agent OpenHuman uses.
 
-    `successes` and `failures` go by the flag that the tool gave and, where it gave none, by the
-    judge. A call without a flag counts in `total_calls` alone until it is judged.
+    `successes` and `failures` go by the flag that the tool gave or, if it gave none, by the
+    judge. A call without a flag counts only in `total_calls` until it is judged.
     """
 
     total_calls: int = 0
@@ -98,9 +98,9 @@ class ToolEffectiveness(Struct):
 
 
 def tool_effectiveness(store: Store, workspace: str) -> list[Record]:
-    """The records of the namespace, made from the statistics of the tools; none is stored.
+    """Make the records of the namespace from the statistics of the tools; none is stored.
 
-    Older versions stored such records. One of them is used only for a tool without stored calls.
+    Older versions stored such records. A stored one is used only for a tool without stored calls.
     """
     found = {each.key: each for each in store.list_records(workspace, EFFECTIVENESS)}
     tools: dict[str, list[ToolRecord]] = defaultdict(list)
@@ -116,7 +116,7 @@ def tool_effectiveness(store: Store, workspace: str) -> list[Record]:
 
 
 def _figures(store: Store, workspace: str, records: Sequence[ToolRecord]) -> ToolEffectiveness:
-    """The figures on one tool. `records`: one for each casing of its name."""
+    """Add up the figures on one tool. `records`: one for each casing of its name."""
     sums = [record.counters for record in records]
     timed = sum(each.time_calls for each in sums)
     failed = [record.tool_name for record in records if record.window.failures]
@@ -130,7 +130,7 @@ def _figures(store: Store, workspace: str, records: Sequence[ToolRecord]) -> Too
 
 
 def _error_lines(store: Store, workspace: str, tools: Sequence[str]) -> list[str]:
-    """The newest error lines of the tools, each once, the newest last."""
+    """Return the newest error lines of the tools, each once, the newest last."""
     masker = Masker(store.secret_key())
     lines: dict[str, None] = {}
     calls = [call for window in store.windows(workspace, tools) for call in window.calls]

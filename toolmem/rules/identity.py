@@ -31,7 +31,7 @@ SURROGATE = late_pattern("[\ud800-\udfff]")  # cannot be stored as UTF-8
 
 @lru_cache(maxsize=4_000)
 def folded_name(tool_name: str) -> str:
-    """A tool's name in lower case. The Kelvin sign, which lower() makes a k, stays as it is."""
+    """Return a tool's name in lower case, but keep the Kelvin sign, which lower() makes a k."""
     name = tool_name.strip()
     if name.isascii():
         return name.lower()
@@ -47,7 +47,7 @@ def rule_key(rule_id: str) -> str:
 
 
 def session_key(session: str) -> str:
-    """The key of a record on one session."""
+    """Return the key under which a record on one session is stored."""
     return f"{SESSION_PREFIX}{session}"[:500]
 
 
@@ -58,7 +58,7 @@ def text_key(text: str) -> str:
 
 
 def derived_id(*parts: str) -> str:
-    """An id that depends only on these parts."""
+    """Make an id that depends only on these parts."""
     return str(uuid.uuid5(_UUID_NAMESPACE, "\0".join(parts)))
 
 

@@ -1,4 +1,4 @@
-"""Texts that agents store beside rules, in `global`, `skill-<id>` and `tool-<name>`."""
+"""Store texts of agents beside rules, in `global`, `skill-<id>` and `tool-<name>`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MIN_SIMILARITY = 0.3  # of a memory that shares no word with the query
 
 
 class MemoryEntry(Struct, kw_only=True, omit_defaults=True):
-    """A memory, a rule of a tool's namespace, or the figures on a tool as JSON."""
+    """A memory, a rule in a tool's namespace, or the figures on a tool as JSON."""
 
     id: str
     namespace: str
@@ -73,7 +73,7 @@ class Memories:
     def remember(
         self, content: str, namespace: str = GLOBAL, id: str = "", tags: Iterable[str] = ()
     ) -> MemoryEntry:
-        """Store a memory, or replace the one with this id or, without an id, with this text."""
+        """Store a memory. It replaces the memory with this id or, without an id, with this text."""
         where = read_namespace(namespace)
         text = read_text(content, "content", MAX_CONTENT)
         text = Masker(self.store.secret_key()).text(text)
@@ -147,7 +147,7 @@ class Memories:
                 yield entry
 
     def forget(self, id: str, namespace: str = GLOBAL) -> bool:
-        """Delete a memory; False where there is none. Raises RequestError for a rule."""
+        """Delete a memory; return False if there is none. Raises RequestError for a rule."""
         where = read_namespace(namespace)
         memory_id = read_id(id)
         if not memory_id:
@@ -165,7 +165,7 @@ class Memories:
 
 
 def _entry(record: Record, now: datetime) -> MemoryEntry | None:
-    """Read a memory or a rule; None where the record is damaged or the rule does not hold."""
+    """Read a memory or a rule; None if the record is damaged or the rule does not hold."""
     is_rule = record.key.startswith(RULE_PREFIX)
     try:
         found = record.read(ToolMemoryRule if is_rule else MemoryEntry)

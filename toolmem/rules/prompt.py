@@ -91,7 +91,7 @@ _REPLACED = {
 
 
 class PinnedRules(Struct, frozen=True):
-    """The rules that a prompt shows, and those that did not fit."""
+    """The rules that a prompt shows, and the rules that did not fit."""
 
     rules: list[ToolMemoryRule] = []
     left_out: list[ToolMemoryRule] = []  # high rules, which the prompt does not mention
@@ -99,7 +99,7 @@ class PinnedRules(Struct, frozen=True):
 
 
 class ToolMemoryRulesSection:
-    """The rendered block, which does not change in a session; "" where no rule is pinned.
+    """The rendered block, which does not change in a session; "" if no rule is pinned.
 
     `recalls`: the agent has the tool `memory_recall`.
     """
@@ -149,7 +149,7 @@ def choose(
 
 
 def _urgency(rule: ToolMemoryRule) -> tuple[int, bool, float, str]:
-    """Sort critical before high, the user's own before others, new before old."""
+    """Return a sort key: critical before high, the user's own before others, new before old."""
     return RANK[rule.priority], not rule.is_users, -rule.updated_at.timestamp(), rule.id
 
 
@@ -172,7 +172,7 @@ def render_rules(
 
 
 def _by_tool(rules: Iterable[ToolMemoryRule], language: Language) -> list[str]:
-    """The rules as bullets below a heading for each tool."""
+    """Write the rules as bullets below a heading for each tool."""
     groups: dict[str, list[ToolMemoryRule]] = defaultdict(list)
     for rule in sorted(rules, key=lambda rule: (RANK[rule.priority], shown(rule.rule), rule.id)):
         groups[folded_name(rule.tool_name)].append(rule)
@@ -190,7 +190,7 @@ def _by_tool(rules: Iterable[ToolMemoryRule], language: Language) -> list[str]:
 
 
 def _text(rule: ToolMemoryRule, language: Language) -> str:
-    """A rule's text, with the words that it replaces, and those that are to replace it."""
+    """Write a rule's text, with the words that it replaces, and words that are to replace it."""
     words = plain(rule.replacement, 200)
     old = plain(rule.replaces, 200)
     text = shown(rule.rule) + (_INSTEAD[language].format(words=old) if old else "")
@@ -198,7 +198,7 @@ def _text(rule: ToolMemoryRule, language: Language) -> str:
 
 
 def tool_heading(tool_name: str, language: Language) -> str:
-    """Name a tool in a heading; a class of tools in words."""
+    """Name a tool for a heading; a class of tools is described in words."""
     name = folded_name(tool_name)
     if name == UNSCOPED:
         return _ANY_TOOL[language]
@@ -209,7 +209,7 @@ def tool_heading(tool_name: str, language: Language) -> str:
 
 
 def _not_shown_line(rules: Sequence[ToolMemoryRule], language: Language) -> str:
-    """Count the critical rules that are not shown, for the tools with the most of them."""
+    """Count the critical rules that are not shown; name the tools that have most of them."""
     counts = Counter(folded_name(rule.tool_name) for rule in rules).most_common()
     named = [
         f"{tool_heading(tool, language)} ({n})" for tool, n in sorted(counts[:_MAX_NAMED_TOOLS])
@@ -223,7 +223,7 @@ def _not_shown_line(rules: Sequence[ToolMemoryRule], language: Language) -> str:
 def changed_since(
     pinned: PinnedRules, now: RuleListing, language: Language = "", limit: int = 20_000
 ) -> str:
-    """Render the rules added or withdrawn since a prompt was made; "" where nothing changed."""
+    """Render the rules added or withdrawn since a prompt was made; "" if nothing changed."""
 
     def named(rule: ToolMemoryRule) -> str:
         return f"{tool_heading(rule.tool_name, language)}: {_text(rule, language)}"
@@ -254,7 +254,7 @@ def changed_since(
 
 
 def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
-    """The user's rules that ended since this was last asked, a line each. Raises StoreError."""
+    """List the user's rules that ended since the last time this was called. Raises StoreError."""
     now = rules.clock.now()
     place = (rules.workspace, ".ended", "told")
     last = read_or_new(rules.store.get(*place), float)  # seconds since 1970
@@ -274,7 +274,7 @@ def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
 
 
 def binding_rules(rules: ToolMemoryStore) -> RuleListing:
-    """The rules that hold now, with those of copies of a lost store."""
+    """Return the rules that hold now, with rules from the copies of a lost store."""
     found = [rules.all_rules(), *(copy.all_rules() for copy in rules.copied)]
     by_id = {rule.id: rule for each in reversed(found) for rule in each.rules}
     return RuleListing([*by_id.values()], found[0].damaged)
@@ -315,7 +315,7 @@ def prefetch_tool_memory_rules_blocking(
 async def prefetch_tool_memory_rules(
     rules: ToolMemoryStore, tools: Sequence[str] = (), **options: Any
 ) -> ToolMemoryRulesSection:
-    """As `prefetch_tool_memory_rules_blocking`, without blocking the event loop."""
+    """Do what `prefetch_tool_memory_rules_blocking` does, without blocking the event loop."""
     import asyncio
 
     return await asyncio.to_thread(prefetch_tool_memory_rules_blocking, rules, tools, **options)

@@ -3,7 +3,7 @@
 `undo`, `just this time`, `yes, always stop it` and `keep them` are whole messages, and act on what
 the message before did. `lift CODE` and `yes, this once` may also be a sentence of a longer message.
 
-Where a sentence might take a rule back, the next call that the rule stops asks the user.
+If a sentence might take a rule back, the next call that the rule stops asks the user.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Reply(NamedTuple):
 
 
 class Recent(Struct, kw_only=True, omit_defaults=True):
-    """What the user's last message in a session did, and the questions of the session."""
+    """What the user's last message in a session did, and the session's open questions."""
 
     made: list[str] = []  # ids of rules
     lifted: list[ToolMemoryRule] = []
@@ -91,7 +91,7 @@ class Recent(Struct, kw_only=True, omit_defaults=True):
 
 
 def replies_in(message: str) -> list[Reply]:
-    """The replies among the user's own sentences, each once."""
+    """Return the replies among the user's own sentences, each once."""
     if whole := _reply(message.strip(_OUTER)):
         return [whole]
     if not _MAY_REPLY.search(message):
@@ -101,7 +101,7 @@ def replies_in(message: str) -> list[Reply]:
 
 
 def _own_texts(message: str) -> list[str]:
-    """The user's own sentences except questions, with pasted and quoted text masked."""
+    """Return the user's own sentences except questions, with pasted and quoted text masked."""
     from toolmem.rules.reader.own_text import own_sentences  # takes long to load
 
     own = own_sentences(message)
@@ -109,7 +109,7 @@ def _own_texts(message: str) -> list[str]:
 
 
 def _reply(text: str, *, is_part: bool = False) -> Reply | None:
-    """Read a message, or a sentence of one, as a reply; `this once` in a sentence needs a yes."""
+    """Read a text as a reply, or return None. In a part of a message, `this once` needs a yes."""
     found = _REPLY.fullmatch(" ".join(text.split())) if len(text) <= _MAX_REPLY else None
     if found is None:
         return None
@@ -123,7 +123,7 @@ def _reply(text: str, *, is_part: bool = False) -> Reply | None:
 
 
 def is_this_once(message: str) -> bool:
-    """Whether the user allows the call that was stopped last, once."""
+    """Whether the user allows the last stopped call to run once."""
     return any(reply.kind == "once" for reply in replies_in(message))
 
 
@@ -168,7 +168,7 @@ def forget_session(rules: ToolMemoryStore, session: str) -> None:
 
 
 def _asks_more(message: str, kept: set[str]) -> bool:
-    """Whether a message asks for something besides what was kept of it."""
+    """Whether a message asks for something besides the sentences that were kept."""
     from toolmem.rules.reader.own_text import split_sentences
 
     texts = [text_key(each) for each in kept]
@@ -241,7 +241,7 @@ def _undo(
 
 
 def _every_rule_of(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemoryRule]:
-    """Rules that hold or wait for the user, with those of this session."""
+    """Return rules that hold or wait for the user, and the rules of this session."""
     return [rule for rule in rules.every_rule() if rule.session in ("", turn.conversation_id)]
 
 
@@ -272,7 +272,7 @@ def _not_undone(said: str, rule: ToolMemoryRule) -> str:
 
 
 def _names_rule(rules: ToolMemoryStore, reply: Reply, actor: Actor) -> bool:
-    """Whether `lift` names a rule: what does not look like a made id must be the id of a rule."""
+    """Whether `lift` names a rule: by an id of the made form, or by the id of a known rule."""
     if _MADE_ID.fullmatch(reply.rule_id):
         return True
     known = (*rules.requests(), *rules.all_rules(actor.session).rules)
@@ -289,7 +289,7 @@ def _has_id(rule: ToolMemoryRule, typed: str) -> bool:
 def _stop_always(
     rules: ToolMemoryStore, recent: Recent, turn: Turn, actor: Actor, captured: Captured
 ) -> None:
-    """Make bans of the last message that only ask stop calls."""
+    """Make the last message's bans stop calls, if they only ask now."""
     for rule in rules.all_rules(turn.conversation_id).rules:
         if rule.id in recent.made and ONLY_ASKS in rule.tags:
             tags = [tag for tag in rule.tags if tag != ONLY_ASKS]
@@ -320,7 +320,7 @@ def _lift(rules: ToolMemoryStore, start: str, actor: Actor, captured: Captured) 
 
 
 def _of_one_sentence(rule: ToolMemoryRule, rules: Sequence[ToolMemoryRule]) -> list[ToolMemoryRule]:
-    """A rule, and the rules that the same words of the user made on other tools."""
+    """Return a rule, and the rules that the same words of the user made on other tools."""
     same = text_key(rule.rule)
     return [r for r in rules if r.id == rule.id or (r.is_users and text_key(r.rule) == same)]
 
@@ -330,7 +330,7 @@ def _question_on(rules: ToolMemoryStore, rule: ToolMemoryRule) -> bool:
 
 
 def _take_back(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captured) -> None:
-    """Lift the rule that a sentence surely takes back; where it only may, a later call asks."""
+    """Lift the rule that a sentence surely takes back. If it only may, a later call asks."""
     from toolmem.rules.reader import lifted, possibly_lifted
 
     known = [rule for rule in rules.all_rules(actor.session).rules if rule.is_users]
@@ -361,8 +361,8 @@ def open_question(
     """Have the next call that the rules of one sentence stop ask the user whether to lift them.
 
     `actor`: its words are what the user typed in its session, in `message`. `what`: deleted or
-    replaced. False where no question is opened: in a guarded store, a program could invent the
-    words, and the number of questions is limited.
+    replaced. Returns False if no question is opened: in a guarded store, a program could invent
+    the words, and the number of questions is limited.
     """
     vouches = bool(actor.session) and (actor.evidence == "typed" or not rules.is_guarded())
     checked = [rule for rule in meant if rule.is_checked]
@@ -399,7 +399,7 @@ def still_holds_message(rule: ToolMemoryRule, why: str = "", *, is_open: bool = 
 
 
 def without_ways_out(text: str) -> str:
-    """A message to the user as a model may read it: without the words that lift a rule."""
+    """Remove from a message to the user the words that lift a rule, for a model that reads it."""
     return _LIFT_CODE.sub("lift …", _WAYS_OUT.sub("", text))
 
 
@@ -430,12 +430,12 @@ def _tell(captured: Captured, rule: ToolMemoryRule, after: ToolMemoryRule, what:
 
 
 def excerpt(text: str) -> str:
-    """A text in one line, as messages to the user quote it."""
+    """Put a text on one line, as messages to the user quote it."""
     return plain(text, 160)
 
 
 def undo_words(message: str, kept: set[str]) -> str:
-    """The reply that undoes the rules that a message made."""
+    """Return the reply that undoes the rules that a message made."""
     return "undo that rule" if _asks_more(message, kept) else "undo"
 
 

@@ -1,4 +1,4 @@
-"""Decide on a rule: approve or reject what is asked, withdraw it with its text kept, restore it."""
+"""Decide on a rule: approve or reject a request, withdraw a rule but keep its text, restore it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def review_rule(
 ) -> ToolMemoryRule:
     """Decide on a rule as it was read. Returns the rule afterwards; a change may become a request.
 
-    Raises RequestError where the decision does not fit the rule's state, and Conflict where the
-    rule is not as the actor saw it, or as it was read.
+    Raises RequestError if the decision does not fit the rule's state, and Conflict if the rule
+    has changed since the actor saw it, or since it was read.
     """
     now = rules.clock.now()
     actor = actor if actor.seen else replace(actor, seen=rule_digest(rule))
@@ -48,7 +48,7 @@ def review_rule(
 
 
 def _refuse_second(rules: ToolMemoryStore, rule: ToolMemoryRule) -> None:
-    """Raises RequestError where a rule of the same sentence holds."""
+    """Raise RequestError if a rule of the same sentence already holds."""
     for each in rules.all_rules(rule.session).rules:
         is_same = folded_name(each.tool_name) == folded_name(rule.tool_name)
         if is_same and each.session == rule.session and text_key(each.rule) == text_key(rule.rule):
@@ -56,7 +56,7 @@ def _refuse_second(rules: ToolMemoryStore, rule: ToolMemoryRule) -> None:
 
 
 def _end_before(rule: ToolMemoryRule, now: datetime) -> datetime | None:
-    """When a rule would have ended before it was withdrawn; None: never, or that time is over."""
+    """Return when a withdrawn rule would have ended; None if never, or if that time is over."""
     changes = [each for each in rule.changes if "expires_at" in each.before]
     end = msgspec.convert(changes[-1].before["expires_at"], Moment | None) if changes else None
     if end is not None and end > now:

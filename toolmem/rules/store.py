@@ -90,7 +90,7 @@ class RuleInput(Struct, kw_only=True):
 
 
 class RuleListing(Struct, frozen=True):
-    """Rules, and the records that cannot be read; `put_rule` may replace them."""
+    """Rules, and the records that cannot be read; `put_rule` may replace these records."""
 
     rules: list[ToolMemoryRule]
     damaged: list[Record]
@@ -106,9 +106,9 @@ class _Slot(Struct):
 
 
 class ToolMemoryStore:
-    """The user's rules, by tool. Methods raise RequestError and StoreError.
+    """Stores the user's rules, by tool. Methods raise RequestError and StoreError.
 
-    `zone`: the user's time zone; None: the machine's.
+    `zone`: the user's time zone; if None, the machine's.
     """
 
     def __init__(
@@ -123,21 +123,21 @@ class ToolMemoryStore:
         ] = ()  # of a store that was lost; their rules bind, too
 
     def local_time(self) -> datetime:
-        """The time in the user's zone."""
+        """Return the current time in the user's zone."""
         return self.clock.now().astimezone(self.zone)
 
     def end_of_day(self, day: date | None = None) -> datetime:
-        """The midnight after a day; None: after today."""
+        """Return the midnight after a day. If `day` is None, it is today."""
         following = (day or self.local_time().date()) + timedelta(days=1)
         return datetime.combine(following, time(), self.zone).astimezone(self.zone)
 
     def until(self, ends: datetime) -> str:
-        """Name an end with its zone: "until Fri 28 Nov 24:00, Europe/Berlin"."""
+        """Write an end of time with its zone: "until Fri 28 Nov 24:00, Europe/Berlin"."""
         now = self.clock.now()
         return f"until {shown_time(ends, self.zone, now)}, {zone_name(self.zone, ends)}"
 
     def get_rule(self, tool_name: str, rule_id: str) -> ToolMemoryRule | None:
-        """None where there is no such rule, or it is only requested."""
+        """Return a rule; None if there is no such rule, or it is only requested."""
         found = self._slot_at(namespace_of(read_tool_name(tool_name)), read_id(rule_id)).before
         return found if found is not None and found.status == "active" else None
 
@@ -163,7 +163,7 @@ class ToolMemoryStore:
         return [rule for rule in found if rule.holds_at(now)]
 
     def every_rule(self) -> list[ToolMemoryRule]:
-        """List all rules but deleted ones: those that hold, are requested, or have ended."""
+        """List all rules that are not deleted: rules that hold, are requested, or have ended."""
         found = [self._listing(prefix=TOOL_PREFIX), self._listing(SESSION_RULES)]
         return [rule for each in found for rule in each.rules if rule.status != "deleted"]
 
@@ -270,20 +270,20 @@ class ToolMemoryStore:
         )
 
     def delete_rule(self, tool_name: str, rule_id: str, actor: Actor = PROGRAM) -> bool:
-        """Whether the rule was deleted; False where there is none, or it is only requested."""
+        """Delete a rule; return False if there is no such rule, or deletion is only requested."""
         slot = self._slot_at(namespace_of(read_tool_name(tool_name)), read_id(rule_id))
         if slot.before is None or slot.before.status == "deleted":
             return False
         return self.delete(slot.before, actor).status == "deleted"
 
     def delete(self, rule: ToolMemoryRule, actor: Actor, what: str = "deleted") -> ToolMemoryRule:
-        """Delete a rule's content, or request that. Returns the rule afterwards."""
+        """Delete a rule's content, or request its deletion. Returns the rule afterwards."""
         return self.change(rule, actor, what, status="deleted")
 
     def change(
         self, rule: ToolMemoryRule, actor: Actor, what: str = "changed", /, **fields: Any
     ) -> ToolMemoryRule:
-        """Replace fields of a rule, or request that. Returns the rule afterwards."""
+        """Replace fields of a rule, or request the change. Returns the rule afterwards."""
 
         def write() -> ToolMemoryRule:
             slot = self._slot_at(_namespace(rule), rule.id)
@@ -313,7 +313,7 @@ class ToolMemoryStore:
         return retry_on_conflict(write)
 
     def accept(self, rule: ToolMemoryRule, actor: Actor) -> ToolMemoryRule:
-        """Do what a request asks for. It remains a request where `actor` may not decide on it."""
+        """Do what a request asks for. It remains a request if `actor` may not decide on it."""
         if rule.status == "request":
             said = replace(rule.said, by="user")
             return self.change(rule, actor, ACCEPTED, status="active", said=said)
@@ -329,7 +329,7 @@ class ToolMemoryStore:
         return self.change(rule, actor, "rejected", request=None)
 
     def end_session(self, session: str) -> int:
-        """Delete the rules of this session, and expired ones of others. Returns their number."""
+        """Delete this session's rules and expired ones of others. Returns how many it deleted."""
         now = self.clock.now()
         number = 0
         for rule in self._listing(SESSION_RULES).rules:
@@ -404,7 +404,7 @@ _decode = msgspec.json.Decoder(ToolMemoryRule).decode
 
 
 def _read(record: Record, now: datetime) -> ToolMemoryRule:
-    """Read a rule. Raises ValueError where the record is damaged."""
+    """Read a rule from its record. Raises ValueError if the record is damaged."""
     rule = _decode(record.value)
     if rule.request is not None and rule.request.evidence == "typed":
         rule = replace(rule, request=rule.question_at(now))  # None: its day is over
@@ -420,7 +420,7 @@ def _namespace(rule: ToolMemoryRule | RuleInput) -> str:
 
 
 def _merged(before: ToolMemoryRule, given: RuleInput, now: Moment) -> ToolMemoryRule:
-    """The stored rule with the given fields; `created_at` stays."""
+    """Return the stored rule with the given fields. Its `created_at` stays."""
     given_fields = {name: getattr(given, name) for name in (*_CONTENT, "expires_at")}
     fields = {name: value for name, value in given_fields.items() if value is not UNSET}
     if not (given.id or before.holds_at(now)):
@@ -437,6 +437,6 @@ def _merged(before: ToolMemoryRule, given: RuleInput, now: Moment) -> ToolMemory
 
 
 def _is_replayed(before: ToolMemoryRule, given: RuleInput) -> bool:
-    """Whether a rule was read before from the same turn."""
+    """Whether the same turn was read before and made this rule."""
     turns: Sequence[str] = () if given.said is UNSET else given.said.turns
     return not set(turns).isdisjoint(before.said.turns)

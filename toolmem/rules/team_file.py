@@ -70,14 +70,14 @@ class Compared(NamedTuple):
     rule: ToolMemoryRule | None = None  # None: the entry is new
 
     def as_input(self) -> RuleInput:
-        """What to put into the store."""
+        """Return the fields to put into the store."""
         given: dict[str, Any] = {**asdict(self.entry), "id": self.rule_id}
         if self.rule is None:
             given |= {"said": Said("program"), "tags": [TEAM, _TAG + self.entry.id]}
         return RuleInput(**given)
 
     def apply(self, rules: ToolMemoryStore, user: Actor | None) -> ToolMemoryRule:
-        """Make the change. Without a user, a change that loosens is only requested."""
+        """Make the change in the store. Without a user, a change that loosens is only requested."""
         actor = user or (PROGRAM if self.kind in ("new", "stricter") else _FILE)
         if self.rule and self.rule.request and self.rule.request.words == TEAM_FILE:
             rules.reject(self.rule, PROGRAM)  # an earlier version of the file asked for it
@@ -99,12 +99,12 @@ class _Dumper(yaml.SafeDumper):
 
 
 def digest_of(data: bytes) -> str:
-    """A digest of a file or an entry; "" without data. It is stored, and so never changes."""
+    """Return a digest of a file or an entry; "" without data. Stores keep it: do not change it."""
     return blake2b(data, digest_size=12).hexdigest() if data else ""
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file, at most one byte more than it may have. Raises RequestError."""
+    """Read a file, but at most one byte more than it may have. Raises RequestError."""
     try:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
@@ -113,7 +113,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_team_file(data: bytes, name: str) -> tuple[list[Entry], Comments]:
-    """Read a file. Raises RequestError, which names the line, the field and a remedy."""
+    """Read a file of rules. Raises RequestError, which names the line, the field and a remedy."""
     entries: dict[str, Entry] = {}
     mark: Any = None
     try:
@@ -148,14 +148,14 @@ def read_team_file(data: bytes, name: str) -> tuple[list[Entry], Comments]:
 
 
 def _comments_above(lines: list[str], mark: Any) -> list[str]:
-    """Comments directly above a mark, up to a line indented further, which may belong to a text."""
+    """Return comments directly above a mark, up to a line indented further, which may be text."""
     above = [(line.strip(), line[: mark.column + 1].lstrip()[:1]) for line in lines[: mark.line]]
     found = takewhile(lambda each: each[0] == "" or each[1] == "#", reversed(above))
     return [text for text, _ in found if text][::-1]
 
 
 def write_team_file(entries: Iterable[Entry], comments: Comments) -> str:
-    """The text of a file, sorted by tool and id. Of two entries with one id the later counts."""
+    """Write a file's text, sorted by tool and id. Of two entries with one id, the later counts."""
     known = {entry.id: entry for entry in entries}
     parts = (comments.get("") or _HEAD) + ["rules:" if known else "rules: []"]
     for entry in sorted(known.values(), key=lambda each: (folded_name(each.tool_name), each.id)):
@@ -166,7 +166,7 @@ def write_team_file(entries: Iterable[Entry], comments: Comments) -> str:
 
 
 def entry_of(rule: ToolMemoryRule) -> Entry:
-    """A checked rule as an entry, without who said it, and when."""
+    """Turn a checked rule into an entry, without who said it, and when."""
     fields = {name: getattr(rule, name) for name in Entry.__struct_fields__}
     named = [tag.removeprefix(_TAG) for tag in rule.tags if tag.startswith(_TAG)]
     name = named[0] if named else rule.id
@@ -176,7 +176,7 @@ def entry_of(rule: ToolMemoryRule) -> Entry:
 def compare(
     entries: Sequence[Entry], rules: ToolMemoryStore, *, changes_own: bool = True
 ) -> list[Compared]:
-    """Compare entries with the stored rules. `changes_own`: with all, not only with the team's."""
+    """Compare entries with stored rules. `changes_own`: with all rules, not only the team's."""
     now = rules.clock.now()
     secret = rules.store.secret_key().hex()
     known = {}

@@ -40,7 +40,7 @@ class ToolUse(Struct, kw_only=True):
 class Turn(Struct, kw_only=True):
     """The user's message and the calls that followed.
 
-    `tools`: all that the agent has, if known. `stopped_by`: ids of the rules that stopped calls
+    `tools`: all tools of the agent, if known. `stopped_by`: ids of the rules that stopped calls
     just before the message.
     """
 
@@ -55,7 +55,7 @@ class Turn(Struct, kw_only=True):
 
     @property
     def ran(self) -> list[str]:
-        """Names of the tools that ran, in order, each once whatever its casing."""
+        """Return the names of the tools that ran, in order, each once whatever its casing."""
         names: dict[str, str] = {}
         for call in self.tool_calls:
             names.setdefault(folded_name(call.name), call.name.strip())
@@ -63,7 +63,7 @@ class Turn(Struct, kw_only=True):
 
     @property
     def mark(self) -> str:
-        """Identify the turn, also when it is replayed; "" without a conversation."""
+        """Return a key of the turn, the same when it is replayed; "" without a conversation."""
         if not self.conversation_id:
             return ""
         content = f"{self.user_message}\0{self.ran}" if self.number is None else str(self.number)
@@ -83,7 +83,7 @@ class Captured(Struct):
         self.told += other.told
 
     def without_repeats(self) -> Captured:
-        """The same, each rule and message once."""
+        """Return a copy in which each rule and message occurs once."""
         kept = {rule.id: rule for rule in self.kept}
         lifted = {rule.id: rule for rule in self.lifted}
         told = dict.fromkeys(line for line in self.told if line)
@@ -107,7 +107,7 @@ def read_turn(given: Any) -> Turn:
 
 
 def tools_called_here(store: Store, workspace: str) -> list[str]:
-    """Names of the tools with calls that were not imported. A demand may mean these tools."""
+    """Name the tools that have calls which were not imported. A demand may mean these tools."""
     records = store.records(workspace, guidance=False)  # read first: an import may add calls
     names = {each.tool_name: each.counters.calls for each in records}
     imported = Counter[str]()
@@ -133,6 +133,6 @@ def is_guest(speaker: str | None, setting: str) -> bool:
 
 
 def tell_operator(session: str, told: Iterable[str]) -> None:
-    """Log messages about the rules that a guest caused; guests do not see them."""
+    """Log messages about the rules that a guest caused; guests do not see these messages."""
     for line in filter(None, told):
         log.warning("guest in session %s: %s", shown_name(session, 80), plain(line, 500))

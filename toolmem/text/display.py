@@ -21,36 +21,36 @@ _MAX_LINE = 2_000  # characters of one line of guidance or of a prompt
 
 
 def shown(text: str) -> str:
-    """The text as one line without invisible characters."""
+    """Write a text on one line, without invisible characters."""
     if text.isascii() and text.isprintable() and "  " not in text:
         return text.strip(" ")
     return " ".join(_HIDDEN.sub("", " ".join(text.split())).split())
 
 
 def plain(text: str, limit: int = 500) -> str:
-    """As `shown`, cut to `limit` characters; "…" marks a cut."""
+    """Write a text as `shown` does, cut to `limit` characters; "…" marks a cut."""
     text = shown(text)
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
 def visible(text: str, limit: int = 500) -> str:
-    """As `plain`, but line breaks, controls and invisible characters are shown as escapes."""
+    """Write a text as `plain` does, but with escapes for line breaks and invisible characters."""
     return plain(_HIDDEN.sub(lambda run: run[0].encode("unicode_escape").decode(), text), limit)
 
 
 def shown_name(name: str, limit: int = 200) -> str:
-    """A name from outside, as one line to be put between backticks, with its controls visible."""
+    """Write a name from outside on one line, to be put between backticks; controls are visible."""
     return visible(name.replace("`", "'"), limit)
 
 
 def counted(count: int, noun: str) -> str:
-    """1 call, 1,200 calls, 2 memories."""
+    """Write a number with its noun: 1 call, 1,200 calls, 2 memories."""
     plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
     return f"{count:,} {noun if count == 1 else plural}"
 
 
 def marked(text: str) -> str:
-    """The lines of a text, with its code point in place of each invisible character."""
+    """Replace each invisible character in the lines of a text by its code point."""
     return "\n".join(
         _HIDDEN.sub(lambda run: "".join(f"<U+{ord(c):04X}>" for c in run[0]), line)
         for line in text.expandtabs(4).splitlines()
@@ -58,7 +58,7 @@ def marked(text: str) -> str:
 
 
 def shown_time(at: datetime, zone: tzinfo | None, now: datetime) -> str:
-    """A time for people: "Fri 28 Nov 24:00" is the end of that day. `zone`: the user's."""
+    """Write a time for people: "Fri 28 Nov 24:00" is the end of that day. `zone`: the user's."""
     local = at.astimezone(zone)
     is_midnight = (local.hour, local.minute) == (0, 0)
     day = local - timedelta(minutes=1) if is_midnight else local
@@ -67,7 +67,7 @@ def shown_time(at: datetime, zone: tzinfo | None, now: datetime) -> str:
 
 
 def zone_name(zone: tzinfo | None, at: datetime) -> str:
-    """The name of a time zone at a time. None: the machine's zone."""
+    """Return the name of a time zone at a time. If `zone` is None, it is the machine's zone."""
     found = str(getattr(zone, "key", ""))
     if zone is None:
         path = os.environ.get("TZ", "").lstrip(":") or os.path.realpath("/etc/localtime")
@@ -77,7 +77,7 @@ def zone_name(zone: tzinfo | None, at: datetime) -> str:
 
 
 def bounded(text: str, limit: int) -> str:
-    """About `limit` characters: the beginning and the end, with a note on what was left out."""
+    """Cut a text to about `limit` characters: its beginning, a note on the cut, its end."""
     if len(text) <= limit:
         return text
     half = limit // 2
@@ -86,15 +86,15 @@ def bounded(text: str, limit: int) -> str:
 
 
 def plain_line(text: str) -> str:
-    """As `plain`, with a backslash if it would start a heading, a bullet, a quote or a fence."""
+    """Write `plain` text, with a backslash if it would open a heading, bullet, quote or fence."""
     text = shown(text)
     return plain("\\" + text if _OPENS.match(text) else text, _MAX_LINE)
 
 
 def plain_lines(text: str, limit: int) -> str:
-    """Lines for a prompt, without headings, quotes and fences. Bullets stay.
+    """Write lines for a prompt, without headings, quotes and fences. Bullets stay.
 
-    `limit`: characters of `text` that are read.
+    `limit`: how many characters of `text` are read.
     """
     lines = []
     for line in text[:limit].splitlines():

@@ -75,7 +75,7 @@ _PARTICULARS = late_pattern(
 
 
 def error_line(output: str) -> str:
-    """The line of a failed call's output that says what went wrong; "" where there is none."""
+    """Find the line of a failed call's output that says what went wrong; "" if there is none."""
     head = output[:HEAD]
     if len(output) > HEAD:
         head += "\n" + output[-HEAD:]
@@ -91,7 +91,7 @@ def error_line(output: str) -> str:
 
 
 def generalize(line: str) -> str:
-    """The message with `BLANK` for the names, numbers and quotations that differ between calls."""
+    """Put `BLANK` for the names, numbers and quotations in a message that differ between calls."""
     bare = line.replace("\0", "")
     # HTTP status and exit codes stay: they tell classes of errors apart.
     codes = iter(STATUS.findall(bare))
@@ -101,7 +101,7 @@ def generalize(line: str) -> str:
 
 
 def is_named(message: str, name: str) -> bool:
-    """Whether a message holds a name as a word of its own."""
+    """Whether a message contains a name as a whole word."""
     if not name or name not in message:
         return False
     # No pattern for each name: one with such a class is slow to compile, and there are many names.
@@ -133,7 +133,7 @@ def _from_json(output: str) -> str:
 
 
 def _fields_shown(read: Mapping[str, Any]) -> str:
-    """The fields of an answer without a message as one line: `status: conflict, with: a, b`."""
+    """Write an answer without a message on one line: `status: conflict, with: a, b`."""
     parts = []
     for key, value in read.items():
         if isinstance(value, Mapping) and value:
@@ -148,7 +148,7 @@ def _fields_shown(read: Mapping[str, Any]) -> str:
 
 
 def _unfolded(line: str) -> str:
-    """The line with the message in place of its object: `HTTP 400: {"message": "..."}`."""
+    """Put the message in place of its object into a line: `HTTP 400: {"message": "..."}`."""
     before, brace, rest = line.partition("{")
     has_message = before.strip() and _KEYED.search(rest)
     message = _from_json(brace + rest) if has_message else ""
@@ -184,7 +184,7 @@ def _messages(read: Any, depth: int) -> Iterator[str]:
 
 
 def _explained(lowered: Mapping[str, Any], depth: int) -> Iterator[str]:
-    """Yield the message of an object with the field or the code beside it, if it has one."""
+    """Yield an object's message, with the field or the code that stands beside it."""
     values = map(lowered.get, _ERROR_KEYS)
     texts = [_inner(value) for value in values if isinstance(value, str) and value.strip()]
     field = next(filter(None, (_field_name(lowered.get(key)) for key in _FIELD_KEYS)), "")
@@ -200,7 +200,7 @@ def _explained(lowered: Mapping[str, Any], depth: int) -> Iterator[str]:
 
 
 def _field_name(value: Any) -> str:
-    """The name of a field, or the end of a path such as ["body", "phone"]; "" where it is none."""
+    """Return the name of a field, or the end of a path such as ["body", "phone"]; else ""."""
     parts = value if isinstance(value, list) else [value]
     last = parts[-1] if parts else None
     return last if isinstance(last, str) and len(last) <= _MAX_FIELD and last.isprintable() else ""
@@ -217,13 +217,13 @@ def _is_code(text: str) -> bool:
 
 
 def _inner(text: str) -> str:
-    """The message inside a text that holds an object, else the text."""
+    """Return the message inside a text that holds an object; return any other text as it is."""
     found = [each[2] for each in _KEYED.finditer(text[:HEAD])]
     return next(filterfalse(_is_code, found), found[0] if found else text)
 
 
 def _without_tags(text: str) -> str:
-    """The text of a page, without parts that repeat words of the part before."""
+    """Return the text of a page, without parts that the part before already holds."""
     parts: list[str] = []
     for part in _TAG.split(text):
         words = " ".join(part.split())
@@ -249,7 +249,7 @@ def _from_lines(head: str) -> str:
 
 
 def _closed(line: str, following: Sequence[str]) -> str:
-    """The line, continued until its quotation in backticks is closed."""
+    """Continue a line until its quotation in backticks is closed."""
     if _GNU_QUOTED.sub("", line).count("`") % 2 == 0:
         return line
     for i, more in enumerate(following):
@@ -286,13 +286,13 @@ _LOCKED = late_pattern(
 
 @cache
 def _by_message() -> list[tuple[str, re.Pattern[str]]]:
-    """(class, pattern of its messages), the most specific class first."""
+    """Return (class, pattern of its messages) for all classes, the most specific class first."""
     lists = read_patterns(Path(__file__).with_name("error_classes.yaml"))
     return [(name, re.compile(pattern, re.IGNORECASE)) for name, pattern in lists]
 
 
 def error_class_of(message: str, otherwise: str = "error") -> str:
-    """The class of an error message, such as "not_found"; `otherwise` where none fits."""
+    """Return the class of an error message, such as "not_found"; `otherwise` if none fits."""
     return _error_class_of(message[:_MAX_CLASSIFIED]) or otherwise
 
 
@@ -302,7 +302,7 @@ def _error_class_of(head: str) -> str:
 
 
 def may_pass(error_class: str, line: str) -> bool:
-    """Whether the same call may work later, as the service, the network or a lock was in the way.
+    """Whether the same call may work later, because a service, network or lock was in the way.
 
     A command or query that took too long would take as long again.
     """
@@ -313,5 +313,5 @@ def may_pass(error_class: str, line: str) -> bool:
 
 
 def class_of_status(code: int) -> str:
-    """The class of an HTTP status code."""
+    """Return the error class of an HTTP status code."""
     return _BY_STATUS.get(code, "server_error" if code >= 500 else "error")

@@ -42,7 +42,7 @@ def has_mask(text: str) -> bool:
 
 
 def mask_call(call: ToolCallResult, key: bytes) -> ToolCallResult:
-    """A copy of the call with its secrets masked; without secrets, the call itself."""
+    """Copy the call with its secrets masked; without secrets, return the call itself."""
     masker = Masker(key)
     changed: dict[str, Any] = {name: masker.text(getattr(call, name)) for name in _TEXTS}
     changed |= {"input": masker.value(call.input), "metadata": masker.value(call.metadata)}
@@ -59,7 +59,7 @@ class Masker:
         self.secrets: dict[str, None] = {}  # in the order found
 
     def text(self, text: str) -> str:
-        """The text with its secrets masked. Masking the result again changes nothing."""
+        """Mask the secrets in a text. Masking the result again changes nothing."""
         for _ in range(_ROUNDS if len(text) >= _MIN_TEXT else 0):
             plain = MASK.sub(lambda mask: "x" * len(mask[0]), text) if "[masked:" in text else text
             spans = secret_spans(plain)
@@ -70,7 +70,7 @@ class Masker:
         return text
 
     def value(self, value: Any, name: str = "") -> Any:
-        """The JSON value with its secrets masked. `name` and the keys tell which values are."""
+        """Mask secrets in a JSON value. `name` and the keys tell which values are secrets."""
         if isinstance(value, str):
             return self._named_text(name, value)
         if isinstance(value, Mapping):
@@ -114,7 +114,7 @@ class Masker:
         return self._mark(value) if is_secret_value(name, value, kind) else self.text(value)
 
     def _with_options(self, items: list[Any] | tuple[Any, ...]) -> list[Any]:
-        """A list with the secrets of options and pairs masked: `["--password", "x"]`, a header."""
+        """Mask the secrets of options and pairs in a list: `["--password", "x"]`, a header."""
         found = list(items)
         if len(found) == 2 and all(isinstance(each, str) for each in found):
             name, value = found
@@ -129,7 +129,7 @@ class Masker:
 
 
 def _name_of(holder: Mapping[Any, Any], key: Any, outer: str) -> str:
-    """The name of the value under `key`: the key, or the name beside it (`_NAMES`) or around it."""
+    """Return the name of the value under `key`: the key, or a name beside it or around it."""
     if key not in _VALUES:
         return str(key)
     name = next((holder[each] for each in _NAMES if isinstance(holder.get(each), str)), "")

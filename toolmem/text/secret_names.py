@@ -75,7 +75,7 @@ _PATHS = ("/", "~/", "./", "../", "C:\\", "file:")
 
 @lru_cache(maxsize=4096)
 def secret_kind(name: str) -> Kind:
-    """Whether a key, variable, header or option of this name holds a secret."""
+    """Return how surely a key, variable, header or option of this name holds a secret."""
     words = [word.lower() for word in _WORD.findall(name[-LONGEST_NAME:])]
     while len(words) > 1 and (words[-1] in _SUFFIXES or words[-1].isdigit()):
         words.pop()
@@ -91,7 +91,7 @@ def secret_kind(name: str) -> Kind:
 
 
 def is_secret_value(name: str, value: str, kind: Kind) -> bool:
-    """Whether this text, given as the value of a name of this kind, is a secret."""
+    """Whether a text is a secret, if it is the value of a name of this kind."""
     if not value.strip() or is_placeholder(value):
         return False
     if kind == "likely":
@@ -115,12 +115,12 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_plain_word(word: str) -> bool:
-    """Whether a word belongs to sentences, or names a type or a state."""
+    """Whether a word is common in sentences, or names a type or a state."""
     return word.lower() in _STATE_WORDS or word.lower() in _SENTENCE_WORDS
 
 
 def looks_random(value: str, least: int = 10) -> bool:
-    """Whether a text of `least` characters looks generated: by its digits or mixed case."""
+    """Whether a text of at least `least` characters looks generated, by digits or mixed case."""
     if len(value) < least or _BLANK.search(value) or _DATE.fullmatch(value):
         return False
     if value.startswith(_PATHS) or "://" in value or "@" in value:
@@ -131,7 +131,7 @@ def looks_random(value: str, least: int = 10) -> bool:
 
 
 def looks_like_password(value: str) -> bool:
-    """Whether a text has five characters or more, among them letters and a digit or a sign."""
+    """Whether a text has five or more characters, with a letter, and a digit or a sign."""
     value = value.rstrip("!?") if value.rstrip("!?").isalpha() else value
     if len(value) < 5 or not _LETTER.search(value):
         return False

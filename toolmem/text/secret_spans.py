@@ -127,7 +127,7 @@ _OTHER_TOKENS = (
 
 
 def secret_spans(text: str) -> Sequence[Span]:
-    """The spans of all secrets, in order; none overlaps another."""
+    """Return the spans of all secrets, in order; none overlaps another."""
     return _spans_of_short(text) if len(text) <= _SHORT else _spans(text)
 
 
@@ -155,7 +155,7 @@ _spans_of_short = lru_cache(maxsize=10_000)(_spans)
 
 
 def _without_overlaps(text: str, found: list[Span]) -> list[Span]:
-    """The spans in order, without placeholders and without those that overlap an earlier one."""
+    """Sort the spans, and drop placeholders and spans that overlap an earlier one."""
     kept: list[Span] = []
     for start, end in sorted(found, key=lambda span: (span[0], -span[1])):
         overlaps = bool(kept) and start < kept[-1][1]
@@ -181,7 +181,7 @@ class _Name(Struct):
 
     @property
     def before(self) -> str:
-        """The character before the name; "" at the beginning of the text."""
+        """Return the character before the name; "" at the beginning of the text."""
         return self.text[max(0, self.start - 1) : self.start]
 
 
@@ -203,7 +203,7 @@ def _named(text: str, low: str) -> Iterator[Span]:
 
 
 def _name_at(text: str, begin: int, end: int) -> tuple[int, str, Kind]:
-    """(start, name, kind) of a name. The kind of `api key` is that of both words together."""
+    """Return (start, name, kind) of a name. `api key` gets the kind of both words together."""
     before = text[max(0, begin - LONGEST_NAME) : begin]
     rest = before.rstrip(_NAME_CHARACTERS)
     head = before[len(rest) :]
@@ -249,7 +249,7 @@ def _quoted_value(
 
 
 def scheme_length(value: str) -> int:
-    """Length of `Bearer ` and the like before credentials; 0 where there is none."""
+    """Return the length of `Bearer ` or the like before credentials; 0 if there is none."""
     scheme = _SCHEME.match(value)
     rest = value[scheme.end() :] if scheme else ""
     if scheme is None or len(rest) < 6 or re.search(r"\s", rest) or is_placeholder(rest):
@@ -258,7 +258,7 @@ def scheme_length(value: str) -> int:
 
 
 def _end_of_quoted(text: str, at: int, quote: str) -> int | None:
-    """The index of the closing quote, the same sign after as many backslashes. None: cut off."""
+    """Find the closing quote: the same sign after as many backslashes. None if it is cut off."""
     limit = at + _LONGEST_VALUE
     position = at
     for _ in range(_MOST_ESCAPED_QUOTES):
@@ -276,7 +276,7 @@ def _end_of_quoted(text: str, at: int, quote: str) -> int | None:
 
 
 def _bare_value(found: _Name) -> Span | None:
-    """A value without quotes, unless it may be code, a type or a word of a sentence."""
+    """Find a value without quotes, unless it may be code, a type or a word of a sentence."""
     text = found.text
     at = found.value_at
     kind = found.kind
@@ -372,14 +372,14 @@ def _of_options(text: str) -> Iterator[Span]:
 
 
 def is_option_value(option: str, value: str) -> bool:
-    """Whether the word after an option that takes a secret is a secret."""
+    """Whether the word after an option that takes a secret is really a secret."""
     if value.startswith("-") or value.isupper() or is_plain_word(value):
         return False
     return is_secret_value(option, value, "sure")
 
 
 def _of_pairs(text: str) -> Iterator[Span]:
-    """Find `{"name": "API_KEY", "value": "x"}`."""
+    """Find the value in pairs such as `{"name": "API_KEY", "value": "x"}`."""
     for found in _PAIR.finditer(text):
         kind = secret_kind(found[1])
         if kind and is_secret_value(found[1], found[2], kind):
@@ -387,7 +387,7 @@ def _of_pairs(text: str) -> Iterator[Span]:
 
 
 def _tokens(text: str) -> Iterator[Span]:
-    """Find tokens that are known by their form alone."""
+    """Find tokens that are recognized by their form alone."""
     for word in _LONG_WORD.finditer(text):
         start = word.start()
         if text[start] in "nrt" and text[max(0, start - 1) : start] == "\\":  # \n of JSON text

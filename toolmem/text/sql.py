@@ -52,7 +52,7 @@ _CLAUSES = {
 
 
 class Statement(Struct, frozen=True):
-    """The parts of one SQL text."""
+    """What was read of one SQL text: its kind, clauses, tables and names."""
 
     kind: str  # SELECT, SHOW, DESCRIBE, ...; "" where it does not begin with a statement
     form: str  # the kind, for some with the second word: "SHOW TABLES", "CREATE TABLE"
@@ -62,14 +62,14 @@ class Statement(Struct, frozen=True):
 
 
 def looks_like_sql(text: str) -> bool:
-    """Whether a text begins with the name of a statement, and something follows."""
+    """Whether a text begins with the keyword of a statement, followed by another word."""
     found = _FIRST_WORD.match(text[:200])
     is_named = found is not None and found[1].upper() in _STATEMENTS
     return is_named and len(text.split(None, 2)) > 1
 
 
 def read_statement(text: str) -> Statement:
-    """Read one SQL text. The caller cuts it to a few thousand characters."""
+    """Read one SQL text. The caller must first cut it to a few thousand characters."""
     bare = _STRING.sub("'?'", _NOISE.sub(" ", text)).strip()
     words = _WORD.findall(bare)
     names = frozenset(word.lower() for word in words if word.upper() not in _KEYWORDS)

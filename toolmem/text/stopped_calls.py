@@ -44,6 +44,6 @@ _WRAPPED = late_pattern(
 
 
 def was_stopped(output: str) -> bool:
-    """Whether the output says that its call was stopped before it ran."""
+    """Whether an output says that its call was stopped before it ran."""
     head = output[: _MAX_WRAPPING + len(STOPPED) + 1]
     return "toolmem: " in head and _WRAPPED.match(head) is not None

@@ -1,6 +1,6 @@
-"""Common programs: which take their words as data, and what they do with the files they name.
+"""Tables of common programs: which take words as data, and what they do with files that they name.
 
-An unknown program may run the words after it, and write the files that it names. Where that would
+An unknown program may run the words after it, and write the files that it names. If that would
 break a rule, the user is asked. So a program that is missing here only costs a question.
 """
 
@@ -105,7 +105,7 @@ MAX_TEXTS_INSIDE = 50  # of one command
 
 
 def texts_inside(program: str, rest: Sequence[str]) -> Iterator[str]:
-    """The commands in the words of a known program: `awk 'BEGIN{system("X")}'`, `vim -c '!X'`."""
+    """Yield commands in a known program's words: `awk 'BEGIN{system("X")}'`, `vim -c '!X'`."""
     if program not in _RUN_TEXTS:
         return
     pattern = _RUNS_INSIDE.get(program[-3:], _RUNS_INSIDE[""])
@@ -120,9 +120,9 @@ def texts_inside(program: str, rest: Sequence[str]) -> Iterator[str]:
 
 
 def tail_starts(words: Sequence[str]) -> range:
-    """The indexes of a command's words where another command may begin.
+    """Return the indexes of a command's words at which another command may begin.
 
-    The last word of an unknown program is one only if it has spaces.
+    The last word of an unknown program counts only if it has spaces.
     """
     program = words[0].lower() if words else ""
     if program not in KNOWN_PROGRAMS:
@@ -141,7 +141,7 @@ def takes_data(words: Sequence[str]) -> bool:
 
 
 def may_write_operands(words: Sequence[str]) -> bool:
-    """Whether a program is unknown, so that it may write the files that it names."""
+    """Whether a program is unknown and so may write the files that it names."""
     program = words[0].lower() if words else ""
     if program in _KNOWN or program.startswith(("python", "ruff")):
         return False
@@ -150,12 +150,12 @@ def may_write_operands(words: Sequence[str]) -> bool:
 
 
 def only_reads(words: Sequence[str]) -> bool:
-    """Whether a program is known to leave the files that it names as they are."""
+    """Whether a program is known not to change the files that it names."""
     return bool(words) and words[0].lower() in _ONLY_READ
 
 
 def operand_groups(words: Sequence[str]) -> list[list[str]]:
-    """Group a command's operands: one by one where the program treats each alike, else together."""
+    """Group operands: each alone if the program treats all alike, otherwise all together."""
     program = normalized(words[0]) if words else ""
     if program in PRINTERS:
         return [[]]
@@ -176,13 +176,13 @@ def operand_groups(words: Sequence[str]) -> list[list[str]]:
 
 
 def _value_of(word: str) -> str:
-    """VALUE of `name=VALUE` and `--option=VALUE`; "" for a URL with a query."""
+    """Return VALUE of `name=VALUE` and `--option=VALUE`; "" for a URL with a query."""
     name, _, value = word.partition("=")
     return "" if "//" in name or "?" in name else value
 
 
 def _named_words(program: str, rest: list[str]) -> list[str]:
-    """The words without messages, patterns to look for, and content that is sent."""
+    """Return the words without messages, search patterns, and content that is sent."""
     if program in ("curl", "wget"):
         return list(without_content([program, *rest]))
     if program == "git" and rest[:1] == ["grep"]:
@@ -197,7 +197,7 @@ def _named_words(program: str, rest: list[str]) -> list[str]:
 
 
 def _without_pattern(rest: list[str]) -> list[str]:
-    """The words of a search without its pattern: the values of `-e`, or the first operand."""
+    """Return a search's words without its pattern: the values of `-e`, or the first operand."""
     patterns = {i + 1 for i, word in enumerate(rest) if _PATTERN_OPTION.fullmatch(word)}
     if not patterns and not any(map(_PATTERN_INSIDE.fullmatch, rest)):
         values = {i + 1 for i, word in enumerate(rest) if _SEARCH_VALUE.fullmatch(word)}
@@ -219,7 +219,7 @@ MAX_HOST = 2_000  # characters of a word that may name a host
 
 
 def file_forms(program: str, word: str) -> Iterator[str]:
-    """The paths that a word of a command names: `a/b`, `@a/b`, `file:///a/b`, `HEAD:a/b`."""
+    """Yield the paths that a word names, as in `a/b`, `@a/b`, `file:///a/b`, `HEAD:a/b`."""
     if word.startswith("-"):
         if program == "curl" and "@" in word:  # `-d@FILE`, `-Fname=@FILE`
             yield from file_forms("", word[word.index("@") :])
@@ -237,7 +237,7 @@ def file_forms(program: str, word: str) -> Iterator[str]:
 
 
 def host_forms(word: str) -> Iterator[str]:
-    """The hosts that a word of a command names: `user@host:path`, `-hHOST`, `/dev/tcp/HOST/80`."""
+    """Yield the hosts that a word names: `user@host:path`, `-hHOST`, `/dev/tcp/HOST/80`."""
     may_name = word[:1] == "-" or "@" in word or word.startswith("/dev/")
     if may_name and len(word) <= MAX_HOST and (found := _USER_AT_HOST.fullmatch(word)):
         yield host_name(next(filter(None, found.groups())))
@@ -283,7 +283,7 @@ _CODE_FILE = late_pattern(r"[^\s:=]{0,300}(?:/|\.[a-z]\w{0,9}$|^\.)[^\s]{0,300}"
 
 
 def inline_code(program: str, rest: Sequence[str], stdin: str | None) -> str:
-    """The program text that an interpreter runs, from its words or its standard input, else ""."""
+    """Return program text that an interpreter gets in its words or standard input, or ""."""
     found = INTERPRETER.fullmatch(program)
     if found is None and program.lower() in KNOWN_PROGRAMS:
         return ""
@@ -295,7 +295,7 @@ def inline_code(program: str, rest: Sequence[str], stdin: str | None) -> str:
 
 
 def commands_in(code: str) -> Iterator[str | list[str]]:
-    """Yield what code may run: texts as command lines, and lists of words."""
+    """Yield what code may run: texts that are command lines, and lists of words."""
     if not CODE_RUNS.search(code):
         return
     for group in _literals(code, _BETWEEN_WORDS):
@@ -305,7 +305,7 @@ def commands_in(code: str) -> Iterator[str | list[str]]:
 
 
 def files_in(code: str) -> tuple[list[str], bool]:
-    """The files that code names, and whether it may write or remove them.
+    """Return the files that code names, and whether it may write or remove files.
 
     Adjacent literals may be joined: `Path.home() / "a" / "b"`, `join(folder, "a", "b")`.
     """
@@ -319,7 +319,7 @@ def files_in(code: str) -> tuple[list[str], bool]:
 
 
 def _literals(code: str, between: re.Pattern[str]) -> list[list[str]]:
-    """The string literals of code. Those with nothing else than `between` form one list."""
+    """Group the string literals of code: those with only `between` between them are one list."""
     groups: list[list[str]] = []
     end = -1
     for found in islice(_CODE_LITERAL.finditer(code), MAX_LITERALS):

@@ -12,5 +12,5 @@ from pathlib import Path
 
 @cache
 def contract() -> str:
-    """The instructions for a model that notes demands."""
+    """Return the instructions for a model that notes demands."""
     return Path(__file__).with_name("contract.md").read_text(encoding="utf-8").strip()

@@ -51,7 +51,7 @@ Outcome = Literal["kept", "request", "refused"]
 
 
 class NoteResult(Struct, kw_only=True):
-    """The outcome of a note, or of a demand that was taken back (`kept`: it is lifted)."""
+    """The outcome of noting a demand, or of lifting one; then `kept` says that it was lifted."""
 
     outcome: Outcome
     rules: list[ToolMemoryRule] = []
@@ -106,9 +106,9 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
 
 
 def _end_of(until: str, rules: ToolMemoryStore) -> datetime | None:
-    """When a note ends: at the end of a date, or at a time. Raises NoteRefused.
+    """Return when a note ends: at the end of a date, or at a time. Raises NoteRefused.
 
-    None: the end is no time, such as "the release".
+    Returns None if the end is no time, such as "the release".
     """
     text = until.strip()
     now = rules.local_time()
@@ -151,7 +151,7 @@ def _is_older(rule: ToolMemoryRule, quote: str, context: NoteContext) -> bool:
 def _replaced(
     rules: ToolMemoryStore, verified: Verified, context: NoteContext
 ) -> list[ToolMemoryRule]:
-    """The rules that a note corrects, on its tools and with its words. Raises NoteRefused."""
+    """Return the rules, on a note's tools, that the note says it replaces. Raises NoteRefused."""
     note = verified.note
     in_force = rules.all_rules(context.session).rules
     meant = _rules_meant(note.replaces, in_force, "replaces")
@@ -171,9 +171,9 @@ def _replaced(
 def _with_parts(
     meant: Sequence[ToolMemoryRule], rules: Sequence[ToolMemoryRule]
 ) -> list[ToolMemoryRule]:
-    """Rules, and rules of the user whose sentence contains theirs, or is a part of it.
+    """Add the user's rules whose sentence contains the sentence of a rule, or is a part of it.
 
-    The reader keeps a whole sentence of a message of which a model's note may quote a part.
+    The reader keeps a whole sentence of a message; a model's note may quote a part of the sentence.
     """
     texts = {text_key(rule.rule) for rule in meant}
     ids = {rule.id for rule in meant}
@@ -187,7 +187,7 @@ def _with_parts(
 
 
 def _values_of(value: Any) -> list[str]:
-    """The texts in a condition, without the names of its tests."""
+    """Return the texts in a condition, without the names of its tests."""
     built = msgspec.to_builtins(value)
     if isinstance(built, dict):
         return [text for each in built.values() for text in _values_of(each)]
@@ -240,7 +240,7 @@ def _put(
     context: NoteContext,
     replaces: str = "",
 ) -> list[ToolMemoryRule]:
-    """Put one rule for each scope. `pending`: why they are requests; "": they are not."""
+    """Put one rule for each scope. `pending`: why the rules are only requests; "": they hold."""
     note = verified.note
     conditions = verified.conditions
     by: Speaker = "agent" if pending else context.by
@@ -278,7 +278,7 @@ def _put(
 
 
 def _confirmation(rules: ToolMemoryStore, verified: Verified, undo: str) -> str:
-    """Tell the user of a kept note: a call that it stops, one that passes, and how to undo it."""
+    """Tell the user of a kept note: a call that it stops, a call that passes, how to undo it."""
     note = verified.note
     checks = ""
     history = ""
@@ -305,10 +305,10 @@ def _confirmation(rules: ToolMemoryStore, verified: Verified, undo: str) -> str:
 def lift_demand(
     rules: ToolMemoryStore, quote: str, lifted: str, context: NoteContext, actor: Actor
 ) -> NoteResult:
-    """Lift a demand that the user took back. `lifted`: words of it, or its id.
+    """Lift a demand that the user took back. `lifted`: words of the demand, or its id.
 
     `actor`: who vouches for the user. Words that surely take back that rule lift it at once. After
-    words that only may, the next calls that it stops ask the user about it.
+    words that only may take it back, the next calls that it stops ask the user about it.
     """
     from toolmem.rules.reader import lifted as lifted_by  # takes long to load
 
@@ -364,7 +364,7 @@ def _require_meant(
 
 
 def _rules_meant(words: str, rules: Sequence[ToolMemoryRule], field: str) -> list[ToolMemoryRule]:
-    """Find the demand that fits words best, and its rules on all tools. Raises NoteRefused."""
+    """Find the demand that fits words best; return its rules on all tools. Raises NoteRefused."""
     by_id = [r for r in rules if len(words) >= MIN_ID_LENGTH and r.id.startswith(words)]
     if len(by_id) > 1:
         raise NoteRefused((field, _name_one(by_id)))
@@ -390,7 +390,7 @@ def _name_one(rules: Sequence[ToolMemoryRule]) -> str:
 
 
 def _fit(described: frozenset[str], rule: ToolMemoryRule) -> float:
-    """The share of the described words that the rule contains; among equals, the shorter wins."""
+    """Return the share of described words that the rule has, a bit higher for a short rule."""
     own = content_words(f"{rule.rule} {rule.said.understood}")
     shared = len(described & own)
     return shared / max(len(described), 1) + shared / (10 * max(len(own), 1))

@@ -20,7 +20,7 @@ _FIELD = re.compile(r"field `([^`]*)`")
 
 
 class ExampleCall(Struct, frozen=True, forbid_unknown_fields=True):
-    """A call that must be stopped, or must pass."""
+    """A call that must be stopped, or a call that must pass."""
 
     tool: Line
     arguments: Annotated[dict[str, Any], Meta(min_length=1)]
@@ -46,14 +46,14 @@ class DemandNote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class NoteProblem(Struct, frozen=True):
-    """A field of a note that has to be changed."""
+    """A field of a note that has to be changed, and why."""
 
     field: str
     problem: str
 
 
 class NoteRefused(RequestError):
-    """A note that the model has to write again."""
+    """Raised for a note that the model has to write again."""
 
     def __init__(self, *problems: tuple[str, str]) -> None:
         super().__init__("; ".join(": ".join(each) for each in problems), problems[0][0])

@@ -71,7 +71,7 @@ def read_numbers(text: str) -> frozenset[float]:
 
 
 def limits_in(text: str) -> frozenset[float]:
-    """The numbers of a demand that limit what a call does."""
+    """Return the numbers of a demand that limit what a call does."""
     text = normalized(text[:_MAX_READ])
     if not any(each.search(text) for each in (_COMPARED, _MONEY, _SHARE)):
         return frozenset()
@@ -79,7 +79,7 @@ def limits_in(text: str) -> frozenset[float]:
 
 
 def fits_limit(bound: float, text: str, unit: str) -> bool:
-    """Whether a bound is a limit that a text names, or next to one ("at least 500": over 499).
+    """Whether a bound is a limit in a text, or one beside it ("at least 500": over 499).
 
     `unit`: the name and description of the argument.
     """
@@ -97,7 +97,7 @@ def fits_limit(bound: float, text: str, unit: str) -> bool:
 
 
 def weekdays_in(text: str) -> frozenset[str]:
-    """The days of the week on which a demand holds, as a `clock` names them."""
+    """Return the days of the week that a demand names, in the form that a `clock` uses."""
     found = [each for each in _DAY.finditer(normalized(text[:_MAX_READ])) if not each["not"]]
     names = {(each["en"] or each["zh"])[:3].replace("天", "日") for each in found}
     if names & {"wee", "末"}:
@@ -106,12 +106,12 @@ def weekdays_in(text: str) -> frozenset[str]:
 
 
 def mentions(text: str, times: re.Pattern[str]) -> bool:
-    """Whether a text names one of these times: TIME, HOURS or TODAY."""
+    """Whether a text names a time that the pattern `times` (TIME, HOURS or TODAY) matches."""
     return times.search(normalized(text[:_MAX_READ])) is not None
 
 
 def _in_words(text: str) -> Iterator[float]:
-    """Read adjacent words as one number: "two hundred fifty"."""
+    """Yield numbers; adjacent words make one number: "two hundred fifty"."""
     total = part = 0.0
     end = 0
     for each in _IN_WORDS.finditer(text):

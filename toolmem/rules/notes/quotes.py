@@ -24,7 +24,7 @@ def find_quote(quote: str, user_messages: Iterable[str]) -> QuoteStatus:
     """Find a quote in the messages that the user typed.
 
     said: in the user's own words; shown: only in pasted or quoted text; unsaid: nowhere;
-    too_short: it is neither a whole sentence nor three words (four Chinese characters) of one.
+    too_short: neither a whole sentence nor three words (four Chinese characters) of a sentence.
     """
     sought = _comparable(quote)
     if not any(map(str.isalnum, sought)):
@@ -44,7 +44,7 @@ def find_quote(quote: str, user_messages: Iterable[str]) -> QuoteStatus:
 
 
 def newest_message_with(quote: str, messages: Sequence[str]) -> int:
-    """The index of the newest message that holds a quote; -1 where none does."""
+    """Return the index of the newest message that holds a quote; -1 if no message does."""
     sought = _comparable(quote)
     found = [at for at, message in enumerate(messages) if sought in _comparable(message)]
     return max(found, default=-1)
@@ -55,7 +55,7 @@ def _comparable(text: str) -> str:
 
 
 def _is_in_own_words(quote: str, message: str) -> bool:
-    """Whether any word of the quote is outside of pasted text and quotations."""
+    """Whether any word of the quote stands outside of pasted text and quotations."""
     from toolmem.rules.reader.pasted import MASK, mask_pasted  # takes long to load
 
     own = _SEARCH_HIT.sub(lambda line: MASK * len(line[0]), mask_pasted(message))
@@ -69,7 +69,7 @@ def _is_in_own_words(quote: str, message: str) -> bool:
 
 
 def _runs_of(sought: list[str], texts: list[str]) -> Iterator[int]:
-    """Find each position of one list in another, in linear time: messages may be long."""
+    """Yield each position of one list in another, in linear time: messages may be long."""
     joined = "\0".join(["", *texts, ""])
     run = "\0".join(["", *sought, ""])
     number = last = 0

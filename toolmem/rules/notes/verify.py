@@ -1,8 +1,8 @@
 """Check a note against what the user said, and its condition against its own examples.
 
-In this order: the user said the quote; the tools exist; no call without arguments is stopped; each
-example is stopped or passes as the note says; the condition is not far wider than the quote. A
-mistake of the model is refused, to be mended; what only the user can decide becomes a request.
+The checks, in order: the user said the quote; the tools exist; no call without arguments is
+stopped; each example is stopped or passes as the note says; the condition is not far wider than the
+quote. A model's mistake is refused, to be mended; what only the user can decide becomes a request.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class NoteContext(Struct, kw_only=True):
 
 
 class Verified(Struct, kw_only=True):
-    """A note that can be kept."""
+    """A note that passed the checks and can be kept."""
 
     note: DemandNote  # its effect and duration as the checks leave them
     ends: datetime | None = None  # None: it does not end
@@ -101,7 +101,7 @@ def verify(note: DemandNote, context: NoteContext, now: datetime) -> Verified:
 
 
 def check_quote(quote: str, context: NoteContext) -> str:
-    """Why the user has to confirm a quote; "" where they said it. Raises NoteRefused."""
+    """Say why the user must confirm a quote; "" if they said it. Raises NoteRefused."""
     if context.user_messages is None:
         return "no message of the user is known here"
     match find_quote(quote, context.user_messages):
@@ -139,13 +139,13 @@ class _Tools:
         return self.known.get(folded_name(name)) or ToolSchema(name)
 
     def described(self, argument: str) -> str:
-        """The descriptions of an argument in the schemas of the note's tools."""
+        """Return the descriptions of an argument in the schemas of the note's tools."""
         declared = (self.schema(name).properties.get(argument) for name in self.named)
         found = (each.get("description") for each in declared if isinstance(each, Mapping))
         return " ".join(str(each)[:300] for each in found)
 
     def kinds_of(self, name: str) -> list[str]:
-        """The classes of a tool, such as `@write` and `@edit`; its name where it has none."""
+        """Return the classes of a tool, such as `@write` and `@edit`; its name if it has none."""
         if folded_name(name) in CLASSES:
             return [folded_name(name)]
         declared = self.schema(name).properties
@@ -159,9 +159,9 @@ class _Tools:
 
 
 class _AssumedHistory(History):
-    """Assume that `earlier` and `more_than` hold in `when`, and not in `unless`.
+    """Assumes that `earlier` and `more_than` hold in `when`, and do not hold in `unless`.
 
-    `replayed`: assume the opposite, as the order of recorded calls is not known.
+    `replayed`: assume the opposite, because the order of recorded calls is not known.
     """
 
     def __init__(self, replayed: bool) -> None:
@@ -175,7 +175,7 @@ class _AssumedHistory(History):
 
 
 class _Trial:
-    """The condition of a note as it will be kept, and what it stops. Raises NoteRefused."""
+    """Tries the condition of a note, as it will be kept, on calls. Raises NoteRefused."""
 
     def __init__(self, note: DemandNote, tools: _Tools, now: datetime) -> None:
         self.tools = tools
@@ -198,7 +198,7 @@ class _Trial:
         return conditions.check(view, self.now, _AssumedHistory(replayed)) is Match.YES
 
     def refuse_contradiction(self, note: DemandNote) -> None:
-        """Refuse a condition that contradicts the quote, or that is on another tool."""
+        """Refuse a condition that contradicts its quote, or that is on another tool."""
         comparison = QuoteComparison(
             note=note,
             conditions=self.conditions,
@@ -256,14 +256,14 @@ def _map_alternatives(
 
 
 def _without(each: Alternative, test: str) -> Alternative:
-    """An alternative without one of its tests; `always` where it has no other."""
+    """Return an alternative without one of its tests; `always` if it has no other test."""
     tests = asdict(each)
     rest = {name: value for name, value in tests.items() if value and name != test}
     return Alternative(**rest) if rest else Alternative(always=True)
 
 
 def _assume_clock_holds(conditions: Conditions) -> Conditions:
-    """The conditions as if every `clock` that tests the current time held."""
+    """Return the conditions as if every `clock` that tests the current time held."""
 
     def is_now(each: Alternative) -> bool:
         return each.clock is not None and each.clock.of == "now"
@@ -273,7 +273,7 @@ def _assume_clock_holds(conditions: Conditions) -> Conditions:
 
 
 def _match_inside_words(each: Alternative) -> Alternative:
-    """Let spaces in a `command` pattern also match those inside a quoted word."""
+    """Let spaces in a `command` pattern also match spaces inside a quoted word."""
 
     def also_inside(found: re.Match[str]) -> str:
         text = found[0]
@@ -311,14 +311,14 @@ def _matching_tools(pattern: str, names: Sequence[str], tools: _Tools) -> list[s
 
 
 def _distinct_class(kinds: list[str], others: set[str], name: str) -> list[str]:
-    """The classes of a tool, or the one that is not among `others`; else its name."""
+    """Return classes that tell a tool from `others`, or the tool's name if there are none."""
     if others.isdisjoint(kinds):
         return kinds
     return [kind for kind in kinds if kind not in others][-1:] or [folded_name(name)]
 
 
 def _soften_wide_ban(verified: Verified, trial: _Trial, calls: Sequence[Call]) -> None:
-    """Make a ban ask if its condition is far wider than its quote; count what it would stop."""
+    """Make a ban ask if its condition is far wider than its quote. Counts what it would stop."""
     views = [trial.tools.view(*call) for call in calls[:REPLAYED]]
     bound = [view for view in views if trial.tools.binds(view)]
     stopped = [view for view in bound if trial.stops(view, replayed=True)]
@@ -333,7 +333,7 @@ def _soften_wide_ban(verified: Verified, trial: _Trial, calls: Sequence[Call]) -
 
 
 def _why_wide(verified: Verified, trial: _Trial) -> str:
-    """Which calls a condition would stop that its quote does not name; "" where they are few."""
+    """Say which stopped calls the quote of a condition does not name; "" if they are few."""
     note = verified.note
     stopped, worked = verified.would_stop
     found, total = ordinary_stops(note.quote, verified.scopes, trial.stops)

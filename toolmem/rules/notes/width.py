@@ -84,7 +84,7 @@ _ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s)$")
 def names_tool(quote: str, tools: Sequence[str], conditions: Conditions) -> bool:
     """Whether a quote is about all calls of one of these tools or classes.
 
-    If it also says something else, the condition has to say that, too.
+    If the quote also says something else, the condition has to say this, too.
     """
     text = normalized(quote)
     said = set(_words(quote))
@@ -107,7 +107,7 @@ def names_tool(quote: str, tools: Sequence[str], conditions: Conditions) -> bool
 
 
 def other_tool_named(quote: str, tools: Iterable[str], conditions: Conditions) -> str:
-    """Which other tool a quote names, if it shares nothing with the condition; "": none."""
+    """Return another tool that a quote names, if quote and condition share nothing; or ""."""
     said = frozenset() if has_in_common(quote, conditions) else content_words(quote)
     mail = content_words(_CLASS_WORDS["@mail"].partition("|")[0])
     for name in tools:
@@ -119,12 +119,12 @@ def other_tool_named(quote: str, tools: Iterable[str], conditions: Conditions) -
 
 
 def _is_about_all(verb: str, text: str) -> bool:
-    """Whether a verb is about all that a tool does: "never edit anything"."""
+    """Whether a text says that a verb is about all that a tool does: "never edit anything"."""
     return re.search(rf"(?<![a-z]){verb.removesuffix('e')}e?{_OF_ALL}", text) is not None
 
 
 def _other_words(quote: str, tool_words: Sequence[str]) -> frozenset[str]:
-    """The words of a demand that say more than that a tool is forbidden."""
+    """Return the words of a demand that say more than that a tool is forbidden."""
     from toolmem.rules.reader.words import FILLERS, VERBS, ZH_FILLERS, stems  # takes long to load
 
     plain = {*_PLAIN, *FILLERS, *_words(" ".join(tool_words))}
@@ -138,7 +138,7 @@ def _other_words(quote: str, tool_words: Sequence[str]) -> frozenset[str]:
 
 
 def _objects(tool: str) -> list[str]:
-    """The words of a tool's name without its verb: `flights` of search_flights."""
+    """Return the words of a tool's name without its verb: `flights` of search_flights."""
     words = tool.split("_")
     return words[1:] or words
 
@@ -151,7 +151,7 @@ def has_in_common(quote: str, conditions: Conditions) -> bool:
 
 
 class QuoteComparison(Struct, frozen=True, kw_only=True):
-    """Compare the condition of a note, as it is kept, with the parts of the quote."""
+    """Compares the condition of a note, as it will be kept, with the parts of the quote."""
 
     note: DemandNote
     conditions: Conditions
@@ -159,11 +159,11 @@ class QuoteComparison(Struct, frozen=True, kw_only=True):
     unit_of: Callable[[str], str]  # what the schemas say of an argument
 
     def contradiction(self) -> str:
-        """Say which part of the quote the condition contradicts or does not test; "": none."""
+        """Say which part of the quote the condition contradicts or does not test; "" if none."""
         return self._wrong_limit() or self._wrong_time() or self._wrong_part() or self._duty()
 
     def _stops_with(self, piece: re.Pattern[str], other: str) -> bool:
-        """Whether every stopped example that has a piece is also stopped with another one."""
+        """Whether all stopped examples with a piece stay stopped if `other` takes its place."""
         written = [(e.tool, json.dumps(e.arguments, ensure_ascii=False)) for e in self.note.stops]
         changed = [(tool, piece.sub(other, text)) for tool, text in written if piece.search(text)]
         try:
@@ -204,7 +204,7 @@ class QuoteComparison(Struct, frozen=True, kw_only=True):
         return ""
 
     def _wrong_part(self) -> str:
-        """A part of calls that the quote names, and that the condition does not test or mention."""
+        """Say which part of calls the quote names and the condition does not test; "" if none."""
         found = [each.groupdict() for each in _PART.finditer(self.note.quote)]
         given = [value for each in self.note.stops for value in each.arguments.values()]
         values = {value.lower() for value in given if isinstance(value, str)}
@@ -231,7 +231,7 @@ class QuoteComparison(Struct, frozen=True, kw_only=True):
         return ""
 
     def _duty(self) -> str:
-        """A problem if the quote is a duty, and no example shows that fulfilling it passes."""
+        """Say what is wrong if the quote is a duty and no passing example fulfils it; else ""."""
         text = normalized(self.note.quote)
         may_pass = any(each.earlier or each.clock for each in self.conditions.alternatives)
         if self.conditions.unless or may_pass or not _DUTY.search(text) or _NEGATED.search(text):
@@ -244,14 +244,14 @@ class QuoteComparison(Struct, frozen=True, kw_only=True):
 
 
 def _names_like(part: str, quote: str) -> list[str]:
-    """Names to try in place of a part: a made-up one with its ending, and `dev`."""
+    """Return names to try in place of a part: a made-up name with its ending, and `dev`."""
     at = part.find("@") if "@" in part[1:] else part.rfind(".")
     made_up = "zzz" + (part[at:] if at > 0 else "")
     return [made_up] if "dev" in quote else [made_up, "dev"]
 
 
 def _find_part(part: str, text: str) -> re.Pattern[str] | None:
-    """A pattern that finds a part in a text, also shortened: `prod` of production."""
+    """Return a pattern that finds a part in a text, also shortened: `prod` of production."""
     word = part.lower() or "-"
     shorter = (word[:size] for size in range(len(word) - 1, 3, -1) if word.isalpha())
     for each in (word, *shorter):
@@ -278,7 +278,7 @@ def _condition_words(conditions: Conditions) -> frozenset[str]:
 def ordinary_stops(
     quote: str, classes: Iterable[str], stops: Callable[[CallView], bool]
 ) -> tuple[list[CallView], int]:
-    """The ordinary calls that are stopped and share no word with the quote; how many there are."""
+    """Return (ordinary calls stopped that share no word with the quote, number of all calls)."""
     said = content_words(quote)
     views = [view for name in classes for view in _ordinary(name)]
     others = (view for view in views if not said & content_words(_values_in([view])))
@@ -286,12 +286,12 @@ def ordinary_stops(
 
 
 def _values_in(calls: Iterable[ExampleCall | CallView]) -> str:
-    """The values of arguments, without names that all calls of a tool share."""
+    """Write the values of arguments as one text, without the arguments' names."""
     return json.dumps([list(each.arguments.values()) for each in calls], ensure_ascii=False)
 
 
 def plain_calls(tool: str, properties: Mapping[str, Any]) -> list[Call]:
-    """Four calls of a tool with everyday values for its parameters; none without parameters."""
+    """Make four calls of a tool with everyday values of its parameters; none without parameters."""
     if not properties:
         return []
     values = {name: _plain_values(name, schema) for name, schema in properties.items()}
@@ -299,7 +299,7 @@ def plain_calls(tool: str, properties: Mapping[str, Any]) -> list[Call]:
 
 
 def _plain_values(name: str, schema: Any) -> Sequence[Any]:
-    """Four values of a parameter."""
+    """Return four everyday values that fit a parameter."""
     declared = schema if isinstance(schema, Mapping) else {}
     allowed = declared.get("enum")
     if isinstance(allowed, list) and allowed:
@@ -318,7 +318,7 @@ def _plain_values(name: str, schema: Any) -> Sequence[Any]:
 
 @cache
 def _ordinary(name: str) -> list[CallView]:
-    """The ordinary calls of a class. They are read once, as every note is checked against them."""
+    """Return the ordinary calls of a class. They are read once, because every note needs them."""
     text = Path(__file__).parents[2].joinpath("data/ordinary_calls.txt").read_text("utf-8")
     calls = text.partition(f"[{name}]\n")[2].partition("\n[")[0].splitlines()
     is_shell = name == "@shell"
@@ -326,7 +326,7 @@ def _ordinary(name: str) -> list[CallView]:
 
 
 def _literals(each: Alternative) -> Iterator[str]:
-    """The texts in the tests of an alternative, without the signs of patterns."""
+    """Yield the texts in the tests of an alternative, without the signs of patterns."""
     for name in PATTERNS:
         yield _ESCAPED.sub(" ", getattr(each, name) or "")
     for argument in each.arguments:
@@ -335,7 +335,7 @@ def _literals(each: Alternative) -> Iterator[str]:
 
 
 def _bounds(alternatives: Iterable[Alternative]) -> Iterator[float]:
-    """The numbers of a condition that a sentence may mention; an hour also on the 12-hour clock."""
+    """Yield a condition's numbers that a sentence may name; hours also as on the 12-hour clock."""
     for each in alternatives:
         for argument in each.arguments:
             yield from (float(n) for n in (argument.over, argument.under) if n is not None)
@@ -348,7 +348,7 @@ def _bounds(alternatives: Iterable[Alternative]) -> Iterator[float]:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The words that say what a text is about; in Chinese, pairs of adjacent characters."""
+    """Return the words that say what a text is about; in Chinese, pairs of adjacent characters."""
     words = _words(text)
     content = (word for word in words if len(word) > 1 and word not in _TOO_COMMON)
     latin = {form for word in content for form in (word, _ENDING.sub("", word))}

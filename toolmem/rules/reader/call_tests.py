@@ -40,7 +40,7 @@ class CallTests(Struct, frozen=True):
 
 
 class Term(Struct, frozen=True):
-    """A part of a demand that appears literally in the calls that it means."""
+    """A part of a demand that appears literally in the calls that the demand means."""
 
     kind: str  # a group of `conditions._TERMS`, or "name", "program", "branch", "value"
     text: str
@@ -49,7 +49,7 @@ class Term(Struct, frozen=True):
 def tests_of(
     terms: Sequence[Term], tool: ToolSchema, verb: str, text: str, action: Action | None
 ) -> list[Test] | None:
-    """Alternative tests for the terms; None where a term has no test."""
+    """Make alternative tests for the terms; return None if a term has no test."""
     tests: list[Test] = []
     limits: list[Test] = []
     for term in terms:
@@ -67,7 +67,7 @@ def tests_of(
 
 
 def _test(term: Term, tool: ToolSchema, verb: str, text: str, action: Action | None) -> Test | None:
-    """The test that finds a term in the calls of a tool; None where there is none."""
+    """Make the test that finds a term in a tool's calls; return None if there is none."""
     where = "text" if words.WRITES_INTO.search(text) else "target"
     written = term.text.lower()
     quoted = re.escape(written.removeprefix("www."))
@@ -106,14 +106,14 @@ def _test(term: Term, tool: ToolSchema, verb: str, text: str, action: Action | N
 
 
 def _path_pattern(path: str, text: str) -> str:
-    """The pattern of a path; ".env files" are those of all environments, except examples."""
+    """Make the pattern of a path. ".env files" means those of all environments, but no examples."""
     several = _ENV_FILES if path == ".env" and re.search(r"\.env ?(?:files|文件)", text) else ""
     before = "^" if path[0] in "/~" else "(^|/)"
     return f"{before}{re.escape(path.rstrip('/'))}{several}(/|$)"
 
 
 def _path_test(at: str, tool: ToolSchema, verb: str, action: Action | None) -> Test | None:
-    """The test for what a verb does with the path `at`; None where no test can tell."""
+    """Make the test for what a verb does with the path `at`; None if no test can tell."""
     parameter = action_parameter(tool)
     if verb in words.TOUCH or not (is_shell(tool) or parameter):
         return {"path": at}
@@ -134,7 +134,7 @@ def _path_test(at: str, tool: ToolSchema, verb: str, action: Action | None) -> T
 def commands_forbidden(
     programs: Sequence[Term], others: Sequence[Test], text: str
 ) -> CallTests | None:
-    """Combine each program with each option, or with all options, and with each other test."""
+    """Make tests of each program with each option, or with all, and with each other test."""
     if any(each.kind == "force" for each in programs):
         when = [_with_other(_FORCED, other) for other in others or [{}]]
         return CallTests(when) if len(programs) == 1 else None
@@ -159,7 +159,7 @@ def commands_forbidden(
 
 
 def _with_other(test: Test, other: Test) -> Test:
-    """A test that requires both; if both test a word, that of `test` goes into the command."""
+    """Make a test that requires both. If both test a word, the word of `test` joins the command."""
     if "word" not in test or "word" not in other:
         return {**other, **test}
     command = test["command"].removesuffix(_END)
@@ -167,7 +167,7 @@ def _with_other(test: Test, other: Test) -> Test:
 
 
 def _line_test(line: Sequence[str]) -> Test:
-    """The test of a command line: its first words, its options in any order, its operands."""
+    """Make the test for a command line: its first words, options in any order, operands."""
     at = next((i for i, word in enumerate(line) if word.startswith("-")), len(line))
     options = [word for word in line[at:] if word.startswith("-")]
     operands = [word for word in (*line[:at][2:], *line[at:]) if word not in options]
@@ -195,9 +195,9 @@ def _come_first(options: Sequence[str], starts: Sequence[str], text: str) -> boo
 def _each_with_its_own(
     options: Sequence[str], starts: Sequence[str], text: str
 ) -> CallTests | None:
-    """Each program with the option that follows it: "rm -rf or sudo".
+    """Make a test for each program with the option that follows it: "rm -rf or sudo".
 
-    None where the last word is an option, which may be of all: "npm install or yarn add --force".
+    Returns None if the last word is an option, which may be for all: "npm install or pip --force".
     """
     places = {text.find(each.lower()): each for each in (*starts, *options)}
     said = [places[at] for at in sorted(places)]
@@ -222,5 +222,5 @@ def _are_alternatives(options: Sequence[str], text: str) -> bool:
 
 
 def _option_test(option: str) -> Test:
-    """The test of one option; a short one counts in the letter case that was said: -d is not -D."""
+    """Make the test for one option. A short option counts only in the letter case that was said."""
     return {"word": f"{option.lower()}(=.*)?" if option.startswith("--") else option}

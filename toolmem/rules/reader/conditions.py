@@ -44,7 +44,7 @@ from toolmem.view.view import CallView
 
 
 class _Reading(Struct):
-    """What is understood of a demand."""
+    """What was understood of a demand, and the words that were not."""
 
     verb: str = ""
     terms: list[Term] = field(default_factory=list)
@@ -77,10 +77,10 @@ _WORD = re.compile(r"[A-Za-z][\w'-]*|\d+")
 def find_conditions(
     limited: str, text: str, only: bool, tools: Sequence[ToolSchema]
 ) -> tuple[dict[str, CallTests], list[str]]:
-    """The conditions by tool, and the words that were not understood.
+    """Return the conditions by tool, and the words that were not understood.
 
-    `limited`: the sentence without its "never"; `text`: all of it in lower case; `only`: it forbids
-    everything but what it names.
+    `limited`: the sentence without its "never"; `text`: the whole sentence in lower case; `only`:
+    it forbids everything but what it names.
     """
     limited = words.ALTERNATIVE.sub("", limited)
     terms = [Term(m.lastgroup or "", m[m.lastgroup or 0]) for m in _TERMS.finditer(limited)]
@@ -103,7 +103,7 @@ def find_conditions(
 def _condition_of(
     tool: ToolSchema, rest: str, terms: Sequence[Term], only: bool, text: str
 ) -> tuple[CallTests | None, list[str]]:
-    """The condition on one tool, and the words that were not understood."""
+    """Return the condition on one tool, and the words that were not understood."""
     action = None if only or not action_parameter(tool) else find_action(tool, rest.lower())
     reading = _reading_for(tool, rest, terms, text, action)
     is_alone = not (terms or reading.terms)
@@ -123,7 +123,7 @@ def _condition_of(
 def _reading_for(
     tool: ToolSchema, rest: str, terms: Sequence[Term], text: str, action: Action | None
 ) -> _Reading:
-    """Read the words of a demand, with what only this tool makes of them."""
+    """Read the words of a demand, including words that have a meaning only for this tool."""
     reading = _read(rest, terms, text, action.said if action else frozenset())
     values = [Term("value", word) for word in reading.unread if value_parameter(tool, word.lower())]
     if len(values) == len(reading.unread) and (action or does_by_name(tool, reading.verb)):
@@ -146,7 +146,7 @@ def _add_terms(reading: _Reading, terms: Sequence[Term]) -> None:
 
 
 def _named_thing(rest: str, reading: _Reading) -> Term | None:
-    """The name or identifier that holds every word that was not understood, if there is one."""
+    """Return the name or identifier that holds every word not understood, if there is one."""
     for found in words.NAMED.finditer(rest):
         before = found["before"] or ""
         is_object = (
@@ -171,7 +171,7 @@ def _read(
 ) -> _Reading:
     """Sort the words of a demand into its verb, its terms, and words not understood.
 
-    `understood`: the words that say an action of the tool.
+    `understood`: the words that stand for an action of the tool.
     """
     if words.CJK.search(rest):
         return _read_chinese(rest, text, understood)
@@ -179,7 +179,7 @@ def _read(
 
 
 class _EnglishReader:
-    """Sort English words one after the other: what a word is depends on the words before it."""
+    """Sorts English words one after the other: what a word is depends on the words before it."""
 
     def __init__(self, rest: str, terms: Sequence[Term], understood: Collection[str]) -> None:
         self._reading = _Reading()
@@ -216,7 +216,7 @@ class _EnglishReader:
         self._before = "email" if is_contact else kind or lowered
 
     def _kind_by_word(self, word: str, *, is_known: bool, has_verb: bool) -> str:
-        """The kind of term that a word is by itself: a name, a program, or its subcommand."""
+        """Return which kind of term a word is by itself: a name, a program, a subcommand, or ""."""
         before = self._before
         follows_name = before == "name" or before in words.BEFORE_NAME
         if follows_name and word[0].isupper() and not is_known and not has_verb:
@@ -232,7 +232,7 @@ class _EnglishReader:
         return "command" if _is_subcommand(program, word, self._rest) else ""
 
     def _kind_by_place(self, *, is_last: bool) -> str:
-        """The kind of term that an unknown word is by the word before it."""
+        """Return which kind of term an unknown word is, judged by the word before it."""
         if self._before == "to" and (self._pushes or "push" in self._reading.verb):
             return "branch"
         if self._before in {"channel", "table"}:
@@ -240,7 +240,7 @@ class _EnglishReader:
         return "name" if self._before == "email" and is_last else ""
 
     def _add_term(self, kind: str, word: str) -> None:
-        """Add a term. A subcommand, and a further word of a name, continue the one before."""
+        """Add a term. A subcommand, or a further word of a name, extends the term before it."""
         terms = self._reading.terms
         if kind == "command" or (kind == "name" and self._before == "name"):
             word = f"{terms.pop().text} {word}"
@@ -248,7 +248,7 @@ class _EnglishReader:
 
 
 def _is_subcommand(program: Term, word: str, rest: str) -> bool:
-    """Whether a word after a program ends the demand: "never run kubectl drain"."""
+    """Whether a word after a program is its subcommand: "never run kubectl drain"."""
     if program.text not in words.PROGRAMS and program.text not in RUNNERS:
         return False  # "never use test data"
     ends = re.search(rf"\b{re.escape(word)}\W*$", rest) is not None
@@ -257,7 +257,7 @@ def _is_subcommand(program: Term, word: str, rest: str) -> bool:
 
 
 def _read_chinese(rest: str, text: str, understood: Collection[str]) -> _Reading:
-    """Sort Chinese words. What is left without the known words is a name, or not understood."""
+    """Sort Chinese words. What remains beside known words is a name, or was not understood."""
     reading = _Reading()
     left = re.sub(r"[\s，,。！!、：:；;]", " ", rest)
     known = words.ZH_FILLERS | {word for word in words.NOUNS | words.VERBS if not word.isascii()}
@@ -282,7 +282,7 @@ def _read_chinese(rest: str, text: str, understood: Collection[str]) -> _Reading
 def _conditions(
     tool: ToolSchema, reading: _Reading, only: bool, text: str, action: Action | None
 ) -> CallTests | None:
-    """Make the condition for one tool; None where none can be made."""
+    """Make the condition for one tool; return None if none can be made."""
     terms = reading.terms
     if any(_is_means(each, reading.verb) for each in terms):
         return None
@@ -314,7 +314,7 @@ def _conditions(
 def _without_terms(
     tool: ToolSchema, verb: str, only: bool, text: str, action: Action | None
 ) -> CallTests | None:
-    """The condition where nothing is named: every call, or every one with the action."""
+    """Make a condition if nothing is named: on every call, or on every call with the action."""
     if action:
         return CallTests(action.limit([{"always": True}]))
     acts = action_parameter(tool) and verb not in ("", *words.RUN)
@@ -323,7 +323,7 @@ def _without_terms(
 
 
 def _others_forbidden(tool: ToolSchema, term: Term, allowed: list[Test]) -> CallTests | None:
-    """The condition that forbids every other target of the kind that is allowed."""
+    """Make the condition that forbids every target but the allowed one, if it is a mail or host."""
     is_mail = name_words(tool.name) & {"mail", "email", "gmail"}
     kinds = {"email": "@", "host": "@" if is_mail else r"\w\.\w"}
     target = kinds.get(term.kind)
@@ -331,7 +331,7 @@ def _others_forbidden(tool: ToolSchema, term: Term, allowed: list[Test]) -> Call
 
 
 def _with_its_action(term: Term, verb: str) -> Term:
-    """A program with what it is used for: "never push with git" means `git push`."""
+    """Add what a program is used for: "never push with git" means `git push`."""
     is_action = term.kind == "program" and verb in words.ACTIONS_OF_PROGRAMS
     return Term("command", f"{term.text.lower()} {verb}") if is_action else term
 
@@ -343,7 +343,7 @@ def _is_means(term: Term, verb: str) -> bool:
 
 
 def _means_every_call(tool: ToolSchema, verb: str, text: str) -> bool:
-    """Whether every call is forbidden: "never use the browser", "never delete files"."""
+    """Whether a demand forbids every call: "never use the browser", "never delete files"."""
     text = text.replace(f"the {tool.name.lower()} tool", tool.name.lower())
     names = name_words(tool.name)
     said = words.words_in(text)
@@ -374,7 +374,7 @@ def _stops_an_example(
 
 
 def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, Any]:
-    """The arguments of a call with the first term in the parameter where this tool expects it."""
+    """Return the arguments of a call that has the first term where this tool expects it."""
     declared = tool.properties
     if is_shell(tool):
         name = next((each for each in declared if "command" in each or "cmd" in each), "command")
@@ -402,7 +402,7 @@ def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, An
 
 
 def _example_line(reading: _Reading) -> str:
-    """A command line with the terms: a program, then at most two others."""
+    """Write a command line with the terms: a program, then at most two other terms."""
     terms = [each for each in reading.terms if each.kind != "force"]
     starts = [each.text for each in terms if each.kind in ("program", "command", "quoted")]
     if len(terms) < len(reading.terms):

@@ -1,9 +1,9 @@
 """Find the sentences that limit what the agent does with its tools, and for how long.
 
-A form ("never", "don't", "only", "ask me before") counts where it addresses the agent: as an
+A form ("never", "don't", "only", "ask me before") counts if it addresses the agent: as an
 imperative that opens a clause, or after "you must", "I want you". Elsewhere the same words report
-something. A demand about an object of the task at hand, or for a while, holds for the conversation;
-one whose words say so, and any other, holds for good.
+something. A demand about an object of the task at hand, or for a while, holds for the conversation.
+Any other demand, and a demand whose words say so, holds for good.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Demand(Struct, frozen=True):
 
 
 class Form(Struct, frozen=True):
-    """The words that make a sentence a demand; positions are in the sentence."""
+    """The words that make a sentence a demand. Positions are indexes into the sentence."""
 
     kind: Kind
     at: int  # where the form begins
@@ -223,7 +223,7 @@ def demands(
 def _read(
     sentence: Sentence, ran: Sequence[str], catalogue: Mapping[str, ToolSchema]
 ) -> Demand | None:
-    """Read the demand of one sentence; None where it demands nothing."""
+    """Read the demand of one sentence; return None if the sentence demands nothing."""
     said = sentence.text
     text = lower(sentence.masked)
     forms = _forms(sentence)
@@ -259,7 +259,7 @@ def _read(
 
 
 def _without_stop(said: str) -> str:
-    """A sentence without its final stop; the dot of `git add .` belongs to the command."""
+    """Return a sentence without its final stop; the dot of `git add .` belongs to the command."""
     if said.endswith("..") or (said[-1] == "." and takes_dot(said[:-1])):
         return said
     return _FINAL_STOP.sub("", said)
@@ -276,7 +276,7 @@ def _without_forms(sentence: str, text: str, forms: Sequence[Form]) -> str:
 
 
 def _is_question(text: str, marked: bool) -> bool:
-    """Whether a sentence is a question; polite requests ("could you please stop ...?") are not."""
+    """Whether a sentence is a question; a polite request ("could you please stop ...?") is none."""
     if words.CJK.search(text):
         return bool((marked or _ZH_QUESTION.search(text)) and not _ZH_POLITE.search(text))
     return bool(_QUESTION.match(text) or (marked and not _POLITE.search(text)))
@@ -301,7 +301,7 @@ def _ends_today(text: str) -> bool:
 
 
 def unkept(message: str, kept: Collection[str]) -> list[tuple[str, str]]:
-    """The user's sentences with never, don't, only, always, 不要 or 别 that made no demand.
+    """List the user's sentences with never, don't, only, always, 不要 or 别 that made no demand.
 
     Each comes with the reason, in words for the user. Questions, idioms and statements are left
     out. `kept`: the sentences of the demands that were made.
@@ -321,7 +321,7 @@ def unkept(message: str, kept: Collection[str]) -> list[tuple[str, str]]:
 
 
 def _why_unkept(sentence: Sentence) -> str:
-    """Why a sentence that reads like a demand makes none; "" for other sentences."""
+    """Say why a sentence that reads like a demand makes none; "" for other sentences."""
     text = lower(sentence.masked)
     if len(sentence.text) > MAX_SENTENCE:
         return f"it is longer than {MAX_SENTENCE} characters" if _has_form(sentence) else ""
@@ -359,7 +359,7 @@ def _is_statement(text: str, form: Form) -> bool:
 
 
 def _opens_clause(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """The first match of a pattern, if it begins a clause."""
+    """Return the first match of a pattern if this match begins a clause."""
     found = pattern.search(text)
     return found if found and _is_clause_start(text, found.start()) else None
 
@@ -375,12 +375,12 @@ def too_long(message: str) -> int:
 
 
 def _forms(sentence: Sentence) -> list[Form]:
-    """Find the forms of demand in a sentence; none in one that is too long."""
+    """Find the forms of demand in a sentence; return none for a sentence that is too long."""
     return [] if len(sentence.text) > MAX_SENTENCE else _forms_within(lower(sentence.masked))
 
 
 def _has_form(sentence: Sentence) -> bool:
-    """Whether a long sentence has a form; read in parts, as the search takes quadratic time."""
+    """Whether a long sentence has a form. It is read in parts, as a search takes quadratic time."""
     starts = range(0, min(len(sentence.masked), 20 * MAX_SENTENCE), MAX_SENTENCE)
     parts = (lower(sentence.masked[at : at + MAX_SENTENCE + 50]) for at in starts)
     return any(map(_forms_within, parts))

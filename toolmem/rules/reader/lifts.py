@@ -189,7 +189,7 @@ _MAX_READ = 5  # sentences of a message that take something back
 
 
 class _Meaning(NamedTuple):
-    """What a rule forbids, in words that a sentence is compared with."""
+    """What a rule forbids, as words to which a sentence is compared."""
 
     words: set[str]  # of its text, its conditions, and the model that noted it
     labels: set[str]  # of its words and its tool
@@ -264,7 +264,7 @@ def may_mean(
 
 
 def _sentences(message: str) -> list[Sentence]:
-    """The user's own sentences, except long ones, which the patterns search in quadratic time."""
+    """Return the user's sentences, without long ones: the patterns take quadratic time."""
     if _HEAD.match(message):
         return []
     own = own_sentences(message)
@@ -272,7 +272,7 @@ def _sentences(message: str) -> list[Sentence]:
 
 
 def _taking_back(message: str, is_stop: bool = False) -> list[Sentence]:
-    """The sentences that may take something back. `is_stop`: a call was just stopped."""
+    """Return sentences that may take something back. `is_stop`: a call was just stopped."""
     texts = [(each, lower(each.masked)) for each in _sentences(message)]
     found = [
         each
@@ -284,7 +284,7 @@ def _taking_back(message: str, is_stop: bool = False) -> list[Sentence]:
 
 
 def _is_doubtful(text: str) -> bool:
-    """Whether a sentence has a word of doubt, or begins with a speaker."""
+    """Whether a sentence has a word of doubt, or begins with the name of a speaker."""
     without_options = re.sub(r"(?<!\w)-[\w-]+", " ", _RELATIVE.sub(r"\1", text))
     return bool(_DOUBTFUL.search(without_options) or _SPEAKER.match(text))
 
@@ -330,12 +330,12 @@ def _surely_means(form: re.Match[str], meaning: _Meaning) -> bool:
 
 
 def _named(sentence: Sentence) -> set[str]:
-    """The words of a sentence that say what is meant."""
+    """Return the words of a sentence that say what the sentence is about."""
     return _words(_FORM.sub(" ", _RELATIVE.sub(r"\1", lower(sentence.masked))))
 
 
 def _likeness(sentence: Sentence, meaning: _Meaning, *, by_model: bool = False) -> int:
-    """How much a sentence shares with the rule that it may take back; 0: it means another.
+    """Return how much a sentence shares with the rule that it may take back; 0: it means another.
 
     `by_model`: a model named the rule; names in another script than the rule's may be the same.
     """
@@ -393,13 +393,13 @@ def _labels_of(words: set[str], tools: set[str]) -> set[str]:
 
 
 def _text_of(when: list[dict[str, Any]]) -> str:
-    """The texts and numbers in conditions, without the special characters of patterns."""
+    """Return the texts and numbers in conditions, without the special characters of patterns."""
     values = (str(value) for _, name, value in scalars({"": when}) if name != "name")
     return _PATTERN_SIGNS.sub(" ", " ".join(values).lower())
 
 
 def _words(text: str) -> set[str]:
-    """The words that say what is meant; in Chinese, what is left between common words."""
+    """Return the words that say what is meant; in Chinese, what stands between common words."""
     text = _GO_OUT.sub("deploy", text.replace("e-mail", "email").replace("from now on", " "))
     text = re.sub(r"(?<=\d),(?=\d{3}\b)|'s(?= (?:on|in|off|out|away|back|not)\b)", "", text)
     english = {_DIGITS.get(word, word) for word in _WORD.findall(text)}
@@ -413,7 +413,7 @@ def _limits(text: str) -> set[str]:
 
 @lru_cache(4096)
 def _labels(word: str) -> frozenset[str]:
-    """The actions and things that a word stands for; none for a narrow word."""
+    """Return the actions and things that a word stands for; a narrow word stands for none."""
     forms = set(stems(word)) - _NARROW
     found = (name for name, words in _LABELS.items() if not words.isdisjoint(forms))
     return frozenset(_SAME.get(name, name) for name in found)
@@ -424,7 +424,7 @@ def _action_labels(word: str) -> frozenset[str]:
 
 
 def _contains(word: str, words: Iterable[str]) -> bool:
-    """Whether words contain a word or an inflection of it; Chinese may be a part of one."""
+    """Whether `words` contain a word or an inflection of it; a Chinese word may be a part."""
     if CJK.match(word):
         return any(word in each for each in words)
     forms = set(stems(word.strip("#./~")))

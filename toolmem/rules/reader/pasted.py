@@ -48,7 +48,7 @@ _CLINE_INPUT = re.compile(
 
 
 def typed(prompt: str) -> str:
-    """The part of a prompt that a person typed; "" if there is none."""
+    """Return the part of a prompt that a person typed; "" if there is none."""
     if inner := _CLINE_INPUT.match(prompt):
         prompt = inner[1]
     text = _ELEMENT.sub("", prompt).strip()
@@ -56,7 +56,7 @@ def typed(prompt: str) -> str:
 
 
 def is_plain(message: str) -> bool:
-    """Whether a message is short, without a sign of pasted text. Only such messages lift rules."""
+    """Whether a message is short and shows no pasted text. Only such messages lift rules."""
     text = message.rstrip().lstrip("\n")
     is_short = 0 < len(text) <= 400 and text.count("\n") <= 1
     return is_short and text.replace("\n", "").isprintable() and not _NOT_PLAIN.search(text)
@@ -170,7 +170,7 @@ def mask_pasted(message: str) -> str:
 
 
 def _mask_lines(message: str) -> str:
-    """Mask the lines that look pasted, or are part of a pasted block."""
+    """Mask the lines that look pasted, or that are part of a pasted block."""
     lines = message.split("\n")
     masked: list[str] = []
     fenced = forwarded = False
@@ -191,7 +191,7 @@ def _mask_lines(message: str) -> str:
 
 
 def _letter_start(lines: list[str]) -> int:
-    """The line where a letter to somebody else begins; `len(lines)` where there is none.
+    """Return the line where a letter to somebody else begins; `len(lines)` if there is none.
 
     A greeting that opens the message addresses the agent, unless there is a signature below.
     """
@@ -204,7 +204,7 @@ def _letter_start(lines: list[str]) -> int:
 
 
 def _inside_blocks(lines: list[str]) -> list[bool]:
-    """For each line, whether it is in a comment, between tags, in a diff or in a dialogue."""
+    """Say for each line whether it is in a comment, between tags, in a diff or in a dialogue."""
     tags = [(at, _CLOSING_TAG.search(line[-60:])) for at, line in enumerate(lines)]
     closes = {tag[1]: at for at, tag in tags if tag}
     inside = copied(lines)
@@ -224,7 +224,7 @@ def _inside_blocks(lines: list[str]) -> list[bool]:
 
 
 def _opens_forward(lines: list[str], at: int) -> bool:
-    """Whether forwarded text begins here: a head line, or two header lines of a mail.
+    """Whether forwarded text begins here: with a head line, or two header lines of a mail.
 
     At the beginning of the message, one header line is enough.
     """
@@ -244,7 +244,7 @@ def _in_dialogue(lines: list[str], at: int) -> bool:
 
 
 def copied(lines: list[str]) -> list[bool]:
-    """For each line, whether it is of a copied chat, or of a list that nothing introduces."""
+    """Say for each line whether it looks copied: from a chat, or a list without a lead sentence."""
     found: list[bool] = []
     message = own_list = False
     above = chat_above = ""  # the last line that is not blank
@@ -265,9 +265,9 @@ def copied(lines: list[str]) -> list[bool]:
 
 
 def _chat_line(line: str) -> tuple[str, Literal["", "line", "head"]]:
-    """The name in a line that begins with a name and a time, as in a copied chat, and its form.
+    """Return the name at the start of a line of a copied chat, and the form of the line.
 
-    line: what was said follows in the line; head: on the next lines; "": it is no line of a chat.
+    line: what was said follows in the line; head: it follows on the next lines; "": no chat.
     """
     marked, times = _WHEN.subn("\0", line[:200], count=1)
     if not times:

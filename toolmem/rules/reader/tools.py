@@ -51,7 +51,7 @@ _QUOTED_COMMAND = re.compile(
 
 
 def catalogue_of(ran: Sequence[str], tools: Sequence[str | ToolSchema]) -> dict[str, ToolSchema]:
-    """All tools by their names in lower case; of several spellings, the first is kept."""
+    """Return all tools by their names in lower case; the first of several spellings is kept."""
     known: dict[str, ToolSchema] = {}
     for each in (*tools, *ran):
         schema = each if isinstance(each, ToolSchema) else ToolSchema(name=each)
@@ -61,7 +61,7 @@ def catalogue_of(ran: Sequence[str], tools: Sequence[str | ToolSchema]) -> dict[
 
 @lru_cache(maxsize=2_000)
 def name_words(name: str) -> frozenset[str]:
-    """The words of a tool's name, the synonyms for "sendEmail", "send_email" and "sendemail"."""
+    """Return the words of a tool's name, the same for "sendEmail", "send_email" and "sendemail"."""
     found = set(split_name(snake_case(name)))
     for word in found - words.NAME_WORDS:
         parts = [(word[:cut], word[cut:]) for cut in range(3, len(word) - 2)]
@@ -100,7 +100,7 @@ def tools_meant(sentence: str, demanded: str, catalogue: Mapping[str, ToolSchema
 
 
 def action_parameter(tool: ToolSchema) -> str:
-    """The parameter that says what a tool of many actions does; "" where there is none."""
+    """Return the parameter that says what a tool of many actions does; "" if there is none."""
     if is_shell(tool):
         return ""
     says_itself = bool(name_words(tool.name) & words.VERBS - words.NOUNS)
@@ -113,7 +113,7 @@ def action_parameter(tool: ToolSchema) -> str:
 
 
 def value_parameter(tool: ToolSchema, word: str) -> str:
-    """The parameter that takes a word as its value: one of its enumeration, or an environment."""
+    """Return the parameter that takes a word as a value: a listed one, or an environment; or ""."""
     for name in tool.properties:
         is_listed = word in [each.lower() for each in values_of(tool, name)]
         is_place = word in words.ENVIRONMENTS and words_of(name) & {"env", "environment", "stage"}
@@ -123,7 +123,7 @@ def value_parameter(tool: ToolSchema, word: str) -> str:
 
 
 def amount_parameter(tool: ToolSchema) -> str:
-    """The parameter that takes an amount; "" where there is none, or more than one."""
+    """Return the parameter that takes an amount; "" if there is none, or more than one."""
     declared = tool.properties
     numbers = [
         name
@@ -136,7 +136,7 @@ def amount_parameter(tool: ToolSchema) -> str:
 
 
 def does_by_name(tool: ToolSchema, verb: str) -> bool:
-    """Whether a tool's name says what a verb says. A shell may do anything, so it never does."""
+    """Whether a tool's name says what a verb says. False for a shell, which may do anything."""
     names = name_words(tool.name)
     listed = [each for each in words.ACTIONS.values() if verb in each]
     return not is_shell(tool) and any(names & each for each in listed)
@@ -152,7 +152,7 @@ def is_named(name: str, sentence: str) -> bool:
 
 
 def _runs_program(demanded: str) -> bool:
-    """Whether a program that everybody knows is to be run: "never run poetry publish"."""
+    """Whether a demand is about running a well-known program: "never run poetry publish"."""
     found = _RUNS.search(demanded)
     return bool(found and is_program(found[1]) and found[1] not in words.NOUNS)
 
@@ -165,7 +165,7 @@ def is_program(word: str) -> bool:
 
 
 def _things(sentence: str, demanded: str, said_words: frozenset[str]) -> set[str]:
-    """The things that a sentence mentions: by word, or by an address, host, channel or file."""
+    """Return the things that a sentence mentions: by word, or by address, host, channel or file."""
     said = words.mentioned(demanded, said_words, words.SPOKEN)
     shown = {name for name, sign in _SIGNS.items() if sign.search(sentence)}
     return said | shown - ({"web"} if "mail" in said | shown else set())
@@ -174,7 +174,7 @@ def _things(sentence: str, demanded: str, said_words: frozenset[str]) -> set[str
 def _score(
     tool: ToolSchema, demanded: str, said_words: frozenset[str], things: set[str], actions: set[str]
 ) -> int:
-    """Score how well a tool's name fits what is said; 0 where the tool does something else."""
+    """Score how well a tool's name fits what is said; 0 if the tool does something else."""
     names = name_words(tool.name)
     if "force" in names and "force" not in demanded and "强" not in demanded:
         return 0
@@ -194,7 +194,7 @@ def _score(
 
 
 def _handles_files(tool: ToolSchema, actions: set[str], is_touch: bool) -> bool:
-    """Whether a tool does with files what is said; to touch a file is to read or to change it."""
+    """Whether a tool does to files what is said; to "touch" a file is to read or change it."""
     names = name_words(tool.name)
     of_files = {"read", "write", "delete"}
     does = {name for name in of_files if names & words.ACTIONS[name]}
@@ -204,7 +204,7 @@ def _handles_files(tool: ToolSchema, actions: set[str], is_touch: bool) -> bool:
 
 
 def _by_description(said_words: frozenset[str], catalogue: Mapping[str, ToolSchema]) -> list[str]:
-    """The tools whose descriptions share the most words with a demand, at least two."""
+    """Return the tools whose descriptions share the most words with a demand, at least two."""
     long = {word for word in said_words if len(word) > 3}
     texts = {tool.name: tool.description.lower() for tool in catalogue.values()}
     shared = {name: len(long & words.words_in(text)) for name, text in texts.items()}
@@ -217,7 +217,7 @@ def _by_description(said_words: frozenset[str], catalogue: Mapping[str, ToolSche
 
 
 class Action(Struct, frozen=True):
-    """What a demand means of a tool of many actions."""
+    """The action that a demand means, of a tool that has many actions."""
 
     parameter: str
     pattern: str  # matches the values that mean it
@@ -234,7 +234,7 @@ class Action(Struct, frozen=True):
 
 
 def with_argument(test: dict[str, Any], argument: dict[str, Any]) -> dict[str, Any]:
-    """A test that also compares an argument."""
+    """Return the test with one more comparison, of an argument."""
     given = test.get("arg", [])
     given = given if isinstance(given, list) else [given]
     rest = {name: value for name, value in test.items() if name != "always"}
@@ -242,7 +242,7 @@ def with_argument(test: dict[str, Any], argument: dict[str, Any]) -> dict[str, A
 
 
 def find_action(tool: ToolSchema, demanded: str) -> Action | None:
-    """The action that a demand means; None where the tool has none that is said.
+    """Find the action that a demand means; return None if the tool has no such action.
 
     `demanded`: the demand in lower case, without its "never".
     """
@@ -281,7 +281,7 @@ def find_action(tool: ToolSchema, demanded: str) -> Action | None:
 
 
 def acting_tools(sentence: str, demanded: str, tools: Collection[ToolSchema]) -> list[str]:
-    """Which of these tools of many actions can do what a demand limits, to what it names."""
+    """Return the tools of many actions that can do what a demand limits to what it names."""
     if any(is_named(tool.name, sentence) for tool in tools):
         return []
     found = []
@@ -302,7 +302,7 @@ def acting_tools(sentence: str, demanded: str, tools: Collection[ToolSchema]) ->
 
 
 def values_of(tool: ToolSchema, parameter: str) -> list[str]:
-    """The values that a tool's schema lists for a parameter."""
+    """Return the values that a tool's schema lists for a parameter."""
     schema = tool.properties.get(parameter)
     declared = schema.get("enum") if isinstance(schema, Mapping) else None
     return [str(each) for each in declared] if isinstance(declared, list) else []
@@ -311,7 +311,7 @@ def values_of(tool: ToolSchema, parameter: str) -> list[str]:
 def _verbs_and_objects(
     demanded: str, tool: ToolSchema, values: Sequence[str]
 ) -> tuple[frozenset[str], frozenset[str], list[str]]:
-    """The verbs of a demand with their synonyms; the words that say them; the other words."""
+    """Return a demand's verbs with synonyms, the words that say them, and all other words."""
     said = _WORDS.findall(demanded)
     if words.CJK.search(demanded):
         listed = sorted((*values, *words.SAME_ACTION), key=len, reverse=True)
@@ -343,7 +343,7 @@ def _verbs_and_objects(
 
 
 def _synonyms(forms: Iterable[str]) -> frozenset[str]:
-    """The forms of a verb, and its synonyms."""
+    """Return the synonyms of a verb in any of these forms, or else the forms."""
     return frozenset().union(*(words.SAME_ACTION.get(form, {form}) for form in forms))
 
 
@@ -357,13 +357,13 @@ def _means(value: str, verbs: AbstractSet[str]) -> bool:
 
 
 def _objects_of(tool: ToolSchema) -> frozenset[str]:
-    """The objects of a tool's actions, from its name and its parameters."""
+    """Return the objects of a tool's actions, taken from its name and its parameters."""
     declared = (form for name in tool.properties for form in name_words(str(name)))
     return name_words(tool.name).union(declared) - words.VERBS.difference(words.NOUNS)
 
 
 def _in_any_form(verbs: Collection[str], objects: Collection[str]) -> str:
-    """A pattern for values that nobody declared: `DELETE`, `delete_ticket`, `bulk-delete`."""
+    """Make a pattern for values that nobody declared: `DELETE`, `delete_ticket`, `bulk-delete`."""
     said = "|".join(re.escape(each) for each in sorted(verbs))
     named = sorted(objects, key=len)[:MAX_OBJECTS]
     what = "|".join([re.escape(each) for each in named if len(each) > 1] + [_ANY_OBJECT])
