@@ -56,7 +56,7 @@ class HookCalls:
         return fresh
 
     def _ids(self, call: ToolCallResult) -> set[str]:
-        """Return ids that a hook may have given the call, and its own id unless a format made it."""
+        """Return ids that a hook may have given a call, and its own id unless a format made it."""
         is_own = format_of(call) == OWN or not re.fullmatch(FORMAT_ID, call.id or "")
         ids = {call.id} if call.id and is_own else set()
         key = call.metadata.get("tool_call_id")
