@@ -24,7 +24,7 @@ _SOURCES: dict[str, str] = {
     "repeat": "a repeat of a failed call",
     "known_name": "a name that does not exist",
     "schema": "the tool's schema",
-    "self": "toolmem's own protection",
+    "self": "a change of toolmem, or unreadable rules",
 }
 
 

@@ -116,7 +116,9 @@ def expectation(tool_name: str, given: Any) -> Expectation:
 
 
 def _command(named: frozenset[str], given: Any) -> str | None:
-    """Return the command line in the input; None if the call runs no command."""
+    """Return the command line in the input: an argument such as `command`, or the text given to a
+    tool whose name says shell ("" for none). None for other calls. `named`: words of the name.
+    """
     arguments = given if isinstance(given, dict) else {}
     for key in _COMMAND_KEYS:
         value = arguments.get(key)

@@ -90,8 +90,9 @@ def decisions(
     action: Annotated[Action | None, "Return only decisions with this action."] = None,
     kind: Annotated[
         SourceKind | None,
-        "Return only decisions with this reason. repeat: the same call failed; known_name: a table "
-        "or column does not exist; schema: wrong arguments; self: toolmem's own reasons.",
+        "Return only decisions with this reason. rule: a rule; repeat: the same call failed; "
+        "known_name: a table or column does not exist; schema: wrong arguments; self: the call may "
+        "change toolmem, or the call or the rules cannot be read.",
     ] = None,
     rule_id: Annotated[str | None, "Return only decisions that this rule caused."] = None,
     ids: Annotated[list[str] | None, "Return only the decisions with these ids."] = None,

@@ -186,7 +186,7 @@ class ToolMemoryStore:
         return [msgspec.json.decode(record.value) for record in records]
 
     def is_guarded(self) -> bool:
-        """Whether an installed hook or proxy checks calls by this store."""
+        """Whether only the user may loosen rules here: a hook or proxy has used this store."""
         return self.store.get(*GUARDED) is not None
 
     def _listing(self, namespace: str | None = None, prefix: str = "") -> RuleListing:

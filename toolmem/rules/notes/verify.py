@@ -263,7 +263,10 @@ def _without(each: Alternative, test: str) -> Alternative:
 
 
 def _assume_clock_holds(conditions: Conditions) -> Conditions:
-    """Return the conditions as if every `clock` that tests the current time held."""
+    """Return the conditions at a time when the rule holds.
+
+    `when` loses each `clock` on the current time, `unless` the exceptions with one.
+    """
 
     def is_now(each: Alternative) -> bool:
         return each.clock is not None and each.clock.of == "now"
