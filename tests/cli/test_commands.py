@@ -109,6 +109,9 @@ def test_a_tool_is_shown_with_its_guidance_and_a_near_name_is_told(filled):
     unknown = run(filled, "tools", "show", "serach", "--store", "m.db")
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert "did you mean 'search'?" in unknown.stderr
+    ToolMem(str(filled / "empty.db")).tool_rule_put("search", "never search for Bob")
+    nothing = run(filled, "tools", "show", "search", "--store", "empty.db")
+    assert nothing.stderr == "error: no tool is called 'search' (there is none)\n"
     hostile = run(filled, "tools", "show", "evil\x1b[31m\nname", "--store", "m.db")
     assert hostile.returncode == 0
     assert "\x1b" not in hostile.stdout

@@ -411,7 +411,7 @@ def test_rules_are_shown_where_the_store_is_damaged_and_its_copy_binds(host, pro
     lost(project, "damaged")
     told = host.send("SessionStart", source="startup")
     assert "Never push to main" in told["hookSpecificOutput"]["additionalContext"]
-    assert "1 rule(s) bind from their copy" in told["systemMessage"]
+    assert "its copy of 1 rule binds" in told["systemMessage"]
     assert "no rule binds" not in told["systemMessage"]
 
 
@@ -487,7 +487,7 @@ def test_the_copy_binds_where_the_folder_of_a_store_cannot_be_looked_into(host, 
     (project / ".toolmem").rename(project / "away")
     (project / ".toolmem").symlink_to(project / ".toolmem")
     assert "Never push" in host.before("git push origin main")
-    assert "bind from their copy" in host.prompt("go on")["systemMessage"]
+    assert "its copy of" in host.prompt("go on")["systemMessage"]
 
 
 @pytest.mark.parametrize("how", ["damaged", "old", "loop"])

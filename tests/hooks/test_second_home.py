@@ -200,7 +200,7 @@ def test_another_folder_does_not_take_the_place_of_a_project_that_is_gone(host):
     moved_to(host, host.project.with_name("another")).project.mkdir()
     for number in range(2):
         assert "The user said" in host.before("git push origin main", key=f"c{number}")
-    assert "rule(s) bind" in notice(host.prompt("go on"))
+    assert "its copy of" in notice(host.prompt("go on"))
 
 
 def test_a_copy_of_a_project_keeps_the_rules_and_goes_its_own_way(host):
@@ -224,7 +224,7 @@ def test_a_project_that_lost_its_store_keeps_its_rules_where_a_backup_is_opened(
     assert "is a copy of" in notice(host.prompt("go on"))
     moved_to(host, old)
     assert "Never push" in host.before("git push origin main")
-    assert "bind from their copy" in notice(host.prompt("go on"))
+    assert "its copy of" in notice(host.prompt("go on"))
 
 
 def test_a_file_that_was_put_back_as_it_was_is_no_copy_of_itself(host):
@@ -317,10 +317,10 @@ def test_a_demand_beside_a_lost_store_can_be_lifted_and_outlasts_another_loss(ho
     shutil.rmtree(host.project / ".toolmem")
     host.prompt("Never run npm publish.")
     if is_lifted:
-        assert "1 rule(s) bind" in notice(host.prompt("Go on.", session="later"))
+        assert "its copy of 1 rule binds" in notice(host.prompt("Go on.", session="later"))
         assert "Lifted" in notice(host.prompt("You can run npm publish again.", session="later"))
     shutil.rmtree(host.project / ".toolmem")
-    assert is_lifted or "2 rule(s) bind" in notice(host.prompt("Go on."))
+    assert is_lifted or "its copy of 2 rules binds" in notice(host.prompt("Go on."))
     assert (host.before("npm publish") == "") is is_lifted
     assert host.before("git push origin main")
 
@@ -329,7 +329,7 @@ def test_a_loss_is_told_once_in_a_session(host):
     host.prompt("Never push to main.")
     shutil.rmtree(host.project / ".toolmem")
     told = [notice(host.prompt("go on")) for _ in range(3)]
-    assert "was deleted or emptied; 1 rule(s) bind from their copy" in told[0]
+    assert "was deleted or emptied; its copy of 1 rule binds" in told[0]
     assert told[1:] == ["", ""]
     assert "was deleted" in notice(host.send("SessionStart", "s2", source="startup"))
     assert notice(host.prompt("go on", "s2")) == ""

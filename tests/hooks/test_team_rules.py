@@ -60,7 +60,7 @@ def code_of(notice, words):
 def test_rules_are_listed_to_the_user_and_bind_nothing_before_the_yes(host, write):
     write(PUSH % MAIN, TAG)
     shown, context = start(host)
-    assert "has 2 rule(s) for agents (git does not hold" in shown
+    assert "has 2 rules for agents (git does not hold" in shown
     assert "Never push to main" in shown and "^git tag" in shown
     assert "Never push" not in context
     assert host.before("git push origin main") == ""
@@ -89,7 +89,7 @@ def test_a_yes_is_for_the_rules_that_were_listed(host, write):
     assert "Never push to main" in told(host, "use team rules")  # only now they are listed
     assert host.before("git push origin main") == ""
     write(PUSH % WIDE)
-    assert "They bind nothing until" in told(host, "use team rules")
+    assert "Nothing of it binds until" in told(host, "use team rules")
     assert host.before("git push origin main", key="call_2") == ""
     assert "bind from now on" in told(host, "please use team rules")
     assert host.before("git push origin dev", key="call_3") != ""

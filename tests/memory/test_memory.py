@@ -62,6 +62,8 @@ def test_a_method_is_called_on_the_class_too_and_a_wrong_call_names_the_nearest_
     meant = r"^add\(\) has no argument 'tol_call_results' \(did you mean 'tool_call_results'\?\)$"
     with pytest.raises(TypeError, match=meant):
         memory.add(tol_call_results=[])
+    with pytest.raises(TypeError, match=r"session_id: `conversation_id` says the same"):
+        memory.capture_rules("Never push", session_id="a", conversation_id="b")
     with pytest.raises(TypeError, match=r"^add\(\): missing .*'tool_call_results'"):
         memory.add()
 

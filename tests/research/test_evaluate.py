@@ -113,7 +113,7 @@ def test_a_demand_binds_only_tools_that_it_means_and_what_is_not_kept_is_a_note(
         ("search", "Never search for Bob"),  # no call follows it
     }
     assert found.notes == [
-        "1 demands of users were not kept, such as:",
+        "Not kept, of what users said: 1 demand, such as:",
         "Not kept: “Never push to main”: it means none of the tools",
     ]
 

@@ -52,12 +52,13 @@ _ALWAYS_RAISED = (RequestError, RunCancelled)  # whatever `raise_exception` says
 
 def with_new_names(request: Mapping[str, Any]) -> dict[str, Any]:
     """The request with OLD_NAMES replaced. Raises RequestError where it has both names."""
-    renamed = {}
-    for key, value in request.items():
-        new = OLD_NAMES.get(key, key)
-        if new != key and new in request:
-            raise RequestError(f"{key}: `{new}` says the same; give one of them", key)
-        renamed[new] = value
+    renamed = {key: value for key, value in request.items() if key not in OLD_NAMES}
+    for old, new in OLD_NAMES.items():
+        if request.get(old) is None:
+            continue
+        if renamed.get(new) is not None:
+            raise RequestError(f"{old}: `{new}` says the same; give one of them", old)
+        renamed[new] = request[old]
     return renamed
 
 
@@ -247,7 +248,7 @@ def _checked_request(
         elif argument.required:
             raise RequestError(f"{key}: missing (expected {argument.type})", field=key)
     check_workspace(given.get(WORKSPACE_KEY))
-    return given
+    return {OLD_WORKSPACE_KEY: given[WORKSPACE_KEY], **given}  # for ops that read the old name
 
 
 def check_workspace(workspace: Any) -> None:

@@ -39,6 +39,7 @@ from toolmem.models.protocols import Store
 from toolmem.models.rules import TEAM_FILE
 from toolmem.rules.store import GUARDED, RuleListing, ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore, trust
+from toolmem.text.display import counted
 
 if TYPE_CHECKING:  # loaded where a demand could not be kept
     from toolmem.guard.pending_demands import PendingDemands
@@ -213,15 +214,15 @@ class Stores(Struct):
         if not copy.rules or store.location in self.copies:
             return
         copied = copy_as_store(copy, self.workspace)
-        effect = "bind"
+        effect = "binds"
         if is_replaced(copy, store):
             self.replaced.append(copied)
-            effect = "ask, as another folder is in its place,"
+            effect = "asks, as another folder is in its place"
         else:
             self.copies[store.location] = copied
         command = f"toolmem store restore --store {quote(store.location)}"
         self.lost.append(
-            f"{why}; {len(copy.rules)} rule(s) {effect} from their copy. To write them back"
+            f"{why}; its copy of {counted(len(copy.rules), 'rule')} {effect}. To write them back"
             f"{first}: {command}; to let them go: {command} --drop"
         )
 

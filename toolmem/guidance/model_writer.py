@@ -27,7 +27,7 @@ from toolmem.llm.tokens import estimated_tokens, token_weight
 from toolmem.models.calls import ToolCallResult, shared_origin
 from toolmem.models.guidance import Guidance, Line
 from toolmem.models.protocols import ChatModel
-from toolmem.text.display import plain, plain_lines, shown
+from toolmem.text.display import counted, plain, plain_lines, shown
 from toolmem.text.error_lines import error_line
 
 MAX_PROMPT = 48_000  # characters
@@ -163,7 +163,7 @@ def figures(calls: Calls) -> str:
     known = {name: getattr(found, name) for name in found.__struct_fields__ if name[:4] == "avg_"}
     parts = [f"{name} {value:.4g}" for name, value in known.items() if value is not None]
     worked = [f"{sums.worked} worked"] if found.success_rate is not None else []
-    return FIGURES + ", ".join([f"{found.calls} calls", *worked, *parts])
+    return FIGURES + ", ".join([counted(found.calls, "call"), *worked, *parts])
 
 
 def _head(number: int, call: ToolCallResult) -> str:

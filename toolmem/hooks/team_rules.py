@@ -25,6 +25,7 @@ from toolmem.rules.prompt import render_rules
 from toolmem.rules.replies import MIN_ID_LENGTH
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.store.storable import read_or_new, swap
+from toolmem.text.display import counted
 from toolmem.text.patterns import late_pattern
 
 if TYPE_CHECKING:
@@ -97,8 +98,8 @@ class _ChangedFile(Struct):
         is_first = not state.agreed
         changes = [str(each) for each in found if each.kind in team_file.CHANGES]
         if is_first and changes and not (self.user and was_listed):
-            about = f"{TEAM_FILE} has {len(changes)} rule(s) for agents{note}"
-            return [f"{about}. They bind nothing until you type: use team rules", *changes]
+            about = f"{TEAM_FILE} has {counted(len(changes), 'rule')} for agents{note}"
+            return [f"{about}. Nothing of it binds until you type: use team rules", *changes]
         lines = self._apply(found, state, self.user if is_first else None)
         if is_first:
             return [f"the rules of {TEAM_FILE} bind from now on:", *lines] if self.user else []

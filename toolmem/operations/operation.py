@@ -123,8 +123,10 @@ class Operation:
         given = {}
         for name, value in kwargs.items():
             new = name if name in known else OLD_NAMES.get(name, name)
-            if new not in known or (new != name and new in kwargs):
+            if new not in known:
                 raise TypeError(f"{self.name}() has no argument {name!r} ({hint(name, known)})")
+            if new != name and new in kwargs:
+                raise TypeError(f"{self.name}(): {name}: `{new}` says the same; give one of them")
             given[new] = value
         try:
             return self.signature.bind(*args, **given).arguments

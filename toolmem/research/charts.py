@@ -14,7 +14,7 @@ from matplotlib import font_manager, rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from toolmem.text.display import shown_name
+from toolmem.text.display import counted, shown_name
 
 FAILED = "#c8402f"
 SILENT = "#e39a3b"
@@ -95,7 +95,7 @@ def score_chart(tools: pd.DataFrame) -> Chart:
     label = "average of the judge's 0.0 and 1.0"
     axes.barh(range(len(shown)), shown["avg_score"].astype(float), color=GOOD, label=label)
     for row, calls in enumerate(shown["calls"]):
-        axes.text(1.02, row, f"{calls} calls", va="center", fontsize=8)
+        axes.text(1.02, row, counted(calls, "call"), va="center", fontsize=8)
     axes.set_xlim(0, 1)
     return _with_legend(chart, axes)
 

@@ -296,7 +296,7 @@ def _capture(memory: ToolMem, recorded: Recording, tools: Sequence[Any]) -> list
     if not unkept:
         return []
     masker = Masker(memory.services.store().secret_key())
-    count = f"{len(unkept)} demands of users were not kept, such as:"
+    count = f"Not kept, of what users said: {counted(len(unkept), 'demand')}, such as:"
     lines = (plain(without_ways_out(line), 300) for line in unkept[:MAX_QUOTED])
     return [count, *map(masker.text, lines)]
 

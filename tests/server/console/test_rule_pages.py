@@ -47,6 +47,7 @@ def test_what_the_user_typed_is_put_as_a_question_and_not_as_the_wish_of_an_agen
     page = browser.open("rule", id=question.id)
     assert f"“{WORDS}”<" in page and "Let it through and lift the rule?" in page
     assert "is asked for" not in page and "an agent" not in page
+    assert ", conversation <a" in page and "session" not in page
     assert "It would let through <b>1</b> of the newest 12 calls" in page
     assert page.index("It would let through") < page.index("Yes, lift it")
 

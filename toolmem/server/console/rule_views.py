@@ -160,7 +160,7 @@ def editable(memory: Workspace, rule_id: str) -> RuleOverview:
     """A rule whose fields can be edited. Raises Refused, and RequestError for other rules."""
     found = rule_of(memory, rule_id)
     if found.rule.session:
-        raise RequestError("this rule holds in one session: it can only be withdrawn", "id")
+        raise RequestError("this rule holds in one conversation: it can only be withdrawn", "id")
     if found.rule.status == "request":
         raise RequestError("this rule waits: approve or reject it first", "id")
     return found
