@@ -181,7 +181,8 @@ def test_the_workspace_that_holds_something_is_read_where_none_is_named(tmp_path
     assert code == 2 and "has no 'default'; it has qa, team: name one by --workspace qa" in told
     assert listed("--workspace", "team") == (0, True, "")
     add("default")
-    assert listed() == (0, True, "")
+    others = "note: this is workspace default; qa, team can be read by --workspace\n"
+    assert listed() == (0, True, others)
 
 
 CALL = json.dumps({"tool_name": "search", "input": {"q": 1}, "output": "[]", "success": True})

@@ -127,6 +127,8 @@ def replay_recording(
       toolmem guard replay --input calls.jsonl
       toolmem guard replay --input calls.jsonl --store memory.db --json
     """
+    if where["store"] and rules_store:
+        raise click.UsageError("--rules is the old name of --store; give one of them")
     where["store"] = where["store"] or rules_store
     recording = read_recording(paths, datetime.now(UTC), format=format, mapping=mapping)
     console.print_unread(recording.bad, recording.notes)

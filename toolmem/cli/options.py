@@ -264,9 +264,15 @@ def open_existing(**where: Any) -> ToolMem:
 
 
 def _usual_workspace(memory: ToolMem) -> str:
-    """`default` if it holds something, else the only one that does. Raises RequestError."""
+    """`default` if it holds something, else the only one that does. Raises RequestError.
+
+    If others hold something too, they are named, so that nothing seems to be lost.
+    """
     known = memory.services.store().workspaces()
     if "default" in known or not known:
+        if others := [name for name in known if name != "default"]:
+            note = f"this is workspace default; {_named(others)} can be read by --workspace"
+            click.echo(f"note: {note}", err=True)
         return "default"
     if len(known) > 1:
         raise _no_workspace(memory, "default", known, "--workspace")
@@ -280,12 +286,15 @@ def require_workspace(memory: ToolMem, workspace: str, by: str = "--workspace") 
         raise _no_workspace(memory, workspace, known, by)
 
 
+def _named(workspaces: Sequence[str]) -> str:
+    return ", ".join(workspaces[:10]) + (", ..." if len(workspaces) > 10 else "")
+
+
 def _no_workspace(memory: ToolMem, name: str, known: Sequence[str], by: str) -> RequestError:
-    names = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
     example = f" {known[0]}" if by.startswith("-") else ""
     location = memory.services.store().location
     return RequestError(
-        f"workspace: {location} has no {name!r}; it has {names}: name one by {by}{example}",
+        f"workspace: {location} has no {name!r}; it has {_named(known)}: name one by {by}{example}",
         "workspace",
     )
 

@@ -342,7 +342,7 @@ def export_rules(memory: ToolMem, file: Path) -> None:
 @click.option(
     "--yes",
     is_flag=True,
-    help="Import without asking. Outside a terminal, a change that loosens a rule still waits.",
+    help="Import without asking. Outside a terminal, what loosens a rule becomes a request.",
 )
 @options.with_memory(exists=False)
 def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:

@@ -90,9 +90,10 @@ def _is_regular(path: Path) -> bool:
 
 
 def read_units(path: Path, folders: Collection[str] | None = None) -> Iterator[Line]:
-    """Read the units of a file. Raises RequestError if the file cannot be read at all.
+    """Yield the lines, elements or rows of a file, or of the members of an archive.
 
-    `folders`: of a database of OpenCode, read only the sessions that were started in these.
+    `folders`: of a database of OpenCode, read only sessions that were started in one of these.
+    Raises RequestError if the file cannot be read at all.
     """
     name = path.name.removesuffix(".gz")
     try:

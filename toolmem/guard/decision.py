@@ -103,7 +103,7 @@ def decide(
 def fallback_decision(
     tool_name: str, conversation_id: str, time: datetime, on_error: Literal["open", "closed"]
 ) -> Decision:
-    """Decide when no store can be asked; `guard.on_error` says whether the call runs."""
+    """Decide about a call if no store can be read; `guard.on_error` says whether it runs."""
     action: Action = "deny" if on_error == "closed" else "allow"
     text = "The user's rules could not be read, and guard.on_error is closed."
     finding = Finding(DecisionSource(kind="self"), action, text, "Tell the user.")

@@ -25,7 +25,8 @@ from toolmem.rules.turn import Speaker, is_guest, tell_operator
 
 Quote = Annotated[str, "The user's words, copied exactly from one message."]
 UserMessages = Annotated[
-    str | list[str] | None, "What the user typed. Without it, a request waits for the user."
+    str | list[str] | None,
+    "The messages that the user typed. Without them, the user must approve the demand first.",
 ]
 SaidAt = Annotated[list[Moment] | None, "When each message in `user_message` was typed."]
 _HIDDEN = (  # from agents: the host knows these

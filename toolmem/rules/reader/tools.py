@@ -194,7 +194,10 @@ def _score(
 
 
 def _handles_files(tool: ToolSchema, actions: set[str], is_touch: bool) -> bool:
-    """Whether a tool does to files what is said; to "touch" a file is to read or change it."""
+    """Whether a tool, by its name, does one of `actions` to files.
+
+    `is_touch`: the user said "touch", which is to read, write or delete.
+    """
     names = name_words(tool.name)
     of_files = {"read", "write", "delete"}
     does = {name for name in of_files if names & words.ACTIONS[name]}

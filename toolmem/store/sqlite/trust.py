@@ -37,7 +37,10 @@ def distrust_reason(path: str, store_id: str) -> str:
 
 
 def trusted_path(store_id: str, path: str) -> str:
-    """Find the path at which the store now at `path` was trusted, by id and inode; else ""."""
+    """Return the path that a store had when it was trusted; "" if it was not.
+
+    A store that was moved to `path` is recognized by its id and inode.
+    """
     with suppress(OSError):
         inode = os.stat(path).st_ino
         for folder in {note.parent for note in _note_paths(path)}:
