@@ -262,6 +262,6 @@ def test_a_question_and_its_answer_are_understood_in_the_real_program(claude, mo
             model.then(push, "That is all.")
             screen.say("Publish it now.")
             assert screen.sees("That is all."), screen.drawn
-            assert "which rule stands against it" in str(model.requests[-1].results)
+            assert "say which rule forbids it" in str(model.requests[-1].results)
             assert not is_pushed()
     assert "Never push to main" in claude.toolmem("rules", "list")
