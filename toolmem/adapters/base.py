@@ -137,7 +137,8 @@ class Conversation:
             self._show_messages(session)
             return begun
         call = CallRecorder().begin(tool_name, values)
-        now, settings = self.memory.services.clock.now(), self.memory.services.settings
+        now = self.memory.services.clock.now()
+        settings = self.memory.services.settings
         call.decision = fallback_decision(tool_name, self.name, now, settings.guard.on_error)
         return call
 

@@ -79,7 +79,8 @@ def flow_settings() -> Layer:
     layer: Layer = {}
     for operation in OPERATIONS.values():
         if operation.flow:
-            flow, origin = ("flow", operation.flow), f"operation {operation.name}"
+            flow = ("flow", operation.flow)
+            origin = f"operation {operation.name}"
             layer[*flow, "description"] = Setting(operation.summary, origin)
             schema = operation.schema()
             for name, argument in schema["properties"].items():

@@ -46,7 +46,8 @@ class ParseToolCallResultOp(Op):
         records = context["tool_call_results"]
         read = read_records(records, context.services.clock.now())
         schemas = read_schemas(context.get("tools"))
-        store, workspace = context.services.store(self.settings), context.workspace
+        store = context.services.store(self.settings)
+        workspace = context.workspace
         ran = [item for item in read.calls if not was_stopped(item.call.output)]
         fresh = _without_known_ids(store, workspace, ran)
         fresh.sort(key=lambda item: (item.call.create_time, item.position))
@@ -117,7 +118,8 @@ class UpdateVectorStoreOp(Op):
         if not judged:
             context.response.metadata.setdefault("memory_list", [])
             return
-        store, workspace = context.services.store(self.settings), context.workspace
+        store = context.services.store(self.settings)
+        workspace = context.workspace
         calls = [item.call for item in judged]
         keep = context.get("keep_calls", DEFAULT_WINDOW)
         results = store.append_calls(workspace, calls, keep)

@@ -30,7 +30,8 @@ class AsyncAgentSession:
 
     def __init__(self, plain: AgentSession) -> None:
         self.plain = plain
-        self.system_prompt, self.conversation_id = plain.system_prompt, plain.conversation_id
+        self.system_prompt = plain.system_prompt
+        self.conversation_id = plain.conversation_id
         self.tool = plain.tool  # for plain and async functions
         self.tools = plain.tools
 

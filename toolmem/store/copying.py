@@ -70,7 +70,8 @@ def _copy_records(
     records = source.list_records(workspace, namespace)
     documents = source.documents(workspace, namespace, [each.key for each in records])
     for record in records:
-        place, document = (workspace, namespace, record.key), documents.get(record.key)
+        place = (workspace, namespace, record.key)
+        document = documents.get(record.key)
         try:
             target.put(*place, record.value, document=document, expected_version=0)
             report.records += 1

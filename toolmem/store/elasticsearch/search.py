@@ -102,7 +102,8 @@ class SearchStore(RecordStore):
     def put_vectors(self, identity: EmbedderIdentity, vectors: Mapping[str, Any]) -> None:
         if self.embedder() != identity:
             raise RequestError("the store holds the vectors of another embedder", field="vector")
-        index, field = self._layout.records, self._layout.vector_field(identity.dimension)
+        index = self._layout.records
+        field = self._layout.vector_field(identity.dimension)
         rows = [row.split() for row in vectors]
         docs = self._client.mget([(index, row[0]) for row in rows])
         writes = []

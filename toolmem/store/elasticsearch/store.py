@@ -102,7 +102,8 @@ class ElasticsearchStore(SearchStore):
 
     def delete_workspace(self, workspace: str) -> int:
         tools = self.delete_tools(workspace)
-        index, filters = self._layout.records, terms(workspace=workspace, live=True)
+        index = self._layout.records
+        filters = terms(workspace=workspace, live=True)
         docs = list(self._client.scan(index, filters, ["namespace", "key"]))
         for doc in docs:
             if doc.source["namespace"] != GUIDANCE:
@@ -190,7 +191,8 @@ class ElasticsearchStore(SearchStore):
         ]
         if asked is not None:
             filters.append({"terms": {"conversation": asked}})
-        order, fields = [{"position": "desc" if query.newest else "asc"}], ["body", "position"]
+        order = [{"position": "desc" if query.newest else "asc"}]
+        fields = ["body", "position"]
         latest: dict[str, tuple[int, int, str]] = {  # version, position and body, by document
             doc.id: (doc.version, doc.source["position"], doc.source["body"])
             for doc in self._client.scan(self._layout.calls, filters, fields, order, size)

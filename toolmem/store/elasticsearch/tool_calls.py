@@ -197,7 +197,8 @@ class Tools:
             "state": _encode(state).decode(),
             "outbox": [text for _, text in found.outbox.values()],
         }
-        index, doc_id = self._layout.tools, digest(found.workspace, found.tool)
+        index = self._layout.tools
+        doc_id = digest(found.workspace, found.tool)
         return Write(index, doc_id, source, None, found.revision, is_new=found.revision is None)
 
     def _flush_outboxes(self, committed: Sequence[FoundTool]) -> None:
@@ -400,7 +401,9 @@ def _apply_commit(found: FoundTool, commit: Commit) -> None:
         body = _encode([_encode(commit.guidance).decode(), text]).decode()
         doc_id = _guidance_id(found)
         written[doc_id] = (OutboxEntry(doc_id, version), body)
-    found.state, found.outbox, found.emptied = state, found.outbox | written, commit.emptied
+    found.state = state
+    found.outbox = found.outbox | written
+    found.emptied = commit.emptied
 
 
 def _call_entries(found: FoundTool, commit: Commit, state: State) -> Outbox:

@@ -69,7 +69,8 @@ class SearchStore(RecordStore):
         # Every change of the vectors changes these numbers, because new documents get new ids.
         counts = first_row(db, f"SELECT count(*), max(id) {source}", *scope)
         missing = first_row(db, f"SELECT count(*) {source} AND vector IS NULL", *scope)
-        state, vectors = (scope, query.identity, counts, missing), self._vector_cache
+        state = (scope, query.identity, counts, missing)
+        vectors = self._vector_cache
         if vectors is None or vectors.state != state:
             rows = db.execute(f"SELECT key, vector {source} ORDER BY key", scope)
             found = [(key, blob) for key, blob in rows if blob is not None]
