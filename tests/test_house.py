@@ -38,7 +38,7 @@ BUDGETS = {  # lines of each folder: what is there, and some air
     "session": 1100,
     "pages": 400,
     "server": 5050,
-    "hooks": 2800,
+    "hooks": 2850,
     "adapters": 800,
 }
 MAX_LINES = 54_950  # of the package; 42,000 was asked: demands, advice and the console need more

@@ -305,10 +305,10 @@ def _project_named(name: str, sessions: Iterable[Session]) -> str:
 def _no_session(root: str, others: Sequence[Session]) -> RequestError:
     """The error that a project has no session, after the sessions of others are printed."""
     if not others:
-        return RequestError("no session of a coding agent lies there", "paths")
+        return RequestError("no session of a coding agent was found", "paths")
     _print_others(others)
     problem = (
-        f"no session of {root} lies there, all are of other projects; to learn from those of one "
+        f"no session of {root} was found, only of other projects; to learn from those of one "
         "in its own store: --from-agents --project FOLDER"
     )
     return RequestError(problem, "paths")

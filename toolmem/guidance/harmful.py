@@ -47,7 +47,8 @@ _SAFE_WORDS = word_set("dry verify check validate strict safe")
 _FETCHES = re.compile(
     r"https?://|\b(?:curl|wget|iwr|irm|Invoke-WebRequest|Invoke-RestMethod|urlopen|urlretrieve"
     r"|requests\.get|Download(?:String|File)|LWP::\w+|git clone|base64 (?:-d|-D|--decode))\b"
-    r"|\|\s{0,5}(?:sudo\s{1,5})?(?:/\w{1,9}){0,3}/?(?:ba|z|da|k)?sh\s{0,5}(?:-s?\s{0,5})?(?:$|[;&|)\n])",
+    r"|\|\s{0,5}(?:sudo\s{1,5})?(?:/\w{1,9}){0,3}/?(?:ba|z|da|k)?sh\s{0,5}(?:-s?\s{0,5})?"
+    r"(?:$|[;&|)\n])",
     re.IGNORECASE,
 )
 _RUNS = re.compile(

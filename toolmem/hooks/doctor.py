@@ -22,6 +22,7 @@ from toolmem.hooks.install_notes import Install, installed
 from toolmem.hooks.installs import files_of, is_temporary, read_text
 from toolmem.hooks.session_state import NAMESPACE, Session, SessionState
 from toolmem.rules.identity import SESSION_PREFIX
+from toolmem.text.display import counted
 
 TIMEOUT = 20.0  # seconds that the hook has to answer
 _VARIABLES = ("HOME", "XDG_STATE_HOME", "USERPROFILE", "SYSTEMROOT")  # that the hook is given
@@ -65,7 +66,8 @@ def examine(agent: Agent, project: str) -> list[Finding]:
     found += [Finding("problem", line) for line in stores.warnings]
     sessions = stores.main.list_records(WORKSPACE, NAMESPACE, key_prefix=SESSION_PREFIX)
     calls = sum(len(record.read(Session).calls) for record in sessions)
-    text = f"{len(sessions)} session(s) with {calls} call(s) are noted in {stores.main.location}"
+    text = f"{counted(len(sessions), 'session')} with {counted(calls, 'call')} noted"
+    text += f" in {stores.main.location}"
     return [*found, Finding("note", text)]
 
 

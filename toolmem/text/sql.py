@@ -31,7 +31,8 @@ _STRING = late_pattern(r"'(?:[^'\\]|\\.|'')*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\
 _FIRST_WORD = late_pattern(r"[\s(`]*([A-Za-z_]+)")
 _WORD = late_pattern(r"[A-Za-z_][\w$]*")
 _TABLE = late_pattern(
-    r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE|(?:^|;)\s*(?:DESC|DESCRIBE)|COLUMNS\s+(?:FROM|IN))\s+[`\"\[]?"
+    r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE|(?:^|;)\s*(?:DESC|DESCRIBE)|COLUMNS\s+(?:FROM|IN))"
+    r"\s+[`\"\[]?"
     r"([A-Za-z_][\w$.]*)",
     re.IGNORECASE,
 )

@@ -106,7 +106,8 @@ _NOT_MEANT = re.compile(
 )
 # A sentence that makes its neighbours doubtful: it announces a text, names a speaker, sets a limit.
 _SPOILS_NEIGHBOURS = re.compile(
-    r"\b(?:texts?|messages?|signs?|banner|title|subject|repl(?:y|ies)|answers?|quot\w+|words?|ideas?"
+    r"\b(?:texts?|messages?|signs?|banner|title|subject|repl(?:y|ies)|answers?|quot\w+|words?"
+    r"|ideas?"
     r"|lines?|sentences?|follows?|following|told|draft|translat\w+|notes?|rules?|readme)\b"
     r"|^\W*(?:after|before|today|tonight|tomorrow|for|on|in|by|at|from|ask|that|this|these)\b"
     r"|文字|消息|标题|回复|翻译|^\W*(?:今天|明天|之后)"
