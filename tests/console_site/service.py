@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
+from ports import free_ports
 
 Process = subprocess.Popen[bytes]
 
@@ -25,9 +25,7 @@ def start(
     section: str = "http",
 ) -> tuple[str, Process]:
     """Start it in a folder, on a free port; returns its address once it answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    [port] = free_ports(1)
     service = [sys.executable, "-m", "toolmem", *command, "--store", str(store)]
     process = subprocess.Popen(
         [*service, f"{section}.port={port}", *overrides],

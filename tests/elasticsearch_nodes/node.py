@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 import urllib.request
 from collections.abc import Mapping
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
+
+from ports import free_ports
 
 from elasticsearch_nodes.installation import installed
 
@@ -28,18 +30,6 @@ appender.file.layout.pattern = %d %p %c{1.} %m%n
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
 """
-
-
-def free_ports(count: int) -> list[int]:
-    """Loopback ports that nobody listens on now."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 class Node:
@@ -117,7 +107,7 @@ class Node:
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return json.loads(answer.read() or b"null")
-        except (OSError, json.JSONDecodeError):
+        except (OSError, HTTPException, json.JSONDecodeError):
             return None
 
     def kill(self) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from ports import free_ports
 
 from hosts_live.model import Asked, Model
 from hosts_live.programs import PROGRAMS, ClaudeCode
@@ -42,11 +43,6 @@ def proxied(home, *server):
     return [*command, "--store", str(home / "m.db"), *server]
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
-
-
 @contextmanager
 def served(home, command, port):
     with open(home / f"log{port}", "wb") as log:
@@ -64,7 +60,8 @@ def served(home, command, port):
 
 def conformance(home, server):
     """Scenario -> its checks and what each came to, of a command behind the HTTP front."""
-    port, folder = free_port(), home / "results"
+    [port] = free_ports(1)
+    folder = home / "results"
     front = [sys.executable, str(HERE / "http_front.py"), str(port), *server]
     with served(home, front, port) as url:
         command = [str(PROGRAMS / ".bin" / "node"), str(SUITE / "dist" / "index.js"), "server"]
@@ -103,7 +100,7 @@ def test_the_conformance_suite_sees_no_proxy(home, name, server):
 
 
 def test_the_conformance_suite_sees_no_proxy_before_an_address(home):
-    port = free_port()
+    [port] = free_ports(1)
     with served(home, [*OWN, str(port)], port) as url:
         direct, through = conformance(home, OWN), conformance(home, proxied(home, "--url", url))
     told("--url", direct, through)

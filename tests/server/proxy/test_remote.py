@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 from mcp import ClientSession, StdioServerParameters, stdio_client
+from ports import free_ports
 
 from toolmem import ToolMem
 
@@ -48,9 +49,7 @@ server.run("streamable-http", port=int(sys.argv[1]))
 def url(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mail")
     Path(folder / "server.py").write_text(SERVER)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    [port] = free_ports(1)
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(
             [sys.executable, "server.py", str(port)], cwd=folder, stdout=log, stderr=log

@@ -23,16 +23,20 @@ spawning = multiprocessing.get_context("spawn")
 @pytest.fixture(scope="module")
 def node():
     own = started(Node)
-    yield own.start()
-    own.stop()
+    try:
+        yield own.start()
+    finally:
+        own.stop()
 
 
 @pytest.fixture(scope="module")
 def cluster():
     own = started(Cluster)
-    own.mend()
-    yield own
-    own.stop()
+    try:
+        own.mend()
+        yield own
+    finally:
+        own.stop()
 
 
 def append_many(url, prefix, writer, count):
