@@ -78,6 +78,7 @@ def test_a_store_without_the_default_workspace_is_copied_and_looked_at_whole(tmp
         (["forget", "guard.ruls=a", "--store", "m.db"], "guard.ruls: unknown"),
         (["import", "file", "guard.ruls=a", "--store", "m.db"], "guard.ruls: unknown"),
         (["store", "copy", "m.db", "n.db", "guard.ruls=a"], "guard.ruls: unknown"),
+        (["store", "copy", "m.db", "n.db", "--workspace", "w"], "has no 'w'; it has default"),
         (["store", "import", "file", "guard.ruls=a"], "guard.ruls: unknown"),
         (["store", "restore", "guard.ruls=a"], "guard.ruls: unknown"),
         (["guard", "replay", "guard.ruls=a"], "guard.ruls: unknown"),
@@ -201,7 +202,7 @@ READING = [
     ),
     (("rules", "import", "-", "--yes"), "rules: []\n", "0 rules changed"),
     (("guard", "check", "Bash", "-"), "ls", "allow"),
-    (("store", "import", "-"), "", "0 tools"),
+    (("store", "import", "-"), "", "standard input: 0 tools"),
 ]
 
 

@@ -304,6 +304,12 @@ def test_a_sentence_binds_the_shell_to_what_it_says(message, stopped, passing):
             assert not stops(message, SHELL, {"command": line}, *others), line
 
 
+@pytest.mark.parametrize("name", ["powershell", "zsh_run", "runPwsh", "execute-bash"])
+def test_a_tool_is_a_shell_by_the_name_of_any_shell(name):
+    files = [ToolSchema("read_file"), ToolSchema("send_email")]
+    assert stops("Never run git push", ToolSchema(name), {"command": "git push"}, *files)
+
+
 TIMED = "it begins with a time or a condition: begin with never or don't"
 
 

@@ -102,24 +102,24 @@ class InputFile(click.Path):
 def _standard_input(context: click.Context, suffix: str) -> str:
     """Write standard input to a file that lasts as long as the command. Returns its path.
 
-    The same content gets the same path, by which an import recognizes calls without an id.
+    The same content gets the same path, by which an import recognizes calls without an id. Errors
+    quote the name of the file.
     """
     if "stdin" in context.meta:
         raise click.UsageError("standard input (-) can be read only once", context)
     context.meta["stdin"] = True
     folder, digest = tempfile.mkdtemp(prefix="toolmem-"), sha256()
-    with open(os.path.join(folder, "stdin"), "wb") as file:
+    name = f"standard input{suffix}"
+    with open(os.path.join(folder, name), "wb") as file:
         while chunk := sys.stdin.buffer.read(1 << 20):
             digest.update(chunk)
             file.write(chunk)
-    name = f"stdin-{digest.hexdigest()[:16]}"
-    os.rename(file.name, os.path.join(folder, name + suffix))
-    own = os.path.join(tempfile.gettempdir(), f"toolmem-{name}")
+    own = os.path.join(tempfile.gettempdir(), f"toolmem-{digest.hexdigest()[:16]}")
     with suppress(OSError):  # another command reads the same content
         os.rename(folder, own)
         folder = own
     context.call_on_close(lambda: shutil.rmtree(folder, ignore_errors=True))
-    return os.path.join(folder, name + suffix)
+    return os.path.join(folder, name)
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

@@ -152,6 +152,8 @@ def copy_store(
         options.open_existing(overrides=overrides, store=source) as one,
         options.open_memory(overrides, store=target) as other,
     ):
+        if workspace is not None:
+            options.require_workspace(one, workspace)
         origin, copy = one.services.store(), other.services.store()
         if origin.untrusted and not trust:
             problem = "its rules and guidance would count as yours; to copy them: --trust"

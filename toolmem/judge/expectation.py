@@ -52,7 +52,7 @@ _CHINESE = {
     "总结": "summarize",
     "查询": "query",
 }
-_SHELL = SHELL_WORDS | word_set("cmd powershell console zsh sh ssh cli")
+_SHELL = SHELL_WORDS | word_set("cmd console sh ssh cli")
 _RUNS_A_COMMAND = _SHELL | word_set("command run execute exec")
 _COMMAND_KEYS = ordered("command cmd commands shell_command script bash_command command_line")
 _INTERPRETS = INTERPRETER_WORDS | word_set("javascript js sandbox csharp rust java matlab pytest")
