@@ -17,10 +17,10 @@ import yaml
 from msgspec import Struct
 
 from toolmem.config.layers import Layer, Loader, Setting
+from toolmem.text.forms import OFF_WORDS
 
 MAX_DOTENV = 100_000  # bytes
 GUARD_SOURCES = ("rules", "repeats", "names", "schema")
-_OFF = ("off", "false", "no", "0")
 _ON = ("on", "true", "yes", "1")
 _OPENAI_URL = "https://api.openai.com/v1"
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^#]*))")
@@ -176,7 +176,7 @@ def with_guard_switch(layer: Layer, real: Mapping[str, str], warnings: list[str]
     """
     whole = layer.get(("guard",))
     word = real.get("TOOLMEM_GUARD", "").strip().lower()
-    if word in _OFF:
+    if word in OFF_WORDS:
         whole = Setting("off", "TOOLMEM_GUARD")
     elif word and word not in _ON:
         warnings.append(f"TOOLMEM_GUARD: expected off or on, got {word[:40]!r}: the guard stays on")

@@ -32,6 +32,7 @@ from toolmem.models.calls import ToolCallResult, hook_call_id
 from toolmem.models.decisions import Decision
 from toolmem.store.sqlite import SqliteStore
 from toolmem.text.display import bounded
+from toolmem.text.forms import OFF_WORDS
 from toolmem.view.view import CallView
 
 log = logging.getLogger("toolmem.hooks")
@@ -40,8 +41,7 @@ Decided = tuple[Decision, Callable[[], None] | None]  # by one guard, and what w
 
 def guard_is_on(environment: Mapping[str, str]) -> bool:
     """Whether calls are checked: TOOLMEM_GUARD=off stops that."""
-    switch = environment.get("TOOLMEM_GUARD", "").strip().lower()
-    return switch not in ("off", "false", "no", "0")
+    return environment.get("TOOLMEM_GUARD", "").strip().lower() not in OFF_WORDS
 
 
 class Hook(Struct, kw_only=True):

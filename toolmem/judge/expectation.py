@@ -15,6 +15,7 @@ from msgspec import Struct
 from toolmem.text import sql
 from toolmem.text.forms import (
     CHANGING_VERBS,
+    COMMAND_PARAMETERS,
     INTERPRETER_WORDS,
     MAX_NAME,
     READING_VERBS,
@@ -38,11 +39,6 @@ class Expectation(Struct, frozen=True):
     asks_for_failures: bool = False  # the tool lists failures of other things, such as logs
 
 
-def ordered(text: str) -> tuple[str, ...]:
-    """Split a text into its words, in order."""
-    return tuple(text.split())
-
-
 _NAME_PART = re.compile(r"[a-z]+|\d+|[^\W\d_a-z]+")  # of a name in snake_case
 _CHINESE = {
     "翻译": "translate",
@@ -54,7 +50,7 @@ _CHINESE = {
 }
 _SHELL = SHELL_WORDS | word_set("cmd console sh ssh cli")
 _RUNS_A_COMMAND = _SHELL | word_set("command run execute exec")
-_COMMAND_KEYS = ordered("command cmd commands shell_command script bash_command command_line")
+_COMMAND_KEYS = COMMAND_PARAMETERS | {"script"}
 _INTERPRETS = INTERPRETER_WORDS | word_set("javascript js sandbox csharp rust java matlab pytest")
 _LANGUAGES = word_set("go r c")  # these words mean something else in longer names
 _RUNS = word_set("run execute exec eval test build compile lint interpret dbt")
@@ -120,8 +116,9 @@ def _command(named: frozenset[str], given: Any) -> str | None:
     tool whose name says shell ("" for none). None for other calls. `named`: words of the name.
     """
     arguments = given if isinstance(given, dict) else {}
-    for key in _COMMAND_KEYS:
-        value = arguments.get(key)
+    for key, value in arguments.items():
+        if key not in _COMMAND_KEYS:
+            continue
         if isinstance(value, str):
             return value
         if isinstance(value, list) and value and all(isinstance(item, str) for item in value):

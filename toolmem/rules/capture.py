@@ -34,6 +34,7 @@ from toolmem.rules.replies import (
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn, tell_operator
 from toolmem.text.display import plain
+from toolmem.text.forms import OFF_WORDS
 from toolmem.text.masking import Masker
 from toolmem.text.patterns import late_pattern
 
@@ -47,7 +48,6 @@ _VARIABLES = (
     "TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED",
     "OPENHUMAN_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED",
 )
-_OFF = frozenset(("0", "false", "no", "off"))
 MAX_MESSAGE = 60_000  # characters that are read
 MAX_DEMANDS = 10  # in one message; more are kept only once the user confirms them
 
@@ -71,7 +71,7 @@ class ToolMemoryCaptureHook:
         self.actor = actor or Actor("user")
         self.may_lift = may_lift
         setting = next((os.environ[name] for name in _VARIABLES if name in os.environ), "1")
-        self.enabled = setting.strip().lower() not in _OFF if enabled is None else enabled
+        self.enabled = setting.strip().lower() not in OFF_WORDS if enabled is None else enabled
 
     def hear(self, turn: Turn) -> Captured:
         """Read what the user has just typed, before the agent acts on it."""
