@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -20,6 +20,7 @@ from toolmem.memory.toolmem import Workspace
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.operations.operation import OPERATIONS
 from toolmem.rules.changes import NEW, ONLY_ASKS, Actor
+from toolmem.rules.review import Review
 from toolmem.server.access import Refused
 from toolmem.server.console.rule_views import decision_of, editable, rule_fields, rule_of
 
@@ -40,7 +41,7 @@ NOTICES = {
     "marked": "Kept with the decision. Nothing else was changed.",
     "unmarked": "The mark is removed.",
 }
-REVIEWS = ("approve", "reject", "withdraw", "restore")
+REVIEWS = get_args(Review)
 
 
 def change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 from msgspec.structs import replace
 
@@ -12,8 +12,8 @@ from toolmem.errors import RequestError
 from toolmem.guard.trial import RuleTrial
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import OUTCOMES
-from toolmem.models.decisions import Decision
-from toolmem.models.rules import RANK, ToolMemoryRule
+from toolmem.models.decisions import Action, Decision, SourceKind
+from toolmem.models.rules import RANK, Effect, ToolMemoryRule
 from toolmem.operations.rules import RuleOverview
 from toolmem.pages.html import dumped
 from toolmem.rules.changes import ONLY_ASKS, loosens
@@ -25,9 +25,9 @@ from toolmem.text.display import zone_name
 MAX_DECISIONS = 1_000  # of a list
 NEWEST = 10  # decisions on the page of a rule
 FIELDS = ("tool_name", "rule", "priority", "effect", "when", "unless", "expires_at")
-EFFECTS = ("deny", "ask", "remind")
-ACTIONS = ("deny", "ask", "advise")
-KINDS = ("rule", "repeat", "known_name", "schema", "self")
+EFFECTS = get_args(Effect)
+ACTIONS = get_args(Action)
+KINDS = get_args(SourceKind)
 
 
 def rules(memory: Workspace, query: Query) -> dict[str, Any]:
