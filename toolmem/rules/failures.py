@@ -98,7 +98,7 @@ class ToolEffectiveness(Struct):
 
 
 def tool_effectiveness(store: Store, workspace: str) -> list[Record]:
-    """Make the records of the namespace from the statistics of the tools; none is stored.
+    """Make a record of ToolEffectiveness for each tool, from its statistics; none is stored.
 
     Older versions stored such records. A stored one is used only for a tool without stored calls.
     """

@@ -63,7 +63,7 @@ class Turn(Struct, kw_only=True):
 
     @property
     def mark(self) -> str:
-        """Return a key of the turn, the same when it is replayed; "" without a conversation."""
+        """Return an id of the turn, the same when it is read again; "" without a conversation."""
         if not self.conversation_id:
             return ""
         content = f"{self.user_message}\0{self.ran}" if self.number is None else str(self.number)
@@ -123,7 +123,7 @@ def tools_called_here(store: Store, workspace: str) -> list[str]:
 
 
 def is_guest(speaker: str | None, setting: str) -> bool:
-    """Whether a guest speaks. `setting`: the default speaker. Raises RequestError."""
+    """Whether `speaker` or, if it is None, `setting` names a guest. Raises RequestError."""
     given = speaker or setting
     if given == "owner":
         return False

@@ -77,7 +77,7 @@ _WORD = re.compile(r"[A-Za-z][\w'-]*|\d+")
 def find_conditions(
     limited: str, text: str, only: bool, tools: Sequence[ToolSchema]
 ) -> tuple[dict[str, CallTests], list[str]]:
-    """Return the conditions by tool, and the words that were not understood.
+    """Return the conditions by tool name or, if none was made, the words not understood.
 
     `limited`: the sentence without its "never"; `text`: the whole sentence in lower case; `only`:
     it forbids everything but what it names.
