@@ -53,11 +53,11 @@ MAX_DEMANDS = 10  # in one message; more are kept only once the user confirms th
 
 
 class ToolMemoryCaptureHook:
-    """Makes rules of what the user says in a turn, and of a tool's repeated failures.
+    """Makes rules of what the user says in a turn, and of failures that repeat in it.
 
     `actor`: who vouches that the user typed the messages. `enabled`: if None, it is on unless
-    `TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED` is 0, false, no or off. `may_lift`: messages
-    may loosen rules of a guarded store. A ToolMemError is logged and told, never raised.
+    `TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED`, or OpenHuman's variable, is off. `may_lift`:
+    messages may loosen rules of a guarded store. A ToolMemError is logged, and never raised.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ToolMemoryCaptureHook:
         self.enabled = setting.strip().lower() not in _OFF if enabled is None else enabled
 
     def hear(self, turn: Turn) -> Captured:
-        """Read a message before the agent acts; a demand on no tool waits for `after_turn`."""
+        """Read a message before the agent acts. Demands that mean no tool are not kept yet."""
         return self._read(turn, self._follow, partial(self._keep, named_only=True))
 
     def after_turn(self, turn: Turn, *, heard: bool = False) -> Captured:
@@ -277,8 +277,8 @@ _PARAGRAPH = late_pattern(r"\n[ \t]*\n")
 def split_keep_prefix(message: str) -> tuple[str, str]:
     """Read a message that begins with `always:`, `never:`, `remember:` or `记住:`.
 
-    Returns (its first paragraph, its whole text), both "Never push to main" for
-    `never: push to main`. Returns ("", message) if it begins with none of these.
+    Returns (its first paragraph, its whole text), without the prefix: `never: push to main` gives
+    "Never push to main" for both. Returns ("", message) if it begins with none of these.
     """
     found = _KEEP_PREFIX.match(message)
     if found is None:

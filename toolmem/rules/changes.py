@@ -43,7 +43,7 @@ PROGRAM = Actor()
 
 
 def loosens(before: ToolMemoryRule, after: ToolMemoryRule, now: datetime) -> bool:
-    """Whether a rule that holds is loosened: by a weaker effect, an earlier end, another text."""
+    """Whether a change loosens a rule that holds, such as a weaker effect or an earlier end."""
     if not before.holds_at(now):
         return False
     if not after.holds_at(now):

@@ -54,7 +54,7 @@ def _by_tool(calls: Iterable[ToolUse]) -> dict[str, list[ToolUse]]:
 
 
 def repeated_failures(workspace: str, calls: Iterable[ToolUse]) -> Iterator[RuleInput]:
-    """Make one rule for each kind of failure that a tool had at least twice in the turn.
+    """Make one rule for each kind of failure that a tool had at least twice in a turn's calls.
 
     If all its failures differ in kind, the tool gets one rule that names all kinds.
     """

@@ -49,7 +49,7 @@ class MemoryEntry(Struct, kw_only=True, omit_defaults=True):
 
 
 def read_namespace(given: str) -> str:
-    """Check a namespace; `tool-Bash` becomes `tool-bash`. Raises RequestError if it is unknown."""
+    """Check a namespace; `tool-Bash` becomes `tool-bash`. Raises RequestError for other forms."""
     name = given.strip()
     if name == GLOBAL or (name.startswith(SKILL_PREFIX) and read_id(name[len(SKILL_PREFIX) :])):
         return name
@@ -105,7 +105,7 @@ class Memories:
     def recall(
         self, query: str = "", namespace: str = GLOBAL, limit: int = LIMIT
     ) -> list[MemoryEntry]:
-        """Return entries that fit a query by words or meaning, best first; if "", the newest.
+        """Return entries that fit a query by words or meaning; without a query, the newest.
 
         `tool-<name>` also has the tool's rules; `tool_effectiveness` has figures on all tools.
         """

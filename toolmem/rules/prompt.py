@@ -119,7 +119,7 @@ def choose(
 ) -> PinnedRules:
     """Choose the rules that a prompt shows: on these tools or, if none are given, on all tools.
 
-    Rules without a tool, and on classes of tools, always count. `caps`: how many rules fit.
+    Rules without a tool, and on classes of tools, are always considered. `caps`: limits of size.
     """
     caps = caps or RulesSection()
     wanted = {folded_name(name) for name in tools or ()}
@@ -160,7 +160,7 @@ def render_rules(
     *,
     recalls: bool = False,
 ) -> str:
-    """Write rules for a system prompt, in whatever order they are given; "" without rules."""
+    """Sort rules, and write them as Markdown for a system prompt; "" without rules."""
     given = list(rules)
     own = _by_tool((rule for rule in given if not rule.is_team), language)
     team = _by_tool((rule for rule in given if rule.is_team), language)

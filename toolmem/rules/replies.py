@@ -390,7 +390,7 @@ def _several_meant_message(rules: Sequence[ToolMemoryRule]) -> str:
 
 
 def still_holds_message(rule: ToolMemoryRule, why: str = "", *, is_open: bool = False) -> str:
-    """Tell the user that a rule still holds, and how to lift it. `is_open`: a call will ask it."""
+    """Tell the user that a rule still holds, and how to lift it. `is_open`: its next stop asks."""
     because = f" ({why})" if why else ""
     asks = ", or agree if a call that it stops asks you" if is_open else ""
     return (
@@ -399,7 +399,7 @@ def still_holds_message(rule: ToolMemoryRule, why: str = "", *, is_open: bool = 
 
 
 def without_ways_out(text: str) -> str:
-    """Remove the words that would lift a rule from a message that a model, too, will read."""
+    """Remove the words that would lift a rule from a message that a model reads, too."""
     return _LIFT_CODE.sub("lift …", _WAYS_OUT.sub("", text))
 
 

@@ -276,13 +276,13 @@ class ToolMemoryStore:
         return self.delete(slot.before, actor).status == "deleted"
 
     def delete(self, rule: ToolMemoryRule, actor: Actor, what: str = "deleted") -> ToolMemoryRule:
-        """Delete a rule, or request it if `actor` may not. Returns the rule afterwards."""
+        """Delete a rule, or request that if `actor` may not. Returns the rule afterwards."""
         return self.change(rule, actor, what, status="deleted")
 
     def change(
         self, rule: ToolMemoryRule, actor: Actor, what: str = "changed", /, **fields: Any
     ) -> ToolMemoryRule:
-        """Replace fields of a rule, or request it if `actor` may not. Returns the rule then."""
+        """Change a rule, or request that if `actor` may not. Returns the rule afterwards."""
 
         def write() -> ToolMemoryRule:
             slot = self._slot_at(_namespace(rule), rule.id)

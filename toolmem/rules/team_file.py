@@ -70,14 +70,14 @@ class Compared(NamedTuple):
     rule: ToolMemoryRule | None = None  # None: the entry is new
 
     def as_input(self) -> RuleInput:
-        """Return the entry as a rule for `ToolMemoryStore.put_rule`."""
+        """Return the entry as the input of `ToolMemoryStore.put_rule`."""
         given: dict[str, Any] = {**asdict(self.entry), "id": self.rule_id}
         if self.rule is None:
             given |= {"said": Said("program"), "tags": [TEAM, _TAG + self.entry.id]}
         return RuleInput(**given)
 
     def apply(self, rules: ToolMemoryStore, user: Actor | None) -> ToolMemoryRule:
-        """Make the store's rule like the entry. Without a user, loosening is only requested."""
+        """Make the stored rule what the file says. Without a user, loosening is only requested."""
         actor = user or (PROGRAM if self.kind in ("new", "stricter") else _FILE)
         if self.rule and self.rule.request and self.rule.request.words == TEAM_FILE:
             rules.reject(self.rule, PROGRAM)  # an earlier version of the file asked for it
@@ -99,12 +99,12 @@ class _Dumper(yaml.SafeDumper):
 
 
 def digest_of(data: bytes) -> str:
-    """Return 24 hex digits; "" for no data. Stores keep such digests: never change how it works."""
+    """Return 24 hex digits, or "" for no data. Stores keep them: the algorithm must not change."""
     return blake2b(data, digest_size=12).hexdigest() if data else ""
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file. Of one that is too large, read MAX_BYTES + 1 bytes. Raises RequestError."""
+    """Read a file, of a large one only the first MAX_BYTES + 1 bytes. Raises RequestError."""
     try:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)

@@ -51,7 +51,7 @@ Outcome = Literal["kept", "request", "refused"]
 
 
 class NoteResult(Struct, kw_only=True):
-    """What `note_demand` or `lift_demand` did. After a lift, `kept` means that it succeeded."""
+    """What `note_demand` or `lift_demand` did. The latter says `kept` if it lifted the demand."""
 
     outcome: Outcome
     rules: list[ToolMemoryRule] = []
@@ -305,7 +305,7 @@ def _confirmation(rules: ToolMemoryStore, verified: Verified, undo: str) -> str:
 def lift_demand(
     rules: ToolMemoryStore, quote: str, lifted: str, context: NoteContext, actor: Actor
 ) -> NoteResult:
-    """Lift a demand that a quote takes back. `lifted`: words of the demand, or its id.
+    """Lift a demand that the user took back by `quote`. `lifted`: words or id of the demand.
 
     `actor`: who vouches for the user. If the quote surely takes the demand back, it is lifted at
     once. If it only may, the user is asked at the next call that the demand stops.

@@ -61,7 +61,7 @@ class NoteRefused(RequestError):
 
 
 def read_note(given: Any) -> DemandNote:
-    """Read a note from a mapping. Raises NoteRefused, which names each wrong field."""
+    """Read a note from a mapping. Raises NoteRefused, which names the wrong field."""
     if not isinstance(given, Mapping):
         fields = ", ".join(DemandNote.__struct_fields__)
         raise NoteRefused(("note", f"expected a JSON object with {fields}"))

@@ -84,7 +84,7 @@ _ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s)$")
 def names_tool(quote: str, tools: Sequence[str], conditions: Conditions) -> bool:
     """Whether a quote is about all calls of a tool or class: "never use the shell".
 
-    If it says more, the condition must have a word of that, the quote's time, or an exception.
+    If the quote says more than that, the condition has to say some of it, too.
     """
     text = normalized(quote)
     said = set(_words(quote))
@@ -107,7 +107,7 @@ def names_tool(quote: str, tools: Sequence[str], conditions: Conditions) -> bool
 
 
 def other_tool_named(quote: str, tools: Iterable[str], conditions: Conditions) -> str:
-    """Return which of `tools` a quote names; "" if none, or if the condition has words of it."""
+    """Return which of `tools` a quote names; "" if none, or if quote and condition share words."""
     said = frozenset() if has_in_common(quote, conditions) else content_words(quote)
     mail = content_words(_CLASS_WORDS["@mail"].partition("|")[0])
     for name in tools:

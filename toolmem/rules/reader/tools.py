@@ -237,7 +237,7 @@ class Action(Struct, frozen=True):
 
 
 def with_argument(test: dict[str, Any], argument: dict[str, Any]) -> dict[str, Any]:
-    """Add the comparison of an argument to a test: {"name": "amount", "over": 500}."""
+    """Return a test that also compares an argument: {"name": "amount", "over": 500}."""
     given = test.get("arg", [])
     given = given if isinstance(given, list) else [given]
     rest = {name: value for name, value in test.items() if name != "always"}
@@ -284,7 +284,7 @@ def find_action(tool: ToolSchema, demanded: str) -> Action | None:
 
 
 def acting_tools(sentence: str, demanded: str, tools: Collection[ToolSchema]) -> list[str]:
-    """Return which tools of many actions have the action of a demand, and fit its other words.
+    """Return which tools of many actions have the action of a demand and fit its other words.
 
     Returns [] if the sentence names one of these tools.
     """
