@@ -163,7 +163,7 @@ def remember_lifted(rules: ToolMemoryStore, session: str, lifted: Sequence[ToolM
 
 
 def forget_session(rules: ToolMemoryStore, session: str) -> None:
-    """Delete what is stored on the last message of a session that ended."""
+    """Delete the record on the last message of a session that ended."""
     rules.store.delete(rules.workspace, *_key_of(session))
 
 

@@ -63,7 +63,7 @@ class Turn(Struct, kw_only=True):
 
     @property
     def mark(self) -> str:
-        """Return an id of the turn, the same when it is read again; "" without a conversation."""
+        """Return a key of the turn, the same when it is replayed; "" without a conversation."""
         if not self.conversation_id:
             return ""
         content = f"{self.user_message}\0{self.ran}" if self.number is None else str(self.number)
