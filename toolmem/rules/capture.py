@@ -53,10 +53,11 @@ MAX_DEMANDS = 10  # in one message; more are kept only once the user confirms th
 
 
 class ToolMemoryCaptureHook:
-    """Reads the turns of one workspace. `actor`: who vouches that the user typed the messages.
+    """Makes rules of what the user says in a turn, and of failures that repeat in it.
 
-    Never breaks a turn: errors are logged, without the user's words. `enabled`: if None, the
-    environment decides. `may_lift`: messages may loosen rules of a guarded store.
+    `actor`: who vouches that the user typed the messages. `enabled`: if None, it is on unless
+    `TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED`, or OpenHuman's variable, is off. `may_lift`:
+    messages may loosen rules of a guarded store. A ToolMemError is logged, and never raised.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class ToolMemoryCaptureHook:
         self.enabled = setting.strip().lower() not in OFF_WORDS if enabled is None else enabled
 
     def hear(self, turn: Turn) -> Captured:
-        """Read what the user has just typed, before the agent acts on it."""
+        """Read a message before the agent acts. Demands that mean no tool are not kept yet."""
         return self._read(turn, self._follow, partial(self._keep, named_only=True))
 
     def after_turn(self, turn: Turn, *, heard: bool = False) -> Captured:
@@ -83,12 +84,12 @@ class ToolMemoryCaptureHook:
         return self._read(turn, *followed, self._keep, self._learn)
 
     def after_recorded(self, turn: Turn) -> Captured:
-        """Read a turn of a recording. A demand binds only tools that it means."""
+        """Read a turn of a recording. A demand that names or means no tool is not kept."""
         keep = partial(self._keep, named_only=True, is_last=True)
         return self._read(turn, self._follow, keep, self._learn)
 
     def follow(self, turn: Turn) -> Captured:
-        """Follow only replies such as `undo`, and sentences that take a rule back."""
+        """Follow replies such as `undo`, and sentences that take a rule back. Keep no demand."""
         return self._read(turn, self._follow)
 
     def _read(self, turn: Turn, *steps: Callable[[Turn], Captured]) -> Captured:
@@ -157,9 +158,8 @@ class ToolMemoryCaptureHook:
         captured.told += (_confirmation(self.rules, each, undo) for each in by_text.values())
         remember_made(self.rules, turn.conversation_id, captured.kept, message)
         waits = {rule.rule: rule for rule in captured.kept if rule.status == "request"}
-        captured.told += (
-            waiting_message(rule, "nobody saw you type it") for rule in waits.values()
-        )
+        unseen = "nobody saw you type it"
+        captured.told += (waiting_message(rule, unseen) for rule in waits.values())
         captured.kept = [rule for rule in captured.kept if rule.status != "request"]
         return captured
 
@@ -167,9 +167,8 @@ class ToolMemoryCaptureHook:
         """Keep none of many demands until the user confirms: others may have written them."""
         held = Masker(self.rules.store.secret_key()).text(turn.user_message)
         remember(self.rules, turn.conversation_id, lambda recent: setattr(recent, "held", held))
-        return Captured(
-            told=[f'{number} demands in one message: say "keep them" to have them read']
-        )
+        told = f'{number} demands in one message: say "keep them" to have them read'
+        return Captured(told=[told])
 
     def _rule_input(self, demand: Demand, tool: str, turn: Turn) -> RuleInput:
         found = demand.conditions.get(tool)
@@ -213,9 +212,10 @@ class ToolMemoryCaptureHook:
 
 
 def read_new_rule(rules: ToolMemoryStore, tool: str, text: str) -> dict[str, Any]:
-    """Read a rule's text as a sentence about this tool: its effect and conditions.
+    """Read a rule's text as a demand of the user. Returns its `effect`, `when` and `unless`.
 
-    Returns {} if a rule has this text, or the text holds a secret: conditions are not masked.
+    If no condition can be made, returns `unread`, the words that were not understood. Returns {}
+    if it is no demand, too long, the text of a rule, or holds a secret: conditions are not masked.
     """
     from toolmem.rules.reader.demands import demands
     from toolmem.rules.reader.own_text import MAX_SENTENCE
@@ -244,7 +244,7 @@ def _reminder_problem(text: str) -> str:
 
 
 def describe_effect(rules: Sequence[ToolMemoryRule]) -> str:
-    """Say what the rules of one sentence do to calls; return "" if they do nothing."""
+    """Say what the rules of one sentence do, as in "stops such calls of `Bash`"; "" if nothing."""
     from toolmem.rules.prompt import tool_heading
 
     first = rules[0]
@@ -275,9 +275,10 @@ _PARAGRAPH = late_pattern(r"\n[ \t]*\n")
 
 
 def split_keep_prefix(message: str) -> tuple[str, str]:
-    """Return the text to keep after `never:` or `remember:` ("" if neither), and the whole message.
+    """Read a message that begins with `always:`, `never:`, `remember:` or `记住:`.
 
-    `never: push to main` says "Never push to main".
+    Returns (its first paragraph, its whole text), without the prefix: `never: push to main` gives
+    "Never push to main" for both. Returns ("", message) if it begins with none of these.
     """
     found = _KEEP_PREFIX.match(message)
     if found is None:

@@ -32,8 +32,8 @@ class Actor(Struct, frozen=True):
     """Who changes a rule, and what shows that the user wants it."""
 
     kind: Speaker = "program"
-    evidence: Evidence = ""
-    words: str = ""
+    evidence: Evidence = ""  # that it is the user: typed, or a command in a terminal
+    words: str = ""  # that ask for the change
     session: str = ""
     name: str = ""  # of the agent or model
     seen: str = ""  # the digest of the rule that they read; a rule changed since is left alone
@@ -43,7 +43,7 @@ PROGRAM = Actor()
 
 
 def loosens(before: ToolMemoryRule, after: ToolMemoryRule, now: datetime) -> bool:
-    """Decide whether a change loosens a rule. A rule that does not hold cannot be loosened."""
+    """Whether a change loosens a rule that holds, such as a weaker effect or an earlier end."""
     if not before.holds_at(now):
         return False
     if not after.holds_at(now):
@@ -57,9 +57,8 @@ def loosens(before: ToolMemoryRule, after: ToolMemoryRule, now: datetime) -> boo
         or (before.is_checked and any(each not in before.unless for each in after.unless))
         or (before.is_users and not after.is_users)
         or (before.is_team and not (after.is_team or after.is_users))
-        or (
-            ONLY_ASKS in after.tags and ONLY_ASKS not in before.tags
-        )  # a later note may narrow such a ban
+        # A later note may narrow a ban with this tag.
+        or (ONLY_ASKS in after.tags and ONLY_ASKS not in before.tags)
         or (ends is not None and (before.expires_at is None or ends < before.expires_at))
     )
 
@@ -67,7 +66,7 @@ def loosens(before: ToolMemoryRule, after: ToolMemoryRule, now: datetime) -> boo
 def is_allowed(
     before: ToolMemoryRule, after: ToolMemoryRule, actor: Actor, now: datetime, *, guarded: bool
 ) -> bool:
-    """Decide whether a change is made at once. If not, it must be stored as a request."""
+    """Whether `actor` may make a change at once; if not, it has to be stored as a request."""
     if actor.kind == "agent":  # its evidence says only that the user typed the words
         return False
     if not guarded or (actor.evidence and actor.kind == "user"):
@@ -83,7 +82,7 @@ def is_allowed(
 def change_of(
     before: ToolMemoryRule, after: ToolMemoryRule, actor: Actor, now: datetime, what: str
 ) -> RuleChange:
-    """Record a change: the fields that differ, with their values before and after."""
+    """Describe a change: who made it, and which fields differ. `what`: such as "lifted"."""
     names = [name for name in _COMPARED if getattr(before, name) != getattr(after, name)]
     return RuleChange(
         now,
@@ -98,7 +97,7 @@ def change_of(
 
 
 def tombstone(rule: ToolMemoryRule, actor: Actor, now: datetime, what: str) -> ToolMemoryRule:
-    """Return a deleted rule without text; its turns stay, so that a replay does not remake it."""
+    """Return a deleted rule: no text, but its turns, so that replaying them does not remake it."""
     names = ("id", "tool_name", "created_at", "updated_at", "session", "expires_at")
     fields = {name: getattr(rule, name) for name in names}
     said = Said(rule.said.by, turns=rule.said.turns)
@@ -107,7 +106,7 @@ def tombstone(rule: ToolMemoryRule, actor: Actor, now: datetime, what: str) -> T
 
 
 def rule_digest(rule: ToolMemoryRule) -> str:
-    """Return a digest of a whole rule, by which a decision names the version that was read."""
+    """Return 32 hex digits that identify a version of a rule: they differ if any field does."""
     return hashlib.sha256(msgspec.json.encode(rule)).hexdigest()[:32]
 
 

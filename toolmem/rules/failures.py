@@ -54,7 +54,7 @@ def _by_tool(calls: Iterable[ToolUse]) -> dict[str, list[ToolUse]]:
 
 
 def repeated_failures(workspace: str, calls: Iterable[ToolUse]) -> Iterator[RuleInput]:
-    """Make one rule for each kind of failure that a tool had at least twice in the turn.
+    """Make one rule for each kind of failure that a tool had at least twice in a turn's calls.
 
     If all its failures differ in kind, the tool gets one rule that names all kinds.
     """
@@ -98,7 +98,7 @@ class ToolEffectiveness(Struct):
 
 
 def tool_effectiveness(store: Store, workspace: str) -> list[Record]:
-    """Make the records of the namespace from the statistics of the tools; none is stored.
+    """Make a record of ToolEffectiveness for each tool, from its statistics; none is stored.
 
     Older versions stored such records. A stored one is used only for a tool without stored calls.
     """

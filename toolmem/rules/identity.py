@@ -58,7 +58,7 @@ def text_key(text: str) -> str:
 
 
 def derived_id(*parts: str) -> str:
-    """Make an id that depends only on these parts."""
+    """Make a UUID that depends only on these parts."""
     return str(uuid.uuid5(_UUID_NAMESPACE, "\0".join(parts)))
 
 
@@ -67,12 +67,12 @@ def _trimmed(text: str) -> str:
 
 
 def read_tool_name(given: str) -> str:
-    """Trim and check a tool's name. Raises RequestError."""
+    """Trim a tool's name. Raises RequestError if it is empty or has over 256 characters."""
     return read_text(given, "tool_name", MAX_TOOL_NAME)
 
 
 def read_text(given: str, field: str, limit: int = MAX_RULE) -> str:
-    """Trim and check a text. Raises RequestError, which names the limit."""
+    """Trim a text. Raises RequestError if it is empty or has over `limit` characters."""
     text = _trimmed(given)
     if len(text) > limit:
         problem = f"{len(text):,} characters; the limit is {limit:,}, and nothing is cut"
@@ -83,7 +83,7 @@ def read_text(given: str, field: str, limit: int = MAX_RULE) -> str:
 
 
 def read_id(given: str) -> str:
-    """Trim and check an id; "" asks for a derived one. Raises RequestError."""
+    """Trim an id, which may be "". Raises RequestError for invisible or over 128 characters."""
     rule_id = _trimmed(given)
     if rule_id != shown(rule_id) or len(rule_id) > MAX_ID:
         raise RequestError(f"id: expected at most {MAX_ID} characters that can be seen", "id")
@@ -91,7 +91,7 @@ def read_id(given: str) -> str:
 
 
 def read_tags(given: Iterable[str]) -> list[str]:
-    """Trim and check tags, each once, in the order given. Raises RequestError."""
+    """Trim tags; drop empty and repeated ones. Raises RequestError for too many or long ones."""
     tags = list(dict.fromkeys(filter(None, map(_trimmed, given))))
     if len(tags) > MAX_TAGS or any(len(tag) > MAX_TAG for tag in tags):
         problem = f"expected at most {MAX_TAGS} of at most {MAX_TAG} characters"
@@ -100,7 +100,7 @@ def read_tags(given: Iterable[str]) -> list[str]:
 
 
 def find_rule(rules: Iterable[ToolMemoryRule], start: str) -> ToolMemoryRule:
-    """Find the only rule whose id begins with `start`. Raises RequestError."""
+    """Find the rule whose id begins with `start`. Raises RequestError if none does, or several."""
     found = [rule for rule in rules if start and rule.id.startswith(start)]
     if len(found) == 1:
         return found[0]

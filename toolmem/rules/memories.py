@@ -36,7 +36,7 @@ _MIN_SIMILARITY = 0.3  # of a memory that shares no word with the query
 
 
 class MemoryEntry(Struct, kw_only=True, omit_defaults=True):
-    """A memory, a rule in a tool's namespace, or the figures on a tool as JSON."""
+    """A text that an agent stored (a memory), a rule on a tool, or a tool's figures as JSON."""
 
     id: str
     namespace: str
@@ -49,7 +49,7 @@ class MemoryEntry(Struct, kw_only=True, omit_defaults=True):
 
 
 def read_namespace(given: str) -> str:
-    """Check a namespace; the name of a tool becomes lower case. Raises RequestError."""
+    """Check a namespace; `tool-Bash` becomes `tool-bash`. Raises RequestError for other forms."""
     name = given.strip()
     if name == GLOBAL or (name.startswith(SKILL_PREFIX) and read_id(name[len(SKILL_PREFIX) :])):
         return name
@@ -60,7 +60,7 @@ def read_namespace(given: str) -> str:
 
 
 class Memories:
-    """The memories of one workspace. `embedder`: makes the embedder when a query needs it."""
+    """Stores agents' texts in one workspace. `embedder`: called when a query needs an embedder."""
 
     def __init__(
         self, store: Store, workspace: str, clock: Clock, embedder: Callable[[], Embedder]
@@ -105,9 +105,9 @@ class Memories:
     def recall(
         self, query: str = "", namespace: str = GLOBAL, limit: int = LIMIT
     ) -> list[MemoryEntry]:
-        """Find what fits a query best, by words and by meaning; without a query, the newest.
+        """Return entries that fit a query by words or meaning; without a query, the newest.
 
-        The namespace of a tool holds its rules, too; `tool_effectiveness` holds figures.
+        `tool-<name>` also has the tool's rules; `tool_effectiveness` has figures on all tools.
         """
         is_figures = namespace.strip() == EFFECTIVENESS
         where = EFFECTIVENESS if is_figures else read_namespace(namespace)

@@ -99,9 +99,9 @@ class PinnedRules(Struct, frozen=True):
 
 
 class ToolMemoryRulesSection:
-    """The rendered block, which does not change in a session; "" if no rule is pinned.
+    """The text of pinned rules for a system prompt, rendered once; "" if no rule is pinned.
 
-    `recalls`: the agent has the tool `memory_recall`.
+    `recalls`: the agent has the tool `memory_recall`, and the text mentions it.
     """
 
     def __init__(
@@ -117,9 +117,9 @@ class ToolMemoryRulesSection:
 def choose(
     listing: RuleListing, tools: Iterable[str] | None = None, caps: RulesSection | None = None
 ) -> PinnedRules:
-    """Choose the rules of these tools for the prompt; without tools, of all tools.
+    """Choose the rules that a prompt shows: on these tools or, if none are given, on all tools.
 
-    Rules without a tool, and rules on classes of tools, always count among them.
+    Rules without a tool, and on classes of tools, are always considered. `caps`: limits of size.
     """
     caps = caps or RulesSection()
     wanted = {folded_name(name) for name in tools or ()}
@@ -160,7 +160,7 @@ def render_rules(
     *,
     recalls: bool = False,
 ) -> str:
-    """Render the block, independently of the order of the rules; "" without any."""
+    """Sort rules, and write them as Markdown for a system prompt; "" without rules."""
     given = list(rules)
     own = _by_tool((rule for rule in given if not rule.is_team), language)
     team = _by_tool((rule for rule in given if rule.is_team), language)
@@ -198,7 +198,7 @@ def _text(rule: ToolMemoryRule, language: Language) -> str:
 
 
 def tool_heading(tool_name: str, language: Language) -> str:
-    """Name a tool for a heading; a class of tools is described in words."""
+    """Name a tool for a heading; `@shell` becomes "every tool that runs commands"."""
     name = folded_name(tool_name)
     if name == UNSCOPED:
         return _ANY_TOOL[language]
@@ -221,9 +221,9 @@ def _not_shown_line(rules: Sequence[ToolMemoryRule], language: Language) -> str:
 
 
 def changed_since(
-    pinned: PinnedRules, now: RuleListing, language: Language = "", limit: int = 20_000
+    pinned: PinnedRules, now: RuleListing, language: Language = "", max_characters: int = 20_000
 ) -> str:
-    """Render the rules added or withdrawn since a prompt was made; "" if nothing changed."""
+    """Write which rules were added or withdrawn since a prompt was made; "" if none were."""
 
     def named(rule: ToolMemoryRule) -> str:
         return f"{tool_heading(rule.tool_name, language)}: {_text(rule, language)}"
@@ -240,7 +240,7 @@ def changed_since(
         mark = _THIS_SESSION[language] if rule.session else rule.priority
         line = f"- **[{mark}]** {named(rule)}"
         size += len(line)
-        if size <= limit:
+        if size <= max_characters:
             (of_team if rule.is_team else lines).append(line)
         else:
             rest.append(rule)
@@ -254,7 +254,7 @@ def changed_since(
 
 
 def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
-    """List the user's rules that ended since the last time this was called. Raises StoreError."""
+    """Return messages on the user's rules that ended, each only once. Raises StoreError."""
     now = rules.clock.now()
     place = (rules.workspace, ".ended", "told")
     last = read_or_new(rules.store.get(*place), float)  # seconds since 1970
@@ -274,7 +274,7 @@ def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
 
 
 def binding_rules(rules: ToolMemoryStore) -> RuleListing:
-    """Return the rules that hold now, with rules from the copies of a lost store."""
+    """Return the rules that hold now, in the store and in the copies of a store that was lost."""
     found = [rules.all_rules(), *(copy.all_rules() for copy in rules.copied)]
     by_id = {rule.id: rule for each in reversed(found) for rule in each.rules}
     return RuleListing([*by_id.values()], found[0].damaged)
@@ -290,7 +290,10 @@ def prefetch_tool_memory_rules_blocking(
     timeout: float = 5.0,  # seconds
     on_error: Literal["raise", "empty"] = "raise",
 ) -> ToolMemoryRulesSection:
-    """Read and render the rules of these tools; without tools, of all. Raises StoreError."""
+    """Read the rules on these tools (if none are given, on all) for a system prompt.
+
+    Raises StoreError if the store fails or is too slow, unless `on_error` is "empty".
+    """
     done: list[PinnedRules | BaseException] = []
 
     def read() -> None:

@@ -74,7 +74,7 @@ _LEADS_UP = word_set("from for in on at by as since because if when while rememb
 
 
 class Reply(NamedTuple):
-    """A short reply of the user that acts on rules."""
+    """A short reply of the user that acts on rules, such as `undo` or `lift 3f09a2`."""
 
     kind: str  # a key of _FORMS
     rule_id: str = ""  # the start of the id, for `lift`
@@ -91,7 +91,7 @@ class Recent(Struct, kw_only=True, omit_defaults=True):
 
 
 def replies_in(message: str) -> list[Reply]:
-    """Return the replies among the user's own sentences, each once."""
+    """Find replies such as `undo` or `lift CODE` in the user's own sentences, each once."""
     if whole := _reply(message.strip(_OUTER)):
         return [whole]
     if not _MAY_REPLY.search(message):
@@ -123,7 +123,7 @@ def _reply(text: str, *, is_part: bool = False) -> Reply | None:
 
 
 def is_this_once(message: str) -> bool:
-    """Whether the user allows the last stopped call to run once."""
+    """Whether a message says `yes, this once`, by which the last stopped call may run once."""
     return any(reply.kind == "once" for reply in replies_in(message))
 
 
@@ -137,7 +137,7 @@ def _recent(rules: ToolMemoryStore, session: str) -> Recent:
 
 
 def remember(rules: ToolMemoryStore, session: str, change: Callable[[Recent], Any]) -> Any:
-    """Change the record on the last message of a session; without a session, do nothing."""
+    """Let `change` edit the Recent of a session. Returns its result; None without a session."""
     key = _key_of(session)
     return swap(rules.store, rules.workspace, key, Recent, change) if session else None
 
@@ -145,7 +145,7 @@ def remember(rules: ToolMemoryStore, session: str, change: Callable[[Recent], An
 def remember_made(
     rules: ToolMemoryStore, session: str, made: Sequence[ToolMemoryRule], message: str
 ) -> None:
-    """Let `undo` reach the rules that a message made."""
+    """Store which rules a message made, so that `undo` can delete them."""
     asks_more = _asks_more(message, {rule.rule for rule in made})
 
     def add(recent: Recent) -> None:
@@ -157,7 +157,7 @@ def remember_made(
 
 
 def remember_lifted(rules: ToolMemoryStore, session: str, lifted: Sequence[ToolMemoryRule]) -> None:
-    """Let `undo` restore rules that were lifted since the user's last message."""
+    """Store rules that were lifted since the user's last message, so that `undo` restores them."""
     if lifted:
         remember(rules, session, lambda recent: recent.lifted.extend(lifted))
 
@@ -187,7 +187,7 @@ def _asks_more(message: str, kept: set[str]) -> bool:
 
 
 def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
-    """Do what a reply asks for, or lift the rule that a sentence takes back."""
+    """Do what the replies in a message ask for; else lift the rule that a sentence takes back."""
     recent = _recent(rules, turn.conversation_id)
     captured = Captured()
     replies = replies_in(turn.user_message)
@@ -241,7 +241,7 @@ def _undo(
 
 
 def _every_rule_of(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemoryRule]:
-    """Return rules that hold or wait for the user, and the rules of this session."""
+    """Return all rules that are not deleted, except those of other sessions."""
     return [rule for rule in rules.every_rule() if rule.session in ("", turn.conversation_id)]
 
 
@@ -358,11 +358,11 @@ def _take_back(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captu
 def open_question(
     rules: ToolMemoryStore, meant: Sequence[ToolMemoryRule], actor: Actor, what: str, message: str
 ) -> bool:
-    """Have the next call that the rules of one sentence stop ask the user whether to lift them.
+    """Ask the user, at the next call that these rules stop, whether to lift them.
 
-    `actor`: its words are what the user typed in its session, in `message`. `what`: deleted or
-    replaced. Returns False if no question is opened: in a guarded store, a program could invent
-    the words, and the number of questions is limited.
+    `meant`: the rules of one sentence. `actor`: with the words, from `message`, that may take them
+    back. `what`: deleted or replaced. Returns False if nothing will be asked: a guarded store
+    requires that the user typed the words, and a session has at most three questions.
     """
     vouches = bool(actor.session) and (actor.evidence == "typed" or not rules.is_guarded())
     checked = [rule for rule in meant if rule.is_checked]
@@ -390,7 +390,7 @@ def _several_meant_message(rules: Sequence[ToolMemoryRule]) -> str:
 
 
 def still_holds_message(rule: ToolMemoryRule, why: str = "", *, is_open: bool = False) -> str:
-    """Tell the user that a rule still holds, and how to lift it. `is_open`: a call will ask."""
+    """Tell the user that a rule still holds, and how to lift it. `is_open`: its next stop asks."""
     because = f" ({why})" if why else ""
     asks = ", or agree if a call that it stops asks you" if is_open else ""
     return (
@@ -399,7 +399,7 @@ def still_holds_message(rule: ToolMemoryRule, why: str = "", *, is_open: bool = 
 
 
 def without_ways_out(text: str) -> str:
-    """Remove from a message to the user the words that lift a rule, for a model that reads it."""
+    """Remove the words that would lift a rule from a message that a model reads, too."""
     return _LIFT_CODE.sub("lift …", _WAYS_OUT.sub("", text))
 
 
@@ -430,17 +430,17 @@ def _tell(captured: Captured, rule: ToolMemoryRule, after: ToolMemoryRule, what:
 
 
 def excerpt(text: str) -> str:
-    """Put a text on one line, as messages to the user quote it."""
+    """Put a text on one line of at most 160 characters, to quote it in a message to the user."""
     return plain(text, 160)
 
 
 def undo_words(message: str, kept: set[str]) -> str:
-    """Return the reply that undoes the rules that a message made."""
+    """Return `undo`, or `undo that rule` if a message asks for more than the sentences `kept`."""
     return "undo that rule" if _asks_more(message, kept) else "undo"
 
 
-def kept_message(sentence: str, checks: str, history: str, *, for_session: bool, undo: str) -> str:
-    """Tell the user that a sentence was kept, which calls it checks, and how to take it back."""
+def kept_message(sentence: str, checks: str, details: str, *, for_session: bool, undo: str) -> str:
+    """Tell the user that a sentence was kept, what it does to calls, and how to `undo` that."""
     kept = "Kept for this session" if for_session else "Kept"
     checks = checks or "a reminder: no call is checked against it"
-    return f"{kept}: “{excerpt(sentence)}” ({checks}){history}. {undo}, or just this time"
+    return f"{kept}: “{excerpt(sentence)}” ({checks}){details}. {undo}, or just this time"

@@ -21,10 +21,10 @@ Review = Literal["approve", "reject", "withdraw", "restore"]
 def review_rule(
     rules: ToolMemoryStore, rule: ToolMemoryRule, review: Review, actor: Actor
 ) -> ToolMemoryRule:
-    """Decide on a rule as it was read. Returns the rule afterwards; a change may become a request.
+    """Approve or reject a request, or withdraw or restore a rule. Returns the rule afterwards.
 
-    Raises RequestError if the decision does not fit the rule's state, and Conflict if the rule
-    has changed since the actor saw it, or since it was read.
+    A change that `actor` may not make becomes a request. Raises RequestError if the decision does
+    not fit the rule's state, and Conflict if the rule has changed since it was read.
     """
     now = rules.clock.now()
     actor = actor if actor.seen else replace(actor, seen=rule_digest(rule))

@@ -75,7 +75,7 @@ class RuleInput(Struct, kw_only=True):
     said: Said | UnsetType = UNSET
 
     def checked(self) -> RuleInput:
-        """Trim and check the fields. Raises RequestError, which names the field."""
+        """Return a copy with checked and trimmed fields. Raises RequestError for a wrong one."""
         if self.when is not UNSET and self.when:
             read_conditions(self.when, None if self.unless is UNSET else self.unless)
         elif self.effect is not UNSET and self.effect != "remind" and not self.id:
@@ -118,21 +118,20 @@ class ToolMemoryStore:
         self.workspace = workspace
         self.clock = clock
         self.zone = zone
-        self.copied: Sequence[
-            ToolMemoryStore
-        ] = ()  # of a store that was lost; their rules bind, too
+        # Copies of a store that was lost; their rules bind, too.
+        self.copied: Sequence[ToolMemoryStore] = ()
 
     def local_time(self) -> datetime:
         """Return the current time in the user's zone."""
         return self.clock.now().astimezone(self.zone)
 
     def end_of_day(self, day: date | None = None) -> datetime:
-        """Return the midnight after a day. If `day` is None, it is today."""
+        """Return the midnight that ends a day, in the user's zone. `day`: if None, today."""
         following = (day or self.local_time().date()) + timedelta(days=1)
         return datetime.combine(following, time(), self.zone).astimezone(self.zone)
 
     def until(self, ends: datetime) -> str:
-        """Write an end of time with its zone: "until Fri 28 Nov 24:00, Europe/Berlin"."""
+        """Write when something ends, with the zone: "until Fri 28 Nov 24:00, Europe/Berlin"."""
         now = self.clock.now()
         return f"until {shown_time(ends, self.zone, now)}, {zone_name(self.zone, ends)}"
 
@@ -142,13 +141,13 @@ class ToolMemoryStore:
         return found if found is not None and found.status == "active" else None
 
     def list_rules(self, tool_name: str) -> list[ToolMemoryRule]:
-        """List the rules of one tool, by priority, the newest first."""
+        """List the rules on a tool that hold now, sorted by priority, then the newest first."""
         found = self._listing(namespace_of(read_tool_name(tool_name))).rules
         active = [rule for rule in found if rule.holds_at(self.clock.now())]
         return sorted(active, key=lambda rule: (RANK[rule.priority], -rule.updated_at.timestamp()))
 
     def all_rules(self, session: str = "") -> RuleListing:
-        """List the rules that hold now, and those that hold only in `session`."""
+        """List the rules that hold now in every session, and those that hold only in `session`."""
         now = self.clock.now()
         listing = self._listing(prefix=TOOL_PREFIX)
         rules = [rule for rule in listing.rules if rule.holds_at(now)]
@@ -157,7 +156,7 @@ class ToolMemoryStore:
         return RuleListing(rules, listing.damaged)
 
     def every_session_rule(self) -> list[ToolMemoryRule]:
-        """List the rules that hold only in one session, of all sessions."""
+        """List the rules that hold now, each in one session only, of all sessions."""
         now = self.clock.now()
         found = self._listing(SESSION_RULES).rules
         return [rule for rule in found if rule.holds_at(now)]
@@ -180,7 +179,7 @@ class ToolMemoryStore:
         return sorted(names.values())
 
     def rules_json(self, tool_name: str) -> list[Any]:
-        """List the rules of a tool as JSON, as they are stored, unsorted."""
+        """List the stored rules of a tool as decoded JSON, unsorted and with deleted ones."""
         namespace = namespace_of(read_tool_name(tool_name))
         records = self.store.list_records(self.workspace, namespace, key_prefix=RULE_PREFIX)
         return [msgspec.json.decode(record.value) for record in records]
@@ -206,10 +205,10 @@ class ToolMemoryStore:
     def put_rule(
         self, given: RuleInput, actor: Actor = PROGRAM, *, captured: bool = False
     ) -> ToolMemoryRule:
-        """Make a rule, or change the one with this id or text. An agent only makes a request.
+        """Make a rule, or change the one with this id or text. Returns the rule afterwards.
 
-        `captured`: the rule was read from a sentence. Then no rule is loosened, and a deleted rule
-        stays deleted when its turn is replayed.
+        An agent only makes a request. `captured`: the rule was read from a sentence. Then no rule
+        is loosened, and a deleted rule stays deleted when its turn is replayed.
         """
         checked = self._masked(given.checked())
         if checked.session:
@@ -277,13 +276,13 @@ class ToolMemoryStore:
         return self.delete(slot.before, actor).status == "deleted"
 
     def delete(self, rule: ToolMemoryRule, actor: Actor, what: str = "deleted") -> ToolMemoryRule:
-        """Delete a rule's content, or request its deletion. Returns the rule afterwards."""
+        """Delete a rule, or request that if `actor` may not. Returns the rule afterwards."""
         return self.change(rule, actor, what, status="deleted")
 
     def change(
         self, rule: ToolMemoryRule, actor: Actor, what: str = "changed", /, **fields: Any
     ) -> ToolMemoryRule:
-        """Replace fields of a rule, or request the change. Returns the rule afterwards."""
+        """Change a rule, or request that if `actor` may not. Returns the rule afterwards."""
 
         def write() -> ToolMemoryRule:
             slot = self._slot_at(_namespace(rule), rule.id)
@@ -298,7 +297,7 @@ class ToolMemoryStore:
         return retry_on_conflict(write)
 
     def restore(self, rule: ToolMemoryRule, actor: Actor) -> ToolMemoryRule:
-        """Write a deleted rule again as it was. Returns the rule that is there afterwards."""
+        """Write a deleted rule again. `rule`: as it was before. Returns the rule afterwards."""
 
         def write() -> ToolMemoryRule:
             slot = self._slot_at(_namespace(rule), rule.id)

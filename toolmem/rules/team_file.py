@@ -39,7 +39,7 @@ _TAG = f"{TEAM}:"  # the beginning of the tag that holds the id in the file
 
 
 class Entry(Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One rule of the file, which has the fields in this order."""
+    """One rule of a team's file. The file has the fields in this order."""
 
     id: Annotated[str, Meta(min_length=1, max_length=90)]
     tool_name: str = msgspec.field(name="tool")
@@ -62,22 +62,22 @@ class _Body(Struct, forbid_unknown_fields=True):
 
 
 class Compared(NamedTuple):
-    """An entry, compared with the rule that the store has for it."""
+    """An entry of the file, compared with the rule that the store has for it."""
 
-    kind: Kind
+    kind: Kind  # what the entry is, compared with the rule; missing: the file has no entry
     entry: Entry  # of a rule that the file lacks: the rule as the file would write it
     rule_id: str
     rule: ToolMemoryRule | None = None  # None: the entry is new
 
     def as_input(self) -> RuleInput:
-        """Return the fields to put into the store."""
+        """Return the entry as the input of `ToolMemoryStore.put_rule`."""
         given: dict[str, Any] = {**asdict(self.entry), "id": self.rule_id}
         if self.rule is None:
             given |= {"said": Said("program"), "tags": [TEAM, _TAG + self.entry.id]}
         return RuleInput(**given)
 
     def apply(self, rules: ToolMemoryStore, user: Actor | None) -> ToolMemoryRule:
-        """Make the change in the store. Without a user, a change that loosens is only requested."""
+        """Make the stored rule what the file says. Without a user, loosening is only requested."""
         actor = user or (PROGRAM if self.kind in ("new", "stricter") else _FILE)
         if self.rule and self.rule.request and self.rule.request.words == TEAM_FILE:
             rules.reject(self.rule, PROGRAM)  # an earlier version of the file asked for it
@@ -99,12 +99,12 @@ class _Dumper(yaml.SafeDumper):
 
 
 def digest_of(data: bytes) -> str:
-    """Return a digest of a file or an entry; "" without data. Stores keep it: do not change it."""
+    """Return 24 hex digits, or "" for no data. Stores keep them: the algorithm must not change."""
     return blake2b(data, digest_size=12).hexdigest() if data else ""
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file, but at most one byte more than it may have. Raises RequestError."""
+    """Read a file, of a large one only the first MAX_BYTES + 1 bytes. Raises RequestError."""
     try:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
@@ -155,7 +155,7 @@ def _comments_above(lines: list[str], mark: Any) -> list[str]:
 
 
 def write_team_file(entries: Iterable[Entry], comments: Comments) -> str:
-    """Write a file's text, sorted by tool and id. Of two entries with one id, the later counts."""
+    """Return the text of a file, sorted by tool and id. Of entries with one id, the last counts."""
     known = {entry.id: entry for entry in entries}
     parts = (comments.get("") or _HEAD) + ["rules:" if known else "rules: []"]
     for entry in sorted(known.values(), key=lambda each: (folded_name(each.tool_name), each.id)):
@@ -166,7 +166,7 @@ def write_team_file(entries: Iterable[Entry], comments: Comments) -> str:
 
 
 def entry_of(rule: ToolMemoryRule) -> Entry:
-    """Turn a checked rule into an entry, without who said it, and when."""
+    """Turn a rule with conditions into an entry, which leaves out who said it, and when."""
     fields = {name: getattr(rule, name) for name in Entry.__struct_fields__}
     named = [tag.removeprefix(_TAG) for tag in rule.tags if tag.startswith(_TAG)]
     name = named[0] if named else rule.id
@@ -176,7 +176,7 @@ def entry_of(rule: ToolMemoryRule) -> Entry:
 def compare(
     entries: Sequence[Entry], rules: ToolMemoryStore, *, changes_own: bool = True
 ) -> list[Compared]:
-    """Compare entries with stored rules. `changes_own`: with all rules, not only the team's."""
+    """Compare entries with the team's stored rules; if `changes_own`, with all rules."""
     now = rules.clock.now()
     secret = rules.store.secret_key().hex()
     known = {}

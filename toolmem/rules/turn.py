@@ -123,7 +123,7 @@ def tools_called_here(store: Store, workspace: str) -> list[str]:
 
 
 def is_guest(speaker: str | None, setting: str) -> bool:
-    """Whether a guest speaks. `setting`: the default speaker. Raises RequestError."""
+    """Whether `speaker` or, if it is None, `setting` names a guest. Raises RequestError."""
     given = speaker or setting
     if given == "owner":
         return False

@@ -51,7 +51,7 @@ Outcome = Literal["kept", "request", "refused"]
 
 
 class NoteResult(Struct, kw_only=True):
-    """The outcome of noting a demand, or of lifting one; then `kept` says that it was lifted."""
+    """What `note_demand` or `lift_demand` did. The latter says `kept` if it lifted the demand."""
 
     outcome: Outcome
     rules: list[ToolMemoryRule] = []
@@ -60,7 +60,7 @@ class NoteResult(Struct, kw_only=True):
 
 
 def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> NoteResult:
-    """Verify a note and keep it. Raises StoreError."""
+    """Verify a note as a model wrote it, and keep it or say why not. Raises StoreError."""
     now = rules.local_time()
     try:
         note = read_note(given)
@@ -281,7 +281,7 @@ def _confirmation(rules: ToolMemoryStore, verified: Verified, undo: str) -> str:
     """Tell the user of a kept note: a call that it stops, a call that passes, how to undo it."""
     note = verified.note
     checks = ""
-    history = ""
+    details = ""
     if note.effect != "remind":
         stops, passes = (shown_call(e.tool, e.arguments) for e in (note.stops[0], note.passes[0]))
         verb = "stops" if note.effect == "deny" else "asks you before"
@@ -289,13 +289,13 @@ def _confirmation(rules: ToolMemoryStore, verified: Verified, undo: str) -> str:
     if verified.would_stop[0]:
         stopped, total = verified.would_stop
         example = excerpt(verified.example)
-        history = f"; it would have stopped {stopped} of your last {total} calls, as `{example}`"
+        details = f"; it would have stopped {stopped} of your last {total} calls, as `{example}`"
     if verified.ends is not None:
-        history += f", {rules.until(verified.ends)}"
+        details += f", {rules.until(verified.ends)}"
     elif note.until.strip() or _OPEN_END.search(note.quote.lower()):
-        history += ", until you say so"
+        details += ", until you say so"
     for_session = note.lasting == "session"
-    message = kept_message(note.quote, checks, history, for_session=for_session, undo=undo)
+    message = kept_message(note.quote, checks, details, for_session=for_session, undo=undo)
     if verified.why_only_asks:
         message += f". It only asks, as {verified.why_only_asks}; to have them stopped, say: "
         message += "yes, always stop it"
@@ -305,10 +305,10 @@ def _confirmation(rules: ToolMemoryStore, verified: Verified, undo: str) -> str:
 def lift_demand(
     rules: ToolMemoryStore, quote: str, lifted: str, context: NoteContext, actor: Actor
 ) -> NoteResult:
-    """Lift a demand that the user took back. `lifted`: words of the demand, or its id.
+    """Lift a demand that the user took back by `quote`. `lifted`: words or id of the demand.
 
-    `actor`: who vouches for the user. Words that surely take back that rule lift it at once. After
-    words that only may take it back, the next calls that it stops ask the user about it.
+    `actor`: who vouches for the user. If the quote surely takes the demand back, it is lifted at
+    once. If it only may, the user is asked at the next call that the demand stops.
     """
     from toolmem.rules.reader import lifted as lifted_by  # takes long to load
 

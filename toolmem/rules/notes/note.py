@@ -20,7 +20,7 @@ _FIELD = re.compile(r"field `([^`]*)`")
 
 
 class ExampleCall(Struct, frozen=True, forbid_unknown_fields=True):
-    """A call that must be stopped, or a call that must pass."""
+    """An example in a note: a call that its condition must stop, or must let pass."""
 
     tool: Line
     arguments: Annotated[dict[str, Any], Meta(min_length=1)]
@@ -30,7 +30,7 @@ Examples = Annotated[list[ExampleCall], Meta(max_length=3)]
 
 
 class DemandNote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One demand as the model understood it; `toolmem.view.conditions` describes the tests."""
+    """A demand as a model noted it. `toolmem.view.conditions` describes `when` and `unless`."""
 
     quote: Line  # the user's words
     effect: Effect
@@ -61,7 +61,7 @@ class NoteRefused(RequestError):
 
 
 def read_note(given: Any) -> DemandNote:
-    """Read a note. Raises NoteRefused, which names the field and what it takes."""
+    """Read a note from a mapping. Raises NoteRefused, which names the wrong field."""
     if not isinstance(given, Mapping):
         fields = ", ".join(DemandNote.__struct_fields__)
         raise NoteRefused(("note", f"expected a JSON object with {fields}"))

@@ -71,7 +71,7 @@ def read_numbers(text: str) -> frozenset[float]:
 
 
 def limits_in(text: str) -> frozenset[float]:
-    """Return the numbers of a demand that limit what a call does."""
+    """Return the numbers that a demand sets as limits: 500 for "at most 500 euros per order"."""
     text = normalized(text[:_MAX_READ])
     if not any(each.search(text) for each in (_COMPARED, _MONEY, _SHARE)):
         return frozenset()
@@ -79,9 +79,9 @@ def limits_in(text: str) -> frozenset[float]:
 
 
 def fits_limit(bound: float, text: str, unit: str) -> bool:
-    """Whether a bound is a limit in a text, or one beside it ("at least 500": over 499).
+    """Whether a bound in a condition agrees with a demand: 499 and 500 do with "at least 500".
 
-    `unit`: the name and description of the argument.
+    Any bound agrees if no limit is named. `unit`: the name and description of the argument.
     """
     text = normalized(text[:_MAX_READ])
     unit = normalized(unit.replace("_", " "))
@@ -97,7 +97,7 @@ def fits_limit(bound: float, text: str, unit: str) -> bool:
 
 
 def weekdays_in(text: str) -> frozenset[str]:
-    """Return the days of the week that a demand names, in the form that a `clock` uses."""
+    """Return the days of the week on which a demand holds: {"sat", "sun"} for "at weekends"."""
     found = [each for each in _DAY.finditer(normalized(text[:_MAX_READ])) if not each["not"]]
     names = {(each["en"] or each["zh"])[:3].replace("天", "日") for each in found}
     if names & {"wee", "末"}:

@@ -76,7 +76,8 @@ def _runs_of(sought: list[str], texts: list[str]) -> Iterator[int]:
     while (at := joined.find(run, last)) >= 0:
         number += joined.count("\0", last, at)
         yield number
-        number, last = number + 1, at + 1
+        number += 1
+        last = at + 1
 
 
 def _is_enough(sought: str, message: str) -> bool:

@@ -87,7 +87,7 @@ class Verified(Struct, kw_only=True):
 
 
 def verify(note: DemandNote, context: NoteContext, now: datetime) -> Verified:
-    """Check a note. `now`: in the user's zone. Raises NoteRefused."""
+    """Check a note's quote, tools and condition. `now`: in the user's zone. Raises NoteRefused."""
     pending = check_quote(note.quote, context)
     tools = _Tools(note, context.tools)
     verified = Verified(note=note, scopes=tools.scopes, pending=pending)
@@ -101,7 +101,7 @@ def verify(note: DemandNote, context: NoteContext, now: datetime) -> Verified:
 
 
 def check_quote(quote: str, context: NoteContext) -> str:
-    """Say why the user must confirm a quote; "" if they said it. Raises NoteRefused."""
+    """Say why the user must confirm a quote, or "". Raises NoteRefused if unsaid or too short."""
     if context.user_messages is None:
         return "no message of the user is known here"
     match find_quote(quote, context.user_messages):
@@ -359,7 +359,7 @@ def _why_wide(verified: Verified, trial: _Trial) -> str:
 
 
 def shown_call(tool: str, arguments: Mapping[str, Any]) -> str:
-    """Show a call to the user: its command, or its tool and arguments."""
+    """Write a call for the user: its command, or its tool and the values of its arguments."""
     command = arguments.get("command")
     if isinstance(command, str):
         return command

@@ -40,7 +40,7 @@ class CallTests(Struct, frozen=True):
 
 
 class Term(Struct, frozen=True):
-    """A part of a demand that appears literally in the calls that the demand means."""
+    """A part of a demand to look for in calls: an address, a path, a command, an amount."""
 
     kind: str  # a group of `conditions._TERMS`, or "name", "program", "branch", "value"
     text: str
@@ -49,7 +49,11 @@ class Term(Struct, frozen=True):
 def tests_of(
     terms: Sequence[Term], tool: ToolSchema, verb: str, text: str, action: Action | None
 ) -> list[Test] | None:
-    """Make alternative tests for the terms; return None if a term has no test."""
+    """Make tests that find the terms in calls of a tool; return None if a term has no test.
+
+    A call is meant if one test holds. `verb`: what the demand forbids to do. `text`: its sentence
+    in lower case. `action`: the action that it means, if the tool has many.
+    """
     tests: list[Test] = []
     limits: list[Test] = []
     for term in terms:
@@ -134,7 +138,10 @@ def _path_test(at: str, tool: ToolSchema, verb: str, action: Action | None) -> T
 def commands_forbidden(
     programs: Sequence[Term], others: Sequence[Test], text: str
 ) -> CallTests | None:
-    """Make tests of each program with each option, or with all, and with each other test."""
+    """Make the condition that forbids programs with their options; None if it is in doubt.
+
+    `programs`: the programs and the options. `others`: tests of which one must hold, too.
+    """
     if any(each.kind == "force" for each in programs):
         when = [_with_other(_FORCED, other) for other in others or [{}]]
         return CallTests(when) if len(programs) == 1 else None

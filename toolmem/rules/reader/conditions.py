@@ -77,7 +77,7 @@ _WORD = re.compile(r"[A-Za-z][\w'-]*|\d+")
 def find_conditions(
     limited: str, text: str, only: bool, tools: Sequence[ToolSchema]
 ) -> tuple[dict[str, CallTests], list[str]]:
-    """Return the conditions by tool, and the words that were not understood.
+    """Return the conditions by tool name or, if none was made, the words not understood.
 
     `limited`: the sentence without its "never"; `text`: the whole sentence in lower case; `only`:
     it forbids everything but what it names.
@@ -149,9 +149,8 @@ def _named_thing(rest: str, reading: _Reading) -> Term | None:
     """Return the name or identifier that holds every word not understood, if there is one."""
     for found in words.NAMED.finditer(rest):
         before = found["before"] or ""
-        is_object = (
-            not before or before in words.BEFORE_NAMED or reading.verb in words.stems(before)
-        )
+        follows_verb = reading.verb in words.stems(before)
+        is_object = not before or before in words.BEFORE_NAMED or follows_verb
         if is_object and set(_WORD.findall(found["name"])).issuperset(reading.unread):
             return Term("literal", found["name"])
     return None

@@ -312,9 +312,8 @@ def unkept(message: str, kept: Collection[str]) -> list[tuple[str, str]]:
         if said not in kept and (reason := _why_unkept(sentence)):
             reasons.setdefault(said, reason)
     lines = message.splitlines()
-    pasted = [
-        line.strip() for line, is_copied in zip(lines, copied(lines), strict=True) if is_copied
-    ]
+    marked = zip(lines, copied(lines), strict=True)
+    pasted = [line.strip() for line, is_copied in marked if is_copied]
     short = [line for line in pasted if len(line) <= MAX_SENTENCE]
     named = [line for line in short if _forms_within(_NAME_AND_TIME.sub("", lower(line)))]
     return [*reasons.items(), *((line, _COPIED) for line in named[:MAX_COPIED])]

@@ -146,9 +146,8 @@ _RELATIVE = re.compile(
     rf"\b({_RULE}) (?:about|on|against|concerning|not to|never to|that (?:you|i) (?:cannot|can't"
     r"|may not|must not|must never|should not))\b"
 )
-_HEAD = re.compile(
-    r"\s*[^\W\d_][\w-]{0,20}\s*[:：].*\n"
-)  # as in a mail: what follows may be pasted
+# A first line as in a mail: what follows may be pasted.
+_HEAD = re.compile(r"\s*[^\W\d_][\w-]{0,20}\s*[:：].*\n")
 _SPEAKER = re.compile(r"^\W*(?!update|ps|note|good news|更新|补充)[^\W\d][\w' .-]{0,30}[:：](?!//)")
 # Words that do not say what is meant; in a demand, those of _NOISE do not, either.
 _GRAMMAR = word_set(
@@ -223,10 +222,10 @@ def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | No
 def possibly_lifted(
     message: str, rules: Sequence[ToolMemoryRule], stopped: Collection[str] = frozenset()
 ) -> tuple[list[ToolMemoryRule], str] | None:
-    """Find the rules that the message may take back, and the sentence that does so.
+    """Find the rules that the message may take back, and the sentence that does so; else None.
 
     Several rules are found if they share equally many words with the sentence. `stopped`: ids of
-    the rules that just stopped a call; a sentence that names nothing means the only one of them.
+    the rules that just stopped a call. If it is one rule, a sentence that names nothing means it.
     """
     doubtful = _taking_back(message)
     meanings = [_meaning(rule) for rule in rules] if doubtful else []
@@ -247,7 +246,7 @@ def possibly_lifted(
 def may_mean(
     quote: str, message: str, rule: ToolMemoryRule, stopped: Collection[str] = frozenset()
 ) -> bool:
-    """Whether a sentence of the message that holds the quote may take this rule back."""
+    """Whether the sentence of `message` that contains `quote` may take this rule back."""
     words = " ".join(quote.split())
     meaning = _meaning(rule)
     is_stop = set(stopped) == {rule.id}

@@ -56,7 +56,7 @@ def typed(prompt: str) -> str:
 
 
 def is_plain(message: str) -> bool:
-    """Whether a message is short and shows no pasted text. Only such messages lift rules."""
+    """Whether a message is short and shows no pasted text. In hooks, only such ones lift rules."""
     text = message.rstrip().lstrip("\n")
     is_short = 0 < len(text) <= 400 and text.count("\n") <= 1
     return is_short and text.replace("\n", "").isprintable() and not _NOT_PLAIN.search(text)
@@ -162,7 +162,7 @@ _BESIDE_NAME = " \t[](（）),，<>@|·•—–-\0"
 
 @lru_cache(maxsize=4)
 def mask_pasted(message: str) -> str:
-    """Replace each character of pasted text by MASK."""
+    """Replace each character of text that looks pasted or quoted by MASK, except line breaks."""
     masked = _mask_lines(message)
     for quotation in _QUOTATIONS:
         masked = quotation.sub(lambda found: mask(found[0]), masked)
@@ -244,7 +244,7 @@ def _in_dialogue(lines: list[str], at: int) -> bool:
 
 
 def copied(lines: list[str]) -> list[bool]:
-    """Say for each line whether it looks copied: from a chat, or a list without a lead sentence."""
+    """Return whether each line looks copied, from a chat or a list that no sentence introduces."""
     found: list[bool] = []
     message = own_list = False
     above = chat_above = ""  # the last line that is not blank

@@ -74,7 +74,7 @@ def is_shell(tool: ToolSchema) -> bool:
 
 
 def tools_meant(sentence: str, demanded: str, catalogue: Mapping[str, ToolSchema]) -> list[str]:
-    """Find the tools that a demand limits.
+    """Return the names of the tools that a demand limits.
 
     `demanded`: the part of the sentence, in lower case, that says what is limited.
     """
@@ -100,7 +100,7 @@ def tools_meant(sentence: str, demanded: str, catalogue: Mapping[str, ToolSchema
 
 
 def action_parameter(tool: ToolSchema) -> str:
-    """Return the parameter that says what a tool of many actions does; "" if there is none."""
+    """Return the parameter that says what a call does, as `op` in `files(op, path)`; or ""."""
     if is_shell(tool):
         return ""
     says_itself = bool(name_words(tool.name) & words.VERBS - words.NOUNS)
@@ -113,7 +113,7 @@ def action_parameter(tool: ToolSchema) -> str:
 
 
 def value_parameter(tool: ToolSchema, word: str) -> str:
-    """Return the parameter that takes a word as a value: a listed one, or an environment; or ""."""
+    """Return the parameter with this value in its schema, or `env` for "prod"; "" if none."""
     for name in tool.properties:
         is_listed = word in [each.lower() for each in values_of(tool, name)]
         is_place = word in words.ENVIRONMENTS and words_of(name) & {"env", "environment", "stage"}
@@ -136,7 +136,7 @@ def amount_parameter(tool: ToolSchema) -> str:
 
 
 def does_by_name(tool: ToolSchema, verb: str) -> bool:
-    """Whether a tool's name says what a verb says. False for a shell, which may do anything."""
+    """Whether a tool's name has a verb or a synonym: "erase", `delete_file`. False for a shell."""
     names = name_words(tool.name)
     listed = [each for each in words.ACTIONS.values() if verb in each]
     return not is_shell(tool) and any(names & each for each in listed)
@@ -220,7 +220,7 @@ def _by_description(said_words: frozenset[str], catalogue: Mapping[str, ToolSche
 
 
 class Action(Struct, frozen=True):
-    """The action that a demand means, of a tool that has many actions."""
+    """The action that a demand means, as "delete" for the parameter `op` of `files(op, path)`."""
 
     parameter: str
     pattern: str  # matches the values that mean it
@@ -237,7 +237,7 @@ class Action(Struct, frozen=True):
 
 
 def with_argument(test: dict[str, Any], argument: dict[str, Any]) -> dict[str, Any]:
-    """Return the test with one more comparison, of an argument."""
+    """Return a test that also compares an argument: {"name": "amount", "over": 500}."""
     given = test.get("arg", [])
     given = given if isinstance(given, list) else [given]
     rest = {name: value for name, value in test.items() if name != "always"}
@@ -284,7 +284,10 @@ def find_action(tool: ToolSchema, demanded: str) -> Action | None:
 
 
 def acting_tools(sentence: str, demanded: str, tools: Collection[ToolSchema]) -> list[str]:
-    """Return the tools of many actions that can do what a demand limits to what it names."""
+    """Return which tools of many actions have the action of a demand and fit its other words.
+
+    Returns [] if the sentence names one of these tools.
+    """
     if any(is_named(tool.name, sentence) for tool in tools):
         return []
     found = []
@@ -296,9 +299,8 @@ def acting_tools(sentence: str, demanded: str, tools: Collection[ToolSchema]) ->
         _, spoken, objects = _verbs_and_objects(demanded, tool, values)
         others = frozenset(each for each in objects if each not in action.said)
         is_alone = not words.mentions("", others, words.NOUNS)
-        is_amount = any(map(str.isdigit, demanded)) and not words.AMOUNTS.isdisjoint(
-            tool.properties
-        )
+        takes_amount = not words.AMOUNTS.isdisjoint(tool.properties)
+        is_amount = takes_amount and any(map(str.isdigit, demanded))
         if action.said - spoken or is_amount or (values and is_alone):
             found.append(tool.name)
     return found
@@ -338,11 +340,8 @@ def _verbs_and_objects(
             spoken = spoken.union(said[at : last + 1])
         elif last < 0 and not is_object and said[at] not in words.NOUNS:
             break
-    return (
-        frozenset(verbs),
-        frozenset(spoken),
-        [said[at] for at in content if said[at] not in spoken],
-    )
+    others = [said[at] for at in content if said[at] not in spoken]
+    return frozenset(verbs), frozenset(spoken), others
 
 
 def _synonyms(forms: Iterable[str]) -> frozenset[str]:
