@@ -2,7 +2,7 @@
 
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -11,6 +11,7 @@ import pytest
 from toolmem import AgentSession, ToolMem
 from toolmem.errors import ConfigError
 from toolmem.llm.tokens import estimated_tokens
+from toolmem.models.rules import Said
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.changes import Actor
 from toolmem.rules.notes import keep
@@ -19,7 +20,7 @@ from toolmem.rules.notes.note import NoteRefused, read_note
 from toolmem.rules.notes.verify import NoteContext, verify
 from toolmem.rules.prompt import choose, ended_since, render_rules
 from toolmem.rules.reader import lifted
-from toolmem.rules.store import GUARDED
+from toolmem.rules.store import GUARDED, RuleInput
 from toolmem.testing.clock import TestClock
 
 GIVEN = json.loads(Path(__file__).with_name("hostile_notes.json").read_text(encoding="utf-8"))
@@ -298,6 +299,21 @@ def test_a_session_tells_once_of_a_ban_that_ended_at_the_next_message():
         [told] = session.after_turn([{"role": "assistant", "content": "ok"}]).told
         assert told == f"The ban “{SAID}” ended on Thu 1 Jan 24:00."
         assert ended_since(memory.rules) == []
+
+
+def test_each_session_tells_of_the_end_of_its_own_rules_whatever_another_told_or_ended():
+    clock = TestClock()
+    with ToolMem(":memory:", clock=clock, overrides=["time_zone=UTC"]) as memory:
+        for session in ("a", "b"):
+            rule = RuleInput(tool_name="Bash", rule=f"Never push, {session}", session=session)
+            rule.expires_at = clock.now() + timedelta(hours=1)
+            rule.said = Said("user", session)
+            memory.rules.put_rule(rule)
+        clock.advance(7_200)
+        assert len(ended_since(memory.rules, "a")) == 1
+        memory.rules.end_session("a")
+        assert "Never push, b" in ended_since(memory.rules, "b")[0]
+        assert ended_since(memory.rules, "b") == []
 
 
 @pytest.mark.parametrize(("name", "limit"), [("contract", 700), ("short", 350)])

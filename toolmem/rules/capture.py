@@ -96,7 +96,7 @@ class ToolMemoryCaptureHook:
         """Take every step, even if an earlier step failed."""
         captured = Captured()
         turn.user_message = SURROGATE.sub("\ufffd", turn.user_message)
-        if len(turn.user_message) > MAX_MESSAGE:
+        if self.enabled and len(turn.user_message) > MAX_MESSAGE:
             turn.user_message = turn.user_message[:MAX_MESSAGE]
             captured.told.append(
                 f"only the first {MAX_MESSAGE:,} characters of this message were read for demands"

@@ -11,6 +11,7 @@ import logging
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -256,20 +257,24 @@ def changed_since(
 def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
     """Return messages on the user's rules that ended, each only once. Raises StoreError."""
     now = rules.clock.now()
-    place = (rules.workspace, ".ended", "told")
-    last = read_or_new(rules.store.get(*place), float)  # seconds since 1970
-    since = max(last, (now - MAX_SESSION).timestamp())
-    lines: dict[str, str] = {}
+    ended: dict[str, list[tuple[datetime, ToolMemoryRule]]] = {}  # by the session of the rule
     for rule in rules.every_rule():
         is_theirs = rule.is_users and rule.status == "active" and rule.session in ("", session)
         is_withdrawn = bool(rule.changes) and rule.changes[-1].what == "withdrawn"
         ends = None if is_withdrawn or not is_theirs else rule.expires_at
-        if ends is not None and since < ends.timestamp() <= now.timestamp():
-            what = "ban" if rule.is_checked else "reminder"
-            at = shown_time(ends, rules.zone, now)
-            lines[rule.rule] = f"The {what} “{plain(rule.rule, 160)}” ended on {at}."
-    if lines:
-        rules.store.put(*place, now.timestamp())
+        if ends is not None and now - MAX_SESSION < ends <= now:
+            ended.setdefault(rule.session, []).append((ends, rule))
+    lines: dict[str, str] = {}
+    for of_session, found in ended.items():
+        # Other sessions do not tell of a session's rules, so it remembers for itself what was told.
+        place = (rules.workspace, ".ended", f"told:{of_session}" if of_session else "told")
+        last = read_or_new(rules.store.get(*place), float)  # seconds since 1970
+        for ends, rule in found:
+            if ends.timestamp() > last:
+                what = "ban" if rule.is_checked else "reminder"
+                at = shown_time(ends, rules.zone, now)
+                lines[rule.rule] = f"The {what} “{plain(rule.rule, 160)}” ended on {at}."
+                rules.store.put(*place, now.timestamp())
     return [*lines.values()]
 
 

@@ -328,11 +328,11 @@ class ToolMemoryStore:
         return self.change(rule, actor, "rejected", request=None)
 
     def end_session(self, session: str) -> int:
-        """Delete this session's rules and expired ones of others. Returns how many it deleted."""
-        now = self.clock.now()
+        """Delete this session's rules and long expired ones of others. Returns how many."""
+        long_ago = self.clock.now() - MAX_SESSION  # until then the others can tell of the end
         number = 0
         for rule in self._listing(SESSION_RULES).rules:
-            is_over = rule.expires_at is not None and rule.expires_at <= now
+            is_over = rule.expires_at is not None and rule.expires_at <= long_ago
             if is_over or rule.session == session:
                 number += self.store.delete(self.workspace, SESSION_RULES, rule_key(rule.id))
         return number
