@@ -137,7 +137,7 @@ def _foreign_part(message: Mapping[str, Any]) -> str:
 
 
 def tool_part(part: Mapping[str, Any]) -> str:
-    """Return the sign of another provider's call or answer, such as "tool_use"; "" without one."""
+    """Return the type of a call or answer in another provider's form, as "tool_use"; else ""."""
     kind = part.get("type")
     if isinstance(kind, str) and kind in _FOREIGN_PARTS:
         return kind

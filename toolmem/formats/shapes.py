@@ -75,7 +75,7 @@ class Shape(Struct, frozen=True):
 
 
 class Format(Struct, frozen=True):
-    """The format of another program. A unit that fits one of the `marks` is in this format."""
+    """The format of another program. A line or other unit that fits one of `marks` is in it."""
 
     name: str
     marks: tuple[Where, ...] = ()
@@ -173,7 +173,7 @@ def recognize(unit: Any, formats: tuple[Format, ...]) -> Format | None:
 
 
 def events_of(form: Format, unit: Any) -> Iterator[Event]:
-    """The events of a unit, in their order."""
+    """Yield the events in a unit of a file, such as a line, in their order."""
     unit = form.prepare(unit) if form.prepare else unit
     yield from _events_in(form, unit, unit)
 
