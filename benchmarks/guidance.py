@@ -58,7 +58,7 @@ from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Line
 from toolmem.research.backtest import EVERY, by_tool, written_in_use
 from toolmem.testing.scripted import ScriptedModel
-from toolmem.text.error_lines import error_class_of, may_pass
+from toolmem.text.error_lines import error_class_of, is_temporary
 
 GOALS = {"intercode": 0.78, "sample": 0.77, "toolbench": 1.0}  # at 500 tokens
 CARD = 500  # tokens of the card that a labelled failure is asked of
@@ -321,7 +321,7 @@ def passing_repairs(calls: Sequence[ToolCallResult]) -> Iterator[tuple[str, bool
     for one in found.recoveries:
         failed, worked = calls[one.failure], calls[one.success]
         line = found.messages[one.failure]
-        if any(may_pass(kind, line) for kind in (failed.error_class, error_class_of(line))):
+        if any(is_temporary(kind, line) for kind in (failed.error_class, error_class_of(line))):
             text = f"{failed.tool_name} {failed.input}: {line[:80]}; then {worked.input}"
             yield text, not differs_as_named(line, failed.input, worked.input)
 

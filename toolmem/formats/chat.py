@@ -54,7 +54,7 @@ _TIMES = ("create_time", "created_at", "timestamp", "created")
 class UserMessage(NamedTuple):
     """What a user said in a conversation."""
 
-    conversation: str
+    conversation: str  # its id
     text: str
 
 
@@ -74,7 +74,7 @@ class Chat(Struct):
 
     calls: list[ChatCall] = msgspec.field(default_factory=list)
     problems: list[str] = msgspec.field(default_factory=list)
-    user_texts: list[tuple[int, str]] = msgspec.field(default_factory=list)  # and calls before
+    user_texts: list[tuple[int, str]] = msgspec.field(default_factory=list)  # (calls before, text)
     by_order: int = 0  # answers that were assigned to one of several calls by order alone
 
     @property
@@ -91,7 +91,7 @@ def is_conversation(value: Any) -> bool:
 
 
 def read_chat(messages: list[Any]) -> Chat:
-    """Read messages. A message that cannot be read goes to `problems`."""
+    """Read a conversation's messages. `problems` of the result says what could not be read."""
     chat = Chat()
     context = ""
     # Unanswered calls, in groups of one message: by id, by name, and all of them under "".
@@ -137,7 +137,7 @@ def _foreign_part(message: Mapping[str, Any]) -> str:
 
 
 def tool_part(part: Mapping[str, Any]) -> str:
-    """The type or key of a part that is a call or answer, not in OpenAI's chat form; else ""."""
+    """Return the type of a call or answer in another provider's form, as "tool_use"; else ""."""
     kind = part.get("type")
     if isinstance(kind, str) and kind in _FOREIGN_PARTS:
         return kind
@@ -196,7 +196,7 @@ def _take_answered(
 
 
 def records_of(value: Any, seen: dict[str, int]) -> tuple[list[dict[str, Any]], Chat]:
-    """Records of the answered calls of a conversation, as `read_records` takes them.
+    """Return (records of the answered calls, for `read_records`; all that the conversation holds).
 
     `seen`: how often the file had each id so far; a repeated id gets a number.
     """
@@ -233,7 +233,7 @@ def _unique(name: str, seen: dict[str, int]) -> str:
 
 
 def read_arguments(arguments: Any) -> Any:
-    """Decode the arguments of a call; a text that is no JSON object, list or string stays text."""
+    """Decode a call's arguments. Text that is no JSON object, list or string stays; none is {}."""
     if arguments is None or arguments == "":
         return {}
     if not isinstance(arguments, str):
@@ -252,7 +252,7 @@ _PART_KEYS = frozenset({"type", "text", "refusal", "content"})
 
 
 def text_of(content: Any) -> str:
-    """Return a content's text or texts of parts, with the type in place of image or sound."""
+    """Return the text of a message's `content`; for an image or sound its type: `[image_url]`."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -266,7 +266,7 @@ def text_of(content: Any) -> str:
 
 
 def typed_text(content: Any) -> str:
-    """The text of a user's message, without results of tools, which some programs put there too."""
+    """Return a user message's text, without results of tools, which some programs put there too."""
     if isinstance(content, list):
         content = [
             part
@@ -285,7 +285,7 @@ def _part_text(part: Any) -> str:
 
 
 def json_digest(value: Any, size: int = 12) -> bytes:
-    """A digest of `size` bytes of a value that JSON can hold; the order of keys counts.
+    """Return a digest of `size` bytes of a JSON value; the order of keys counts.
 
     Ids of stored calls are made of it, so it must never change.
     """

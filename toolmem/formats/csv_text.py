@@ -21,10 +21,10 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Any], note: str = "") -> str:
-    """A header, then the rows, and a last line with `note`. Lines end as RFC 4180 says.
+    """Write rows as CSV: a header, the rows, and `note` as a last line. Lines end in "\\r\\n".
 
-    `columns`: attributes of a row, such as `state` or `rule.tool_name`; the header has the last
-    part. With "\\n" alone, Python before 3.13 leaves a lone "\\r" in a text unquoted.
+    `columns`: attributes of a row, such as `state` or `rule.tool_name`, whose heading is its last
+    part. If lines ended in "\\n", Python before 3.13 would leave a lone "\\r" in a text unquoted.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
@@ -37,7 +37,7 @@ def csv_text(columns: Sequence[str], rows: Iterable[Any], note: str = "") -> str
 
 
 def cell(value: Any) -> str:
-    """A value as the text of a cell; what a spreadsheet would run gets an apostrophe before it."""
+    """Return the text of a cell, with an apostrophe before what a spreadsheet would run."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -70,7 +70,7 @@ def read_calls(
 
 
 def frame_of(kind: type[Struct], rows: Sequence[Struct]) -> pd.DataFrame:
-    """A row for each item, a column for each field. Calls also have `conversation_id`.
+    """Make a DataFrame of structs: a column for each field, and `conversation_id` for calls.
 
     Raises RequestError if pandas is not installed.
     """

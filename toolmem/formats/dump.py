@@ -41,7 +41,7 @@ _JUDGE = JudgeIdentity("imported", "unknown", "")
 
 
 def dump_line(window: Window[ToolCallResult], score: float | None) -> bytes:
-    """One line, without the line end. `score`: the average of the window."""
+    """Write a tool's window as a line of a dump, without line end. `score`: its calls' average."""
     record = window.record
     guidance = record.guidance
     body = {
@@ -81,7 +81,7 @@ def _call_object(call: ToolCallResult) -> dict[str, Any]:
 
 
 def write_dump(path: Path, lines: Iterable[bytes]) -> int:
-    """Replace a file by one that only this user can read. Returns the number of its lines."""
+    """Write lines to a file that only this user can read, and return their number."""
     path.parent.mkdir(parents=True, exist_ok=True)
     count = 0
     with replacing(path, 0o600, keeps_mode=False) as out:
@@ -92,14 +92,14 @@ def write_dump(path: Path, lines: Iterable[bytes]) -> int:
 
 
 class DumpRead(NamedTuple):
-    """What a dump holds. `passed_over`: the lines that hold no tool memory, by memory type."""
+    """What a dump holds. `passed_over`: numbers of lines of another memory type, by this type."""
 
     windows: list[Window[ToolCallResult]]
     passed_over: dict[str, list[int]]
 
 
 def read_dump(path: Path, workspace: str, now: datetime) -> DumpRead:
-    """Read and check the whole file. Raises RequestError that names every bad line."""
+    """Read a dump for `workspace`; a missing time is `now`. RequestError names the bad lines."""
     read = DumpRead([], {})
     problems: list[str] = []
     for line in read_lines(path):
@@ -212,7 +212,8 @@ def _calls_of_reme(results: list[Any], name: str, now: datetime) -> list[ToolCal
 
 
 def _with_verdict(call: ToolCallResult, raw: Mapping[str, Any]) -> ToolCallResult:
-    summary, evaluation = str(raw.get("summary") or ""), str(raw.get("evaluation") or "")
+    summary = str(raw.get("summary") or "")
+    evaluation = str(raw.get("evaluation") or "")
     score = raw.get("score")
     if not (summary or evaluation) or not isinstance(score, int | float):
         return call

@@ -25,7 +25,7 @@ _TOO_LONG = f"over {MAX_LINE >> 20} MB"
 
 
 class Line(NamedTuple):
-    """One line that is not empty. `error`: why it could not be read, else ""."""
+    """The JSON value of one line that is not empty. `error`: why it could not be read, else ""."""
 
     number: int  # from 1
     value: Any
@@ -43,7 +43,7 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[Line]:
 
 @contextmanager
 def unpacked(path: str | os.PathLike[str]) -> Iterator[BinaryIO | Unpacked]:
-    """The bytes of a file, which may be gzipped. Raises OSError."""
+    """Open a file to read its bytes, unpacked if it is gzipped. Raises OSError."""
     with Path(path).open("rb") as plain:
         is_gzip = plain.read(2) == _GZIP
         plain.seek(0)
@@ -76,7 +76,7 @@ class Unpacked(gzip.GzipFile):
 
 
 def lines_of(file: BinaryIO | Unpacked) -> Iterator[Line]:
-    """Read lines that end in \\n (U+2028 ends none). Of a too long line, the rest is skipped."""
+    """Read JSON from lines that end in \\n. A line over MAX_LINE is skipped, and has an error."""
     number = 0
     while line := file.readline(MAX_LINE + 2):
         number += 1
@@ -101,6 +101,7 @@ def read_json(text: bytes | str, name: str = "") -> Any:
 
 
 def read_line(number: int, line: bytes | memoryview | msgspec.Raw) -> Line:
+    """Read one line of JSON. What is wrong with it is in `error` of the result."""
     if memoryview(line).nbytes > MAX_LINE:
         return Line(number, None, _TOO_LONG)
     line = bytes(line)

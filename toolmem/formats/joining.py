@@ -3,8 +3,8 @@
 An answer belongs to the open call with its id; without an id, to the oldest open call of the
 conversation. The number of open calls is limited, so that a file of any size can be read.
 
-The id of a record is made of the format, the id in the source, and the time of the call, or the
-conversation where there is no time, or the content where there is neither.
+The id of a record is made of the format, the call's id in the source, or else its content, and the
+time of the call, or else its conversation.
 Logs of requests and forked sessions repeat old calls under other times and conversations. There, an
 id that was drawn at random counts with the tool and arguments alone. So a file that is read again,
 and a session that was copied into another file, have the same ids.
@@ -43,7 +43,7 @@ class Histories:
         self._names: dict[bytes, str] = {}  # of conversations, by the digest of their messages
 
     def known(self, messages: list[Any], own_name: str) -> tuple[int, str]:
-        """Return how many of the messages an earlier line had, and their conversation's name."""
+        """Return (count of messages that an earlier line had, its conversation or `own_name`)."""
         digest = b""
         name = ""
         count = 0
@@ -88,7 +88,7 @@ class Joiner:
             self._lacking = {name: path for name, path in fields.items() if path}
 
     def read(self, unit: Any) -> Iterator[tuple[Record | UserMessage | None, str]]:
-        """Yield calls that this unit completes, the user's messages, and problems of its parts."""
+        """Yield (record, "") of completed calls, (message, "") of the user, and (None, problem)."""
         if self.form.history:
             unit = self._without_history(unit)
         self._rows += 1

@@ -99,10 +99,10 @@ def read_recording(
     mapping: Mapping[str, str] | None = None,
     limit: int | None = None,
 ) -> Recording:
-    """Read files and folders in order. Raises RequestError.
+    """Read files and folders in order. Raises RequestError if one of them cannot be read.
 
-    `format`: one of NAMES; None: it is recognized. `mapping`: paths of the fields, in an unknown
-    format. `limit`: the number of records to read.
+    `now`: the time of calls without one. `format`: one of NAMES; None: it is recognized. `mapping`:
+    paths of the fields, in an unknown format. `limit`: the number of records to read.
     """
     reader = RecordingReader(now, format=format, mapping=mapping)
     found = Recording()
@@ -164,7 +164,7 @@ class RecordingReader:
         self._random_ids: set[str] = set()  # of records that were read from conversations
 
     def all_notes(self) -> list[str]:
-        """The notes as lines: the counts, then up to MAX_NAMED files of each kind."""
+        """Return all notes as lines: counts, then unreadable files, then those without calls."""
         counts = [each for each in self.notes.items() if each[1] > 0]
         lines = [_counted(*each) for each in [*counts, *self._misspelled.most_common(5)]]
         for reasons in (self.unreadable, self._without_calls):
@@ -265,7 +265,7 @@ class RecordingReader:
         return ReadCall(call, row, line, name)
 
     def conversation(self, value: Any) -> Iterator[tuple[Any, str]]:
-        """Yield a conversation's problems, then its calls and messages. It is in OpenAI's form."""
+        """Read OpenAI's form: yield (None, problem), then (record, "") and (user's message, "")."""
         if not is_conversation(value):
             yield None, "no conversation: expected an object with a list `messages`"
             return
@@ -413,7 +413,7 @@ def _suggested_mapping(value: dict[str, Any]) -> str:
 
 
 def read_labels(path: str | os.PathLike[str]) -> dict[int, bool]:
-    """Whether calls worked, by row: from a CSV file with `index` (or `row`) and `label`.
+    """Read whether calls worked, by row, from a CSV file with `index` (or `row`) and `label`.
 
     A label is 1 or true where the call worked, 0 or false where it did not. Rows without one are
     left out, so the `calls.csv` of an evaluation can be filled in. Raises RequestError.

@@ -75,7 +75,7 @@ class Shape(Struct, frozen=True):
 
 
 class Format(Struct, frozen=True):
-    """The format of another program. A unit that fits one of the `marks` is in this format."""
+    """The format of another program. A line or other unit that fits one of `marks` is in it."""
 
     name: str
     marks: tuple[Where, ...] = ()
@@ -95,7 +95,7 @@ class Format(Struct, frozen=True):
 
 
 def fits(where: Where, part: Any, unit: Any) -> bool:
-    """Whether a part (`^`: its unit) has at each path of `where` the value that `where` wants."""
+    """Whether a part has the values of `where` at its paths. Paths with `^` begin at the unit."""
     for path, wanted in where.items():
         found = read_path(path, part, unit)
         values = found if type(found) is list and "*" in path else [found]
@@ -116,7 +116,7 @@ def _fits(value: Any, wanted: Any) -> bool:
 
 
 def read_path(path: str, part: Any, unit: Any) -> Any:
-    """The value at a path; None if that is null, UNSET where there is none."""
+    """Return the value at a path: None if it is null, UNSET if there is none."""
     found: Any = UNSET
     empty: tuple[str, ...] = ()  # the place of an empty text
     for begins, keys in _alternatives(path):
@@ -173,7 +173,7 @@ def recognize(unit: Any, formats: tuple[Format, ...]) -> Format | None:
 
 
 def events_of(form: Format, unit: Any) -> Iterator[Event]:
-    """The events of a unit, in their order."""
+    """Yield the events in a unit of a file, such as a line, in their order."""
     unit = form.prepare(unit) if form.prepare else unit
     yield from _events_in(form, unit, unit)
 
@@ -334,7 +334,7 @@ _OTHER_NAMES = {
 
 
 def mapped(mapping: Mapping[str, str]) -> Format:
-    """The format that a user describes: fields of a shape by their paths. Raises RequestError."""
+    """Make a format from a user's paths, as {"name": "tool", "time": "at"}. Raises RequestError."""
     if not isinstance(mapping, Mapping):
         got = type(mapping).__name__
         raise RequestError(f"mapping: expected a dict of fields and paths, got {got}")

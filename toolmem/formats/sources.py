@@ -62,7 +62,7 @@ def find_files(
     paths: Sequence[str | os.PathLike[str]],
     closed: Callable[[OSError], None] | None = None,  # gets the error of an unreadable folder
 ) -> list[Path]:
-    """List the files in `paths`, and all files in folders among them. Raises RequestError."""
+    """List the files in `paths`; of a folder, those with SUFFIXES. Raises RequestError."""
     found = []
     for path in map(Path, paths):
         if path.is_dir():
@@ -236,7 +236,7 @@ _PARENT = "(SELECT parent_id FROM session WHERE session.id = part.session_id)"  
 
 
 def opencode_folders(path: Path) -> list[tuple[str, int]]:
-    """The folders of the sessions in a database of OpenCode, and how many bytes each has.
+    """Return (folder, bytes of the sessions started in it) of a database of OpenCode.
 
     A folder is "" if it is unknown, as in a locked database. [] for any other file.
     """

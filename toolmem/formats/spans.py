@@ -21,7 +21,7 @@ _KINDS = {
 
 
 def flat_span(unit: Any) -> Any:
-    """Flatten spans in OTLP's form, or one span as the SDK prints it."""
+    """Return spans in OTLP's form as a list of flat objects, or a span of the SDK as one object."""
     resources = unit.get("resourceSpans") or [unit]
     groups = [each for one in resources for each in one.get("scopeSpans") or ()]
     if not groups:
@@ -125,7 +125,7 @@ def _first(attributes: dict[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 def with_attachments(sample: Any) -> Any:
-    """Put the attachments of an inspect_ai sample back in their places."""
+    """Replace each `attachment://...` in an inspect_ai sample by the text that it stands for."""
     attachments = sample.get("attachments") or {}
 
     def restored(text: str) -> str:

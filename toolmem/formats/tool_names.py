@@ -1,6 +1,6 @@
-"""The names that an agent's hooks get for its tools. Its transcripts are read into the same names.
+"""How agents name tools. Transcripts are read into the names that hooks get.
 
-Thus guidance from transcripts applies to the calls that hooks see.
+So guidance from an agent's transcripts applies to the calls that its hooks see.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ToolNames(Struct, frozen=True, kw_only=True):
     commands: dict[str, tuple[str, str]] = {}  # by tool in a transcript; see `in_hook`
 
     def split(self, name: str, server: str = "") -> tuple[str, str]:
-        """Split a tool's name into its name at the MCP server and the server; "" without a server.
+        """Split `mcp__github__search` into ("search", "github"); the server is "" if there is none.
 
         A name is never shortened to one of the agent's own tools: `mcp__x__Bash` is not `Bash`.
         """
@@ -44,8 +44,8 @@ class ToolNames(Struct, frozen=True, kw_only=True):
     def in_hook(self, name: str, arguments: Any) -> tuple[str, Any]:
         """Convert a tool's name and arguments in a transcript into those that a hook gets.
 
-        `commands` has the tool's name in hooks and one parameter. A hook gets only this parameter,
-        as `command`. A list of words is joined; a text in place of arguments counts as `input`.
+        By `commands`, `exec_command` with {"cmd": "ls"} becomes `Bash` with {"command": "ls"}.
+        A list of words is joined; a text in place of arguments counts as `input`.
         """
         renamed, parameter = self.commands.get(name, (name, ""))
         given = {"input": arguments} if isinstance(arguments, str) else arguments

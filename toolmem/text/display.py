@@ -39,7 +39,7 @@ def visible(text: str, limit: int = 500) -> str:
 
 
 def shown_name(name: str, limit: int = 200) -> str:
-    """Write a name from outside on one line, to be put between backticks; controls are visible."""
+    """Write a name as `visible` does, with "'" for "`", so that backticks can be put around it."""
     return visible(name.replace("`", "'"), limit)
 
 
@@ -50,7 +50,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def marked(text: str) -> str:
-    """Replace each invisible character in the lines of a text by its code point."""
+    """Replace each invisible character but line ends by its code point: `<U+200B>`."""
     return "\n".join(
         _HIDDEN.sub(lambda run: "".join(f"<U+{ord(c):04X}>" for c in run[0]), line)
         for line in text.expandtabs(4).splitlines()
@@ -58,7 +58,7 @@ def marked(text: str) -> str:
 
 
 def shown_time(at: datetime, zone: tzinfo | None, now: datetime) -> str:
-    """Write a time for people: "Fri 28 Nov 24:00" is the end of that day. `zone`: the user's."""
+    """Write a time as "Fri 28 Nov 14:05", midnight as 24:00. A year other than now's is added."""
     local = at.astimezone(zone)
     is_midnight = (local.hour, local.minute) == (0, 0)
     day = local - timedelta(minutes=1) if is_midnight else local
@@ -86,13 +86,13 @@ def bounded(text: str, limit: int) -> str:
 
 
 def plain_line(text: str) -> str:
-    """Write `plain` text, with a backslash if it would open a heading, bullet, quote or fence."""
+    """Write a text on one line, with a backslash before a heading, bullet, quote or fence."""
     text = shown(text)
     return plain("\\" + text if _OPENS.match(text) else text, _MAX_LINE)
 
 
 def plain_lines(text: str, limit: int) -> str:
-    """Write lines for a prompt, without headings, quotes and fences. Bullets stay.
+    """Write lines for a prompt that open no Markdown heading, quote or fence. Bullets stay.
 
     `limit`: how many characters of `text` are read.
     """

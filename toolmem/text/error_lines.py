@@ -91,7 +91,7 @@ def error_line(output: str) -> str:
 
 
 def generalize(line: str) -> str:
-    """Put `BLANK` for the names, numbers and quotations in a message that differ between calls."""
+    """Replace names, numbers and quotations by BLANK: `no file "a.txt"` becomes `no file …`."""
     bare = line.replace("\0", "")
     # HTTP status and exit codes stay: they tell classes of errors apart.
     codes = iter(STATUS.findall(bare))
@@ -301,10 +301,10 @@ def _error_class_of(head: str) -> str:
     return next((name for name, pattern in _by_message() if pattern.search(head)), "")
 
 
-def may_pass(error_class: str, line: str) -> bool:
+def is_temporary(error_class: str, line: str) -> bool:
     """Whether the same call may work later, because a service, network or lock was in the way.
 
-    A command or query that took too long would take as long again.
+    A command or query that took too long is not temporary: it would take as long again.
     """
     head = line[:_MAX_CLASSIFIED]
     if error_class == "timeout":

@@ -52,7 +52,7 @@ def mask_call(call: ToolCallResult, key: bytes) -> ToolCallResult:
 
 
 class Masker:
-    """Masks the secrets of one call, and remembers them."""
+    """Masks the secrets of one call, and remembers them in `secrets`."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -70,7 +70,7 @@ class Masker:
         return text
 
     def value(self, value: Any, name: str = "") -> Any:
-        """Mask secrets in a JSON value. `name` and the keys tell which values are secrets."""
+        """Mask secrets in a JSON value. Its `name` and the keys in it tell what is a secret."""
         if isinstance(value, str):
             return self._named_text(name, value)
         if isinstance(value, Mapping):

@@ -75,7 +75,7 @@ _PATHS = ("/", "~/", "./", "../", "C:\\", "file:")
 
 @lru_cache(maxsize=4096)
 def secret_kind(name: str) -> Kind:
-    """Return how surely a key, variable, header or option of this name holds a secret."""
+    """Return whether a key, variable, header or option holds a secret: sure, likely, or ""."""
     words = [word.lower() for word in _WORD.findall(name[-LONGEST_NAME:])]
     while len(words) > 1 and (words[-1] in _SUFFIXES or words[-1].isdigit()):
         words.pop()
@@ -115,7 +115,7 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_plain_word(word: str) -> bool:
-    """Whether a word is common in sentences, or names a type or a state."""
+    """Whether a word is common in sentences (`cannot`), or names a type or a state (`string`)."""
     return word.lower() in _STATE_WORDS or word.lower() in _SENTENCE_WORDS
 
 

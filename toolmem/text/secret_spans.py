@@ -127,7 +127,7 @@ _OTHER_TOKENS = (
 
 
 def secret_spans(text: str) -> Sequence[Span]:
-    """Return the spans of all secrets, in order; none overlaps another."""
+    """Return (start, end) of each secret in a text, in order; none overlaps another."""
     return _spans_of_short(text) if len(text) <= _SHORT else _spans(text)
 
 
@@ -355,7 +355,8 @@ def _of_headers(text: str, low: str) -> Iterator[Span]:
             is_basic = b":" in base64.b64decode(value, validate=True)  # user:password
         except ValueError:
             is_basic = False
-        if looks_random(value) if found[1] == "bearer" else is_basic:
+        is_secret = looks_random(value) if found[1] == "bearer" else is_basic
+        if is_secret:
             yield found.span(2)
 
 

@@ -105,7 +105,7 @@ MAX_TEXTS_INSIDE = 50  # of one command
 
 
 def texts_inside(program: str, rest: Sequence[str]) -> Iterator[str]:
-    """Yield commands in a known program's words: `awk 'BEGIN{system("X")}'`, `vim -c '!X'`."""
+    """Yield the commands X in a program's words: `awk 'BEGIN{system("X")}'`, `vim -c '!X'`."""
     if program not in _RUN_TEXTS:
         return
     pattern = _RUNS_INSIDE.get(program[-3:], _RUNS_INSIDE[""])
@@ -120,9 +120,9 @@ def texts_inside(program: str, rest: Sequence[str]) -> Iterator[str]:
 
 
 def tail_starts(words: Sequence[str]) -> range:
-    """Return the indexes of a command's words at which another command may begin.
+    """Return the indexes of a command's words at which another command may begin: 1 in `foo rm x`.
 
-    The last word of an unknown program counts only if it has spaces.
+    After an unknown program, the last word counts only if it has spaces.
     """
     program = words[0].lower() if words else ""
     if program not in KNOWN_PROGRAMS:
@@ -141,7 +141,7 @@ def takes_data(words: Sequence[str]) -> bool:
 
 
 def may_write_operands(words: Sequence[str]) -> bool:
-    """Whether a program is unknown and so may write the files that it names."""
+    """Whether a command's program is unknown, and so may write the files that its words name."""
     program = words[0].lower() if words else ""
     if program in _KNOWN or program.startswith(("python", "ruff")):
         return False
@@ -150,12 +150,12 @@ def may_write_operands(words: Sequence[str]) -> bool:
 
 
 def only_reads(words: Sequence[str]) -> bool:
-    """Whether a program is known not to change the files that it names."""
+    """Whether a command's program is known not to change the files that its words name."""
     return bool(words) and words[0].lower() in _ONLY_READ
 
 
 def operand_groups(words: Sequence[str]) -> list[list[str]]:
-    """Group operands: each alone if the program treats all alike, otherwise all together."""
+    """Group operands: each alone if a program treats them alike (`rm a b`), else all (`mv a b`)."""
     program = normalized(words[0]) if words else ""
     if program in PRINTERS:
         return [[]]
@@ -283,7 +283,7 @@ _CODE_FILE = late_pattern(r"[^\s:=]{0,300}(?:/|\.[a-z]\w{0,9}$|^\.)[^\s]{0,300}"
 
 
 def inline_code(program: str, rest: Sequence[str], stdin: str | None) -> str:
-    """Return program text that an interpreter gets in its words or standard input, or ""."""
+    """Return the program text of `python -c TEXT` or of an interpreter's input; "" without one."""
     found = INTERPRETER.fullmatch(program)
     if found is None and program.lower() in KNOWN_PROGRAMS:
         return ""
@@ -295,7 +295,7 @@ def inline_code(program: str, rest: Sequence[str], stdin: str | None) -> str:
 
 
 def commands_in(code: str) -> Iterator[str | list[str]]:
-    """Yield what code may run: texts that are command lines, and lists of words."""
+    """Yield commands in the string literals of code that may run them: "a b" or ["a", "b"]."""
     if not CODE_RUNS.search(code):
         return
     for group in _literals(code, _BETWEEN_WORDS):
