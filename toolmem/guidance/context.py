@@ -92,7 +92,7 @@ class Context:
         return found
 
     def acted_between(self, failed: ToolCallResult, worked: ToolCallResult) -> Calls:
-        """Return other tools' calls between two calls that worked and may have changed things."""
+        """Return the calls of other tools in between that worked and may have changed something."""
         return [
             each
             for each in self._between(failed, worked)
@@ -128,7 +128,7 @@ class Answers:
         return list(filter(None, map(_shape, self._outputs)))
 
     def are_like(self, output: str, least: float) -> bool:
-        """Whether an output looks like an answer: has at least this share of its fields, 0 to 1."""
+        """Whether an output looks like an answer. `least`: share of common fields, from 0 to 1."""
         shape = _shape(output)
         if isinstance(shape, frozenset):
             fields = (each for each in self._shapes if isinstance(each, frozenset))

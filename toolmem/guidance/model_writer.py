@@ -101,7 +101,7 @@ class ModelWriter:
         return replace(guidance, prompt_tokens=tokens, prompt_version=self._whole.version)
 
     async def update(self, tool_name: str, calls: Calls, new: Calls, old: Guidance) -> Guidance:
-        """Update `old` with the calls in `new`. The card is of all `calls`. Raises ModelError."""
+        """Update `old` with the calls in `new`; the card reads all `calls`. Raises ModelError."""
         guidance = await self._ask(self.prompt(tool_name, new, old), tool_name, calls, old)
         tokens = estimated_tokens(self.prompt(tool_name, calls))
         version = self._update.version

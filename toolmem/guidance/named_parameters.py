@@ -75,7 +75,7 @@ class Lessons:
     def of(self, path: str, part: str, sent: Any = None) -> str:
         """Write the lesson on a parameter: the source of its values, their form or usual values.
 
-        `path`: its name. `part`: the part of the tool. `sent`: the value that failed, as shown.
+        `path`: its name. `part`: what of the tool is used (`psql`). `sent`: the value that failed.
         Returns "" if nothing of use is known.
         """
         if source := self._source(path):

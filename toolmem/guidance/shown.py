@@ -39,7 +39,7 @@ _COUNTS = re.compile(
 
 
 def within(lines: Sequence[Line], max_tokens: int) -> list[Line]:
-    """Return the lines that fit, in order. Examples have up to a quarter of the room reserved."""
+    """Return the lines that fit, in order. Up to a quarter of `max_tokens` is for examples."""
     costs = [token_weight(BULLET + line.text) + 1 for line in lines]  # 1 for the line break
     examples = sum(cost for line, cost in zip(lines, costs, strict=True) if line.kind == "example")
     reserved = min(examples, max_tokens // _EXAMPLES_SHARE)
@@ -72,8 +72,8 @@ def fit(guidance: Guidance, max_tokens: int) -> str:
 def fit_together(tools: Sequence[tuple[str, Guidance]], max_tokens: int) -> list[str]:
     """Fit guidance of several tools into `max_tokens`; return a text for each, "" if none fits.
 
-    `tools`: (heading, guidance); headings cost, too. Failures come before examples. Tools get one
-    line in turn, the tool with the most failures first.
+    `tools`: (heading, guidance). Headings cost tokens, too. Failures come before examples. Tools
+    get one line in turn, the tool with the most failures first.
     """
     contents = [_content(guidance.text) for _, guidance in tools]
     failed = [sum(line.k for line in one.lines if _TURN.get(line.kind, 0) < 2) for _, one in tools]
@@ -177,7 +177,6 @@ def without_forgotten(guidance: Guidance) -> Guidance:
     """
     if not guidance.forgotten:
         return guidance
-
     keys = guidance.forgotten
 
     def without(text: str) -> str:

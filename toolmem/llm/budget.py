@@ -32,7 +32,10 @@ class Budget:
     def price(
         self, model: str, prompt_tokens: int, completion_tokens: int = 0, cached_tokens: int = 0
     ) -> tuple[float | None, str]:
-        """Return (cost, currency); (None, "") without a price. `cached_tokens`: of the prompt."""
+        """Return (cost, currency) of a request; (None, "") if the model has no price.
+
+        `cached_tokens`: how many of `prompt_tokens` the service had in its cache.
+        """
         price = self._prices.get(model)
         if price is None:
             return None, ""
@@ -43,7 +46,7 @@ class Budget:
     def check_model(self, model: str, setting: str) -> None:
         """Check that `max_cost`, if it is set, can be applied to a model. Raises ConfigError.
 
-        It needs a price, in the same currency as other models. `setting`: where it is configured.
+        The model needs a price in the currency of the others. `setting`: where it is configured.
         """
         if self._limits.max_cost is None:
             return

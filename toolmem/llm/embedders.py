@@ -38,7 +38,7 @@ DIMENSIONS = {
 
 
 class RemoteEmbedder:
-    """Implements `Embedder` by a service. Blank texts are not sent; their vectors are zeros."""
+    """Implements `Embedder` with a service. Blank texts are not sent; their vectors are zeros."""
 
     def __init__(self, client: Client, section: EmbeddingSection, dimension: int) -> None:
         self._client = client
@@ -46,7 +46,7 @@ class RemoteEmbedder:
         self.identity = EmbedderIdentity(client.endpoint.backend, client.endpoint.model, dimension)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a vector of unit length for each text. Raises ModelError. Blocks the thread."""
+        """Return unit vectors, one per text. Raises ModelError. It blocks: never in a coroutine."""
         future = asyncio.run_coroutine_threadsafe(self._embed(texts), event_loop())
         try:
             return future.result()

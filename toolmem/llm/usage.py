@@ -95,6 +95,6 @@ current_purpose: ContextVar[Purpose | None] = ContextVar("purpose", default=None
 
 
 def read_ledger(store: Store, workspace: str, newest: int | None = None) -> list[LedgerRow]:
-    """Read a workspace's requests to models, oldest first; only the `newest`, if given."""
+    """Read a workspace's requests to models, oldest first; only the last `newest`, if given."""
     found = store.list_records(workspace, NAMESPACE, newest=newest)
     return [each.read(LedgerRow) for each in found]
