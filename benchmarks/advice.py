@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from shared import Table, judged_calls
 
-from toolmem.guidance.advice import BUDGET, MAX_CALLS, Known, at_error
+from toolmem.guidance.advice import BUDGET, MAX_CALLS, Known, advice_lines
 from toolmem.guidance.observations import arguments_of
 from toolmem.guidance.shown import BULLET, within
 from toolmem.models.calls import ToolCallResult
@@ -46,7 +46,7 @@ def measure(calls: list[ToolCallResult]) -> tuple[int, int]:
             call = own[one.position]
             before = own[: one.position][-MAX_CALLS:]
             around = calls[: places[id(call)]][-MAX_CALLS:]
-            lines = within(at_error(Known(before, around), call), BUDGET)
+            lines = within(advice_lines(Known(before, around), call), BUDGET)
             text = "\n".join(BULLET + line.text for line in lines)
             guidance = Guidance(text=text, author="", lines=lines)
             asked += 1
@@ -84,7 +84,7 @@ def asked_in(name: str) -> list[Asked]:
         for place in failures[::step]:
             call, before = own[place], own[:place][-MAX_CALLS:]
             around = calls[: places[id(call)]][-MAX_CALLS:]
-            found.append(Asked(call, before, at_error(Known(before, around), call)))
+            found.append(Asked(call, before, advice_lines(Known(before, around), call)))
     return found
 
 

@@ -15,12 +15,7 @@ from msgspec.structs import replace
 from toolmem.guidance.card import failure_line
 from toolmem.guidance.evidence import Findings, examine, may_have_run
 from toolmem.guidance.failures import count, error_of
-from toolmem.guidance.named_parameters import (
-    Lessons,
-    nearby_line,
-    parameter_lines,
-    program_line,
-)
+from toolmem.guidance.named_parameters import Lessons, nearby_line, parameter_lines, program_line
 from toolmem.guidance.observations import Calls
 from toolmem.guidance.shown import is_forgotten
 from toolmem.guidance.wording import Language, Wording
@@ -49,7 +44,7 @@ class Known(Struct, frozen=True, dict=True):
 
     @cached_property
     def failures(self) -> list[Failure]:
-        """Merge failures of the history and the calls; silent and removed failures are left out."""
+        """Merge the failures in history and calls, without answers of no use and removed lines."""
         counted = list(self.history.failures) if self.history else []
         counted += count(self.found, None).failures if self.calls else []
         known: dict[tuple[str, str], Failure] = {}
@@ -75,7 +70,7 @@ def _counts(failure: Failure) -> tuple[int, int, int]:
 
 
 def known_of(store: Store, workspace: str, tool: str) -> Known:
-    """Read what a store knows of a tool: newest calls, also of other tools, and its history."""
+    """Read a tool's history, its newest calls, and the newest calls of all tools."""
 
     def newest(tool_name: str | None) -> list[ToolCallResult]:
         log = store.call_log(workspace, tool_names=tool_name, newest=True, limit=MAX_CALLS)
@@ -88,8 +83,8 @@ def known_of(store: Store, workspace: str, tool: str) -> Known:
     return Known(own, around, guidance.history, guidance.forgotten)
 
 
-def at_error(known: Known, call: ToolCallResult, language: Language = "") -> list[Line]:
-    """Write lines on the error of `call`, a judged call; the most specific line is first."""
+def advice_lines(known: Known, call: ToolCallResult, language: Language = "") -> list[Line]:
+    """Write advice on the error of `call`, a judged call; the most specific line is first."""
     wording = Wording(language)
     # Examined with the other calls, which show which parameters hold SQL or commands.
     observation = examine([*known.calls, call]).observed[-1]

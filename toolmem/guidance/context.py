@@ -1,7 +1,7 @@
 """Look at what other tools did in the conversations of a tool's calls.
 
 Another tool may have done what a failed call tried, or its result may have held the value that
-worked. A call is recognized by its tool and id, whether it was read from the log or a window.
+worked. A call is recognized by its tool and id, which no other call of a workspace has.
 """
 
 from __future__ import annotations
@@ -68,10 +68,11 @@ class Context:
         before: Observation,
         after: Observation,
     ) -> set[Repair]:
-        """Find the other tools whose results held the new value of a changed parameter, as repairs.
+        """Find the other tools whose results held the new value of a changed parameter.
 
         Tools called between the two calls come first; if none held it, those called before both.
-        `SHARED` marks a tool whose results held the value that failed, too.
+        Returns `Repair("source", path, "", tool)`; `SHARED` in place of "" marks a tool whose
+        results held the value that failed, too.
         """
         earlier = self.before(worked)
         between = self._between(failed, worked)
@@ -91,7 +92,7 @@ class Context:
         return found
 
     def acted_between(self, failed: ToolCallResult, worked: ToolCallResult) -> Calls:
-        """Return other tools' calls between two calls: those that worked and may have written."""
+        """Return the calls of other tools in between that worked and may have changed something."""
         return [
             each
             for each in self._between(failed, worked)
@@ -127,7 +128,7 @@ class Answers:
         return list(filter(None, map(_shape, self._outputs)))
 
     def are_like(self, output: str, least: float) -> bool:
-        """Whether an output looks like an answer. `least`: least share of common fields, 0 to 1."""
+        """Whether an output looks like an answer. `least`: share of common fields, from 0 to 1."""
         shape = _shape(output)
         if isinstance(shape, frozenset):
             fields = (each for each in self._shapes if isinstance(each, frozenset))
@@ -188,7 +189,7 @@ def _does_same(failed: ToolCallResult, later: ToolCallResult, answers: Answers) 
 
 
 def share_a_value(one: ToolCallResult, other: ToolCallResult) -> bool:
-    """Whether two calls were given the same value."""
+    """Whether the inputs of two calls share a value of three characters or more."""
     first, second = ({value for _, value in _values(each)} for each in (one, other))
     return any(len(value) >= LEAST_NAME for value in first & second)
 
@@ -201,7 +202,7 @@ def _values(call: ToolCallResult) -> set[tuple[str, str]]:
 def new_values(path: str, old: Any, new: Any) -> set[str]:
     """Return the texts and integers in `new` that are not in `old`, the parameter's earlier value.
 
-    Values without a digit are left out: words such as `economy` occur in results by chance.
+    Short ones, and those without a digit, are left out: they occur in results by chance.
     """
     if new is NOT_GIVEN:
         return set()
@@ -211,7 +212,7 @@ def new_values(path: str, old: Any, new: Any) -> set[str]:
 
 
 def holders(calls: Calls, values: set[str], known: Calls = ()) -> set[str]:
-    """Name the tools whose successful results held a value before any call was given this value.
+    """Name the tools whose successful results held one of `values` before a call was given it.
 
     `calls`: oldest first. `known`: earlier calls; a value that they were given has no source.
     """

@@ -148,7 +148,7 @@ def runs_what_it_fetches(observation: Observation) -> bool:
 def was_proposed(
     before: Observation | None, after: Observation, earlier: Sequence[CallTexts]
 ) -> bool:
-    """Whether a result of `earlier` calls proposed the call, and no task or input before it did.
+    """Whether a result of `earlier` calls proposed the call `after`, before a task or input did.
 
     A result proposes a call if it holds an address or package that the call uses, a path that the
     call runs or that is outside of the working folder, or two neighbouring words of its command or

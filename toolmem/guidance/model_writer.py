@@ -69,13 +69,13 @@ class ModelWriter:
         self.author = f"{model.backend}/{model.model}"
 
     def among(self, calls: Calls) -> ModelWriter:
-        """Copy this writer; the copy also reads all tools' calls in the same conversations."""
+        """Return a copy that also reads `calls`: all tools' calls in the same conversations."""
         writer = copy(self)
         writer._card = self._card.among(calls)
         return writer
 
     def prompt(self, tool_name: str, calls: Calls, old: Guidance | None = None) -> str:
-        """Return the prompt to be sent. `old`: guidance to update with `calls`; None if new."""
+        """Return the prompt for these calls. `old`: the guidance to update; None: write it anew."""
         template = self._whole if old is None else self._update
         bodies = {str(number): body for number, body in enumerate(_bodies(calls))}
         limit = max(MAX_PROMPT - len(template.text), MIN_CALL * len(calls))
@@ -101,7 +101,7 @@ class ModelWriter:
         return replace(guidance, prompt_tokens=tokens, prompt_version=self._whole.version)
 
     async def update(self, tool_name: str, calls: Calls, new: Calls, old: Guidance) -> Guidance:
-        """Update the old guidance with the calls in `new`. Raises ModelError."""
+        """Update `old` with the calls in `new`; the card reads all `calls`. Raises ModelError."""
         guidance = await self._ask(self.prompt(tool_name, new, old), tool_name, calls, old)
         tokens = estimated_tokens(self.prompt(tool_name, calls))
         version = self._update.version
@@ -149,7 +149,7 @@ class DryRunWriter:
         return replace(card, prompt_tokens=tokens, author=self.author)
 
     def update(self, tool_name: str, calls: Calls, new: Calls, old: Guidance) -> Guidance:
-        """Count the prompt of `ModelWriter.update`; the old card stands for a model's text."""
+        """Count the prompt of `ModelWriter.update`, with the old card as the text to update."""
         self._model.count(self._writer.prompt(tool_name, new, replace(old, written=old.text)))
         card = self._card.write(tool_name, calls, old)
         tokens = estimated_tokens(self._writer.prompt(tool_name, calls))

@@ -55,7 +55,7 @@ _STOP_WORDS = word_set("the and new name number type list ids not for can all")
 
 
 class Lessons:
-    """What calls that worked teach of a tool's parameters. `failures`: all failures counted."""
+    """What calls that worked teach of a tool's parameters. `failures`: those of its history."""
 
     def __init__(self, found: Findings, failures: Sequence[Failure], wording: Wording) -> None:
         self.found = found
@@ -64,9 +64,8 @@ class Lessons:
         self.named: dict[str, list[Repair]] = {}  # the tools and values that lessons name, by path
         self._sources: dict[str, Counter[str]] = {}
         self._repairs: Counter[str] = Counter()
-        self.origins: dict[
-            str, str | None
-        ] = {}  # where the calls behind lessons came from, by path
+        # Where the calls behind a lesson were imported from, by path.
+        self.origins: dict[str, str | None] = {}
         for repair, k in ((each.repair, each.k) for one in failures for each in one.repairs):
             if repair.kind == "source":
                 self._sources.setdefault(repair.path, Counter())[repair.after] += k
@@ -76,7 +75,8 @@ class Lessons:
     def of(self, path: str, part: str, sent: Any = None) -> str:
         """Write the lesson on a parameter: the source of its values, their form or usual values.
 
-        `sent`: the value that failed, as it is shown. Returns "" if nothing of use is known.
+        `path`: its name. `part`: what of the tool is used (`psql`). `sent`: the value that failed.
+        Returns "" if nothing of use is known.
         """
         if source := self._source(path):
             return source
@@ -117,9 +117,8 @@ class Lessons:
             value = found.observed[i].arguments.get(path, NOT_GIVEN)
             values = new_values(path, NOT_GIVEN, value)
             if isinstance(value, list) and any(isinstance(each, dict) for each in value):
-                values = {
-                    each for each in values if any(map(str.isalpha, each))
-                }  # no plain numbers
+                # Plain numbers occur in results by chance.
+                values = {each for each in values if any(map(str.isalpha, each))}
             if values:
                 carriers.append(found.calls[i])
                 before = found.context.before(found.calls[i])
@@ -296,7 +295,7 @@ def _instead(found: Findings, sent: dict[str, Any], good: Sequence[int]) -> list
 
 
 def program_line(lessons: Lessons, observation: Observation, message: str) -> Line | None:
-    """Suggest programs for a missing program, from commands that worked; similar names first."""
+    """Name programs of commands that worked, if the error says that one is missing."""
     texts = ((path, t) for path, t in observation.texts.items() if isinstance(t, Command))
     path, command = next(texts, ("", Command()))
     missing = missing_program(message, command)
@@ -323,7 +322,7 @@ def program_line(lessons: Lessons, observation: Observation, message: str) -> Li
 
 
 def nearby_line(around: Calls, call: ToolCallResult, message: str, wording: Wording) -> Line | None:
-    """Suggest a path similar to the one not found, from calls of any tool that worked."""
+    """Name a similar path from calls that worked, if the error says that one is not found."""
     missing = [path for path in _paths(call) if is_named(message, path.strip("/"))]
     if not missing or error_class_of(message) != "not_found":
         return None

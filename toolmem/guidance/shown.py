@@ -39,7 +39,7 @@ _COUNTS = re.compile(
 
 
 def within(lines: Sequence[Line], max_tokens: int) -> list[Line]:
-    """Return the lines that fit, in their order. Lines before the examples leave room for these."""
+    """Return the lines that fit, in order. Up to a quarter of `max_tokens` is for examples."""
     costs = [token_weight(BULLET + line.text) + 1 for line in lines]  # 1 for the line break
     examples = sum(cost for line, cost in zip(lines, costs, strict=True) if line.kind == "example")
     reserved = min(examples, max_tokens // _EXAMPLES_SHARE)
@@ -72,8 +72,8 @@ def fit(guidance: Guidance, max_tokens: int) -> str:
 def fit_together(tools: Sequence[tuple[str, Guidance]], max_tokens: int) -> list[str]:
     """Fit guidance of several tools into `max_tokens`; return a text for each, "" if none fits.
 
-    `tools`: headings, which count too, and guidance. Failures come before examples. Tools get one
-    line in turn, the tool with the most failures first.
+    `tools`: (heading, guidance). Headings cost tokens, too. Failures come before examples. Tools
+    get one line in turn, the tool with the most failures first.
     """
     contents = [_content(guidance.text) for _, guidance in tools]
     failed = [sum(line.k for line in one.lines if _TURN.get(line.kind, 0) < 2) for _, one in tools]
@@ -124,7 +124,7 @@ def _assembled(texts: Sequence[str], kept: set[int]) -> str:
 
 
 def numbered(text: str) -> list[str]:
-    """Number the lines of guidance; by the number a user removes a line. Headings have none."""
+    """Number the lines of guidance, so that a user can name one to remove; headings have none."""
     numbers = count(1)
     return [
         line if line.startswith("#") else f"{next(numbers)}. {line.removeprefix(BULLET)}"
@@ -171,13 +171,12 @@ def line_keys(line: Line) -> list[str]:
 
 
 def without_forgotten(guidance: Guidance) -> Guidance:
-    """Remove the lines that a user removed from guidance, whoever wrote it.
+    """Return guidance, of a card or of a model, without the lines that a user removed.
 
     Failures of removed lines lose their repairs, so that other repairs can take their place.
     """
     if not guidance.forgotten:
         return guidance
-
     keys = guidance.forgotten
 
     def without(text: str) -> str:
@@ -258,7 +257,7 @@ def _mean(total: float, count: int) -> float | None:
 
 
 def sums_of(calls: Iterable[ToolCallResult]) -> CallSums:
-    """Add up the figures of some calls."""
+    """Add up outcomes, scores, times and tokens of calls."""
     sums = CallSums(silent=0, no_use=0)
     for call in calls:
         sums.add(call)
@@ -266,7 +265,7 @@ def sums_of(calls: Iterable[ToolCallResult]) -> CallSums:
 
 
 def calls_since_guidance(record: ToolRecord) -> int:
-    """Count the kept calls newer than all that the guidance covers; `record.new` may have more."""
+    """Count the calls that are newer than every call which the tool's guidance covers."""
     count = 0
     while count < len(record.new) and record.new[-1 - count] == record.last_seq - count:
         count += 1

@@ -18,7 +18,7 @@ Reason = Literal[
 
 
 class Plan(Struct, frozen=True):
-    """The calls of a tool that a summary reads, or why it is skipped. Seqs ascend."""
+    """Which calls a summary of a tool reads, by ascending seq, and why it is made or skipped."""
 
     reason: Reason
     seqs: tuple[int, ...]  # the newest judged calls, which a summary reads

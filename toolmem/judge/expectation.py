@@ -107,7 +107,9 @@ def expectation(tool_name: str, given: Any) -> Expectation:
     runs_code = first in _RUNS or ("code" in named and bool(named & _RUNS))
     if named & _INTERPRETS or runs_code or (first in _LANGUAGES and len(parts) < 3):
         return Expectation("program")
-    kind: Kind = "action" if changes else "query" if asks else "unknown"
+    kind: Kind = "action" if changes else "unknown"
+    if asks:
+        kind = "query"
     return Expectation(kind, asks, changes, asks_for_failures=failures)
 
 

@@ -59,7 +59,7 @@ NO_LITERAL = Decoded(False)
 
 @lru_cache(maxsize=4)  # an output is read several times during one check
 def read(text: str) -> Decoded:
-    """Read an object, a list or a string, or the beginning of a cut one. Never raises.
+    """Read a text that is an object, a list or a string; its end may be missing. Never raises.
 
     The value is cached: do not change it.
     """

@@ -39,7 +39,7 @@ class ModelJudge:
         self.identity = JudgeIdentity(model.backend, model.model, self._template.version)
 
     def prompt(self, call: ToolCallResult, schema: ToolSchema | None) -> str:
-        """Return the evaluation prompt as it is sent."""
+        """Return the prompt that asks the model to judge this call."""
         tool = schema and {"description": schema.description, "parameters": schema.parameters}
         texts = {
             "tool_name": call.tool_name,
@@ -57,7 +57,7 @@ class ModelJudge:
         return self._template.render(known)
 
     async def judge(self, call: ToolCallResult, schema: ToolSchema | None) -> Verdict:
-        """Ask the model. Raises ModelError, and ReplyUnreadable if both replies are unreadable."""
+        """Ask the model, twice if a reply is unreadable. Raises ModelError or ReplyUnreadable."""
         prompt = self.prompt(call, schema)
         reply = await self._model.complete(prompt, json_reply=True)
         try:

@@ -10,7 +10,6 @@ from toolmem.errors import BudgetReached, ConfigError
 
 _SLACK = 1e-9  # three times 0.1 must fit into 0.3
 
-
 Reservation = tuple[int, float]  # tokens and cost of the prompt of a request under way
 
 
@@ -33,7 +32,10 @@ class Budget:
     def price(
         self, model: str, prompt_tokens: int, completion_tokens: int = 0, cached_tokens: int = 0
     ) -> tuple[float | None, str]:
-        """Return cost and currency; (None, "") if the table has no price for the model."""
+        """Return (cost, currency) of a request; (None, "") if the model has no price.
+
+        `cached_tokens`: how many of `prompt_tokens` the service had in its cache.
+        """
         price = self._prices.get(model)
         if price is None:
             return None, ""
@@ -42,7 +44,10 @@ class Budget:
         return (read + completion_tokens * price.output) / 1000, price.currency
 
     def check_model(self, model: str, setting: str) -> None:
-        """Raises ConfigError where `max_cost` is set and the model's requests cannot be priced."""
+        """Check that `max_cost`, if it is set, can be applied to a model. Raises ConfigError.
+
+        The model needs a price in the currency of the others. `setting`: where it is configured.
+        """
         if self._limits.max_cost is None:
             return
         price = self._prices.get(model)
@@ -56,7 +61,7 @@ class Budget:
                 raise ConfigError([f"budget.max_cost: prices in {names} cannot be added"])
 
     def reserve(self, model: str, prompt_tokens: int) -> Reservation:
-        """Reserve tokens and cost for the prompt of the next request. Raises BudgetReached."""
+        """Reserve the prompt's tokens and their cost. Raises BudgetReached if they pass a limit."""
         cost = self.price(model, prompt_tokens)[0] or 0.0
         limits = self._limits
         with self._lock:
@@ -75,7 +80,7 @@ class Budget:
         return prompt_tokens, cost
 
     def settle(self, reservation: Reservation, tokens: int, cost: float | None) -> None:
-        """Replace the reservation of an ended request by its tokens and cost."""
+        """Replace the reservation of a request that has ended by its real tokens and cost."""
         with self._lock:
             self._tokens += tokens - reservation[0]
             self._cost += (cost or 0.0) - reservation[1]

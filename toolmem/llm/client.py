@@ -30,7 +30,7 @@ MAX_REFUSALS = 3  # equal refusals before the first answer, which end the run
 
 
 class Endpoint(Struct, frozen=True):
-    """The address and key of a model. Messages never show the key."""
+    """The address and key of a model. Error messages never show the key."""
 
     backend: str
     model: str
@@ -52,7 +52,7 @@ class NoAnswer(Exception):
 
 
 class Service(Protocol):
-    """Speaks the protocol of an endpoint. Bodies have OpenAI's shape. Methods raise NoAnswer."""
+    """Sends requests to a service. Bodies of answers have OpenAI's form. Methods raise NoAnswer."""
 
     async def chat(self, prompt: str, parameters: dict[str, Any]) -> Answer: ...
 
@@ -76,7 +76,7 @@ class Client:
     """Sends requests to one model, from all threads and ops.
 
     The first request is sent alone and the others wait for its answer, so that a wrong key costs
-    one request. After a denial, no further request of the same batch is sent.
+    one request. After a denial, such as a wrong key, the rest of its batch is not sent.
     """
 
     def __init__(
@@ -93,7 +93,10 @@ class Client:
     async def request(
         self, prompt: str, send: Callable[[], Awaitable[Answer]], read: Read[Value]
     ) -> Value:
-        """Send a request; return the reply's value. `prompt`: all its text. Raises ModelError."""
+        """Call `send`, again if that may help; return what `read` finds in the answer's body.
+
+        `prompt`: all text that is sent, to estimate its tokens. Raises ModelError.
+        """
         purpose = current_purpose.get()
         retries = self._max_retries
         if purpose is not None and purpose.max_retries is not None:

@@ -32,7 +32,7 @@ class DashScopeService:
         return await self._ask(call, messages=messages, result_format="message", **parameters)
 
     async def embed(self, texts: list[str], dimensions: int | None) -> Answer:
-        """Embed texts by the base of the SDK's async classes, as its `TextEmbedding` blocks."""
+        """Request vectors. The SDK's `TextEmbedding` is not used: it blocks the event loop."""
         sdk = _sdk()
         from dashscope.client.base_api import BaseAioApi
 

@@ -38,7 +38,7 @@ DIMENSIONS = {
 
 
 class RemoteEmbedder:
-    """Implements `Embedder`. Blank texts are not sent; their rows are zeros."""
+    """Implements `Embedder` with a service. Blank texts are not sent; their vectors are zeros."""
 
     def __init__(self, client: Client, section: EmbeddingSection, dimension: int) -> None:
         self._client = client
@@ -46,7 +46,7 @@ class RemoteEmbedder:
         self.identity = EmbedderIdentity(client.endpoint.backend, client.endpoint.model, dimension)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Rows of unit length. Raises ModelError. It blocks, so no event loop may call it."""
+        """Return unit vectors, one per text. Raises ModelError. It blocks: never in a coroutine."""
         future = asyncio.run_coroutine_threadsafe(self._embed(texts), event_loop())
         try:
             return future.result()
@@ -99,7 +99,7 @@ class RemoteEmbedder:
 def open_embedder(
     section: EmbeddingSection, setting: str, budget: Budget, clock: Clock
 ) -> Embedder:
-    """Open an embedder. `setting`: its path in the configuration. Raises ConfigError."""
+    """Open an embedder. Raises ConfigError; `setting` names the section in its message."""
     if section.backend == "multilingual" and can_encode():
         return PackagedEncoder()
     if section.backend in ("multilingual", "hashing"):

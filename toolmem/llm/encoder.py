@@ -41,12 +41,12 @@ def can_encode() -> bool:
 
 
 class PackagedEncoder:
-    """Implements `Embedder`. The first line of a text, a name, weighs as much as the rest."""
+    """Implements `Embedder`. A text's first line, its title, counts as much as all the rest."""
 
     identity = EmbedderIdentity("multilingual", "use-multilingual-v3-titled-2", DIMENSION)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Rows of unit length; zeros for a text without letters. Raises ModelError."""
+        """Return a vector of unit length for each text; zeros without a word. Raises ModelError."""
         import numpy as np
 
         views = [(row, view) for row, text in enumerate(texts) for view in _views(text)]
@@ -59,7 +59,7 @@ class PackagedEncoder:
 
 
 def unit_rows(rows: Any) -> NDArray[np.float32]:
-    """float32, rows of unit length; zero rows stay zero."""
+    """Scale each row of a matrix to unit length, as float32; rows of zeros stay so."""
     import numpy as np
 
     matrix = np.asarray(rows, dtype=np.float64)

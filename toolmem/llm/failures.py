@@ -43,7 +43,7 @@ _JSON_MODE = re.compile(r"json[ _](object|mode|schema)|structured output", re.I)
 
 
 class PassingError(ModelError):
-    """A failure that may pass. `retry_after`: seconds to wait, if the service says so."""
+    """A failure that may be temporary. `retry_after`: seconds to wait, if the service says so."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -71,7 +71,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def error_of(answer: Answer, who: str, *, secret: str, prompt: str) -> ModelError:
-    """The error for an answer that is no reply. Its message hides the key and the prompt."""
+    """Make the error for an answer without a reply. Its message hides `secret` and `prompt`."""
     code, message = _code_and_message(answer.body)
     text = ": ".join(filter(None, (code, _clean(message, secret, prompt))))
     text = f"{who}: HTTP {answer.status}" + (f" {text}" if text else "")

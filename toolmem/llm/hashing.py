@@ -36,7 +36,7 @@ class HashingEmbedder:
         self.identity = EmbedderIdentity("hashing", MODEL, dimension)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """float32, shape (len(texts), dimension). Rows of unit length; zeros without letters."""
+        """float32, shape (len(texts), dimension). Rows of unit length; zeros without a word."""
         import numpy as np
 
         rows = np.zeros((len(texts), self.identity.dimension))

@@ -39,7 +39,7 @@ class RemoteModel:
         self._sent_as: dict[str, str] = {}  # new names of refused parameters; "": not sent
 
     async def complete(self, prompt: str, *, json_reply: bool = False) -> str:
-        """The reply's text. `json_reply`: ask for a JSON object, if the service can."""
+        """Return the reply. `json_reply`: ask for JSON, if the service can. Raises ModelError."""
         while True:  # each time with one refused parameter less
             given = self._parameters(json_reply)
             send = partial(self._client.service.chat, prompt, given)
@@ -69,7 +69,7 @@ class RemoteModel:
 
 
 class DryRunModel:
-    """A model that is never asked: judges and writers count their prompts and answer themselves."""
+    """Stands for a model in a dry run: it counts prompts and costs, and sends nothing."""
 
     backend = "dry_run"
 
@@ -81,7 +81,7 @@ class DryRunModel:
         raise ModelError("dry_run sends nothing")
 
     def count(self, prompt: str) -> int:
-        """Count a prompt for the current purpose. Returns its tokens. Raises BudgetReached."""
+        """Add a prompt to the usage of the running op; return its tokens. Raises BudgetReached."""
         tokens = estimated_tokens(prompt)
         purpose = current_purpose.get()
         self._budget.reserve(self.model, tokens)  # it is never settled, as there is no reply
@@ -91,7 +91,7 @@ class DryRunModel:
 
 
 def open_model(section: ModelSection, setting: str, budget: Budget, clock: Clock) -> ChatModel:
-    """Open a chat model. `setting`: its path in the configuration. Raises ConfigError."""
+    """Open a chat model. Raises ConfigError; `setting` names the section in its message."""
     if section.backend == "dry_run":
         model = section.model_name or DEFAULT_MODEL
         budget.check_model(model, f"{setting}.model_name")

@@ -21,7 +21,7 @@ MAX_BYTES = 10_000_000  # the longest answer that is read
 
 
 class OpenAIService:
-    """Implements `Service`. Another event loop gets a connection of its own."""
+    """Implements `Service` over HTTP. In another event loop it opens a new connection."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -102,7 +102,7 @@ async def _joined(lines: AsyncIterator[str]) -> Any:
 
 
 def read_chat(body: Any, name: str) -> Reading[str]:
-    """Read the text of the first choice."""
+    """Read the text of the first choice in a chat reply. `name`: the model's, for messages."""
     body = as_object(body)
     choices = body.get("choices")
     usage = as_object(body.get("usage"))
@@ -125,7 +125,7 @@ def read_chat(body: Any, name: str) -> Reading[str]:
 
 
 def read_vectors(body: Any, _: str) -> Reading[list[Any]]:
-    """Read the items that hold vectors, without checks."""
+    """Read the items of an embedding reply, `{"index": 0, "embedding": [...]}`, unchecked."""
     body = as_object(body)
     items = body.get("data")
     usage = as_object(body.get("usage"))

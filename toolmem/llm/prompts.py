@@ -1,4 +1,4 @@
-"""Prompt templates under ReMe's keys. Those in a user's file replace the packaged ones.
+"""Prompt templates, named as in ReMe. Those in a user's file replace the packaged ones.
 
 `{name}` is a placeholder; doubled braces are braces. A line is left out if it has placeholders and
 no value is known for any of them. The Chinese template of a key is `<key>_zh`.
@@ -36,7 +36,7 @@ class Template(Struct, frozen=True):
         return blake2b(self.text.encode(), digest_size=16).hexdigest()[:12]
 
     def render(self, values: Mapping[str, str | None]) -> str:
-        """Fill these values into the template. Braces in values mean nothing."""
+        """Fill in the placeholders; None: unknown. Braces in values are kept as they are."""
         known = {name: value for name, value in values.items() if value is not None}
 
         def replaced(found: re.Match[str]) -> str:
@@ -61,7 +61,10 @@ def _placeholders(text: str) -> set[str]:
 
 @cache
 def load_template(packaged: str, key: str, language: str, user_file: str = "") -> Template:
-    """The template of this key. `packaged`: the path of toolmem's file. Raises ConfigError."""
+    """Load a template from `user_file` or, if that lacks it, from toolmem's file `packaged`.
+
+    `language`: "" or "zh". Raises ConfigError if `user_file` cannot be used.
+    """
     own = _read(Path(packaged))
     texts = own | _read(Path(user_file)) if user_file else own
     key = f"{key}_{language}" if language else key
@@ -122,5 +125,5 @@ _THOUGHT = re.compile(
 
 
 def without_thought(reply: str) -> str:
-    """The reply without the thoughts before it."""
+    """Remove a model's reasoning, `<think>...</think>`, from the beginning of its reply."""
     return _THOUGHT.sub("", reply)

@@ -13,7 +13,7 @@ _OTHER = re.compile(r"[\u0080-\u2e7f]")
 
 
 def estimated_tokens(text: str) -> int:
-    """About the number of tokens of `text` in Qwen's vocabulary.
+    """Estimate the number of tokens of `text` in Qwen's vocabulary.
 
     The weights were fitted to recorded calls, code, prose and Chinese. For such texts, sums are at
     most 10 % off, and single texts mostly within 15 %. For texts without English words (base64,
@@ -23,7 +23,7 @@ def estimated_tokens(text: str) -> int:
 
 
 def token_weight(text: str) -> float:
-    """The estimate before rounding. The weights of texts add up to that of the joined text."""
+    """Estimate tokens without rounding, so that the estimates of several texts add up."""
     words = _WORD.findall(text)
     return (
         1.03 * len(words)

@@ -19,7 +19,7 @@ NAMESPACE = ".ledger"
 
 
 class LedgerRow(Struct, frozen=True, kw_only=True):
-    """One request to a model."""
+    """What is kept of one request to a model: its purpose, tokens, cost and outcome."""
 
     time: Moment
     flow: str
@@ -47,7 +47,7 @@ class Usage(Struct):
     costs: dict[str, float] = {}  # by currency, for models with a price
 
     def plus(self, other: Usage) -> Usage:
-        """The sum of both."""
+        """Return the sums of both usages."""
         currencies = dict.fromkeys([*self.costs, *other.costs])
         return Usage(
             requests=self.requests + other.requests,
@@ -59,7 +59,7 @@ class Usage(Struct):
 
 
 class Purpose(Struct, frozen=True, kw_only=True):
-    """The flow, op and tool that a request serves, and the store that keeps its row."""
+    """What a request is for (flow, op and tool), and the store that records its cost."""
 
     store: Store
     workspace: str
@@ -70,7 +70,7 @@ class Purpose(Struct, frozen=True, kw_only=True):
     max_retries: int | None = None  # None: the model's setting
 
     def record(self, row: LedgerRow) -> None:
-        """Store a row at once. A failure of the store is logged, so that no reply is lost."""
+        """Count a request and store its row. A failure of the store is logged and not raised."""
         self.count(row.prompt_tokens, row.completion_tokens, row.cost, row.currency)
         key = f"{row.time:%Y%m%dT%H%M%S.%f}-{os.urandom(6).hex()}"
         try:
@@ -81,7 +81,7 @@ class Purpose(Struct, frozen=True, kw_only=True):
     def count(
         self, prompt_tokens: int, completion_tokens: int, cost: float | None, currency: str
     ) -> None:
-        """Add a request to the usage of the op."""
+        """Add a request to `usage`. `cost`: None if the model has no price."""
         usage = self.usage
         usage.requests += 1
         usage.prompt_tokens += prompt_tokens
@@ -95,6 +95,6 @@ current_purpose: ContextVar[Purpose | None] = ContextVar("purpose", default=None
 
 
 def read_ledger(store: Store, workspace: str, newest: int | None = None) -> list[LedgerRow]:
-    """The requests of a workspace, oldest first. `newest`: how many of the last; None: all."""
+    """Read a workspace's requests to models, oldest first; only the last `newest`, if given."""
     found = store.list_records(workspace, NAMESPACE, newest=newest)
     return [each.read(LedgerRow) for each in found]

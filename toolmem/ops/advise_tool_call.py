@@ -11,7 +11,7 @@ from toolmem.errors import RequestError
 from toolmem.flow.op import Context, Op, register
 from toolmem.formats.chat import read_arguments
 from toolmem.guard.shown_guidance import permitted_lines
-from toolmem.guidance.advice import BUDGET, at_error, known_of
+from toolmem.guidance.advice import BUDGET, advice_lines, known_of
 from toolmem.guidance.shown import require_trusted, within
 from toolmem.models.calls import ToolCallResult
 from toolmem.text.error_lines import error_class_of, error_line
@@ -53,7 +53,7 @@ class AdviseToolCallOp(Op):
         require_trusted(store)
         known = known_of(store, context.workspace, call.tool_name)
         language = context.language
-        found = at_error(known, call, language) if error else []
+        found = advice_lines(known, call, language) if error else []
         guards = [context.services.guard(context.workspace)]
         permitted = permitted_lines(found, call.tool_name, guards, language, call.conversation_id)
         lines = within(permitted, budget)

@@ -120,11 +120,11 @@ class ProxyMemory:
 
         def advise() -> str:
             from toolmem.guard.shown_guidance import permitted_lines
-            from toolmem.guidance.advice import BUDGET, at_error, known_of
+            from toolmem.guidance.advice import BUDGET, advice_lines, known_of
             from toolmem.guidance.shown import within
 
             known = known_of(self.stores.main, WORKSPACE, call.tool)
-            found = at_error(known, record)
+            found = advice_lines(known, record)
             guards = self._all_guards()
             place = self.conversation, self.folder
             lines = permitted_lines(found, call.tool, guards, "", *place)
