@@ -42,7 +42,7 @@ TOKEN_VARIABLE = "TOOLMEM_TOKEN"
 
 
 class Client(Methods):
-    """A connection to a service. Threads may share one.
+    """A connection to `toolmem serve`. Threads may share one.
 
     `token`: None takes TOOLMEM_TOKEN from the environment. Methods raise the errors that the
     service raised, and ServiceError where it was not reached or refused the request.
@@ -71,13 +71,13 @@ class Client(Methods):
         )
 
     def workspace(self, name: str) -> Client:
-        """Another workspace of the same service, over the same connections."""
+        """Return a client for another workspace of the service, over the same connections."""
         other = object.__new__(Client)
         other.__dict__.update(self.__dict__, workspace_name=name)
         return other
 
     def perform(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
-        """Have the service run an operation."""
+        """Let the service run an operation, and return what its method returns."""
         operation.read(arguments)  # an invalid request is not sent
         value, headers = self._post(f"operations/{operation.name}", arguments)
         kind = operation.signature.return_annotation

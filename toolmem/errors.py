@@ -7,7 +7,7 @@ ToolMemError
 ├── ModelError            a model, judge or writer gave no usable answer
 │   └── BudgetReached     the next request would exceed the budget
 ├── CallDenied            the guard stopped a call; `decision` says why
-├── RunCancelled          the run was cancelled while this branch ran
+├── RunCancelled          a branch of a flow stopped, because the run was cancelled
 ├── ServiceError          a service was not reached or failed; `status` 0: not reached
 └── StoreError
     ├── StoreUnavailable  cannot be opened, locked by another process, moved, disk full
@@ -53,14 +53,14 @@ class ModelError(ToolMemError):
 
 
 class BudgetReached(ModelError):
-    """The next request would exceed the budget."""
+    """The next request to a model would exceed the configured budget."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, fatal=True)
 
 
 class CallDenied(ToolMemError):
-    """The guard stopped a call before it ran."""
+    """The guard stopped a call before it ran. `decision` says why."""
 
     def __init__(self, decision: Any) -> None:
         super().__init__(decision.reason)
@@ -68,7 +68,7 @@ class CallDenied(ToolMemError):
 
 
 class RunCancelled(ToolMemError):
-    """The run was cancelled while this branch ran."""
+    """This branch of a flow stopped because the whole run was cancelled."""
 
 
 class ServiceError(ToolMemError):
@@ -96,7 +96,7 @@ class StoreVersionError(StoreError):
 
 
 class Conflict(StoreError):
-    """An entry changed since it was read. `is_final`: the change must be decided on again."""
+    """An entry changed since it was read. `is_final`: the caller must read it and decide again."""
 
     def __init__(self, message: str, *, is_final: bool = False) -> None:
         super().__init__(message)

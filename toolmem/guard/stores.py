@@ -256,7 +256,7 @@ def open_stores(folder: str, named: str = "", wait: float = LOCK_TIMEOUT) -> Sto
         with suppress(StoreError):
             if not above.untrusted and _open(stores, above):
                 stores.further.append(above)
-    if trust.is_state_lost(main.location):
+    if trust.is_note_lost(main.location):
         state = trust.state_folder()
         stores.lost.append(
             f"{state} was deleted or emptied; the rules of {main.location} still bind"

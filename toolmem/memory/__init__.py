@@ -1,4 +1,4 @@
-"""`ToolMem`: a configuration turned into stores, judges and models.
+"""`ToolMem`, and the stores, judges and models that its configuration describes.
 
 `toolmem` has `ToolMem`, `Workspace` and `AsyncToolMem`, whose methods are coroutines. `services`
 opens the stores, judges and models that they need.

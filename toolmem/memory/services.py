@@ -46,10 +46,10 @@ _PROTOCOLS = {
 
 
 def own_services(modules: Sequence[str], *handed_over: Mapping[str, Any] | None) -> OwnServices:
-    """The caller's instances and those of imported modules of `op_modules`, by kind and name.
+    """Collect the stores, judges and so on that the user made, by kind and name.
 
-    `handed_over`: in the order of _PROTOCOLS. A module has them in dicts of the same names
-    (`stores`, `judges`, ...). Raises ConfigError if an instance lacks a method.
+    `modules`: imported modules, which may have dicts `stores`, `judges` and so on. `handed_over`:
+    such dicts, in the order of _PROTOCOLS. Raises ConfigError if an instance lacks a method.
     """
     found = {}
     problems = []
@@ -80,7 +80,7 @@ def _zone_of(name: str) -> tzinfo | None:
 
 
 class MemoryServices:
-    """Implements `toolmem.flow.services.Services`."""
+    """Opens what ops use, such as stores. Implements `toolmem.flow.services.Services`."""
 
     def __init__(self, settings: Settings, own: OwnServices, clock: Clock) -> None:
         self.settings = settings
@@ -103,7 +103,7 @@ class MemoryServices:
         return self._cached("writers", op.llm, lambda: self._make_writer(op), *self._wording(op))
 
     def model(self, name: str) -> ChatModel:
-        """Raises ConfigError with every problem of its section."""
+        """Return the model of this name. Raises ConfigError with every problem of its section."""
         return self._cached("llms", name, lambda: self._open_model(name))
 
     def pool(self, op: OpSection) -> ModelPool:
@@ -129,7 +129,7 @@ class MemoryServices:
     def guard(self, workspace: str, modes: GuardSection | None = None) -> Guard:
         """The guard of a workspace; it protects the store's own files and the state folder.
 
-        `modes`: replace those of the configuration. If a store file lost rules, their copy holds.
+        `modes`: replace those of the configuration. If a store file lost rules, their copy binds.
         """
         store = self.store()
         modes = modes or self.settings.guard
@@ -177,7 +177,7 @@ class MemoryServices:
                 store.close()
 
     def problems(self) -> list[str]:
-        """Problems with models, embedders, stores and prompts. Sends no request."""
+        """List what is wrong with models, embedders, stores and prompts. Sends no request."""
         found: dict[str, None] = {}
 
         def check(open_service: Callable[[Any], object], section: Any) -> None:
@@ -282,7 +282,7 @@ def _section_of(kind: str, name: str, sections: Mapping[str, Section]) -> Sectio
 
 
 def store_path(section: StoreSection, name: str) -> str:
-    """The file of an embedded store. Raises ConfigError for a folder with a store of ReMe."""
+    """The path of an SQLite store, or ":memory:". Raises ConfigError for a folder of ReMe."""
     if section.backend == "memory":
         return ":memory:"
     if section.backend == "sqlite":

@@ -30,7 +30,7 @@ SeqsOf = Callable[[ToolRecord], list[int]]  # the calls of a tool that are to be
 
 
 class LogQuery(Struct):
-    """A query of the call log. See `Store.call_log`."""
+    """A query of the call log, with the arguments of `Store.call_log`."""
 
     workspace: str
     limit: int
@@ -44,7 +44,7 @@ class LogQuery(Struct):
 
 
 class BaseStore(Store):
-    """Methods are documented in `toolmem.models.protocols.Store`."""
+    """What all stores share. `toolmem.models.protocols.Store` documents the methods."""
 
     _mask: bool  # whether secrets in calls are replaced before they are stored
 

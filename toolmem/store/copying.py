@@ -29,7 +29,7 @@ class CopyReport(Struct):
 def copy_workspace(
     source: Store, target: Store, workspace: str, on_tool: Callable[[int, int], None] | None = None
 ) -> CopyReport:
-    """Copy calls, guidance and records. `on_tool` gets the tools done and the number of all."""
+    """Copy calls, guidance and records. `on_tool(done, total)` is called after each tool."""
     report = CopyReport()
     existing = set(target.tool_names(workspace))
     names = source.tool_names(workspace)
@@ -58,7 +58,7 @@ def copy_workspace(
 def logged_calls(
     store: Store, workspace: str, tool_name: str | None = None, *, after: int = 0
 ) -> Iterator[LoggedCall]:
-    """The calls of the log after a position, oldest first, read page by page."""
+    """Yield the calls of the log after position `after`, oldest first; by default of all tools."""
     while page := store.call_log(workspace, tool_names=tool_name, after=after, limit=PAGE):
         yield from page
         after = page[-1].position

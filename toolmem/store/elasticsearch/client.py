@@ -56,7 +56,7 @@ class Doc(Struct):
 
 
 class Write(Struct):
-    """A document to write: under an external version, or only over a known revision."""
+    """A document to write or delete, and the condition under which the server does it."""
 
     index: str
     id: str
@@ -79,7 +79,7 @@ class Write(Struct):
 
 
 class Client:
-    """`location`: the hosts without credentials. `timeout`: seconds, all attempts together."""
+    """Sends requests, repeated for up to `timeout` seconds. `location`: the hosts, for messages."""
 
     def __init__(
         self, make: Callable[[], Elasticsearch], location: str, timeout: float, pause: float = 0.05
@@ -121,7 +121,7 @@ class Client:
             return self._es
 
     def attempts(self, longest: float = 2.0) -> Iterator[None]:
-        """Yield for each attempt until the timeout. Jittered pauses double up to `longest` s."""
+        """Yield once for each attempt until the timeout. Pauses grow to about `longest` seconds."""
         deadline, pause = time.monotonic() + self._timeout, self._pause
         while True:
             yield
@@ -132,7 +132,7 @@ class Client:
             pause = min(2 * pause, longest)
 
     def within(self, seconds: float, hosts: int = 1) -> Client:
-        """A client on the same connection, whose requests try `hosts` hosts within `seconds`."""
+        """Return a client on this connection whose requests try `hosts` hosts within `seconds`."""
         if self._es is None:
             self._connect()
         limited = copy(self)
@@ -141,9 +141,9 @@ class Client:
         return limited
 
     def about_server(self) -> Mapping[str, Any]:
-        """Return the server's answer about itself, asked at the first contact; {} without one.
+        """Return what the server says of itself, such as its version. Raises StoreUnavailable.
 
-        It is asked in a thread, because nothing else limits how long a DNS look-up takes.
+        A thread asks, because nothing else limits how long a DNS look-up takes.
         """
         limited = self.within(CONTACT_SECONDS, 1 + self.location.count(", "))
         answer: Future[Any] = Future()
@@ -163,7 +163,7 @@ class Client:
         return found if isinstance(found, Mapping) else {}
 
     def ask(self, request: Callable[[Any], Any], ignore: Sequence[int] = ()) -> Any:
-        """Send a request and return its answer. Raises StoreError for a status not in `ignore`."""
+        """Return the answer of `request(es)`. Raises StoreError for a status not in `ignore`."""
         if self._is_closed or self._pid != os.getpid():
             why = "is closed" if self._is_closed else "was opened before a fork; open it again here"
             raise StoreClosed(f"the store at {self.location} {why}")
@@ -236,7 +236,7 @@ class Client:
         return [_doc_of(each) if each.get("found") else None for each in found]
 
     def bulk(self, writes: Sequence[Write]) -> list[Revision | None]:
-        """Write documents. Returns new revisions, None if version or revision conflicted (409)."""
+        """Write documents. Returns new revisions; None where the condition did not hold (409)."""
         written: list[Revision | None] = []
         for lines in _chunks([each.lines() for each in writes]):
             for each in self._answers(lines, self._send):
@@ -355,7 +355,7 @@ def cause_of(body: Any) -> Mapping[str, Any]:
 
 
 def reason_of(cause: Mapping[str, Any]) -> str:
-    """The cause in one line."""
+    """Describe an error of the server in one line of at most 500 characters."""
     inner = cause.get("caused_by")
     because = f" ({inner.get('reason')})" if isinstance(inner, Mapping) else ""
     return f"{cause.get('type')}: {cause.get('reason')}{because}"[:500]
@@ -367,7 +367,7 @@ def is_block(cause: Mapping[str, Any]) -> bool:
 
 
 def may_retry(status: int, cause: Mapping[str, Any]) -> bool:
-    """Whether the error may pass soon. `status` 0: a document in a multi-get has no status."""
+    """Whether to send the request again. `status`: 0 for a document of a multi-get."""
     if status in _BUSY:
         return not is_block(cause)
     text = f"{cause.get('type')} {cause.get('reason')}"

@@ -102,7 +102,7 @@ class Layout:
             )
 
     def create(self, alias: str) -> None:
-        """Create an index with an alias. Writes require the alias, so none recreates the index."""
+        """Create the index behind an alias. Writes require the alias, so none creates an index."""
         mappings = {
             "dynamic": "strict",
             "_meta": {"toolmem": SCHEMA},
@@ -126,7 +126,7 @@ class Layout:
             self._ask(send)
 
     def vector_field(self, dimension: int) -> str:
-        """Return the field for vectors of this length, which is mapped at its first use."""
+        """Return the field for vectors of this length. The first use adds it to the index."""
         field = f"vector_{dimension}"
         if dimension not in self._dimensions:
             vector = {

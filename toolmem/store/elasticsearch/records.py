@@ -36,7 +36,7 @@ FIELDS = [*RecordKey._fields, "live", "version", "created", "modified", "recent"
 
 
 def document_fields(text: str) -> dict[str, str]:
-    """The fields of a document by which searches find this text."""
+    """Return the fields `text` and `words`, by which searches find a document."""
     return {"text": text, "words": " ".join(index_words(text))}
 
 
@@ -51,7 +51,7 @@ def record_of(doc: Doc | None) -> Record | None:
 
 
 class RecordStore(BaseStore):
-    """The keyed records of a store."""
+    """Reads and writes keyed records: JSON values under a namespace and a key."""
 
     location: str
     _client: Client
@@ -68,9 +68,9 @@ class RecordStore(BaseStore):
         return (client or self._client).mget([*stamps, *asked], FIELDS, optional=copies)
 
     def get_many(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Snapshot:
-        """Read records and the rules' stamp in one request, so that they belong together.
+        """Read records, and the stamp that changes with each write to a rule, in one request.
 
-        While the copies of the rules have another stamp, the returned stamp joins both.
+        While the copies of the rules have another stamp, the returned stamp consists of both.
         """
         stamp, copied, *docs = self._stamps_and_docs(workspace, keys)
         value = _body(stamp) if _is_same_stamp(stamp, copied) else f"{_body(stamp)} {_body(copied)}"
@@ -158,9 +158,9 @@ class RecordStore(BaseStore):
             log.error("the copy of the rules is not up to date: %s", error)
 
     def lost_rules(self, workspace: str) -> list[Record]:
-        """The copies of rules that the store lost, or holds in an older or another version.
+        """Return the copies of rules that the store lost, or holds in another version.
 
-        A loss is logged once. Where there is none, the copies are brought up to date. Raises
+        A loss is logged once. If nothing is lost, the copies are brought up to date. Raises
         StoreError if the copies cannot be read.
         """
         lost, behind, stamps = self._compare_copies(workspace)
@@ -175,7 +175,8 @@ class RecordStore(BaseStore):
         """Find rules that the store lost, and rules that the copies lack; and both stamps."""
         client, layout = self._client.within(COPY_SECONDS), self._layout
         stamps: list[Doc | None] = [None, None]
-        what, stored = "were deleted or emptied", dict[str, Doc]()
+        what = "were deleted or emptied"
+        stored: dict[str, Doc] = {}
         try:
             stamps = self._stamps_and_docs(workspace, [], client)
             if stamps[1] is None:
@@ -204,7 +205,7 @@ class RecordStore(BaseStore):
         return lost, behind, stamps
 
     def rule_losses(self) -> dict[str, str]:
-        """Messages on lost rules, by workspace. Raises StoreError."""
+        """Return a message for each workspace that lost rules, by its name. Raises StoreError."""
         index = self._layout.copies
         for doc in self._client.scan(index, terms(namespace=SYSTEM), ["workspace", "body"]):
             workspace = doc.source["workspace"]
@@ -215,9 +216,10 @@ class RecordStore(BaseStore):
         return dict(self._losses)
 
     def accept_rules(self, workspace: str) -> None:
-        """Delete the copies of rules that the store lost. Raises StoreError."""
+        """Give up lost rules: their copies become what the store holds. Raises StoreError."""
         lost = self._compare_copies(workspace)[0]
-        stamp, (_, copied) = self._stamp(workspace), self._stamps_and_docs(workspace, [])
+        stamp = self._stamp(workspace)
+        _, copied = self._stamps_and_docs(workspace, [])
         self._client.bulk([stamp])  # it is new, so every guard reads the rules again
         index, now = self._layout.copies, storable.micros(datetime.now(UTC))
         found = self._client.mget([(self._layout.records, doc.id) for doc in lost], FIELDS)

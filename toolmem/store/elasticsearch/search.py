@@ -24,7 +24,7 @@ SPARE = 8  # more neighbours than asked, so that ties at the end are ordered by 
 
 
 class SearchStore(RecordStore):
-    """Search over the documents of guidance and records."""
+    """Finds guidance and records by the words and the vectors of their texts."""
 
     def _rank(self, query: Query) -> Ranking:
         """Rank keys by words and by vector, in one request."""

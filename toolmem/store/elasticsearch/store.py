@@ -30,9 +30,9 @@ _SECRET = (SYSTEM, SYSTEM, "secret_key")
 
 
 class ElasticsearchStore(SearchStore):
-    """Usable from any thread. After a fork the child opens a store of its own.
+    """A store in Elasticsearch. Threads may share it; a forked process must open its own.
 
-    What a method writes to one tool is one commit. The first request makes the indices.
+    What a method writes to one tool is one commit. The first request creates missing indices.
     """
 
     location = untrusted = ""  # whoever may write to the server may write to the store
@@ -83,7 +83,7 @@ class ElasticsearchStore(SearchStore):
         return nullcontext()
 
     def secret_key(self) -> bytes:
-        """Created at the first call."""
+        """Return the key of the hashes that mask secrets. The first call creates it."""
         if not self._secret_key:
             try:
                 record = self.put(*_SECRET, os.urandom(32).hex(), expected_version=0)

@@ -56,7 +56,7 @@ class WindowCall(Struct, frozen=True, array_like=True):
 
 
 class OutboxEntry(Struct, frozen=True, array_like=True):
-    """A call or guidance in the outbox. Its text is at the same index of the field `outbox`."""
+    """A call or guidance that was committed, and still has to become a document of its own."""
 
     id: str
     version: int  # of the commit that wrote it
@@ -69,7 +69,7 @@ Outbox = dict[str, tuple[OutboxEntry, str]]  # entry and text, by the document's
 
 
 class State(Struct, omit_defaults=True):
-    """The committed state of a tool."""
+    """The state of a tool, as the last commit left it in the tool's document."""
 
     record: ToolRecord
     stem: str = ""  # prefix of the ids of its calls; "": the tool was deleted
@@ -78,11 +78,11 @@ class State(Struct, omit_defaults=True):
     position: int = 0  # in the log, of its newest call
     recent: list[str] = []  # names of the last commits
     dead: list[str] = []  # stems of deleted calls whose documents are still to be removed
-    entries: list[OutboxEntry] = []
+    entries: list[OutboxEntry] = []  # of the texts in the document's field `outbox`, in order
 
 
 class FoundTool(Struct):
-    """A tool as it was read. `_apply` changes it for the commit. See `changes.FoundTool`."""
+    """A tool as it was read, and then as `_apply` changed it. Implements `changes.FoundTool`."""
 
     tools: Tools  # reads its calls
     workspace: str
@@ -110,7 +110,7 @@ class FoundTool(Struct):
         return self.shown(ToolCallResult)
 
     def figures(self, seqs: Sequence[int]) -> list[Any]:
-        """Return `WindowCall`s of these seqs; their fields are named as in `CallFigures`."""
+        """Return the `WindowCall`s of these seqs. Sums can add them as they add `CallFigures`."""
         return [self.state.kept[seq - self.state.record.first_seq] for seq in seqs]
 
     def known_figures(self) -> dict[str, tuple[int, Any]]:
@@ -127,7 +127,7 @@ class FoundTool(Struct):
         return guidance_of(self.tool, self.sources[0]["body"]) if 0 in self.sources else None
 
     def shown(self, kind: Any) -> Window[Any]:
-        """The window with the calls and the guidance that `Tools.fetch` read."""
+        """Return what `Tools.fetch` read: record, guidance and calls, decoded as `kind`."""
         if 0 in self.sources:
             self.state.record.guidance = guidance_of(self.tool, self.sources[0]["body"])
         rows = [(seq, source["body"]) for seq, source in self.sources.items() if seq]
@@ -139,7 +139,7 @@ class Stale(Exception):
 
 
 class Tools:
-    """The tools of a store. In one process, one thread at a time changes a tool."""
+    """Reads and writes tools. In one process, one thread at a time changes a tool."""
 
     def __init__(self, client: Client, layout: Layout) -> None:
         self._client = client
@@ -150,10 +150,10 @@ class Tools:
     # ------------------------------------------------------------ writing
 
     def commit(self, workspace: str, updates: Mapping[str, Update]) -> dict[str, Any]:
-        """Carry out updates. Returns the answers by tool; an answer may be an exception.
+        """Carry out updates. Returns, by tool, its answer or the ToolMemError that it raised.
 
-        Every answer needs an acknowledged swap, even one that changes nothing: a read may return
-        an outdated copy, or one that is undone later.
+        Even an update that changes nothing writes the document of an existing tool first: what
+        was read may be an outdated copy, or one that is undone later.
         """
         commit_name = os.urandom(6).hex()
         done: dict[str, Any] = {}
@@ -251,10 +251,10 @@ class Tools:
     def read(
         self, workspace: str, call_ids: Mapping[str, Sequence[str]], cached: bool = False
     ) -> dict[str, FoundTool]:
-        """Read tools by name, and the calls in `call_ids` (by tool) that they know.
+        """Read the tools in `call_ids`, and which of these ids each tool knows (`known`).
 
         A call is in the outbox until its document is written, so documents are read afterwards.
-        `cached`: take tools as this process last wrote them; a swap fails if that is outdated.
+        `cached`: take tools as this process last wrote them; a commit fails if that is outdated.
         """
         doc_ids = {tool: digest(workspace, tool) for tool in call_ids}
         seen = {each: self._last_seen.get(each) for each in doc_ids.values()} if cached else {}
@@ -296,7 +296,7 @@ class Tools:
     def fetch(
         self, wanted: Sequence[tuple[FoundTool, Collection[int]]], guidance: bool = False
     ) -> None:
-        """Read the documents of calls in the window of each tool, by seq. Raises Stale."""
+        """Read calls in the windows of tools, by seq, into each tool's `sources`. Raises Stale."""
         reads: list[tuple[FoundTool, int, str, str, int]] = []  # tool, seq, index, id, version
         for found, seqs in wanted:
             state = found.state
@@ -318,7 +318,7 @@ class Tools:
                 raise Stale
 
     def sources(self, found: FoundTool, doc_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Read the documents of calls by id, even of calls before the window. Raises Stale."""
+        """Return documents of calls, by document id, even of older ones. Raises Stale."""
         waiting = {
             each: _document(found, *found.outbox[each]) for each in doc_ids if each in found.outbox
         }

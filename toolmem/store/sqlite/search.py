@@ -23,7 +23,7 @@ def _stored_embedder(db: apsw.Connection) -> EmbedderIdentity | None:
 
 
 class Vectors(NamedTuple):
-    """The vectors of one scope in a matrix, with a row for each key. It has no zero vectors."""
+    """The vectors of one namespace in a matrix, a row for each key. Zero vectors are left out."""
 
     state: Any  # changes with the vectors
     rows: dict[str, int]  # by key
@@ -50,7 +50,7 @@ def _nearest(
 
 
 class SearchStore(RecordStore):
-    """Search over the documents of guidance and records."""
+    """Finds guidance and records by the words and the vectors of their texts."""
 
     _vector_cache: Vectors | None = None  # of the scope searched last; replaced as a whole
 

@@ -58,8 +58,8 @@ def home_folder() -> str:
     return os.path.join(os.path.realpath(home), OWN_FOLDER) if os.path.isabs(home) else ""
 
 
-def is_state_lost(path: str) -> bool:
-    """Whether the state folder's note of a store was lost, and its copy in the home was not."""
+def is_note_lost(path: str) -> bool:
+    """Whether a store's note of trust is gone from the state folder, but not from the home."""
     with suppress(OSError):
         first, *others = _note_paths(path)
         return any(map(Path.exists, others)) and not first.exists()
@@ -103,7 +103,7 @@ def state_folder() -> Path:
 
 
 def file_name(named: bytes) -> str:
-    """Return a file name for a path or key. It must never change: files are found by it."""
+    """Hash a path or key into a file name of 32 hex digits, the same in every version."""
     from hashlib import blake2b
 
     return blake2b(named, digest_size=16).hexdigest()
