@@ -37,7 +37,7 @@ _UNSURE = late_pattern(
 def follow_message(
     state: Conversation, message: str, now: datetime, *, is_guests: bool, is_trusted: bool
 ) -> str:
-    """Update a conversation for a message. Returns a line to show the user, or "".
+    """Update the record of a conversation for a message. Returns a line for the user, or "".
 
     Failed calls may be tried again. `yes, this once` lets the one call run that rules stopped since
     the last message, if the user is known to have typed it (`is_trusted`) and no guest speaks.

@@ -69,6 +69,7 @@ class WorkspaceRecord(Struct, kw_only=True, omit_defaults=True):
     counted: dict[str, list[int]] = {}  # as in `Conversation`
 
     def forgive(self, error: str) -> None:
+        """Let calls that failed with this error be repeated from now on."""
         others = [each for each in self.errors if each != error]
         self.errors = [*others, error][-MAX_FORGIVEN:]
 

@@ -30,7 +30,7 @@ from toolmem.text.display import plain
 
 
 class PendingDemands:
-    """Holds a conversation's demands until they can be written to `rules`, also in `file`."""
+    """Holds a conversation's demands, also in `file`, until they can be written to `rules`."""
 
     def __init__(self, rules: ToolMemoryStore, file: Path | None = None) -> None:
         self.file = file

@@ -132,7 +132,7 @@ class Stores(Struct):
         ]
 
     def asking_guards(self) -> list[Guard]:
-        """Make guards whose rules only ask: of an untrusted store, and of replaced projects."""
+        """Make guards for rules that only ask: of an untrusted store, and of replaced projects."""
         modes = GuardSection(repeats="off", names="off", schema="off")
         found = [(each, "Another project here", "; ".join(self.lost)) for each in self.replaced]
         if self.foreign is not None:
@@ -178,7 +178,7 @@ class Stores(Struct):
                     raise
 
     def keep_copies(self) -> list[str]:
-        """Update the copies of rules, except of stores that lost some. Returns problems to tell."""
+        """Update the copies of rules, except of stores that lost some. Returns any problems."""
         stores = self.all if self.rules_changed else []
         self.rules_changed = False
         kept = (keep_copy(s, self.workspace) for s in stores if s.location not in self.copies)

@@ -219,7 +219,7 @@ def apply_uninstall(agent: Agent, project: str, changes: Iterable[FileChange]) -
 
 
 def write_change(change: FileChange) -> None:
-    """Write a change. Raises RequestError if the file is not `before`, and StoreUnavailable."""
+    """Write a change. Raises RequestError if its file has changed since, and StoreUnavailable."""
     target = Path(os.path.realpath(change.path))
     if read_text(target) != change.before:
         raise RequestError(f"settings: {change.path} was changed meanwhile: try again", "settings")

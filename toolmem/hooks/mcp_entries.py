@@ -28,7 +28,7 @@ _NOTES = "wrapped.json"
 
 
 class Wrapped(Struct, frozen=True):
-    """The note on one server: its entry's text before and after `wrap`. `unwrap` restores it."""
+    """The note on one server: the text of its entry, `before` and `after` the proxy was put in."""
 
     file: str
     name: str
@@ -81,7 +81,7 @@ def plan_unwrap(path: Path, name: str) -> EntryChange:
 
 
 def apply(change: EntryChange, *, wraps: bool) -> None:
-    """Write a change of `plan_wrap` or `plan_unwrap`. Raises RequestError, StoreUnavailable."""
+    """Write a change, of `plan_wrap` if `wraps`. Raises RequestError and StoreUnavailable."""
     place = change.entry.place
     others = [note for note in read_notes(_NOTES, list[Wrapped]) if note.place != place]
     if wraps:  # the note first: if the process is killed here, it fits no entry

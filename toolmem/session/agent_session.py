@@ -174,8 +174,9 @@ class AgentSession:
                 guards = [self._guard, self.memory.services.guard(self.memory.workspace_name)]
                 records = permitted_records(records, guards, language, self.conversation_id)
                 guidance = guidance_section(records, budget, language)
-        parts = (base_prompt.strip(), section.text, guidance)
-        self.system_prompt = "\n\n".join(filter(None, parts))
+        self.system_prompt = "\n\n".join(
+            filter(None, (base_prompt.strip(), section.text, guidance))
+        )
 
     # ------------------------------------------------------------ what the model is sent
 
@@ -266,7 +267,7 @@ class AgentSession:
         return decision
 
     def ended(self, decision: Decision, output: str = "", success: bool | None = None) -> None:
-        """Report how a call that `check` allowed ended, before later checks. Raises RequestError.
+        """Report how a call that `check` allowed ended, before the next one. Raises RequestError.
 
         `success`: None = unknown. `after_turn` uses it if the tool's message has none.
         """
@@ -376,7 +377,8 @@ class AgentSession:
     def _read_calls(self, records: list[dict[str, Any]], user_text: str) -> list[ToolCallResult]:
         """Merge reported and recorded calls, each call once. Raises RequestError."""
         recorded = self.recorder.take()
-        own, unmatched = [], list(recorded)
+        unmatched = list(recorded)
+        own = []
         for each in records:
             if folded_name(str(each.get("tool_name"))) in NOTE_TOOLS:
                 continue
