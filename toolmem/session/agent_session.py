@@ -174,9 +174,8 @@ class AgentSession:
                 guards = [self._guard, self.memory.services.guard(self.memory.workspace_name)]
                 records = permitted_records(records, guards, language, self.conversation_id)
                 guidance = guidance_section(records, budget, language)
-        self.system_prompt = "\n\n".join(
-            filter(None, (base_prompt.strip(), section.text, guidance))
-        )
+        parts = (base_prompt.strip(), section.text, guidance)
+        self.system_prompt = "\n\n".join(filter(None, parts))
 
     # ------------------------------------------------------------ what the model is sent
 
@@ -377,8 +376,7 @@ class AgentSession:
     def _read_calls(self, records: list[dict[str, Any]], user_text: str) -> list[ToolCallResult]:
         """Merge reported and recorded calls, each call once. Raises RequestError."""
         recorded = self.recorder.take()
-        unmatched = list(recorded)
-        own = []
+        own, unmatched = [], list(recorded)
         for each in records:
             if folded_name(str(each.get("tool_name"))) in NOTE_TOOLS:
                 continue
