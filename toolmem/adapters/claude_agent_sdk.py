@@ -28,7 +28,7 @@ EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure",
 def toolmem_hooks(
     memory: Workspace, conversation_id: str = "", **user: Unpack[User]
 ) -> dict[Any, list[HookMatcher]]:
-    """The hooks by event. Other hooks may be added to the lists."""
+    """Return the hooks for `ClaudeAgentOptions`, by event. You may add hooks to the lists."""
     hooks = _Hooks(Conversations(memory, conversation_id, **user))
     return {event: [HookMatcher(hooks=[hooks.handle])] for event in EVENTS}
 

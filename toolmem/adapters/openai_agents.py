@@ -26,7 +26,7 @@ from toolmem.session import AgentSession
 def with_toolmem(
     agent: Agent[Any], memory: Workspace, conversation_id: str = "", **user: Unpack[User]
 ) -> Agent[Any]:
-    """Clone an agent: checks and records its calls, adds rules and guidance to its instructions.
+    """Clone an agent. The clone checks and records calls; its instructions have rules and guidance.
 
     Agents that hand a conversation over to each other need the same `conversation_id`.
     """

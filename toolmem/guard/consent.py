@@ -37,10 +37,10 @@ _UNSURE = late_pattern(
 def follow_message(
     state: Conversation, message: str, now: datetime, *, is_guests: bool, is_trusted: bool
 ) -> str:
-    """Follow `yes, this once`, and let failed calls be tried again. Returns a line for the user.
+    """Update the record of a conversation for a message. Returns a line for the user, or "".
 
-    `yes, this once` permits the one call that rules stopped since the user's last message.
-    `is_trusted`: the user is known to have typed the message.
+    Failed calls may be tried again. `yes, this once` lets the one call run that rules stopped since
+    the last message, if the user is known to have typed it (`is_trusted`) and no guest speaks.
     """
     stops = state.stops
     old = state.failures
@@ -71,7 +71,7 @@ def follow_message(
 
 
 def use_once(state: Conversation, identity: str, now: datetime) -> bool:
-    """Return whether the user permitted this call to run once, and use the permission up."""
+    """Return whether the user let this call (`identity`: its hash) run once, and use that up."""
     if not identity or state.once != identity:
         return False
     state.once = ""
@@ -84,10 +84,10 @@ def follow_answer(
     agreed: bool,
     change: Callable[[Callable[[Conversation], Any]], Any],
 ) -> Captured:
-    """Follow the user's answer to a question: lift the rules that the question named, or keep them.
+    """Follow the user's answer to an `ask` decision: lift the rules that it asked to lift, or not.
 
-    `change`: applies a function to the record of the conversation. Raises RequestError if a rule
-    is gone.
+    Returns the lifted rules, and lines for the user. `change(f)` stores the conversation as `f`
+    edits it. Raises StoreError, and RequestError if a rule is gone.
     """
     captured = Captured()
     if decision.action != "ask":
@@ -130,7 +130,7 @@ def follow_answer(
 
 
 def asked_about(rules: ToolMemoryStore, decision: Decision) -> tuple[str, str]:
-    """Return the rules that a decision is about, and the user's words that may take them back."""
+    """Return two texts: the rules of a decision, and what the user said that may lift them."""
     ids = {source.rule_id for source in decision.sources}
     meant = [r for r in rules.all_rules(decision.conversation_id).rules if r.id in ids]
     questions = filter(None, (rule.question_at(rules.local_time()) for rule in meant))

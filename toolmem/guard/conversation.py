@@ -32,7 +32,7 @@ MAX_AGREED = 200  # of a conversation, the newest
 
 
 class Conversation(Struct, kw_only=True, omit_defaults=True):
-    """The stored record of one conversation; `swap` changes it."""
+    """What the guard stores of one conversation: failed and stopped calls, counts, permissions."""
 
     failures: Failures = field(default_factory=Failures)
     history: CallHistory = field(default_factory=CallHistory)
@@ -48,7 +48,7 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
     is_guests: bool = False  # a guest speaks in it: no denial names a way out
 
     def remember_stop(self, call: PlannedCall, shown: str, decision: Decision) -> None:
-        """Remember the decision on a call, in case it is repeated. `shown`: the whole call."""
+        """Remember a stopped call, for its repeat or `yes, this once`. `shown`: its full text."""
         is_stopped = decision.action in ("ask", "deny")
         failure = self.failures.failures.get(call.identity)
         if failure is not None and any(s.kind == "repeat" for s in decision.sources):
@@ -63,12 +63,13 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
 
 
 class WorkspaceRecord(Struct, kw_only=True, omit_defaults=True):
-    """The record of one workspace: forgiven errors, and calls counted per period."""
+    """What the guard stores of a workspace: errors whose repeats may run, and counts of calls."""
 
     errors: list[str] = []  # `FailedCall.error` of each
     counted: dict[str, list[int]] = {}  # as in `Conversation`
 
     def forgive(self, error: str) -> None:
+        """Let calls that failed with this error be repeated from now on."""
         others = [each for each in self.errors if each != error]
         self.errors = [*others, error][-MAX_FORGIVEN:]
 
@@ -122,7 +123,7 @@ class PlannedCall(Struct):
     workspace: WorkspaceRecord = field(default_factory=WorkspaceRecord)
 
     def question_about(self, rule: ToolMemoryRule, now: datetime) -> RuleChange | None:
-        """Return the open question whether a rule was taken back; None if the user said no."""
+        """Return the open question to the user whether to lift a rule; None if there is none."""
         asked = rule.question_at(now)
         if asked is None or asked.session != self.conversation_id:
             return None

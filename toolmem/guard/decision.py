@@ -57,7 +57,7 @@ class Finding(Struct):
 
     @property
     def effective(self) -> Action:
-        """Return the action that counts, after the mode and force were applied."""
+        """Return the action that counts: `action`, or a milder one if the mode or force says so."""
         if self.is_forced or self.mode in ("off", "shadow"):
             return "allow"
         return self.action if self.mode == "enforce" or self.action == "allow" else "advise"
@@ -103,7 +103,7 @@ def decide(
 def fallback_decision(
     tool_name: str, conversation_id: str, time: datetime, on_error: Literal["open", "closed"]
 ) -> Decision:
-    """Decide about a call if no store can be read; `guard.on_error` says whether it runs."""
+    """Decide about a call if no store can be read: deny if `on_error` is closed, else allow."""
     action: Action = "deny" if on_error == "closed" else "allow"
     text = "The user's rules could not be read, and guard.on_error is closed."
     finding = Finding(DecisionSource(kind="self"), action, text, "Tell the user.")
@@ -143,7 +143,7 @@ def apply_answer(decision: Decision, agreed: bool) -> Decision:
 
 
 def without_consent(decision: Decision) -> Decision:
-    """Let a yes to this decision only run the call and lift no rule: maybe no person answers."""
+    """Copy a decision so that a yes runs the call but lifts no rule: maybe no person says it."""
     sources = tuple(replace(each, lifts=False, unknown="") for each in decision.sources)
     return replace(decision, sources=sources)
 
@@ -176,13 +176,13 @@ def rule_finding(
     only_asks: str = "",
     asks_user: bool = False,
 ) -> Finding:
-    """Make the finding on a rule that a call breaks. `sure`: False if it only may break the rule.
+    """Make the finding that a call breaks a rule, or that it may (`sure` is False).
 
-    `asked`: the open question whether the user took the rule back. It is asked if a person is known
-    to answer (`asks_user`); else the rule denies. `need`: what has to be done first.
-    `unknown`: if the rule only may mean the call, the key of the question to the user;
-    `is_denied`: the call is denied instead. `is_copy`: the rule's store is lost, so no reply lifts
-    it. `only_asks`: a name for its store, if that store is not trusted to deny.
+    `asked`: the open question whether to lift the rule. The user is asked it if a person is known
+    to answer (`asks_user`); else the rule denies. `need`: a sentence on what has to come first.
+    `unknown`: the key by which a yes to the call is remembered, if the call cannot be read for
+    sure; `is_denied`: such a call is denied, not asked about. `is_copy`: the rule's store is lost,
+    so no reply lifts it. `only_asks`: a name for its store, if that may only ask, never deny.
     """
     if only_asks:
         text = f"{only_asks} has this rule: {quoted(rule.rule)}."
@@ -229,10 +229,10 @@ def unreadable_call(error: Exception, mode: Mode) -> Finding:
     return Finding(DecisionSource(kind="self"), "ask", text, remedy, mode=mode)
 
 
-def unreadable_findings(
+def unreadable_rules(
     error: Exception, on_error: Literal["open", "closed"], has_copy: bool
 ) -> list[Finding]:
-    """Make the finding on rules that cannot be read; none if calls may run and a copy binds."""
+    """Make the finding that rules cannot be read; [] if their copy binds and `on_error` is open."""
     if has_copy and on_error == "open":
         return []
     text = f"The user's rules could not be read ({type(error).__name__})."
@@ -262,12 +262,12 @@ def times(number: int) -> str:
 
 
 def quoted(text: str) -> str:
-    """Quote text from a call in one bounded line; quotation marks in the text are replaced."""
+    """Put text from a call in quotation marks: one line, cut to 200 characters."""
     return f"“{plain(text.replace('“', chr(34)).replace('”', chr(34)), _MAX_QUOTED)}”"
 
 
 def shown_arguments(arguments: Any, key: bytes) -> str:
-    """Write the arguments for the log: JSON on one line, masked and cut.
+    """Return the arguments for the log: one line of JSON, cut to 500 characters.
 
     `key`: the store's key, to mask secrets.
     """
@@ -276,7 +276,7 @@ def shown_arguments(arguments: Any, key: bytes) -> str:
 
 
 def call_in_words(view: CallView, key: bytes) -> str:
-    """Write a whole call, for the user who may let it run; return "" if the text is too long.
+    """Return the whole call as text, for the user who may let it run; "" if it is too long.
 
     `key`: the store's key, to mask secrets.
     """

@@ -67,7 +67,7 @@ def without_exit_code(output: str) -> tuple[str, str]:
 
 
 def occurs(pattern: re.Pattern[str], output: str) -> bool:
-    """Whether a pattern matches in the beginning or the end of an output."""
+    """Whether a pattern is found in the first or last 4,000 characters of an output."""
     ends = output if len(output) <= 2 * _ENDS else f"{output[:_ENDS]}\n{output[-_ENDS:]}"
     return pattern.search(ends) is not None
 

@@ -39,7 +39,7 @@ from toolmem.guard.decision import (
     schema_findings,
     shown_arguments,
     unreadable_call,
-    unreadable_findings,
+    unreadable_rules,
 )
 from toolmem.guard.history import (
     KnownHistory,
@@ -83,12 +83,12 @@ WRITE_WAIT = 0.2  # once a decision is made
 
 
 class Guard:
-    """Decides about the calls of a workspace, from several threads.
+    """Decides about the calls of a workspace. Threads may share it.
 
-    `protected`: paths that only the user changes. `zone`: the user's; None: the machine's.
-    `serves_guests`: no denial names a way out. `only_asks`: a name for the store, if its rules only
-    ask. `copies`: stores with copied rules, which bind too, and which no reply lifts. `lost`: a
-    message for the user about what a store lost.
+    `protected`: paths that only the user changes. `zone`: the user's time zone; None: the
+    machine's. `serves_guests`: no decision says how the user can allow a call. `only_asks`: a name
+    for the store, whose rules then never deny. `copies`: stores with copies of lost rules, which
+    bind too, and which no reply lifts. `lost`: a message for the user about what was lost.
     """
 
     def __init__(
@@ -155,8 +155,8 @@ class Guard:
     def decide(self, call: PlannedCall) -> tuple[Decision, Callable[[], None] | None]:
         """Decide like `before`; return the decision and a function that stores it.
 
-        Two things are stored at once: the count of a rule with a limit, and the use of the user's
-        `yes, this once`. The function is None if nothing was stored, and nothing has to be.
+        Two things are stored before it returns: the count of a rule with a limit, and the use of a
+        `yes, this once`. The function is None if neither was stored and there is nothing to log.
         """
         decision_id = os.urandom(16).hex()
         now = self.clock.now()
@@ -188,8 +188,8 @@ class Guard:
     def preview(self, calls: Sequence[ShownCall], conversation_id: str = "") -> list[Action]:
         """Return the action for each call, as if it came first in a conversation. Logs nothing.
 
-        A call that is cut short breaks every rule that the missing part may break. Raises
-        StoreError.
+        A call whose text is cut short counts as breaking each rule that the rest of it may break.
+        Raises StoreError.
         """
         _, _, rule_set = self._read_state(conversation_id)
         now = self.rules.local_time()
@@ -212,7 +212,7 @@ class Guard:
         log.warning("calls are not checked against the store's rules: %s", error)
         rule_set = self._rule_set = copied_rules(self.rules, self._rule_set)
         has_copy = bool(self.lost or (rule_set and rule_set.copied))
-        findings = unreadable_findings(error, self.modes.on_error, has_copy)
+        findings = unreadable_rules(error, self.modes.on_error, has_copy)
         return findings + self._rule_findings(call, rule_set)
 
     def _findings(self, call: PlannedCall, decision_id: str) -> list[Finding]:
@@ -352,8 +352,8 @@ class Guard:
     ) -> None:
         """Learn from the end of an allowed call. Raises StoreError.
 
-        `failed`: None if the host does not know. `worked`: what the output says then; only False is
-        taken for sure.
+        `failed`: None if the host does not know. `worked`: then, whether the output shows success.
+        False is taken for a failure; True proves nothing.
         """
         running = self._running.end(decision.id)
         if was_stopped(output):
@@ -389,10 +389,10 @@ class Guard:
             log_outcome(self.store, self.workspace, decision, failed)
 
     def answered(self, decision: Decision, agreed: bool) -> Captured:
-        """Follow the user's answer to a question: lift the rules that it named, or keep them.
+        """Follow the user's answer to an `ask` decision: lift the rules that it names, or not.
 
-        `decision`: the `ask` that the user saw. Raises StoreError, and RequestError if a rule is
-        gone.
+        Returns the lifted rules, and lines for the user. Raises StoreError, and RequestError if a
+        rule is gone.
         """
         change = partial(self._change, decision.conversation_id)
         return consent.follow_answer(self.rules, decision, agreed, change)
@@ -407,8 +407,8 @@ class Guard:
     ) -> str:
         """Let failed calls be tried again after a message of the user, and follow `yes, this once`.
 
-        `is_typed`: the host saw the user type it. In a guarded store no other words let a call run.
-        Returns a message for the user, or "".
+        `is_typed`: the host saw the user type it. In a store that a hook or proxy uses, only typed
+        words let a call run. Returns a message for the user, or "".
         """
         follow = partial(
             consent.follow_message,
@@ -420,7 +420,7 @@ class Guard:
         return self._change(conversation_id, follow)
 
     def stopped_before(self, conversation_id: str) -> list[str]:
-        """Name the rules that stopped calls just before the user's last message, by their ids."""
+        """Return the ids of the rules that stopped calls between the user's last two messages."""
         return self._read_state(conversation_id)[0].stopped_before
 
     def _read_state(self, conversation_id: str) -> tuple[Conversation, WorkspaceRecord, RuleSet]:

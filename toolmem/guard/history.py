@@ -36,7 +36,7 @@ _GIT_NOT_WRITING = word_set("add commit fetch push tag remote config branch")
 
 
 class Met(Struct):
-    """The places of the last calls that met a test. Places count the calls of a conversation."""
+    """The last calls that met a test, each by its place in the conversation, from 1; 0: none."""
 
     ended: int = 0
     worked: int = 0
@@ -44,7 +44,7 @@ class Met(Struct):
 
 
 class CallHistory(Struct, kw_only=True, omit_defaults=True):
-    """The places, in a conversation's order, of file writes and of calls that rules ask for."""
+    """The places (1, 2, ...) in a conversation of file writes and of calls that rules ask for."""
 
     at: int = 0  # the last place
     wrote: int = 0  # the place of the last call that wrote files
@@ -52,10 +52,10 @@ class CallHistory(Struct, kw_only=True, omit_defaults=True):
 
 
 class KnownHistory(History):
-    """Answers what `Conditions.check` asks of earlier calls. No output proves that a call worked.
+    """Tells `Conditions.check` about earlier calls. Only the host can say that a call worked.
 
-    `counted`: times of the counted calls, by `count_key`. `agreed`: keys of doubts (`doubt_key`)
-    that the user answered with yes.
+    `counted`: when calls were counted (microseconds since 1970), by `count_key`. `agreed`: keys of
+    questions (`doubt_key`) to which the user said yes.
     """
 
     def __init__(
@@ -145,12 +145,12 @@ def _may_write_files(command: SimpleCommand) -> bool:
 
 
 def doubt_key(rule_id: str, doubt: Doubt) -> str:
-    """Return the key of the question if a rule means a call; a yes holds for a conversation."""
+    """Return the key by which a conversation remembers a yes to a call that a rule may mean."""
     return short_key(rule_id, *doubt)
 
 
 def count_key(rule_id: str, test: MoreThan) -> str:
-    """Return the key under which the calls of a rule's test are counted."""
+    """Return the key under which calls are counted for a limit (`more_than`) of a rule."""
     return f"{rule_id}/{test.per}/{test.calls}"
 
 
@@ -173,7 +173,7 @@ def record_call(
     *,
     failed: bool | None,
 ) -> None:
-    """Record which tests a call met, and its writes. `asked`: the tests of all rules, by key."""
+    """Record which tests a call met, and its writes of files. `asked`: all tests, by key."""
     for unit in view.units:
         command = unit.command
         met = [key for key, test in asked.items() if test.meets(view, unit, False)]
@@ -199,7 +199,7 @@ def record_call(
 
 
 def required_call(conditions: Conditions) -> str:
-    """Name the earlier call that would allow this call; return "" if none would."""
+    """Return a sentence on the earlier call that would allow this call; "" if none would."""
     first = next((each.earlier for each in conditions.unless if each.earlier is not None), None)
     if first is None:
         return ""

@@ -30,7 +30,7 @@ from toolmem.text.display import plain
 
 
 class PendingDemands:
-    """The demands of one conversation that are not yet in `rules`. `file`: keeps them, too."""
+    """Holds a conversation's demands, also in `file`, until they can be written to `rules`."""
 
     def __init__(self, rules: ToolMemoryStore, file: Path | None = None) -> None:
         self.file = file
@@ -47,8 +47,8 @@ class PendingDemands:
     def hold(self, turn: Turn, error: StoreError, *, binds: bool = True) -> list[str]:
         """Hold the demands of a message. Returns a line for the user on each demand.
 
-        `error`: why the store could not take them. `binds`: the conversation has an id, by which
-        its calls are known.
+        `error`: why the store could not take them. `binds`: False if the conversation has no id,
+        so that its later calls cannot be recognized and checked.
         """
         bound: set[str] = set()
         with suppress(StoreError):

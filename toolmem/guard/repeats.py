@@ -95,9 +95,9 @@ def check_repeat(
     forgiven: Collection[str],
     mode: Mode,
     effects: CallEffects,
-    force: bool | None,
+    force: bool | None,  # as in `Guard.before`
 ) -> list[Finding]:
-    """Find out whether a call repeats a failed one. `force`: see `Guard.before`."""
+    """Return a finding if a failed call is repeated and its error is not `forgiven`, else []."""
     failure = state.failures.get(identity)
     if failure is None or failure.error in forgiven or failure.error in state.here:
         return []
@@ -130,7 +130,7 @@ def check_repeat(
 def record_outcome(
     state: Failures, identity: str, outcome: Outcome, *, failed: bool | None, call_id: str
 ) -> str:
-    """Update the failures with a call that ended. Returns the error to forgive, or ""."""
+    """Update the failures after a call. Returns an error to forgive, as a repeat worked, or ""."""
     state.is_running |= outcome.leaves_running
     before = state.failures.pop(identity, None)
     if outcome.changes:

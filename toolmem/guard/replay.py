@@ -78,7 +78,7 @@ def replay(
     rules: Iterable[Record] = (),
     progress: Callable[[int], None] = lambda done: None,
 ) -> Replay:
-    """Replay calls. `rules`: records of a store. `progress`: is called with the number done."""
+    """Replay calls, oldest first. `rules`: records of rules. `progress`: gets the number done."""
     done = Replay()
     clock = _Clock()
     ordered = sorted(enumerate(calls), key=lambda each: (each[1].create_time, each[0]))

@@ -1,4 +1,4 @@
-"""Compile the rules of a workspace once for each stamp, which changes with the rules."""
+"""Compile the rules of a workspace, and again when their stamp (their version) changes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ RuleOnCall = tuple[CallView, ToolMemoryRule, Conditions]
 
 
 class RuleSet:
-    """The rules that calls are checked against, by tool or class, as of one stamp.
+    """The compiled rules that calls are checked against. `stamp`: the version of the rules.
 
-    Rules that the store lost bind too, from their copy; if not `is_readable`, only these bind.
+    Rules that the store lost bind too, from a copy. `is_readable`: False if only these are known.
     """
 
     def __init__(self, rules: ToolMemoryStore, stamp: str, *, is_readable: bool = True) -> None:
@@ -59,7 +59,7 @@ class RuleSet:
                     self.earlier_tests[each.earlier.key] = each.earlier
 
     def previewed(self, now: datetime) -> dict[tuple[str, ...], Action]:
-        """Return the cached actions of `Guard.preview`, by the fields of a `ShownCall`."""
+        """Return the cache that `Guard.preview` fills: actions by the fields of a `ShownCall`."""
         if now >= self._steady_until or len(self._previewed) > MAX_PREVIEWED:
             self._previewed = {}
         return self._previewed
@@ -67,19 +67,19 @@ class RuleSet:
     def rules_for(self, view: CallView, conversation_id: str) -> Iterator[RuleOnCall]:
         """Yield (call, rule, conditions) for each rule on a call, and on each call inside it."""
         for each in (view, *view.nested) if self._by_tool else ():
-            for place in places_of(each):
+            for place in tools_and_classes(each):
                 for rule, conditions in self._by_tool.get(place, ()):
                     if rule.session in ("", conversation_id):
                         yield each, rule, conditions
 
 
-def places_of(view: CallView) -> Iterable[str]:
-    """Return the tools and classes whose rules are about a call, as `folded_name` spells them."""
+def tools_and_classes(view: CallView) -> Iterable[str]:
+    """Return the tools and classes whose rules are about a call, such as `bash` and `@shell`."""
     return dict.fromkeys((folded_name(view.tool), *view.classes, UNSCOPED))
 
 
 def copied_rules(rules: ToolMemoryStore, before: RuleSet | None) -> RuleSet | None:
-    """Return the copied rules when a store cannot be read; without a copy, those of `before`."""
+    """Return the rules that bind if a store cannot be read: its copy, else `before` (read last)."""
     if before is not None and before.copied:
         return before
     found = RuleSet(rules, "none", is_readable=False)

@@ -46,7 +46,7 @@ class CopiedRule(Struct, frozen=True):
 
 
 class RuleCopy(Struct, frozen=True):
-    """The binding rules of one store, as of a stamp. On disk each rule has a file of its own."""
+    """The binding rules of a store at one version (`stamp`). On disk each rule has its own file."""
 
     path: str  # of the store
     stamp: str  # of the store's rules
@@ -81,7 +81,7 @@ def _project_of(store: str) -> str:
 
 
 def read_head(store: str, workspace: str = WORKSPACE) -> RuleCopy | None:
-    """Read the head of the copy of a store's rules, without rules; None if it cannot be read."""
+    """Read the copy of a store's rules, but with `rules` empty; None if it cannot be read."""
     with suppress(OSError, ValueError):
         return _head_in(copy_folder(store, workspace))
     return None
@@ -115,8 +115,8 @@ def is_current(store: SqliteStore, head: RuleCopy | None, workspace: str) -> boo
     return head is not None and store.get_many(workspace, []).rules_stamp == head.stamp
 
 
-def lost_rules(store: SqliteStore, copy: RuleCopy, workspace: str) -> str:
-    """Tell the user how the store lost rules; return "" if it lost none. Raises StoreError.
+def describe_loss(store: SqliteStore, copy: RuleCopy, workspace: str) -> str:
+    """Return how a store lost rules of the copy, for the user; "" if none. Raises StoreError.
 
     A rule that the user lifted is not lost: its record stays, and is newer.
     """
@@ -153,10 +153,10 @@ def _holds(record: Raw, copied: CopiedRule) -> bool:
 
 
 def is_replaced(copy: RuleCopy, store: SqliteStore) -> bool:
-    """Whether another folder stands where the copy's project was. Its copied rules then only ask.
+    """Whether the copy's project was replaced by another folder. The copied rules then only ask.
 
-    A restored backup of the project has another inode and the same store. A folder that holds only
-    a store was made by toolmem after the project was deleted.
+    A restored backup does not count: its inode differs, but its store has the same id. Nor does a
+    folder with only a store in it, which toolmem made after the project was deleted.
     """
     with suppress(StoreError):
         if copy.store_id and store.store_id() == copy.store_id:
@@ -195,7 +195,7 @@ def keep_copy(store: Store, workspace: str, change: RulesChanged | None = None) 
         is_next = bool(change and head and (change.before, change.after) == (head.stamp, stamp))
         if not is_next and isinstance(store, SqliteStore):
             copy = read_copy(store.location, workspace)
-            if copy is not None and copy.rules and lost_rules(store, copy, workspace):
+            if copy is not None and copy.rules and describe_loss(store, copy, workspace):
                 for place, record in changed:
                     _write_rule(folder, *place, record)
                 return ""

@@ -100,7 +100,7 @@ def own_paths(*stores: Store) -> list[str]:
 
 
 def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Finding]:
-    """Find out whether a call may change toolmem. `protected`: paths of files and folders."""
+    """Return a finding that asks, if a call may change toolmem or a `protected` path; else []."""
     what = _changed_part(view, [normalized(os.path.abspath(path)) for path in protected])
     if not what:
         return []

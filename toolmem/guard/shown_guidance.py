@@ -29,7 +29,7 @@ _BY_WORD = ("program", "statement", "action", "flag_added", "value", "first")
 
 
 class ShownCall(Struct, frozen=True, dict=True):
-    """A call as a line shows it. `text`: its arguments as JSON, which may be cut short."""
+    """A call as guidance shows it. `text`: its arguments as JSON, which may be cut short."""
 
     tool: str
     text: str
@@ -58,9 +58,9 @@ class ShownCall(Struct, frozen=True, dict=True):
 def permitted_records(
     records: Iterable[ToolRecord], guards: Sequence[Guard], language: Language = "", *place: str
 ) -> list[ToolRecord]:
-    """Return the records with guidance that shows no denied call. Raises StoreError.
+    """Return the records, without the calls in their guidance that a rule denies.
 
-    `place`: the id of the conversation that sees the guidance, and its folder.
+    `place`: the id of the conversation that sees the guidance, and its folder. Raises StoreError.
     """
     records = list(records)
     say = Wording(language)

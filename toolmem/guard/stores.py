@@ -20,10 +20,10 @@ from toolmem.guard.guard import Guard
 from toolmem.guard.rule_copies import (
     RuleCopy,
     copy_as_store,
+    describe_loss,
     is_current,
     is_replaced,
     keep_copy,
-    lost_rules,
     only_lost,
     pending_file,
     pending_folder,
@@ -54,7 +54,7 @@ DECISION_WAIT = 1.0  # the same before a call
 
 
 class Stores(Struct):
-    """The open stores. Calls and demands are kept in `main`."""
+    """The stores whose rules bind an agent. Its calls and demands are written to `main`."""
 
     main: Store
     further: list[Store] = []  # others whose rules bind
@@ -132,7 +132,7 @@ class Stores(Struct):
         ]
 
     def asking_guards(self) -> list[Guard]:
-        """Make guards of rules that only ask. They write nothing; no reply lifts their rules."""
+        """Make guards for rules that only ask: of an untrusted store, and of replaced projects."""
         modes = GuardSection(repeats="off", names="off", schema="off")
         found = [(each, "Another project here", "; ".join(self.lost)) for each in self.replaced]
         if self.foreign is not None:
@@ -151,8 +151,8 @@ class Stores(Struct):
     ) -> None:
         """Store a call that ended; each guard learns from the call and from its own decision.
 
-        `decisions`: those of the first guards, in the same order. The main store commits first;
-        if a further store fails, this commit stays.
+        `decisions`: those of the first guards, in the same order; other guards learn nothing. The
+        main store commits first, and keeps the call even if a further store fails.
         """
         failed = call.failed
         call_id = call.id or ""
@@ -168,7 +168,7 @@ class Stores(Struct):
         learn(pairs[1:])
 
     def mark_guarded(self, by: str) -> None:
-        """Let only the user loosen the rules in these stores from now on. `by`: who asks."""
+        """Let only the user loosen these stores' rules from now on. `by`: the agent or proxy."""
         for store in self.all:
             try:
                 if not self.rules(store).is_guarded():
@@ -178,7 +178,7 @@ class Stores(Struct):
                     raise
 
     def keep_copies(self) -> list[str]:
-        """Update the copies of rules, except those that bind. Returns problems to tell the user."""
+        """Update the copies of rules, except of stores that lost some. Returns any problems."""
         stores = self.all if self.rules_changed else []
         self.rules_changed = False
         kept = (keep_copy(s, self.workspace) for s in stores if s.location not in self.copies)
@@ -189,12 +189,12 @@ class Stores(Struct):
             store.close()
 
     def find_loss(self, store: SqliteStore) -> None:
-        """Compare a store with its copy, and let it bind if rules were lost. Raises StoreError."""
+        """Compare a store with its copy; the copy binds if rules were lost. Raises StoreError."""
         if is_current(store, read_head(store.location, self.workspace), self.workspace):
             return
         self.rules_changed = True
         copy = read_copy(store.location, self.workspace)
-        if copy is not None and (loss := lost_rules(store, copy, self.workspace)):
+        if copy is not None and (loss := describe_loss(store, copy, self.workspace)):
             self.bind_copy(store, only_lost(store, copy, self.workspace), loss)
 
     def is_whole_again(self) -> bool:
@@ -318,7 +318,7 @@ def _open(stores: Stores, store: SqliteStore) -> bool:
     return True
 
 
-def place_now(project: str, folder: str) -> str:
+def project_folder(project: str, folder: str) -> str:
     """Return the folder `project` that an install names, or `folder` if the project moved there.
 
     If the store in `folder` is not the project's, the project was not moved there, and the copy of

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from toolmem.guard.conversation import OWN_TOOLS
 from toolmem.guard.guard import Guard
-from toolmem.guard.rule_cache import places_of
+from toolmem.guard.rule_cache import tools_and_classes
 from toolmem.models.calls import OUTCOMES, ToolCallResult
 from toolmem.models.rules import UNSCOPED, ToolMemoryRule
 from toolmem.rules.identity import folded_name
@@ -32,7 +32,7 @@ class RuleTrial(Struct, kw_only=True):
 
 
 class Trial:
-    """Checks calls against one rule, as the guard does. Raises RequestError for bad conditions."""
+    """Checks calls against a rule. `done`: the result. Raises RequestError for bad conditions."""
 
     def __init__(self, guard: Guard, rule: ToolMemoryRule) -> None:
         self.guard = guard
@@ -80,7 +80,7 @@ class Trial:
         """Return the call and the calls inside it, if they are of the rule's tool or class."""
         if folded_name(view.tool) in OWN_TOOLS:
             return []
-        return [each for each in (view, *view.nested) if self.name in places_of(each)]
+        return [each for each in (view, *view.nested) if self.name in tools_and_classes(each)]
 
     def _recorded(self, number: int) -> Iterator[ToolCallResult]:
         """Yield the newest calls of the log, newest first, read page by page."""

@@ -86,10 +86,10 @@ def answer_event(arguments: Sequence[str], raw: bytes, environment: Mapping[str,
 
 
 def read_payload(stdin: BufferedIOBase, raw: bytearray) -> None:
-    """Read standard input until its JSON is complete, or to its end, or MAX_BYTES.
+    """Read standard input into `raw` until its JSON is complete, or it ends, or exceeds MAX_BYTES.
 
-    The input may stay open after the JSON. So after each part that ends in `}` the JSON is parsed,
-    but together at most five times the bytes that were read.
+    The input may stay open after the JSON. So after each part that ends in `}` all bytes so far are
+    parsed, unless this would make more than five times the bytes that were read.
     """
     parsed = 0
     while len(raw) <= MAX_BYTES and (part := stdin.read1(CHUNK)):
@@ -128,11 +128,11 @@ def _answer(
     if event is None:
         return b""
     from toolmem.guard.guard import MESSAGE_WAIT
-    from toolmem.guard.stores import DECISION_WAIT, LOCK_TIMEOUT, open_stores, place_now
+    from toolmem.guard.stores import DECISION_WAIT, LOCK_TIMEOUT, open_stores, project_folder
     from toolmem.hooks.handle import Hook, guard_is_on
     from toolmem.hooks.install_notes import zone_of
 
-    folder = place_now(options.get("--project", ""), event.project or event.cwd)
+    folder = project_folder(options.get("--project", ""), event.project or event.cwd)
     waits = {"before_call": DECISION_WAIT, "prompt": MESSAGE_WAIT}
     hook = Hook(
         agent=agent,

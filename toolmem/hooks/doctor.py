@@ -115,7 +115,7 @@ def _run(agent: Agent, install: Install) -> Finding:
 
 
 def sample_event(agent: Agent, session: str, folder: str) -> dict[str, Any]:
-    """Return a payload as this agent sends it for a prompt of its user, here an empty prompt."""
+    """Return the payload that this agent sends when its user enters an empty prompt."""
     own_names = {ours: theirs for theirs, ours in agent.rename.items()}
     event = next(own for own, name in agent.events.items() if name == "UserPromptSubmit")
     payload = {

@@ -63,7 +63,7 @@ def hook_command(
 
 
 def interpreter() -> list[str]:
-    """The command of toolmem's Python. Raises RequestError if its environment is temporary."""
+    """The words to start toolmem's Python. Raises RequestError if its environment is temporary."""
     python = sys.executable
     if any(part in python for part in _TEMPORARY):
         problem = "belongs to an environment that is thrown away; install toolmem where it stays"
@@ -84,7 +84,7 @@ def is_temporary(path: str) -> bool:
 def plan_install(
     agent: Agent, project: str, command: list[str], environment: Mapping[str, str]
 ) -> list[FileChange]:
-    """Changes that add the hooks. Raises RequestError if a new file exists with other text."""
+    """Plan to add the hooks. Raises RequestError if settings have them or a file is in the way."""
     changes = []
     for path, form in files_of(agent, project, environment).items():
         before = read_text(path)
@@ -177,7 +177,7 @@ def _own_text(agent: Agent, form: str, command: list[str]) -> str:
 
 
 def files_of(agent: Agent, project: str, environment: Mapping[str, str]) -> dict[Path, str]:
-    """The agent's files and their forms, in the project or, for "", in the user's home."""
+    """The form (see `Agent.files`) of each hook file in the project or, for "", in the home."""
     files = agent.files if project else agent.user_files or agent.files
     moved = "" if project else environment.get(agent.home_variable, "")
     if moved:
@@ -219,7 +219,7 @@ def apply_uninstall(agent: Agent, project: str, changes: Iterable[FileChange]) -
 
 
 def write_change(change: FileChange) -> None:
-    """Write a planned change in one step. Raises RequestError if the file was changed meanwhile."""
+    """Write a change. Raises RequestError if its file has changed since, and StoreUnavailable."""
     target = Path(os.path.realpath(change.path))
     if read_text(target) != change.before:
         raise RequestError(f"settings: {change.path} was changed meanwhile: try again", "settings")

@@ -28,7 +28,7 @@ _NOTES = "wrapped.json"
 
 
 class Wrapped(Struct, frozen=True):
-    """A note on one entry: its text before and after the proxy was put before the server."""
+    """The note on one server: the text of its entry, `before` and `after` the proxy was put in."""
 
     file: str
     name: str
@@ -41,7 +41,7 @@ class Wrapped(Struct, frozen=True):
 
 
 class EntryChange(Struct, frozen=True):
-    """A planned change of one entry."""
+    """A planned change of one server's entry."""
 
     file: FileChange
     entry: Wrapped
@@ -49,7 +49,7 @@ class EntryChange(Struct, frozen=True):
 
 
 def plan_wrap(path: Path, name: str, python: Sequence[str], more: Sequence[str]) -> EntryChange:
-    """Plan the proxy before a server. `python`: toolmem's interpreter. `more`: proxy options.
+    """Plan to put the proxy before a server. `python`: toolmem's Python. `more`: proxy options.
 
     Raises RequestError if there is no such server, or it has the proxy already.
     """
@@ -81,7 +81,7 @@ def plan_unwrap(path: Path, name: str) -> EntryChange:
 
 
 def apply(change: EntryChange, *, wraps: bool) -> None:
-    """Write a planned change, and update the notes. Raises RequestError, StoreUnavailable."""
+    """Write a change, of `plan_wrap` if `wraps`. Raises RequestError and StoreUnavailable."""
     place = change.entry.place
     others = [note for note in read_notes(_NOTES, list[Wrapped]) if note.place != place]
     if wraps:  # the note first: if the process is killed here, it fits no entry

@@ -44,7 +44,7 @@ class NoteCommand(NamedTuple):
 
 
 def note_command() -> str:
-    """The beginning of the command, as the model sees it."""
+    """The command by which a model notes a demand: `PYTHON -P -m toolmem note`."""
     return shlex.join([sys.executable, "-P", "-m", "toolmem", "note"])
 
 
@@ -87,9 +87,10 @@ def answer_note(
     event: Event,
     turn: Turn,
 ) -> Answer:
-    """Store the note, or answer what to change. `session`: has what the user typed.
+    """Store a note. Returns a denial of the shell call, which says what was kept or is wrong.
 
-    A quote from a transcript may make a rule and loosen none: an agent can write to it.
+    The note has to quote what the user typed (`session.prompts`). A quote from a transcript may
+    make a rule and loosen none, because an agent can write to the transcript.
     """
     from toolmem.rules.changes import Actor
     from toolmem.rules.notes import keep
@@ -177,7 +178,7 @@ def _use_own_names(agent: Agent, note: dict[str, Any]) -> list[str]:
 
 
 def tools_of(agent: Agent, known: Sequence[str] = ()) -> list[ToolSchema]:
-    """Tools that a demand may name: classes, which bind other agents too, and `known` tools."""
+    """Tools that a demand may name: the agent's as classes (`@shell`), others from `known`."""
     kinds = dict.fromkeys(agent.tools.values())
     classes = [f"@{kind}" for kind in kinds if f"@{kind}" in CLASSES]
     others = [name for name in known if name not in agent.tools]

@@ -166,7 +166,7 @@ def _project(agent: Agent, given: Mapping[str, Any], environment: Mapping[str, s
 
 
 def own_tool(agent: Agent, name: str, given: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a tool's name at its MCP server, and the server; any other tool's name and ""."""
+    """Return (tool, server) of an MCP tool, such as ("send", "mail"); other tools: (name, "")."""
     context = given.get("mcp_server") or given.get("mcp_context")
     server = context if isinstance(context, str) else ""
     if isinstance(context, Mapping):

@@ -58,9 +58,9 @@ class Session(Struct, omit_defaults=True):
     told: list[str] = []  # `Stores.warnings` that the user has been told
 
     def open_call(self, key: str, digest: str, *, by_input: bool = False) -> SessionCall | None:
-        """Find the newest call that has not ended, by id and input, else by id.
+        """Find the newest call that has not ended, by id (`key`) and input (`digest`), else by id.
 
-        `by_input`: at last by input alone, for agents that give calls no ids.
+        `by_input`: else by input alone, for agents that give calls no ids.
         """
         open_calls = [call for call in reversed(self.calls) if not call.ended]
         same_input = [call for call in open_calls if call.digest == digest]
@@ -70,20 +70,20 @@ class Session(Struct, omit_defaults=True):
 
 
 class SessionState:
-    """The record of one session."""
+    """Reads and changes the stored `Session` of one session of an agent."""
 
     def __init__(self, store: Store, session: str) -> None:
         self.store = store
         self.key = session_key(session)
 
     def read(self) -> tuple[Session, str]:
-        """The session, and the stamp of the store's rules."""
+        """The session, and the stamp (the version) of the store's rules."""
         snapshot = self.store.get_many(WORKSPACE, [(NAMESPACE, self.key)])
         (record,) = snapshot.records
         return read_or_new(record, Session), snapshot.rules_stamp
 
     def change(self, change: Callable[[Session], Result]) -> Result:
-        """Store the session as `change` edits it, which may run again. Returns its result."""
+        """Let `change` edit the stored session; return its result. It may run more than once."""
 
         def bounded(session: Session) -> Result:
             result = change(session)

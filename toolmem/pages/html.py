@@ -28,7 +28,7 @@ GetText = Callable[[str], str]
 
 
 def environment(package: str, texts: Mapping[str, str] | None = None) -> Environment:
-    """Make an environment. The `templates` of `package` come before the shared ones.
+    """Make a Jinja environment. The `templates` of `package` come before the shared ones.
 
     `texts`: translations by their English text; None: pages are in English.
     """
@@ -80,7 +80,7 @@ def arguments(given: Any) -> str:
 
 
 def recorded(call: str) -> str:
-    """The arguments of a decision's call. They are stored as JSON, which may be cut."""
+    """The arguments in a `Decision.call`, which is JSON that may be cut, on one line."""
     try:
         return arguments(json.loads(call))
     except (ValueError, RecursionError):
@@ -95,7 +95,7 @@ def dumped(value: Any) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number with three digits, or with commas from a thousand on; "-" for unknown."""
+    """A number with three digits such as `0.123`, or whole such as `1,235`; "-" for unknown."""
     if value is None:
         return "-"
     if isinstance(value, int) or value >= 999.5:
@@ -104,7 +104,7 @@ def number(value: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A duration, in milliseconds below one second."""
+    """A duration such as `2.5 s` or `310 ms`; "-" for unknown."""
     if value is None:
         return "-"
     if value >= 1:
@@ -113,7 +113,7 @@ def seconds(value: float | None) -> str:
 
 
 def ago(gettext: GetText, moment: datetime) -> str:
-    """The time since or until a moment, in its largest unit; a date beyond 30 days."""
+    """The time since or until a moment, such as `3 h ago`; its date if that is over 30 days."""
     elapsed = (datetime.now(UTC) - moment).total_seconds()
     distance = abs(elapsed)
     if distance > 30 * 86_400:
@@ -124,7 +124,7 @@ def ago(gettext: GetText, moment: datetime) -> str:
 
 
 def spark(failed: Sequence[bool]) -> str:
-    """An SVG path of up to 20 bars, oldest first: the share that failed in each part of calls."""
+    """An SVG path of up to 20 bars, oldest first: the share that failed of each group of calls."""
     size = max(1, math.ceil(len(failed) / SPARK_BARS))
     groups = [failed[i : i + size] for i in range(0, len(failed), size)]
     shares = [sum(each) / len(each) for each in groups]

@@ -128,10 +128,10 @@ class AgentSession:
     ) -> Self:
         """Fetch rules and guidance, and freeze the system prompt.
 
-        `tools`: names or schemas of all tools of the agent; without any, rules of all tools are
-        pinned. `rules_workspace`: for rules that are private while guidance is shared.
+        `tools`: names or schemas of all tools of the agent; without any, the prompt has the rules
+        of all tools. `rules_workspace`: for rules that are private while guidance is shared.
         `max_buffer_tokens`: a longer conversation is compressed. `speaker`: `owner`, or `guest:ID`,
-        whose demands hold only in this session and lift nothing; None: the setting.
+        whose demands hold only in this session and lift nothing; None: as `session.speaker` is set.
 
         Raises StoreError if the store gives no rules within `timeout` seconds, as a session without
         its critical rules is unsafe. With `on_error="empty"` the session starts without them.
@@ -180,10 +180,10 @@ class AgentSession:
     # ------------------------------------------------------------ what the model is sent
 
     def messages(self, user_message: str | None = None) -> list[Message]:
-        """The frozen system prompt, the conversation, and the rules made since the start.
+        """What to send the model: system prompt, conversation, and rules made since the start.
 
         `user_message` opens a turn, `after_turn` closes it. If the store does not answer, the rules
-        that were read before go on to hold.
+        are those that were read last.
         """
         if user_message is not None:
             self._add_user_message(user_message)
@@ -209,18 +209,18 @@ class AgentSession:
     def _add_user_message(self, message: str) -> None:
         """Let the guard and the rules read a message, before the agent acts on it."""
         self._user_messages.append((message, self.memory.services.clock.now()))
-        guard, turn = self._guard, self._turn(message, [])
-        if guard.lost and self._turns == 0 and not turn.is_guests:
-            self._unreported.told.append(guard.lost)
+        turn = self._turn(message, [])
+        if self._guard.lost and self._turns == 0 and not turn.is_guests:
+            self._unreported.told.append(self._guard.lost)
 
         def capture() -> Captured:
-            told = guard.user_spoke(self.conversation_id, message, is_guests=turn.is_guests)
-            turn.stopped_by = guard.stopped_before(self.conversation_id)
+            told = self._guard.user_spoke(self.conversation_id, message, is_guests=turn.is_guests)
+            turn.stopped_by = self._guard.stopped_before(self.conversation_id)
             captured = Captured(told=[told, *ended_since(self.rules, self.conversation_id)])
             captured.add(self._hook.hear(turn))
             return captured
 
-        self._unreported.add(capture_or_hold(guard, turn, capture))
+        self._unreported.add(capture_or_hold(self._guard, turn, capture))
 
     @property
     def _guard(self) -> Guard:
@@ -243,7 +243,7 @@ class AgentSession:
         return self._open_message is not None
 
     def compress(self, max_tokens: int) -> None:
-        """Compress the conversation, but not the system prompt."""
+        """Compress the conversation to `max_tokens`. The system prompt stays and does not count."""
         self.buffer = list(self._compressor(self.buffer, max_tokens, self._count_tokens))
 
     @property
@@ -256,9 +256,9 @@ class AgentSession:
     def check(
         self, tool_name: str, arguments: Mapping[str, Any] | str, *, force: bool | None = None
     ) -> Decision:
-        """Decide on a call that your own code runs. `arguments`: also as JSON text.
+        """Decide on a call that your own code runs. `arguments`: a mapping, or its JSON.
 
-        If the action is `ask` or `deny`, the reason is the tool's result.
+        If the action is `ask` or `deny`, do not run it: give the model the reason as its result.
         """
         given = read_object(arguments)
         decision = self.recorder.check(tool_name, given, force=force)
@@ -266,9 +266,9 @@ class AgentSession:
         return decision
 
     def ended(self, decision: Decision, output: str = "", success: bool | None = None) -> None:
-        """Report the outcome of a call that `check` allowed, before later calls in the turn.
+        """Report how a call that `check` allowed ended, before the next one. Raises RequestError.
 
-        `success`: None = unknown. `after_turn` uses it if the message of the call has none.
+        `success`: None = unknown. `after_turn` uses it if the tool's message has none.
         """
         call = next((c for c in self._checked_calls if c.decision.id == decision.id), None)
         if call is None or call.has_ended:
@@ -287,7 +287,7 @@ class AgentSession:
 
     @staticmethod
     def tools(form: Literal["openai", "anthropic", "mcp"] = "openai") -> list[dict[str, Any]]:
-        """`note_demand` and `lift_demand` in the form of a model's API. `call_tool` runs them."""
+        """Schemas of `note_demand` and `lift_demand` for a model's API. `call_tool` runs them."""
         key = {"openai": "parameters", "anthropic": "input_schema", "mcp": "inputSchema"}[form]
         found: list[dict[str, Any]] = []
         for name in NOTE_TOOLS:
@@ -438,7 +438,7 @@ class AgentSession:
         return self._judge_thread.submit(work)
 
     def close(self) -> None:
-        """End the rules of this session, after all calls are judged, or `errors` says why not."""
+        """Wait until all calls are judged (see `errors`), then end the rules of this session."""
         self._judge().result()
         self.rules.end_session(self.conversation_id)
         forget_session(self.rules, self.conversation_id)

@@ -37,13 +37,13 @@ class AsyncAgentSession:
 
     @classmethod
     async def start(cls, memory: Workspace | AsyncToolMem, **options: Any) -> Self:
-        """As AgentSession.start."""
+        """Like `AgentSession.start`, with the same options."""
         plain = memory if isinstance(memory, Workspace) else memory.plain
         return cls(await asyncio.to_thread(AgentSession.start, plain, **options))
 
     @property
     def errors(self) -> list[str]:
-        """Errors while calls were judged."""
+        """Messages of errors that happened while calls were judged."""
         return self.plain.errors
 
     @property

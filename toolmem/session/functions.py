@@ -17,7 +17,7 @@ _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 class ToolFunction:
-    """A function as a tool. Raises RequestError for a generator, which returns before it runs."""
+    """A function as a tool. Raises RequestError for a generator function: it runs only later."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._partial = (
@@ -51,9 +51,9 @@ class ToolFunction:
     def arguments(
         self, args: tuple[Any, ...], names: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Arguments by name, as JSON values: with the defaults, and as the call gave them.
+        """The arguments of a call twice, as JSON values by name: with defaults, and as given.
 
-        In the first, each argument that `**kwargs` collects has its own name.
+        In the first dict, what `**kwargs` collects stands under its own names.
         """
         args, names = (*self._partial.args, *args), {**self._partial.keywords, **names}
         try:
@@ -75,7 +75,7 @@ class ToolFunction:
 
 
 def as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Each argument as a JSON value; other values become text."""
+    """The arguments as JSON values. What JSON cannot hold, such as a date, becomes text."""
     return {str(name): json.loads(as_text(value)) for name, value in arguments.items()}
 
 

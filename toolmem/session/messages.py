@@ -42,7 +42,8 @@ class CheckedCall(Struct):
 
 def message_tokens(message: Message, count: CountTokens) -> int:
     """Tokens of one message: its text, and its tool calls as JSON."""
-    content, calls = message.get("content"), message.get("tool_calls")
+    content = message.get("content")
+    calls = message.get("tool_calls")
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     extra = count(json.dumps(calls, ensure_ascii=False)) if calls else 0
     return PER_MESSAGE + (count(text) if content else 0) + extra
@@ -53,7 +54,8 @@ def keep_newest(messages: list[Message], max_tokens: int, count: CountTokens) ->
 
     A tool's answer is never left without the assistant's call that it answers.
     """
-    total, start = 0, len(messages)
+    total = 0
+    start = len(messages)
     for position in range(len(messages) - 1, -1, -1):
         total += message_tokens(messages[position], count)
         if total > max_tokens and start < len(messages):
@@ -65,7 +67,7 @@ def keep_newest(messages: list[Message], max_tokens: int, count: CountTokens) ->
 
 
 def without_host_keys(message: Message) -> Message:
-    """The message as a model's API accepts it."""
+    """The message without keys such as `success`, which a model's API would refuse."""
     return {key: value for key, value in message.items() if key not in HOST_KEYS}
 
 
@@ -98,7 +100,7 @@ def user_message_of(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def tool_use(call: ToolCallResult) -> ToolUse:
-    """A call in the form that the capture of rules reads."""
+    """A call as the capture of rules reads it. An unknown `success` is read from the output."""
     success = call.success
     if success is None:
         failed = check(call).execution_failed
@@ -113,13 +115,13 @@ def tool_use(call: ToolCallResult) -> ToolUse:
 
 
 def read_object(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
-    """The arguments of a call as a dict; the key of another value is ""."""
+    """The arguments, or their JSON, as a dict. Another value such as `5` becomes `{"": 5}`."""
     value = read_arguments(arguments)
     return dict(value) if isinstance(value, Mapping) else {"": value}
 
 
 def judged_record(tool_name: str, given: Any, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A record with `worked`, read from the output if the host does not know `success`."""
+    """The record. If its `success` is unknown, `worked` is added, read from the output."""
     if record.get("success") is not None:
         return record
     read = read_records([{"tool_name": tool_name, "input": given, **record}], datetime.now(UTC))
@@ -133,7 +135,7 @@ def key_of(tool_name: str, given: Any) -> str:
 
 
 def is_same_call(recorded: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether a recorded call is the one that the host reports."""
+    """Whether two records are of one call: the same tool, and the same input or output."""
     if recorded["tool_name"] != other.get("tool_name"):
         return False
     same_input = key_of("", recorded["input"]) == key_of("", other.get("input"))

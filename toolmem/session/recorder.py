@@ -114,7 +114,7 @@ class CallRecorder:
         self._lock = threading.Lock()
 
     def tool(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Decorator for a plain or an async function."""
+        """Decorate a function, plain or async: its calls are checked and recorded."""
         if isinstance(function, classmethod | staticmethod):
             return cast("Callable[P, R]", type(function)(self.tool(function.__func__)))
         tool = ToolFunction(function)
@@ -165,7 +165,7 @@ class CallRecorder:
         return taken
 
     def give_back(self, records: list[dict[str, Any]]) -> None:
-        """Return records that could not be handled, for the next `take`."""
+        """Put back records that could not be handled; the next `take` returns them."""
         with self._lock:
             self._records[:0] = records
 
@@ -261,8 +261,8 @@ class CallRecorder:
 
     def succeeded(self, call: RecordedCall, result: Any) -> None:
         """Record the result of a call."""
-        output = result if isinstance(result, str) else "" if result is None else as_text(result)
-        self._finish(call, output, success=True)
+        given = "" if result is None else result
+        self._finish(call, given if isinstance(given, str) else as_text(given), success=True)
 
     def failed(self, call: RecordedCall, error: BaseException) -> None:
         """Record what a call raised. The outcome of an interrupted call is unknown."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 
 class TestClock:
-    """Starts on 1 January 2026."""
+    """A clock that starts on 1 January 2026, and moves on by `sleep` and `advance` alone."""
 
     __test__ = False  # tells pytest that this is no test class
 

@@ -75,7 +75,7 @@ class Fault(Struct, frozen=True):
     times: int = 0  # how often it applies at most; 0: no limit
 
     def applies(self, number: int, prompt: str, applied: int) -> bool:
-        """Whether it applies to a request. `number`: from 1. `applied`: how often it did before."""
+        """Whether the fault applies to request `number` (from 1). `applied`: how often it did."""
         digest = blake2b(prompt.encode(errors="replace"), digest_size=8).digest()
         return (
             (not self.times or applied < self.times)

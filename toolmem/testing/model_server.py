@@ -49,7 +49,7 @@ class ModelRequest(Struct):
 
 
 class ModelServer:
-    """Runs inside its `with` block. `key`: the only accepted key; "": any.
+    """A local server that runs inside its `with` block. `key`: the only accepted key; "": any.
 
     `reply` answers a prompt. `agent` answers the messages of a request that offers tools.
     """
@@ -122,7 +122,7 @@ class ModelServer:
             self._under_way -= 1
 
     def behaviour(self, request: ModelRequest) -> Behaviour:
-        """The behaviour of the first fault that applies."""
+        """The behaviour of the first fault that applies, else the default: a plausible reply."""
         with self._lock:
             for index, fault in enumerate(self.faults):
                 if fault.applies(request.number, request.prompt, self._applied[index]):
