@@ -10,7 +10,7 @@ from toolmem.testing.model_server import ModelServer
 
 @click.group()
 def testing() -> None:
-    """Run stand-ins for tests."""
+    """Serve a stand-in for a paid model, for tests."""
 
 
 @testing.command()
