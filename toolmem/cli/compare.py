@@ -23,7 +23,7 @@ def compare(first: Path, second: Path, as_json: bool) -> None:
     A and B are folders that `toolmem evaluate --out` wrote. It shows, by tool, the share of calls
     that worked, the average score, and both changes with 95 % intervals. If the calls are the same,
     such as with two judges, each is compared with itself, and rows whose scores differ are named.
-    A model decides only the score: whether a call worked depends on its label, flag and answer.
+    Only the score depends on the model: a call worked by its label, else by its flag and answer.
 
     \b
     Examples:

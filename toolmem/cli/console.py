@@ -160,7 +160,7 @@ _FIELD_WORDS = {  # of a rule, in its history
 
 
 def change_in_words(change: RuleChange) -> str:
-    """Describe a change: `2026-01-01T10:00:00+00:00: changed by user; before, the effect: "ask"`."""
+    """Describe a change: `2026-01-01T10:00:00+00:00: changed by user; before, the end: null`."""
     how = {"typed": ", who typed it", "terminal": " at a terminal"}.get(change.evidence, "")
     text = f"{change.time.isoformat(timespec='seconds')}: {change.what} by {change.by}{how}"
     text += f", in the words {_marked_json(change.words)}" if change.words else ""
@@ -171,21 +171,13 @@ def change_in_words(change: RuleChange) -> str:
     return f"{text}; before, {', '.join(before)}" if before else text
 
 
-_BINDING_FIELDS = [
-    "priority",
-    "effect",
-    "when",
-    "unless",
-    "expires_at",
-    "session",
-    "tags",
-    "replaces",
-]
+_BINDING_FIELDS = "priority effect when unless expires_at session tags replaces".split()
 
 
 def print_request(rule: ToolMemoryRule) -> None:
     """Print what a rule's request asks for. Invisible characters in it are made visible."""
-    given, asked = msgspec.to_builtins(rule), rule.request
+    given = msgspec.to_builtins(rule)
+    asked = rule.request
     if asked is None:
         lines = [f"asked for: a new rule, by {rule.said.by}"]
         lines += [f"{name}: {_marked_json(given[name])}" for name in _BINDING_FIELDS if given[name]]
@@ -240,7 +232,8 @@ class LazyGroup(click.Group):
         self, *args: Any, lazy: Mapping[str, str] | None = None, default: str = "", **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._lazy, self._default = lazy or {}, default
+        self._lazy = lazy or {}
+        self._default = default
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         is_named = args and args[0] in (*self.list_commands(context), "--help")

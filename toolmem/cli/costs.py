@@ -63,7 +63,8 @@ def costs(
     reaching = "; ".join(each.policy for each in found.policies if each.budget_reached)
     if reaching:
         print_error(f"budget reached: {reaching}")
-    sys.exit(3 if reaching else 1 if recorded.bad or not found.calls else 0)
+        sys.exit(3)
+    sys.exit(1 if recorded.bad or not found.calls else 0)
 
 
 def _print(found: Bill) -> None:

@@ -74,7 +74,7 @@ def check(
 def show_log(
     memory: ToolMem, tool: str | None, conversation_id: str | None, limit: int, as_json: bool
 ) -> None:
-    """List the newest decisions: deny, ask and advise.
+    """List the newest decisions, except those that just allowed a call.
 
     \b
     Example:

@@ -51,7 +51,7 @@ def of_agent(command: options.Command) -> options.Command:
 
 @click.group()
 def hook() -> None:
-    """Install the hook of a coding agent, which keeps rules and checks calls."""
+    """Install or remove the hook of a coding agent. It keeps rules, checks and records calls."""
 
 
 @hook.command()

@@ -30,7 +30,7 @@ settings_file = click.option(
 
 @click.group(cls=LazyGroup, lazy={"serve": "toolmem.cli.serve:serve_mcp"}, default="serve")
 def mcp() -> None:
-    """Serve the memory over MCP (the default), or proxy another server.
+    """Serve the memory over MCP (default), or proxy another server.
 
     \b
     Examples:

@@ -169,7 +169,7 @@ def delete_rule(memory: ToolMem, rule_id: str) -> None:
 @click.argument("tools", cls=options.Values, metavar="[TOOLS | NAME=VALUE]...")
 @options.with_memory(options.read_options)
 def show_prompt(memory: ToolMem, tools: tuple[str, ...]) -> None:
-    """Print the rules of TOOLS, or of all tools, as in a system prompt."""
+    """Print the rules of TOOLS, or of all, as in a system prompt."""
     text = memory.tool_rules_for_prompt(list(tools) or None).rendered
     for line in text.splitlines():
         click.echo(plain(line, 3_000))
@@ -266,8 +266,8 @@ def try_rule(
 ) -> None:
     """Count the calls that a rule would stop. Nothing is changed.
 
-    It also counts which of these calls had worked. ID is a rule; if a request waits to change it,
-    the changed rule is tried. TOOL and SENTENCE are a new rule, read as `rules add` reads it.
+    It also says how many of these calls had worked. ID is that of a rule; if a request waits to
+    change it, the changed rule is tried. TOOL and SENTENCE are read as `rules add` reads them.
 
     \b
     Examples:

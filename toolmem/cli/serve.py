@@ -82,8 +82,8 @@ def serve(opens: bool, read_only: bool, **where: Any) -> None:
 def serve_mcp(workspace: str, **where: Any) -> None:
     """Serve the memory over MCP, by stdin and stdout or by HTTP.
 
-    For stdin and stdout, a host starts this command. HTTP needs mcp.transport=streamable-http, and
-    for other machines a token in TOOLMEM_TOKEN or auth.token_file.
+    For stdin and stdout, a host starts this command. For HTTP, set mcp.transport=streamable-http;
+    other machines can reach it only with a token in TOOLMEM_TOKEN or auth.token_file.
     """
     require_mcp()
     from toolmem.server.mcp.server import McpService

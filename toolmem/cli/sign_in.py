@@ -23,7 +23,8 @@ class SignInTerminal:
     """
 
     def __init__(self) -> None:
-        self._address, self._link = "", ""
+        self._address = ""
+        self._link = ""
         self._ended = threading.Event()  # set when the open question ends
         self._asking: threading.Thread | None = None
 

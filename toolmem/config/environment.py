@@ -45,7 +45,7 @@ class Environment(Struct, frozen=True):
     dotenv: Mapping[str, str] = {}
 
     def first(self, names: tuple[str, ...], *, dotenv_alone: bool = False) -> tuple[str, str]:
-        """Find the first set variable: (name, value), or ("", ""). `dotenv_alone`: only in `.env`."""
+        """Find the first set variable: (name, value), or ("", ""). `dotenv_alone`: in `.env`."""
         for name in names:
             value = (not dotenv_alone and self.real.get(name)) or self.dotenv.get(name)
             if value:
