@@ -171,7 +171,7 @@ def change_in_words(change: RuleChange) -> str:
     return f"{text}; before, {', '.join(before)}" if before else text
 
 
-_BINDING_FIELDS = "priority effect when unless expires_at session tags replaces".split()
+_BINDING_FIELDS = "priority effect when unless expires_at session tags replaces"
 
 
 def print_request(rule: ToolMemoryRule) -> None:
@@ -180,7 +180,8 @@ def print_request(rule: ToolMemoryRule) -> None:
     asked = rule.request
     if asked is None:
         lines = [f"asked for: a new rule, by {rule.said.by}"]
-        lines += [f"{name}: {_marked_json(given[name])}" for name in _BINDING_FIELDS if given[name]]
+        names = [name for name in _BINDING_FIELDS.split() if given[name]]
+        lines += [f"{name}: {_marked_json(given[name])}" for name in names]
     else:
         words = f", in its words: {_marked_json(asked.words)}" if asked.words else ""
         lines = [f"asked for: a change, by {asked.by}{words}"]

@@ -24,7 +24,6 @@ def forget(memory: ToolMem, import_id: str | None, yes: bool, as_json: bool) -> 
     --import removes the calls that an import added, their figures, and the guidance that was made
     of them. Guidance is written anew if that needs no model; else it says that it is out of date.
     Rules and decisions stay. `toolmem import` can read the same files again.
-
     Exit code 1: removed texts are still in the file, which another process uses; 2: there is no
     such import, or nobody could be asked; 130: you did not agree.
 

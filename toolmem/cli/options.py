@@ -138,16 +138,19 @@ read_workspace = click.option(
 
 
 def workspace(default: str = "default") -> Decorator:
+    """Decorator: --workspace of a command that writes, with this default."""
     return click.option(
         "--workspace", default=default, show_default=True, help="Use this workspace of the store."
     )
 
 
 def conversation(help: str) -> Decorator:
+    """Decorator: --conversation, which the command gets as `conversation_id`."""
     return click.option("--conversation", "conversation_id", help=help)
 
 
 def newest(things: str, default: int, most: int) -> Decorator:
+    """Decorator: --limit, how many of the newest `things` are shown: from 1 to `most`."""
     return click.option(
         "--limit",
         default=default,

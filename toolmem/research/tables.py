@@ -229,7 +229,7 @@ def _figures(calls: Sequence[EvaluatedCall], errors: Mapping[bool, Errors]) -> d
 
 
 def group_rows(evaluation: Evaluation) -> list[GroupRow]:
-    """By group: all its calls, then the calls of each tool, the most failures first."""
+    """Rows for each group: one for all its calls, then one by tool, most failures first."""
     groups: defaultdict[tuple[str, str], list[EvaluatedCall]] = defaultdict(list)
     for each in evaluation.calls if evaluation.by else ():
         groups[each.group, ""].append(each)
