@@ -39,7 +39,7 @@ _ADDRESSES = {
 
 
 class Environment(Struct, frozen=True):
-    """Environment variables: `real` of the process; `dotenv` of `.env`, for those it lacks."""
+    """Environment variables: `real` of the process; `dotenv` of `.env`, for what `real` lacks."""
 
     real: Mapping[str, str] = {}
     dotenv: Mapping[str, str] = {}
@@ -170,7 +170,7 @@ def _address_and_key(
 
 
 def with_guard_switch(layer: Layer, real: Mapping[str, str], warnings: list[str]) -> Layer:
-    """Expand `guard: off` to `off` for each source. TOOLMEM_GUARD=off does so in any case.
+    """Turn `guard: off` into `off` for each source of decisions. TOOLMEM_GUARD=off does so, too.
 
     A value of the variable that is neither on nor off is ignored, with a warning.
     """

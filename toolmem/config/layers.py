@@ -32,7 +32,7 @@ Layer = dict[Path, Setting]
 
 
 class Loader(yaml.SafeLoader):
-    """A YAML loader that takes only numbers, `true`, `false` and `null` for more than text."""
+    """A YAML loader that reads all scalars but numbers, `true`, `false` and `null` as text."""
 
 
 Loader.yaml_implicit_resolvers = {}
